@@ -1,7 +1,7 @@
 //! The values of the access log, read.
 
 use crate::nearest::nearest;
-use crate::values::Bad;
+use crate::quantities::Bad;
 use crate::{LogFormat, LogPiece, LogTarget, LogValue};
 
 /// What stands before the name of a request's field in a template.

@@ -272,7 +272,7 @@ fn check(group: &Group) -> Option<Check> {
 
 /// The checks have read it once.
 fn statuses(range: &str) -> (u16, u16) {
-    let (from, to) = crate::values::span(range).unwrap_or((200, 399));
+    let (from, to) = crate::quantities::span(range).unwrap_or((200, 399));
     (u16::try_from(from).unwrap_or(u16::MAX), u16::try_from(to).unwrap_or(u16::MAX))
 }
 

@@ -29,6 +29,7 @@ mod named;
 mod nearest;
 mod options;
 mod parse;
+mod quantities;
 mod reference;
 mod reload;
 mod remarks;

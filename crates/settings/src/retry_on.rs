@@ -1,6 +1,6 @@
 //! On which failures of a worker a request is given to another: `retries.on`.
 
-use crate::values;
+use crate::quantities;
 
 /// How a worker can fail a request without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl RetryOn {
                 on.faults |= fault.bit();
                 continue;
             }
-            let span = values::span(entry).ok();
+            let span = quantities::span(entry).ok();
             let good = |(from, to): &(u64, u64)| {
                 from <= to && STATUSES.contains(from) && STATUSES.contains(to)
             };

@@ -2,7 +2,7 @@
 
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
-use crate::values;
+use crate::quantities;
 use crate::walk::{Group, Section, Value};
 use crate::{CheckKind, Dispatch};
 
@@ -213,7 +213,7 @@ fn statuses(health: &Group, name: &str, faults: &mut Vec<Fault>) {
         return;
     };
     let good = |(from, to): (u64, u64)| from <= to && (100..=599).contains(&from) && to <= 599;
-    if !values::span(text).is_ok_and(good) {
+    if !quantities::span(text).is_ok_and(good) {
         faults.push(
             Fault::at(place, format!("`{text}` is no range of statuses"))
                 .expected("expected two numbers from 100 to 599")
