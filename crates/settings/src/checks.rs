@@ -11,10 +11,10 @@ mod balance;
 use std::collections::HashMap;
 
 use crate::diagnostics::{Fault, Trust};
+use crate::model::{Address, Preset, Protocol};
 use crate::nearest::nearest;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{Address, Preset, Protocol};
 
 mod affinity;
 mod frames;

@@ -9,10 +9,6 @@ use std::time::Duration;
 use crate::model::*;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{
-    Balance, Check, CheckKind, Cookie, FailRate, Health, HttpProbe, Key, KnownBy, Probe, Retries,
-    RetryOn, Sorry, SorryAnswer, SorryHttp, Sticky,
-};
 
 /// The model of sections that were walked and checked without a fault.
 pub(crate) fn fill(sections: &[Section]) -> Configuration {

@@ -16,7 +16,6 @@
 //! ```
 
 mod access_log;
-mod balance;
 mod checks;
 mod diagnostics;
 mod fill;
@@ -33,7 +32,6 @@ mod quantities;
 mod reference;
 mod reload;
 mod remarks;
-mod retry_on;
 mod routes;
 mod secrets;
 mod source;
@@ -41,7 +39,6 @@ mod tree;
 mod values;
 mod walk;
 
-pub use balance::*;
 pub use checks::unreached;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
@@ -52,6 +49,5 @@ pub use parse::parse;
 pub use reference::reference;
 pub use reload::{fixed, in_order_of, replaces};
 pub use remarks::{Remark, placed};
-pub use retry_on::{RetryFault, RetryOn};
 pub use secrets::passed_variable;
 pub use source::Source;

@@ -8,8 +8,7 @@ mod host;
 
 use std::path::PathBuf;
 
-use crate::balance::Key;
-use crate::model::{DatabaseHost, Processors, Secret, ServerTarget, Target};
+use crate::model::{DatabaseHost, Key, Processors, Secret, ServerTarget, Target};
 use crate::quantities::Bad;
 
 pub(crate) use addresses::{address, network};

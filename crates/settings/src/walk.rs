@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use crate::diagnostics::{Fault, Trust};
 use crate::foreign::{self, Scope};
+use crate::model::{Address, Framing, Key, Preset, Processors, Protocol, Secret, Target};
 use crate::nearest::nearest;
 use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS, Short};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
-use crate::{Address, Framing, Key, Preset, Processors, Protocol, Secret, Target};
 
 /// Workers that `preset = "prefork"` keeps free.
 const PREFORK_SPARE: u64 = 2;

@@ -1,10 +1,10 @@
 //! What holds between the options of `health`.
 
 use crate::diagnostics::Fault;
+use crate::model::{CheckKind, Dispatch};
 use crate::options::{Choice, Of};
 use crate::quantities;
 use crate::walk::{Group, Section, Value};
-use crate::{CheckKind, Dispatch};
 
 /// Which options belong to one way of checking alone.
 const OWN: &[(&str, CheckKind)] = &[

@@ -1,10 +1,11 @@
 //! What holds of the routes of a listener.
 
 use crate::diagnostics::{Fault, Trust};
+use crate::model::{Configuration, Protocol};
 use crate::options::Choice;
+use crate::remarks::Remark;
 use crate::routes;
 use crate::walk::{Group, Section, Value};
-use crate::{Protocol, Remark};
 
 /// Routes of one listener.
 const ROUTES_MAX: usize = 10_000;
@@ -102,7 +103,7 @@ fn is_host(text: &str) -> bool {
 
 /// Routes that no request can come to, at their places.
 #[must_use]
-pub fn unreached(configuration: &crate::Configuration) -> Vec<Remark> {
+pub fn unreached(configuration: &Configuration) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for listener in &configuration.listeners {
         let rules = listener.http.routes.iter().map(|route| route.rule.clone()).collect();

@@ -2,8 +2,8 @@
 
 use super::table::{any, count, time, time_or_zero, word};
 use super::{Default, Kind, Opt, Word};
+use crate::model::{CheckKind, CookieMode, CookieValue, Gone, SameSite, Schedule};
 use crate::options::Choice;
-use crate::{CheckKind, CookieMode, CookieValue, Gone, SameSite, Schedule};
 
 use Default::{Is, None as Nothing};
 

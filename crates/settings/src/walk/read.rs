@@ -4,9 +4,9 @@
 //! else. What it knows: kinds and nodes. What it must never know: the options around it.
 
 use super::{Value, Walk, list, shown, with_mend};
-use crate::Processors;
 use crate::diagnostics::Fault;
 use crate::foreign;
+use crate::model::Processors;
 use crate::nearest::nearest;
 use crate::options::{Kind, Opt, Short};
 use crate::quantities::{self, Bad, duration_text, size_text};

@@ -19,7 +19,7 @@ pub(super) const BASELINE: Baseline = Baseline {
         ("database", 20, 0),
         ("gateway", 101, 23),
         ("roadstead", 9, 0),
-        ("settings", 44, 0),
+        ("settings", 20, 0),
         ("simulate", 25, 0),
         ("xtask", 31, 0),
     ],

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{RetryOn, Secret};
+use super::retry_on::RetryOn;
+use super::secret::Secret;
 
 /// What a pool does beyond giving the next request to the next free worker.
 #[derive(Clone, Debug, PartialEq)]
