@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use exchange::{Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId};
 use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 
+use crate::build::{BalancePlan, SorryPlan};
 use crate::core::{Core, ServedPool, Waiting};
 use crate::exchanges::{Delivery, Move, State};
-use crate::plan::{BalancePlan, SorryPlan};
 use crate::status::{LatelyAt, Told, Why};
 use crate::upward::Head;
 

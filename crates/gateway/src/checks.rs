@@ -22,9 +22,9 @@ use event::{Calls, Data, DeadlineName, Reason, StreamId, StreamLimits};
 use exchange::{Outcome, PoolId, Verdict as Verdicts, WorkerId};
 use spawn::Stop;
 
+use crate::build::{CheckPlan, ProbePlan, check_address};
 use crate::outside::Outside;
 use crate::owners::StreamOwner;
-use crate::plan::{CheckPlan, ProbePlan, check_address};
 use crate::upward::Upward;
 
 pub(crate) use probe::Remark;

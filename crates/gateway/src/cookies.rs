@@ -9,7 +9,7 @@ use exchange::{Slice, WorkerId};
 use pool::{CookieCodec, CookieFault, CookieMode, prefixed, split_prefixed};
 use wire::http1::{keys, object};
 
-use crate::plan::CookiePlan;
+use crate::build::CookiePlan;
 use crate::upward::Head;
 
 const SET_COOKIE: &str = "Set-Cookie";

@@ -17,6 +17,7 @@ use pool::{Failed, Pool};
 use wire::http1::RequestHead;
 
 use crate::bindings::{Slot, Way};
+use crate::build::{BalancePlan, PoolPlan, Takes};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::crossing::{Crossing, Others, Window};
@@ -27,7 +28,6 @@ use crate::form::Form;
 use crate::journal::Journal;
 use crate::logbook::Logbook;
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
-use crate::plan::{BalancePlan, PoolPlan, Takes};
 use crate::receipts::Receipts;
 use crate::table::Table;
 use crate::upward::{Carried, Upward};

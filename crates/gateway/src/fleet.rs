@@ -15,11 +15,12 @@ use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::backlog::Backlog;
 use crate::bodies::Bodies;
+use crate::build::shared_servers;
 use crate::descriptors::DescriptorLimit;
+use crate::error::BuildError;
 use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
-use crate::plan::{PlanError, shared_servers};
 use crate::shares::Shares;
 use crate::table::Table;
 
@@ -244,7 +245,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When one of them has no address.
-    pub fn look_up(&self, configuration: &Configuration) -> Result<(), PlanError> {
+    pub fn look_up(&self, configuration: &Configuration) -> Result<(), BuildError> {
         self.names.look_up(configuration)
     }
 

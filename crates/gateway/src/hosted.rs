@@ -19,11 +19,11 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, PoolId, Request, RequestId, WorkerId};
 use spawn::PortOwner;
 
+use crate::build::HostedPlan;
 use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
-use crate::plan::HostedPlan;
 use crate::programs::{Epitaph, Programs, Trouble};
 use crate::servers::Servers;
 use crate::status::WorkerStatus;

@@ -14,7 +14,7 @@ use exchange::Outcome;
 use settings::AccessLog;
 use wire::http1::RequestHead;
 
-use crate::plan::{FrontPlan, ListenerPlan};
+use crate::build::{FrontPlan, ListenerPlan};
 
 mod digits;
 mod line;

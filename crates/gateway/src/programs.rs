@@ -25,11 +25,11 @@ use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
 use exchange::{PoolId, Request, RequestId, WorkerId};
 use spawn::{Pipes, StartError};
 
+use crate::build::ProgramPlan;
 use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Pipe, WorkerTimer};
-use crate::plan::ProgramPlan;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 

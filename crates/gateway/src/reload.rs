@@ -8,9 +8,10 @@ use std::sync::Arc;
 use exchange::PoolId;
 use settings::Configuration;
 
+use crate::build::{self, ListenerPlan, PoolPlan, Site, Workshop};
 use crate::drain::DrainLimits;
+use crate::error::BuildError;
 use crate::fleet::Fleet;
-use crate::plan::{self, ListenerPlan, PlanError, PoolPlan, Site, Workshop};
 use crate::shares::Shares;
 
 /// What another configuration means for one shard. Taking it over cannot fail.
@@ -48,34 +49,34 @@ impl Reload {
         new: &Configuration,
         fleet: &Fleet,
         workshop: &dyn Workshop,
-    ) -> Result<Vec<Self>, PlanError> {
+    ) -> Result<Vec<Self>, BuildError> {
         let mut new = new.clone();
         settings::in_order_of(old, &mut new);
         let new = &new;
         spawn::withhold(new.secret_variables())
-            .map_err(|error| PlanError::Unprotected(error.to_string()))?;
+            .map_err(|error| BuildError::Unprotected(error.to_string()))?;
         let places = fleet.pool_ids();
-        let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
+        let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
         fleet.look_up(new)?;
         let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
         let listeners = new.listeners.iter().cloned();
         let listeners: Vec<_> = listeners
             .map(|listener| {
                 let found = fleet.listener(&listener.name);
-                let id = found.ok_or_else(|| PlanError::NoSocket(listener.name.clone()))?;
-                let listener = plan::listener(listener, (id, fleet.bodies(id)), &places)?;
+                let id = found.ok_or_else(|| BuildError::NoSocket(listener.name.clone()))?;
+                let listener = build::listener(listener, (id, fleet.bodies(id)), &places)?;
                 Ok(Arc::new(listener))
             })
             .collect::<Result<_, _>>()?;
         let shards = 0..u32::try_from(fleet.length()).unwrap_or(u32::MAX);
         let found = |pool: &settings::Pool| {
-            fleet.find(&pool.name).ok_or_else(|| PlanError::NoPool(pool.name.clone()))
+            fleet.find(&pool.name).ok_or_else(|| BuildError::NoPool(pool.name.clone()))
         };
         let ids: Vec<(PoolId, u32)> = new.pools.iter().map(found).collect::<Result<_, _>>()?;
         let shares = new.pools.iter().zip(&ids).map(|(pool, (id, _))| {
-            let shared = fleet.shared(*id).zip(plan::shared_servers(pool));
+            let shared = fleet.shared(*id).zip(build::shared_servers(pool));
             let renewed = shared.map(|(shares, servers)| shares.with(&servers));
-            renewed.map(|shares| shares.ok_or_else(|| PlanError::Servers(pool.name.clone())))
+            renewed.map(|shares| shares.ok_or_else(|| BuildError::Servers(pool.name.clone())))
         });
         let shares: Vec<Option<Shares>> =
             shares.map(Option::transpose).collect::<Result<_, _>>()?;
@@ -84,19 +85,19 @@ impl Reload {
             let pools = pools.map(|(((old, new), &(id, home)), shares)| {
                 let (pool, shares) = (new.clone(), shares.clone());
                 let plan = match (home == shard, &shares) {
-                    (true, _) => plan::pool(pool, site),
-                    (false, Some(_)) => plan::branch(pool, site),
-                    (false, None) => plan::elsewhere(pool),
+                    (true, _) => build::pool(pool, site),
+                    (false, Some(_)) => build::branch(pool, site),
+                    (false, None) => build::elsewhere(pool),
                 };
                 Ok(PoolReload { id, plan: plan?, replaces: settings::replaces(old, new), shares })
             });
             Ok(Self {
                 listeners: listeners.clone(),
-                pools: pools.collect::<Result<_, PlanError>>()?,
+                pools: pools.collect::<Result<_, BuildError>>()?,
                 drain: DrainLimits::of(&new.daemon),
             })
         };
-        let reloads = shards.map(of_shard).collect::<Result<_, PlanError>>()?;
+        let reloads = shards.map(of_shard).collect::<Result<_, BuildError>>()?;
         for ((id, _), shares) in ids.into_iter().zip(shares) {
             shares.into_iter().for_each(|shares| fleet.share(id, shares));
         }

@@ -10,7 +10,7 @@ use fields::{Value, known};
 use route::{Asked, Edits, Filling, Path, PathFault, host_name};
 use wire::http1::RequestHead;
 
-use crate::plan::{Action, GuardPlan, RoutePlan, Routing};
+use crate::build::{Action, GuardPlan, RoutePlan, Routing};
 
 /// Room for paths, targets and lines, kept from one request to the next.
 #[derive(Debug, Default)]

@@ -17,11 +17,11 @@ use exchange::plant::{Plant, active};
 use exchange::{Outcome, Phase, PoolId, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
+use crate::build::ServersPlan;
 use crate::core::Word;
 use crate::form::Form;
 use crate::ids::LinkId;
 use crate::owners::{Purpose, StreamOwner};
-use crate::plan::ServersPlan;
 use crate::status::WorkerStatus;
 use crate::table::Table;
 use crate::upward::Upward;

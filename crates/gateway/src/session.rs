@@ -11,12 +11,12 @@ use std::time::Duration;
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, RequestId, Slice};
 
+use crate::build::{FrontPlan, HttpPlan, ListenerPlan};
 use crate::closings::Closing;
 use crate::core::Core;
 use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Delivery, SessionId, Source};
-use crate::plan::{FrontPlan, HttpPlan, ListenerPlan};
 use crate::transport::{LOOK, Look, READ, Transport};
 use crate::upward::Carried;
 

@@ -15,11 +15,13 @@ use exchange::{Cause, ListenerId, Outcome, Peer};
 use settings::Configuration;
 use spawn::Spawn;
 
+use crate::build::{self, FrontPlan, ListenerPlan, Site, Workshop};
 use crate::closings::{Closing, Closings};
 use crate::core::{Core, Epoch};
 use crate::crossing::Crossing;
 use crate::door::{Door, Turned};
 use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
+use crate::error::BuildError;
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::fleet::Fleet;
 use crate::logbook::{LogSink, Logbook};
@@ -27,7 +29,6 @@ use crate::mail::Mail;
 use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
 use crate::owners::{StreamOwner, TimerOwner};
-use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Site, Workshop};
 use crate::session::Session;
 use crate::table::Table;
 use crate::workers::Heard;
@@ -137,7 +138,7 @@ impl Shard {
     ///
     /// # Errors
     /// When a name has nothing behind it, or handlers cannot be made.
-    pub fn new(parts: Parts) -> Result<Self, PlanError> {
+    pub fn new(parts: Parts) -> Result<Self, BuildError> {
         let Parts {
             configuration,
             mut sockets,
@@ -154,33 +155,33 @@ impl Shard {
         } = parts;
         let places = fleet.pool_ids();
         let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
-        let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
+        let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
         let workshop = workshop.as_ref();
         let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
         let pools = pools.into_iter().map(|pool| {
             let found = fleet.find(&pool.name);
-            let (id, home) = found.ok_or_else(|| PlanError::NoPool(pool.name.clone()))?;
+            let (id, home) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
             let plan = match (home == shard, fleet.shared(id)) {
-                (true, _) => plan::pool(pool, site),
-                (false, Some(_)) => plan::branch(pool, site),
-                (false, None) => plan::elsewhere(pool),
+                (true, _) => build::pool(pool, site),
+                (false, Some(_)) => build::branch(pool, site),
+                (false, None) => build::elsewhere(pool),
             };
             Ok((id, plan?))
         });
         let listeners = listeners.into_iter().map(|listener| {
             let found = fleet.listener(&listener.name);
-            let id = found.ok_or_else(|| PlanError::NoSocket(listener.name.clone()))?;
-            let plan = plan::listener(listener, (id, fleet.bodies(id)), &places)?;
+            let id = found.ok_or_else(|| BuildError::NoSocket(listener.name.clone()))?;
+            let plan = build::listener(listener, (id, fleet.bodies(id)), &places)?;
             let found = sockets.iter().position(|(name, _)| *name == plan.name);
             let socket = found.map(|found| sockets.swap_remove(found).1);
             if socket.is_none() && fleet.listens(shard, &plan.name) {
-                return Err(PlanError::NoSocket(plan.name));
+                return Err(BuildError::NoSocket(plan.name));
             }
             Ok(Listener::new(plan, socket))
         });
         let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
-        let planned: Vec<Listener> = listeners.collect::<Result<_, PlanError>>()?;
+        let planned: Vec<Listener> = listeners.collect::<Result<_, BuildError>>()?;
         let mut core =
             Core::new(pools.collect::<Result<_, _>>()?, epoch, seed, Arc::clone(&fleet), shard);
         core.logbook = Logbook::new(access_log, sink);

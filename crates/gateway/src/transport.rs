@@ -11,9 +11,9 @@ use event::{Calls, DeadlineName, StreamId};
 use exchange::{Peer, Slice};
 use pool::Place;
 
+use crate::build::ListenerPlan;
 use crate::door::Entry;
 use crate::exchanges::Source;
-use crate::plan::ListenerPlan;
 use crate::rate::is_enough;
 
 /// The deadlines of a client's stream: when it is looked whether the client is idle, or takes its

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use event::{Calls, StreamId, TimerId};
 use exchange::{PoolId, Request, RequestId, WorkerId};
 
+use crate::build::WorkersPlan;
 use crate::core::Word;
 use crate::form::Form;
 use crate::handlers::Handlers;
@@ -13,7 +14,6 @@ use crate::hosted::Hosted;
 use crate::mail::HandlerReport;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
-use crate::plan::WorkersPlan;
 use crate::programs::{Outfit, Programs, Trouble};
 use crate::servers::{Room, Servers};
 use crate::status::WorkerStatus;

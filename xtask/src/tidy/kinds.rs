@@ -14,7 +14,7 @@ const KINDS: [(&str, &[&str]); 4] = [
     (
         "Worker",
         &[
-            "crates/gateway/src/plan/workers.rs",
+            "crates/gateway/src/build/workers.rs",
             "crates/settings/src/fill.rs",
             "crates/settings/src/model/pool.rs",
             "crates/settings/src/reload.rs",
@@ -24,8 +24,8 @@ const KINDS: [(&str, &[&str]); 4] = [
     (
         "WorkersPlan",
         &[
-            "crates/gateway/src/plan/program.rs",
-            "crates/gateway/src/plan/workers.rs",
+            "crates/gateway/src/build/program.rs",
+            "crates/gateway/src/build/workers.rs",
             "crates/gateway/src/workers.rs",
         ],
     ),

@@ -3,7 +3,7 @@
 use event::Data;
 use wire::http1::{Asked, Body, HeadScan, Kind, Limits, Method, ReplyHead};
 
-use crate::plan::{HttpProbePlan, ProbePlan};
+use crate::build::{HttpProbePlan, ProbePlan};
 
 /// What a check came to; an error is a bad one.
 pub(super) type Verdict = Result<Remark, Remark>;

@@ -3,7 +3,7 @@
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::Core;
-use crate::plan::Takes;
+use crate::build::Takes;
 
 impl Core {
     /// The last answer of a request.

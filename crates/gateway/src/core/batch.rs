@@ -7,9 +7,9 @@ use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId};
 
 use super::account::count_at_listener;
 use super::{Core, ServedPool};
+use crate::build::Takes;
 use crate::exchanges::{Client, Delivery, Exchange, State};
 use crate::metrics::ListenerEnds;
-use crate::plan::Takes;
 use crate::table::Table;
 
 /// Replies that are not counted yet, to requests that one listener received at the same moment.

@@ -5,10 +5,10 @@ use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 
 use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
+use crate::build::OwnPlan;
 use crate::crossing::{Crossing, Window};
 use crate::exchanges::{Client, Delivery, Exchange, SessionId, State};
 use crate::form::Form;
-use crate::plan::OwnPlan;
 
 /// Programs that are a connection's own.
 pub(super) struct Own {

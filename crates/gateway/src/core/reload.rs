@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use event::Calls;
 
 use super::{Core, ServedPool};
+use crate::build::{CheckPlan, CookiePlan, PoolPlan};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::outside::Outside;
-use crate::plan::{CheckPlan, CookiePlan, PoolPlan};
 use crate::reload::PoolReload;
 use crate::shares::Shares;
 

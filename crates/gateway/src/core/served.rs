@@ -11,11 +11,11 @@ use super::own::Own;
 use super::paused::PausedClients;
 use super::tallies::Tallies;
 use super::{Core, PoolCounts, ServedPool};
+use crate::build::PoolPlan;
 use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::crossing::{Crossing, Others};
 use crate::journal::Journal;
-use crate::plan::PoolPlan;
 use crate::status::WorkerTally;
 use crate::workers::Workers;
 

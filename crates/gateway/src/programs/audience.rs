@@ -4,7 +4,7 @@
 //! served this client alone. Clients of a program that serves several at once get none of it, unless `last_words`
 //! says otherwise. The log has all of it.
 
-use crate::plan::ProgramPlan;
+use crate::build::ProgramPlan;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {

@@ -21,8 +21,8 @@ use wire::{Decoder, Framing, Over, Unframable, envelope};
 
 use super::fault::Epitaph;
 use super::{ANSWER, FIRST, Fault, Pipe, SLOW, STALL, answer_by};
+use crate::build::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::form::Form;
-use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
 mod alignment;

@@ -8,7 +8,7 @@ use exchange::WorkerId;
 
 use super::link::Fault;
 use super::{LinkId, Room, Servers};
-use crate::plan::ServersPlan;
+use crate::build::ServersPlan;
 use crate::upward::Upward;
 
 impl Servers {

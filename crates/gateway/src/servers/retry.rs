@@ -3,8 +3,8 @@
 use settings::{Idempotent, Retries, RetryFault, RetryOn};
 
 use super::link::Fault;
+use crate::build::ServersPlan;
 use crate::form::{Effect, Expects, Form};
-use crate::plan::ServersPlan;
 
 /// How far a request had come when its link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,10 +19,10 @@ use wire::jsonrpc::{self, Kind, Message};
 use wire::{Decoder, Last, Marks, Piece, Unframable, encode, write_reply};
 
 use super::owed::{Limits, Name, Owed, Ready};
+use crate::build::FramesPlan;
 use crate::core::{Core, Permit};
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::Form;
-use crate::plan::FramesPlan;
 use crate::transport::Transport;
 
 mod pace;

@@ -50,10 +50,10 @@ use wire::http1::{
     WholeChunks,
 };
 
+use crate::build::{HttpPlan, Page, Takes};
 use crate::core::Core;
 use crate::exchanges::{Client, SessionId};
 use crate::form::{Effect, Expects, Form};
-use crate::plan::{HttpPlan, Page, Takes};
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
 use asking::Asking;

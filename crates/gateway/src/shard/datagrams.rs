@@ -10,10 +10,10 @@ use event::{Calls, Origin, SocketId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Slice};
 
 use super::Shard;
+use crate::build::ListenerPlan;
 use crate::closings::Closing;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Delivery, Source};
-use crate::plan::ListenerPlan;
 use crate::session::Session;
 
 /// The most that UDP carries over IPv4.

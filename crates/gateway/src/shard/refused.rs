@@ -14,9 +14,9 @@ use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{ListenerId, Outcome, Peer};
 
 use super::Shard;
+use crate::build::{FrontPlan, ListenerPlan};
 use crate::exchanges::Source;
 use crate::owners::StreamOwner;
-use crate::plan::{FrontPlan, ListenerPlan};
 use crate::session::Session;
 
 /// Rejected connections that are answered at the same time; more are closed without an answer, so

@@ -9,9 +9,9 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
 use super::{Dialogue, Ending, Input, Output};
+use crate::build::HttpPlan;
 use crate::core::Core;
 use crate::exchanges::{Delivery, SessionId};
-use crate::plan::HttpPlan;
 use crate::transport::Transport;
 use crate::upward::Carried;
 

@@ -5,9 +5,9 @@ use exchange::{Outcome, Slice};
 use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
 use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
+use crate::build::HttpPlan;
 use crate::core::Core;
 use crate::exchanges::Delivery;
-use crate::plan::HttpPlan;
 use crate::transport::Transport;
 use crate::upward::Carried;
 

@@ -8,11 +8,11 @@ use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 use super::refusing::Why;
 use super::{Asked, Dialogue, Input, Move, Output, Told, forwarded_for};
 use crate::bodies::{BodyShare, Full};
+use crate::build::HttpPlan;
 use crate::core::Core;
 use crate::exchanges::{Client, Source};
 use crate::form::Form;
 use crate::logbook::Trail;
-use crate::plan::HttpPlan;
 use crate::routing::RouteId;
 use crate::translation::Translation;
 use crate::transport::Transport;
@@ -57,7 +57,7 @@ enum Taken {
 pub(super) struct Course<'a> {
     pub(super) pool: PoolId,
     pub(super) route: RouteId,
-    pub(super) changes: Option<&'a crate::plan::RoutePlan>,
+    pub(super) changes: Option<&'a crate::build::RoutePlan>,
     /// What its route made of the target.
     pub(super) target: Option<&'a [u8]>,
 }

@@ -7,9 +7,9 @@ use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, BodyKind, HeadScan, Method, Refusal, RequestHead};
 
 use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell, told};
+use crate::build::{HttpPlan, ListenerPlan};
 use crate::core::Core;
 use crate::crossing::Rejected;
-use crate::plan::{HttpPlan, ListenerPlan};
 use crate::routing::RouteId;
 use crate::transport::Transport;
 

@@ -9,9 +9,9 @@ use wire::http1::{Answer, Method, RequestHead};
 
 use super::objects::Gathering;
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
+use crate::build::HttpPlan;
 use crate::core::Core;
 use crate::crossing::Rejected;
-use crate::plan::HttpPlan;
 use crate::routing::RouteId;
 use crate::transport::Transport;
 

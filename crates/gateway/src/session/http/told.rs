@@ -6,8 +6,8 @@ use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
 
 use super::status::status_of;
+use crate::build::FrontPlan;
 use crate::core::{Core, DateLine};
-use crate::plan::FrontPlan;
 use crate::routing::RouteId;
 use crate::transport::Transport;
 

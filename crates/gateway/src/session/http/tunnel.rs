@@ -12,8 +12,8 @@ use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 
 use super::{Asked, Dialogue, Input};
+use crate::build::HttpPlan;
 use crate::core::Core;
-use crate::plan::HttpPlan;
 use crate::transport::Transport;
 
 impl Asked {

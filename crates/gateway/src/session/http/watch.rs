@@ -6,8 +6,8 @@ use exchange::Cause;
 
 use super::refusing::Why;
 use super::{Dialogue, Input};
+use crate::build::HttpPlan;
 use crate::core::Core;
-use crate::plan::HttpPlan;
 use crate::rate::is_enough;
 use crate::transport::Transport;
 

@@ -8,7 +8,7 @@ use exchange::{PoolId, Slice};
 use route::{Edits, Guard, PathRule, Rewrite, Table, Template};
 use settings::{FixedBody, RouteAccess, RouteAction, Secret};
 
-use super::PlanError;
+use crate::error::BuildError;
 
 /// Which way requests of a listener go.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Ways {
         listener: &str,
         pool: Option<PoolId>,
         places: &BTreeMap<String, PoolId>,
-    ) -> Result<Option<Routing>, PlanError> {
+    ) -> Result<Option<Routing>, BuildError> {
         let Self { routes, authenticate, request, reply, allow_upgrade } = self;
         if routes.is_empty() && authenticate.is_none() && request.is_empty() && reply.is_empty() {
             return Ok(None);
@@ -133,7 +133,7 @@ impl Common<'_> {
         listener: &str,
         place: usize,
         route: settings::Route,
-    ) -> Result<RoutePlan, PlanError> {
+    ) -> Result<RoutePlan, BuildError> {
         let refused = |lacks| refused(listener, &["route", &place.to_string()], lacks);
         let settings::Route { rule, action, request, reply, access, allow_upgrade } = route;
         let joined = |first: &Edits, then: &Edits| {
@@ -144,7 +144,7 @@ impl Common<'_> {
         let reply = joined(&self.reply, &reply);
         let action = match action {
             RouteAction::Pool { pool, rewrite } => {
-                let pool = *self.places.get(&pool).ok_or(PlanError::NoPool(pool))?;
+                let pool = *self.places.get(&pool).ok_or(BuildError::NoPool(pool))?;
                 Action::Pool { pool, rewrite }
             }
             RouteAction::Redirect { status, to } => Action::Redirect { status, to },
@@ -187,21 +187,21 @@ impl Lack {
     }
 
     /// As an error of that listener; `below`: the keys of the route.
-    fn of(self, listener: &str, below: &[&str]) -> PlanError {
+    fn of(self, listener: &str, below: &[&str]) -> BuildError {
         let keys = below.iter().map(|&key| key.to_owned());
         let place = keys.chain(self.place).collect();
-        PlanError::Route { listener: listener.to_owned(), place, why: self.why }
+        BuildError::Route { listener: listener.to_owned(), place, why: self.why }
     }
 }
 
 /// The first of what is lacking.
-fn refused(listener: &str, below: &[&str], lacks: Vec<Lack>) -> PlanError {
+fn refused(listener: &str, below: &[&str], lacks: Vec<Lack>) -> BuildError {
     let first = lacks.into_iter().next();
     first.unwrap_or_else(|| Lack::at(&[], String::new())).of(listener, below)
 }
 
 /// All that the routes of a listener name and that cannot be had.
-pub(super) fn unread(listener: &settings::Listener) -> Vec<PlanError> {
+pub(super) fn unread(listener: &settings::Listener) -> Vec<BuildError> {
     let (name, http) = (&listener.name, &listener.http);
     let of = |authenticate| guard(authenticate).err().unwrap_or_default();
     let all = http.authenticate.as_ref().map(of).unwrap_or_default();

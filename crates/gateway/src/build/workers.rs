@@ -8,7 +8,8 @@ use settings::{Framing, Worker};
 
 use super::program::{self, HostedPlan, ProgramPlan};
 use super::servers::{self, ServersPlan};
-use super::{OwnPlan, PlanError, Site, Takes};
+use super::{OwnPlan, Site, Takes};
+use crate::error::BuildError;
 
 /// What the workers of a pool are.
 pub(crate) enum WorkersPlan {
@@ -91,7 +92,7 @@ const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 pub(super) fn plan(
     pool: &settings::Pool,
     site: Site<'_>,
-) -> Result<(WorkersPlan, Said), PlanError> {
+) -> Result<(WorkersPlan, Said), BuildError> {
     let deadline = pool.deadline;
     let said = |slots, settle| {
         let recycle = pool::RecycleSettings::default();
@@ -100,7 +101,7 @@ pub(super) fn plan(
     match pool.worker.clone() {
         Worker::Program(program) => program::program(*program, pool),
         Worker::Database(_) | Worker::Handler(_) => {
-            let why = |why| PlanError::Handler { pool: pool.name.clone(), why };
+            let why = |why| BuildError::Handler { pool: pool.name.clone(), why };
             let factory = site.workshop.factory(pool).map_err(why)?;
             let reads = matches!(takes(&pool.worker), Takes::Records(_));
             let workers = WorkersPlan::Handlers { factory, deadline, reads };

@@ -5,7 +5,8 @@ use exchange::PoolId;
 use std::collections::BTreeMap;
 
 use super::page::SorryPlan;
-use super::{CheckPlan, CookiePlan, PlanError, check, cookie, page};
+use super::{CheckPlan, CookiePlan, check, cookie, page};
+use crate::error::BuildError;
 use crate::wish::Wishes;
 
 /// What is looked for in requests, and what is answered in place of a refusal.
@@ -42,7 +43,7 @@ pub(super) fn balance(
     schedule: settings::Schedule,
     balance: settings::Balance,
     to: &mut pool::Settings,
-) -> Result<BalancePlan, PlanError> {
+) -> Result<BalancePlan, BuildError> {
     let Whole { name, places, servers, takes_objects, program, drawn } = whole;
     let settings::Balance {
         slots_max,

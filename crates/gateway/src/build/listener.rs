@@ -9,10 +9,9 @@ use event::StreamLimits;
 use settings::{FrameOver, HalfClose, LastLine, Protocol, ReplyStyle};
 use wire::Marks;
 
-use super::{
-    FramesPlan, FrontPlan, HttpPlan, ListenerPlan, PlanError, program, routes, unless_zero,
-};
+use super::{FramesPlan, FrontPlan, HttpPlan, ListenerPlan, program, routes, unless_zero};
 use crate::bodies::{Bodies, BodyLimits};
+use crate::error::BuildError;
 
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;
@@ -28,7 +27,7 @@ pub(crate) fn listener(
     listener: settings::Listener,
     (id, bodies): (ListenerId, &Arc<Bodies>),
     places: &BTreeMap<String, PoolId>,
-) -> Result<ListenerPlan, PlanError> {
+) -> Result<ListenerPlan, BuildError> {
     let settings::Listener {
         name,
         listen: _,  // bound by whoever starts the shard
@@ -56,7 +55,7 @@ pub(crate) fn listener(
         http,
     } = listener;
     let place =
-        |pool: &str| places.get(pool).copied().ok_or_else(|| PlanError::NoPool(pool.to_owned()));
+        |pool: &str| places.get(pool).copied().ok_or_else(|| BuildError::NoPool(pool.to_owned()));
     let rest = pool.as_deref().map(place).transpose()?;
     let first = http.routes.iter().find_map(settings::Route::pool).map(place).transpose()?;
     let pool = rest.or(first).or_else(|| places.values().copied().min()).unwrap_or(PoolId::NONE);
@@ -128,7 +127,7 @@ fn http_plan(
     read: Option<Duration>,
     pool: Option<PoolId>,
     places: &BTreeMap<String, PoolId>,
-) -> Result<HttpPlan, PlanError> {
+) -> Result<HttpPlan, BuildError> {
     let settings::HttpListener {
         head_max,
         body_max,

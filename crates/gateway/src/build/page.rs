@@ -8,7 +8,7 @@ use std::time::Duration;
 use exchange::{Cause, PoolId, RequestId, Slice};
 use wire::http1::Answer;
 
-use super::PlanError;
+use crate::error::BuildError;
 
 /// What a pool answers with when it is sorry.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ pub(super) fn answer(
     answer: settings::SorryAnswer,
     http: settings::SorryHttp,
     places: &BTreeMap<String, PoolId>,
-) -> Result<SorryPlan, PlanError> {
+) -> Result<SorryPlan, BuildError> {
     let page = |body, ending: &str, location: Option<&str>| {
         SorryPlan::Page(Arc::new(page(&http, body, ending, location)))
     };
@@ -133,7 +133,7 @@ pub(super) fn answer(
         settings::SorryAnswer::Line(line) => Ok(page(Slice::from(line.as_str()), "", None)),
         settings::SorryAnswer::Redirect(to) => Ok(page(Slice::default(), "", Some(&to))),
         settings::SorryAnswer::Pool(name) => {
-            places.get(&name).copied().map(SorryPlan::Pool).ok_or(PlanError::NoPool(name))
+            places.get(&name).copied().map(SorryPlan::Pool).ok_or(BuildError::NoPool(name))
         }
         settings::SorryAnswer::File(path) => {
             let bytes = read(pool, &path)?;
@@ -145,8 +145,8 @@ pub(super) fn answer(
 }
 
 /// What is in the file that a pool answers with.
-pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, PlanError> {
-    settings::read_named(Path::new(path)).map_err(|error| PlanError::Sorry {
+pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, BuildError> {
+    settings::read_named(Path::new(path)).map_err(|error| BuildError::Sorry {
         pool: pool.to_owned(),
         why: format!("its answer `{path}` cannot be read: {error}"),
     })

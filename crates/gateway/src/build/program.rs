@@ -8,7 +8,8 @@ use event::StreamLimits;
 use settings::{HttpSocket, Idempotent, LastWords};
 
 use super::workers::{Said, WorkersPlan};
-use super::{OwnPlan, PlanError, ServersPlan, Terms, terms, unless_zero};
+use super::{OwnPlan, ServersPlan, Terms, terms, unless_zero};
+use crate::error::BuildError;
 
 /// What the workers of a program pool are started and held to.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ pub(crate) struct HostedPlan {
 pub(super) fn program(
     program: settings::Program,
     pool: &settings::Pool,
-) -> Result<(WorkersPlan, Said), PlanError> {
+) -> Result<(WorkersPlan, Said), BuildError> {
     let (deadline, tagged) = (pool.deadline, is_tagged(&program));
     let settings::Program {
         command,
@@ -181,10 +182,10 @@ pub(super) fn program(
 pub(super) fn variables(
     pool: &str,
     env: Vec<(String, String)>,
-) -> Result<Vec<(String, String)>, PlanError> {
+) -> Result<Vec<(String, String)>, BuildError> {
     let passed = |(name, value): (String, String)| {
         let Some(from) = settings::passed_variable(&value) else { return Ok((name, value)) };
-        let value = std::env::var(from).map_err(|error| PlanError::Variable {
+        let value = std::env::var(from).map_err(|error| BuildError::Variable {
             pool: pool.to_owned(),
             why: format!("`env`: `{name}` gets the variable `{from}`: {error}"),
         })?;
@@ -198,14 +199,14 @@ pub(super) fn resets(
     pool: &str,
     framing: wire::Framing,
     reset: Option<&str>,
-) -> Result<(), PlanError> {
+) -> Result<(), BuildError> {
     let Some(reset) = reset.filter(|_| framing.is_json()) else { return Ok(()) };
     let why = match wire::jsonrpc::scan(reset.as_bytes()) {
         Ok(message) if message.is_replied_to(reset.as_bytes()) => return Ok(()),
         Ok(_) => "a program replies to a `method` with an `id` that is not `null`",
         Err(fault) => fault.text(),
     };
-    Err(PlanError::Reset { pool: pool.to_owned(), why })
+    Err(BuildError::Reset { pool: pool.to_owned(), why })
 }
 
 /// Whether requests of such a program go out with tags.

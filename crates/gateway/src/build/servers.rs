@@ -5,7 +5,8 @@ use std::time::Duration;
 use event::StreamLimits;
 use settings::Idempotent;
 
-use super::{PlanError, unless_zero};
+use super::unless_zero;
+use crate::error::BuildError;
 use crate::names::Names;
 
 /// What the servers of a pool are.
@@ -40,7 +41,7 @@ pub(super) fn plan(
     pool: &settings::Pool,
     servers: settings::Servers,
     names: &Names,
-) -> Result<ServersPlan, PlanError> {
+) -> Result<ServersPlan, BuildError> {
     let settings::Servers {
         servers,
         requests_max: _,
@@ -61,7 +62,7 @@ pub(super) fn plan(
             settings::Address::Inherited(name) => event::Address::Unix(name.into()),
             settings::Address::Named(name) => {
                 let found = names.address(&name).map(event::Address::Internet);
-                found.ok_or_else(|| PlanError::Name {
+                found.ok_or_else(|| BuildError::Name {
                     pool: pool.name.clone(),
                     name: name.to_string(),
                     why: "it was not looked up".to_owned(),

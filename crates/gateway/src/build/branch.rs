@@ -1,6 +1,7 @@
 //! Pools that are at home on another shard, and what of them is served here.
 
-use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Site, WorkersPlan, servers, workers};
+use super::{BalancePlan, OwnPlan, PoolPlan, Site, WorkersPlan, servers, workers};
+use crate::error::BuildError;
 
 /// The servers of a pool that every shard serves, as they are called, with their slots; none for a pool
 /// that its home alone serves.
@@ -17,7 +18,7 @@ pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<Vec<(String, u32)>
 }
 
 /// What is served here of a pool that is at home elsewhere and shared.
-pub(crate) fn branch(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, PlanError> {
+pub(crate) fn branch(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, BuildError> {
     let mut plan = super::pool(pool, site)?;
     // Its home looks after its servers, and tells.
     plan.balance.check = None;
@@ -28,7 +29,7 @@ pub(crate) fn branch(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, P
 }
 
 /// A pool that its home alone serves: nothing of it runs here.
-pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
+pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, BuildError> {
     let is_own = |program: &settings::Program| program.dispatch == settings::Dispatch::Session;
     let own = pool.program().is_some_and(is_own);
     let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };

@@ -2,13 +2,14 @@
 
 use settings::{Configuration, KnownBy, SorryAnswer};
 
-use super::{PlanError, cookie, page, program, routes};
+use super::{cookie, page, program, routes};
+use crate::error::BuildError;
 
 /// All that this configuration names and that cannot be read, or is not what it should be: secrets and
 /// answers of routes, answers of pools that are sorry, what their cookies are made with, variables
 /// that are passed to programs, and what resets them.
 #[must_use]
-pub fn unread(configuration: &Configuration) -> Vec<PlanError> {
+pub fn unread(configuration: &Configuration) -> Vec<BuildError> {
     let mut errors: Vec<_> = configuration.listeners.iter().flat_map(routes::unread).collect();
     for pool in &configuration.pools {
         if let Some(program) = pool.program() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pool::{CookieCodec, CookieMode, CookieValue};
 
-use super::PlanError;
+use crate::error::BuildError;
 
 /// A cookie that tells clients' servers.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) fn cookie(
     lifetime: Duration,
     servers: &[(event::Address, String)],
     drawn: &[u8],
-) -> Result<CookiePlan, PlanError> {
+) -> Result<CookiePlan, BuildError> {
     let settings::Cookie { name, mode, value, secret, path, max_age, http_only, secure, same_site } =
         cookie;
     let mode = match mode {
@@ -83,9 +83,9 @@ pub(super) fn secret_of(
     pool: &str,
     secret: Option<&settings::Secret>,
     drawn: &[u8],
-) -> Result<Vec<u8>, PlanError> {
+) -> Result<Vec<u8>, BuildError> {
     const SECRET_MIN: usize = 16;
-    let fault = |why: String| PlanError::Cookie { pool: pool.to_owned(), why };
+    let fault = |why: String| BuildError::Cookie { pool: pool.to_owned(), why };
     let bytes = match secret {
         None => drawn.to_vec(),
         Some(settings::Secret::Environment(name)) => std::env::var(name)
