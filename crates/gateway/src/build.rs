@@ -14,19 +14,21 @@ use wire::Marks;
 use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;
 use crate::names::Names;
+use crate::workers::WorkersConfig;
 
 mod balance;
 mod branch;
 mod check;
 mod cookie;
 mod files;
+mod launch;
 mod listener;
 mod page;
 mod program;
 mod routes;
 mod servers;
 mod takes;
-mod terms;
+
 mod workers;
 
 pub(crate) use balance::BalancePlan;
@@ -36,12 +38,8 @@ pub(crate) use cookie::CookiePlan;
 pub use files::unread;
 pub(crate) use listener::listener;
 pub(crate) use page::{Page, SorryPlan};
-pub(crate) use program::{HostedPlan, ProgramPlan, StreamPlan, TimesPlan};
 pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
-pub(crate) use servers::ServersPlan;
 pub(crate) use takes::Takes;
-pub(crate) use terms::Terms;
-pub(crate) use workers::WorkersPlan;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
 /// drivers stay out of the data plane.
@@ -159,7 +157,7 @@ pub(crate) struct PoolPlan {
     pub(crate) own: Option<OwnPlan>,
     /// Its programs are asked by ids of ours.
     pub(crate) is_tagged: bool,
-    pub(crate) workers: WorkersPlan,
+    pub(crate) workers: WorkersConfig,
 }
 
 /// What becomes of a connection's own program after it.

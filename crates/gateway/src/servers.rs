@@ -17,7 +17,6 @@ use exchange::plant::{Plant, active};
 use exchange::{Outcome, Phase, PoolId, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
-use crate::build::ServersPlan;
 use crate::core::Word;
 use crate::form::Form;
 use crate::ids::LinkId;
@@ -27,6 +26,7 @@ use crate::table::Table;
 use crate::upward::Upward;
 use crate::workers::Heard;
 
+mod config;
 mod hosted;
 mod link;
 mod places;
@@ -37,6 +37,7 @@ mod time;
 mod trust;
 mod tunnel;
 
+pub(crate) use config::ServersConfig;
 use link::{Fault, Link, Step};
 use retry::{Budget, Declared, Reached, Then};
 
@@ -66,7 +67,7 @@ struct Server {
 pub(crate) struct Servers {
     pool: String,
     pool_id: PoolId,
-    plan: ServersPlan,
+    plan: ServersConfig,
     live: Vec<Option<Server>>,
     links: Table<LinkId, Link>,
     /// Which link a request was given to, by the place of the request; it may have gone since.
@@ -83,7 +84,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn new((id, pool): (PoolId, &str), plan: ServersPlan, room: Option<Room>) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), plan: ServersConfig, room: Option<Room>) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,

@@ -1,7 +1,8 @@
 //! Pools that are at home on another shard, and what of them is served here.
 
-use super::{BalancePlan, OwnPlan, PoolPlan, Site, WorkersPlan, servers, workers};
+use super::{BalancePlan, OwnPlan, PoolPlan, Site, servers, workers};
 use crate::error::BuildError;
+use crate::workers::WorkersConfig;
 
 /// The servers of a pool that every shard serves, as they are called, with their slots; none for a pool
 /// that its home alone serves.
@@ -41,7 +42,7 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, BuildError> {
         takes: workers::takes(&pool.worker),
         own: own.then_some(OwnPlan { reset: None, tells_apart: false }),
         is_tagged: pool.program().is_some_and(super::program::is_tagged),
-        workers: WorkersPlan::elsewhere(),
+        workers: WorkersConfig::elsewhere(),
     })
 }
 

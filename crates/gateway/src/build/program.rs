@@ -5,87 +5,21 @@ use std::time::Duration;
 use std::sync::Arc;
 
 use event::StreamLimits;
-use settings::{HttpSocket, Idempotent, LastWords};
+use settings::Idempotent;
 
-use super::workers::{Said, WorkersPlan};
-use super::{OwnPlan, ServersPlan, Terms, terms, unless_zero};
+use super::workers::Said;
+use super::{OwnPlan, launch, unless_zero};
 use crate::error::BuildError;
-
-/// What the workers of a program pool are started and held to.
-#[derive(Clone, Debug)]
-pub(crate) struct ProgramPlan {
-    pub(crate) program: String,
-    pub(crate) arguments: Vec<String>,
-    pub(crate) cwd: Option<std::path::PathBuf>,
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) terms: Box<Terms>,
-    pub(crate) framing: wire::Framing,
-    /// It serves HTTP on a socket, and its pipes carry nothing.
-    pub(crate) is_hosted: bool,
-    /// How it is watched for frames that nobody asked for; none where that says nothing.
-    pub(crate) alignment: Option<settings::Alignment>,
-    /// What of a request its reply must carry.
-    pub(crate) carries: Option<settings::Carried>,
-    /// Requests that some readers of lines take for several are rejected.
-    pub(crate) rejects_line_breaks: bool,
-    /// Requests go out with tags, and replies come in any order.
-    pub(crate) tagged: bool,
-    pub(crate) stream: Option<StreamPlan>,
-    /// It is greeted before it serves.
-    pub(crate) greets: bool,
-    /// It may have requests of several clients in its hands.
-    pub(crate) is_shared: bool,
-    /// Each is one connection's own: what either side says is for the other.
-    pub(crate) is_own: bool,
-    /// Times that what it had when it ended may be given to a program; 1: never again.
-    pub(crate) tries: u8,
-    /// Its memory is looked at after replies.
-    pub(crate) watches_memory: bool,
-    pub(crate) times: TimesPlan,
-    /// Its first frame says that it is ready.
-    pub(crate) says_ready: bool,
-    pub(crate) reply_max: usize,
-    pub(crate) grace: Duration,
-    pub(crate) deadline: Duration,
-    pub(crate) last_words: LastWords,
-}
-
-/// How long a program may take for this and that, beside the deadline.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimesPlan {
-    /// Until it is ready.
-    pub(crate) start: Duration,
-    /// Until the first byte of a reply.
-    pub(crate) first_byte: Option<Duration>,
-    /// Until a request is worth a line in the log.
-    pub(crate) slow: Option<Duration>,
-    /// Without reading what waits for it.
-    pub(crate) write_stall: Option<Duration>,
-}
-
-/// When a reply of several frames is complete.
-#[derive(Clone, Debug)]
-pub(crate) struct StreamPlan {
-    pub(crate) until: Option<Vec<u8>>,
-    pub(crate) gap: Option<Duration>,
-}
-
-/// Programs that serve HTTP.
-#[derive(Clone, Debug)]
-pub(crate) struct HostedPlan {
-    /// What they are started with.
-    pub(crate) program: Arc<ProgramPlan>,
-    /// How they are asked. They have no address before they start.
-    pub(crate) servers: ServersPlan,
-    /// Where they serve.
-    pub(crate) socket: HttpSocket,
-}
+use crate::hosted::HostedConfig;
+use crate::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
+use crate::servers::ServersConfig;
+use crate::workers::WorkersConfig;
 
 /// The programs of a pool, each of whose requests is answered within `deadline`.
 pub(super) fn program(
     program: settings::Program,
     pool: &settings::Pool,
-) -> Result<(WorkersPlan, Said), BuildError> {
+) -> Result<(WorkersConfig, Said), BuildError> {
     let (deadline, tagged) = (pool.deadline, is_tagged(&program));
     let settings::Program {
         command,
@@ -118,18 +52,18 @@ pub(super) fn program(
         Some((program, arguments)) => (program.clone(), arguments.to_vec()),
         None => (String::new(), Vec::new()),
     };
-    let terms = Box::new(Terms::new(wiring, bounds));
+    let policy = Box::new(launch::policy(wiring, bounds));
     let is_hosted = framing == settings::Framing::Http;
     let framing = wire_framing(framing);
     resets(&pool.name, framing, reset.as_deref())?;
     let own = (dispatch == settings::Dispatch::Session)
         .then(|| OwnPlan { reset, tells_apart: framing.is_json() });
-    let plan = ProgramPlan {
+    let plan = ProgramConfig {
         program,
         arguments,
         cwd,
         env: variables(&pool.name, env)?,
-        terms,
+        policy,
         framing,
         is_hosted,
         alignment: match &carries {
@@ -142,7 +76,7 @@ pub(super) fn program(
             && own.as_ref().is_none_or(|own| own.reset.is_some())
             && line_breaks == settings::LineBreaks::Reject,
         tagged,
-        stream: stream.map(|settings::Stream { until, gap }| StreamPlan {
+        stream: stream.map(|settings::Stream { until, gap }| ReplyStreamConfig {
             until: until.map(String::into_bytes),
             gap,
         }),
@@ -154,7 +88,7 @@ pub(super) fn program(
             _ => 1,
         },
         watches_memory: recycle.memory.is_some(),
-        times: TimesPlan {
+        times: ProgramTimeouts {
             start: start_timeout,
             first_byte: unless_zero(first_byte),
             slow: unless_zero(slow),
@@ -166,13 +100,13 @@ pub(super) fn program(
         deadline,
         last_words,
     };
-    let recycle = terms::recycling(recycle);
+    let recycle = launch::recycling(recycle);
     let program = Arc::new(plan);
     let workers = if is_hosted {
         let servers = asked(pool);
-        WorkersPlan::Hosted(Box::new(HostedPlan { program, servers, socket }))
+        WorkersConfig::Hosted(Box::new(HostedConfig { program, servers, socket }))
     } else {
-        WorkersPlan::Programs(program)
+        WorkersConfig::Programs(program)
     };
     Ok((workers, Said { slots: pipeline, settle, recycle, own, members: Vec::new() }))
 }
@@ -219,10 +153,10 @@ pub(super) fn is_tagged(program: &settings::Program) -> bool {
 }
 
 /// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
-fn asked(pool: &settings::Pool) -> ServersPlan {
+fn asked(pool: &settings::Pool) -> ServersConfig {
     let deadline = pool.deadline;
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
-    ServersPlan {
+    ServersConfig {
         addresses: Vec::new(),
         reply: super::servers::response_limits(pool),
         limits: StreamLimits::default(),

@@ -1,75 +1,13 @@
 //! What the settings say of a pool's workers. This is the one place of a plan that knows which kinds of
 //! them there are; what runs them is made from it in [`crate::workers`].
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use settings::{Framing, Worker};
 
-use super::program::{self, HostedPlan, ProgramPlan};
-use super::servers::{self, ServersPlan};
-use super::{OwnPlan, Site, Takes};
+use super::{OwnPlan, Site, Takes, program, servers};
 use crate::error::BuildError;
-
-/// What the workers of a pool are.
-pub(crate) enum WorkersPlan {
-    Servers(Box<ServersPlan>),
-    Programs(Arc<ProgramPlan>),
-    /// Programs that serve HTTP.
-    Hosted(Box<HostedPlan>),
-    Handlers {
-        factory: Arc<dyn exchange::Factory>,
-        deadline: Duration,
-        /// What they do has no effect: it may be cut short when nobody wants to know of it.
-        reads: bool,
-    },
-    /// On another shard.
-    Elsewhere,
-}
-
-impl WorkersPlan {
-    pub(super) const fn elsewhere() -> Self {
-        Self::Elsewhere
-    }
-
-    pub(crate) const fn is_elsewhere(&self) -> bool {
-        matches!(self, Self::Elsewhere)
-    }
-
-    /// Where they listen, and how that is shown, if they do before they are started.
-    pub(super) fn addresses(&self) -> &[(event::Address, String)] {
-        match self {
-            Self::Servers(plan) => &plan.addresses,
-            Self::Programs(_) | Self::Hosted(_) | Self::Handlers { .. } | Self::Elsewhere => &[],
-        }
-    }
-
-    /// What another program of the operator starts from that serves this pool: no command yet, but the user
-    /// and the environment of the pool's programs. Where they are not programs, those of the daemon, less the
-    /// variables that are withheld.
-    pub(super) fn helper(&self) -> spawn::Command {
-        let program = match self {
-            Self::Programs(program) => program,
-            Self::Hosted(hosted) => &hosted.program,
-            Self::Servers(_) | Self::Handlers { .. } | Self::Elsewhere => {
-                return spawn::Command::default();
-            }
-        };
-        spawn::Command {
-            env: program.env.clone(),
-            env_clear: program.terms.env_clear,
-            bounds: program.terms.identity(),
-            ..spawn::Command::default()
-        }
-    }
-
-    /// The same on a shard that is not their home.
-    pub(super) fn branch(&mut self) {
-        if let Self::Servers(plan) = self {
-            plan.is_branch = true;
-        }
-    }
-}
+use crate::workers::WorkersConfig;
 
 /// What the workers of a pool say of it, beside what they are.
 pub(super) struct Said {
@@ -92,7 +30,7 @@ const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 pub(super) fn plan(
     pool: &settings::Pool,
     site: Site<'_>,
-) -> Result<(WorkersPlan, Said), BuildError> {
+) -> Result<(WorkersConfig, Said), BuildError> {
     let deadline = pool.deadline;
     let said = |slots, settle| {
         let recycle = pool::RecycleSettings::default();
@@ -104,14 +42,14 @@ pub(super) fn plan(
             let why = |why| BuildError::Handler { pool: pool.name.clone(), why };
             let factory = site.workshop.factory(pool).map_err(why)?;
             let reads = matches!(takes(&pool.worker), Takes::Records(_));
-            let workers = WorkersPlan::Handlers { factory, deadline, reads };
+            let workers = WorkersConfig::Handlers { factory, deadline, reads };
             Ok((workers, said(1, HANDLER_SETTLE)))
         }
         Worker::Servers(servers) => {
             let members = servers.servers.iter().map(servers::member).collect();
             let said = Said { members, ..said(servers.requests_max, SERVER_SETTLE) };
             let plan = servers::plan(pool, servers, site.names)?;
-            Ok((WorkersPlan::Servers(Box::new(plan)), said))
+            Ok((WorkersConfig::Servers(Box::new(plan)), said))
         }
     }
 }
