@@ -11,35 +11,32 @@ use std::time::Duration;
 use event::StreamLimits;
 use wire::Marks;
 
+use crate::balance::BalanceConfig;
 use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;
 use crate::names::Names;
+use crate::request_shape::RequestShape;
 use crate::workers::WorkersConfig;
 
 mod balance;
 mod branch;
 mod check;
 mod cookie;
+mod fallback;
 mod files;
 mod launch;
 mod listener;
-mod page;
 mod program;
 mod routes;
 mod servers;
-mod takes;
+mod shape;
 
 mod workers;
 
-pub(crate) use balance::BalancePlan;
 pub(crate) use branch::{branch, elsewhere, shared_servers};
-pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan, check_address};
-pub(crate) use cookie::CookiePlan;
 pub use files::unread;
 pub(crate) use listener::listener;
-pub(crate) use page::{Page, SorryPlan};
 pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
-pub(crate) use takes::Takes;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
 /// drivers stay out of the data plane.
@@ -150,9 +147,9 @@ pub(crate) struct PoolPlan {
     pub(crate) name: String,
     pub(crate) pool: pool::Settings,
     pub(crate) then: Option<PoolId>,
-    pub(crate) balance: BalancePlan,
+    pub(crate) balance: BalanceConfig,
     /// What requests of HTTP become for it.
-    pub(crate) takes: Takes,
+    pub(crate) takes: RequestShape,
     /// Its programs are connections' own.
     pub(crate) own: Option<OwnPlan>,
     /// Its programs are asked by ids of ours.
@@ -238,7 +235,7 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Bui
         members,
         ..pool::Settings::default()
     };
-    let (servers, takes_objects) = (workers_plan.addresses(), takes == Takes::Objects);
+    let (servers, takes_objects) = (workers_plan.addresses(), takes == RequestShape::Objects);
     let program = workers_plan.helper();
     let whole = balance::Whole { name: &name, places, servers, takes_objects, program, drawn };
     let balance = balance::balance(whole, schedule, balance, &mut pool)?;

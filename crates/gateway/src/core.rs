@@ -16,8 +16,9 @@ use exchange::{
 use pool::{Failed, Pool};
 use wire::http1::RequestHead;
 
+use crate::balance::BalanceConfig;
 use crate::bindings::{Slot, Way};
-use crate::build::{BalancePlan, PoolPlan, Takes};
+use crate::build::PoolPlan;
 use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::crossing::{Crossing, Others, Window};
@@ -29,6 +30,7 @@ use crate::journal::Journal;
 use crate::logbook::Logbook;
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 use crate::receipts::Receipts;
+use crate::request_shape::RequestShape;
 use crate::table::Table;
 use crate::upward::{Carried, Upward};
 use crate::workers::Workers;
@@ -36,6 +38,7 @@ use crate::workers::Workers;
 mod account;
 mod answer;
 mod away;
+mod balance;
 mod batch;
 mod bound;
 mod branch;
@@ -85,11 +88,11 @@ pub(crate) struct ServedPool {
     is_fed: bool,
     /// Clients here that wait until it has room.
     paused: PausedClients,
-    pub(crate) balance: BalancePlan,
+    pub(crate) balance: BalanceConfig,
     /// Looks at its workers while nobody asks them.
     pub(crate) checks: Option<Box<Checks>>,
     /// What requests of HTTP become for it.
-    takes: Takes,
+    takes: RequestShape,
     /// Tells clients their server, and is told by them.
     cookies: Option<Box<Cookies>>,
     /// Where a program is a connection's own.
@@ -226,7 +229,7 @@ impl Core {
     }
 
     /// What requests of HTTP become for the workers of a pool.
-    pub(crate) fn takes(&self, pool: PoolId) -> Takes {
+    pub(crate) fn takes(&self, pool: PoolId) -> RequestShape {
         self.pools[pool].takes.clone()
     }
 
@@ -235,7 +238,7 @@ impl Core {
         let served = &self.pools[pool];
         match (served.then, &served.takes) {
             (Some(then), _) => self.replies_lines(then),
-            (None, Takes::Records(question)) => question.lines,
+            (None, RequestShape::Records(question)) => question.lines,
             (None, _) => false,
         }
     }

@@ -4,25 +4,10 @@
 use exchange::PoolId;
 use std::collections::BTreeMap;
 
-use super::page::SorryPlan;
-use super::{CheckPlan, CookiePlan, check, cookie, page};
+use super::{check, cookie, fallback};
+use crate::balance::BalanceConfig;
 use crate::error::BuildError;
 use crate::wish::Wishes;
-
-/// What is looked for in requests, and what is answered in place of a refusal.
-#[derive(Debug, Default)]
-pub(crate) struct BalancePlan {
-    pub(crate) wishes: Wishes,
-    pub(crate) sorry: Option<SorryPlan>,
-    /// Ends of requests say how fit their workers are.
-    pub(crate) judges: bool,
-    /// Replies of these statuses, both ends included, are as bad as none.
-    pub(crate) failing: Option<(u16, u16)>,
-    /// How workers are looked at while nobody asks them.
-    pub(crate) check: Option<CheckPlan>,
-    /// A cookie that tells clients' servers.
-    pub(crate) cookie: Option<CookiePlan>,
-}
 
 /// What balancing has to know of its pool and of others.
 pub(super) struct Whole<'a> {
@@ -43,7 +28,7 @@ pub(super) fn balance(
     schedule: settings::Schedule,
     balance: settings::Balance,
     to: &mut pool::Settings,
-) -> Result<BalancePlan, BuildError> {
+) -> Result<BalanceConfig, BuildError> {
     let Whole { name, places, servers, takes_objects, program, drawn } = whole;
     let settings::Balance {
         slots_max,
@@ -109,12 +94,12 @@ pub(super) fn balance(
         None => None,
         Some(settings::Sorry { answer, until, steady, http }) => {
             to.sorry = Some(pool::SorrySettings { until, steady });
-            Some(page::answer(name, answer, http, places)?)
+            Some(fallback::answer(name, answer, http, places)?)
         }
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);
     let wishes = Wishes { sticky, hash, fair, priority, of_objects: takes_objects };
-    Ok(BalancePlan { wishes, sorry, judges, failing, check, cookie })
+    Ok(BalanceConfig { wishes, sorry, judges, failing, check, cookie })
 }
 
 const fn order(schedule: settings::Schedule) -> pool::Schedule {

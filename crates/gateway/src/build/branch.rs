@@ -1,6 +1,7 @@
 //! Pools that are at home on another shard, and what of them is served here.
 
-use super::{BalancePlan, OwnPlan, PoolPlan, Site, servers, workers};
+use super::{OwnPlan, PoolPlan, Site, servers, workers};
+use crate::balance::BalanceConfig;
 use crate::error::BuildError;
 use crate::workers::WorkersConfig;
 
@@ -38,7 +39,7 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, BuildError> {
         name: pool.name.clone(),
         pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
         then: None,
-        balance: BalancePlan::default(),
+        balance: BalanceConfig::default(),
         takes: workers::takes(&pool.worker),
         own: own.then_some(OwnPlan { reset: None, tells_apart: false }),
         is_tagged: pool.program().is_some_and(super::program::is_tagged),

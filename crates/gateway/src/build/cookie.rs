@@ -4,23 +4,8 @@ use std::time::Duration;
 
 use pool::{CookieCodec, CookieMode, CookieValue};
 
+use crate::cookies::CookieConfig;
 use crate::error::BuildError;
-
-/// A cookie that tells clients' servers.
-#[derive(Debug)]
-pub(crate) struct CookiePlan {
-    pub(crate) name: Vec<u8>,
-    pub(crate) mode: CookieMode,
-    /// None where the value is the server's own.
-    pub(crate) codec: Option<CookieCodec>,
-    pub(crate) lifetime_s: u32,
-    /// What stands behind the value of one that is inserted.
-    pub(crate) attributes: Vec<u8>,
-    /// The servers' names, by place; none: its workers are programs, without names.
-    pub(crate) servers: Vec<String>,
-    /// What clients of HTTP ask comes to its workers as an object.
-    pub(crate) of_objects: bool,
-}
 
 pub(super) fn cookie(
     pool: &str,
@@ -28,7 +13,7 @@ pub(super) fn cookie(
     lifetime: Duration,
     servers: &[(event::Address, String)],
     drawn: &[u8],
-) -> Result<CookiePlan, BuildError> {
+) -> Result<CookieConfig, BuildError> {
     let settings::Cookie { name, mode, value, secret, path, max_age, http_only, secure, same_site } =
         cookie;
     let mode = match mode {
@@ -67,7 +52,7 @@ pub(super) fn cookie(
         settings::SameSite::Lax => "; SameSite=Lax",
         settings::SameSite::None => "; SameSite=None",
     });
-    Ok(CookiePlan {
+    Ok(CookieConfig {
         name: name.into_bytes(),
         mode,
         codec,

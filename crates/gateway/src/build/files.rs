@@ -2,7 +2,7 @@
 
 use settings::{Configuration, KnownBy, SorryAnswer};
 
-use super::{cookie, page, program, routes};
+use super::{cookie, fallback, program, routes};
 use crate::error::BuildError;
 
 /// All that this configuration names and that cannot be read, or is not what it should be: secrets and
@@ -18,7 +18,7 @@ pub fn unread(configuration: &Configuration) -> Vec<BuildError> {
             errors.extend(program::resets(&pool.name, framing, program.reset.as_deref()).err());
         }
         if let Some(SorryAnswer::File(path)) = pool.balance.sorry.as_ref().map(|it| &it.answer) {
-            errors.extend(page::read(&pool.name, path).err());
+            errors.extend(fallback::read(&pool.name, path).err());
         }
         if let Some(KnownBy::Cookie(cookie)) = pool.balance.sticky.as_ref().map(|it| &it.by)
             && let Some(secret) = &cookie.secret

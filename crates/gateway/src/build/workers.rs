@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use settings::{Framing, Worker};
 
-use super::{OwnPlan, Site, Takes, program, servers};
+use super::{OwnPlan, Site, program, servers, shape};
 use crate::error::BuildError;
+use crate::request_shape::RequestShape;
 use crate::workers::WorkersConfig;
 
 /// What the workers of a pool say of it, beside what they are.
@@ -41,7 +42,7 @@ pub(super) fn plan(
         Worker::Database(_) | Worker::Handler(_) => {
             let why = |why| BuildError::Handler { pool: pool.name.clone(), why };
             let factory = site.workshop.factory(pool).map_err(why)?;
-            let reads = matches!(takes(&pool.worker), Takes::Records(_));
+            let reads = matches!(takes(&pool.worker), RequestShape::Records(_));
             let workers = WorkersConfig::Handlers { factory, deadline, reads };
             Ok((workers, said(1, HANDLER_SETTLE)))
         }
@@ -56,11 +57,11 @@ pub(super) fn plan(
 
 /// What such workers take from listeners of HTTP. Where none of it fits, the settings let no listener of HTTP
 /// there.
-pub(super) fn takes(worker: &Worker) -> Takes {
+pub(super) fn takes(worker: &Worker) -> RequestShape {
     match worker {
-        Worker::Program(program) if program.framing == Framing::Http => Takes::Messages,
-        Worker::Program(_) => Takes::Objects,
-        Worker::Servers(_) | Worker::Handler(_) => Takes::Messages,
-        Worker::Database(database) => Takes::of_action(&database.action),
+        Worker::Program(program) if program.framing == Framing::Http => RequestShape::Messages,
+        Worker::Program(_) => RequestShape::Objects,
+        Worker::Servers(_) | Worker::Handler(_) => RequestShape::Messages,
+        Worker::Database(database) => shape::of_action(&database.action),
     }
 }

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use event::Calls;
 
 use super::{Core, ServedPool};
-use crate::build::{CheckPlan, CookiePlan, PoolPlan};
-use crate::checks::Checks;
-use crate::cookies::Cookies;
+use crate::build::PoolPlan;
+use crate::checks::{CheckConfig, Checks};
+use crate::cookies::{CookieConfig, Cookies};
 use crate::outside::Outside;
 use crate::reload::PoolReload;
 use crate::shares::Shares;
@@ -122,7 +122,7 @@ impl ServedPool {
         names
     }
 
-    fn reload_cookies(&mut self, plan: Option<CookiePlan>, names: &[Option<String>]) {
+    fn reload_cookies(&mut self, plan: Option<CookieConfig>, names: &[Option<String>]) {
         self.cookies = None;
         let Some(mut plan) = plan else { return };
         plan.servers = names.iter().cloned().map(Option::unwrap_or_default).collect();
@@ -139,7 +139,7 @@ impl ServedPool {
     fn reload_checks(
         &mut self,
         calls: &mut Calls<'_>,
-        (plan, seed): (Option<CheckPlan>, u64),
+        (plan, seed): (Option<CheckConfig>, u64),
         names: &[Option<String>],
         outside: &mut Outside,
     ) {

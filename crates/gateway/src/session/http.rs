@@ -50,10 +50,12 @@ use wire::http1::{
     WholeChunks,
 };
 
-use crate::build::{HttpPlan, Page, Takes};
+use crate::build::HttpPlan;
 use crate::core::Core;
 use crate::exchanges::{Client, SessionId};
 use crate::form::{Effect, Expects, Form};
+use crate::page::Page;
+use crate::request_shape::RequestShape;
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
 use asking::Asking;
@@ -319,20 +321,20 @@ impl Dialogue {
         }
         let target = changes.and_then(|_| ways.target());
         match core.takes(pool) {
-            Takes::Messages => {}
-            Takes::Records(question) => {
+            RequestShape::Messages => {}
+            RequestShape::Records(question) => {
                 let asking = Asking { question, pool, route, target };
                 self.ask_question(asking, transport, calls, head, core);
                 core.ways = ways;
                 return;
             }
-            Takes::Objects => {
+            RequestShape::Objects => {
                 let course = Course { pool, route, changes, target };
                 self.ask_object(&course, plan, transport, calls, head, core);
                 core.ways = ways;
                 return;
             }
-            Takes::Bodies => {
+            RequestShape::Bodies => {
                 core.ways = ways;
                 return self.ask_to_store((pool, route), plan, transport, calls, head, core);
             }

@@ -1,23 +1,7 @@
-//! What a pool answers with when it is sorry.
+//! An answer of HTTP with a fixed body, or with a template for one.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
-
-use exchange::{Cause, PoolId, RequestId, Slice};
+use exchange::{Cause, RequestId, Slice};
 use wire::http1::Answer;
-
-use crate::error::BuildError;
-
-/// What a pool answers with when it is sorry.
-#[derive(Clone, Debug)]
-pub(crate) enum SorryPlan {
-    /// The body alone to clients that read no head.
-    Page(Arc<Page>),
-    /// The place of another pool.
-    Pool(PoolId),
-}
 
 /// An answer of HTTP.
 #[derive(Debug)]
@@ -88,6 +72,11 @@ fn pieces(mut text: &[u8]) -> Vec<Piece> {
 }
 
 impl Page {
+    /// A page with this body, where variables are replaced. `lines`: further lines of the head, each with its end.
+    pub(crate) fn new(status: u16, content_type: String, lines: Vec<u8>, body: Slice) -> Self {
+        Self { status, content_type, lines, body: Body::read(body) }
+    }
+
     /// The response with a body that [`Self::fill`] has made.
     pub(crate) fn answer<'a>(&'a self, body: &'a [u8], keep_alive: bool) -> Answer<'a> {
         Answer {
@@ -120,70 +109,12 @@ impl Page {
     }
 }
 
-pub(super) fn answer(
-    pool: &str,
-    answer: settings::SorryAnswer,
-    http: settings::SorryHttp,
-    places: &BTreeMap<String, PoolId>,
-) -> Result<SorryPlan, BuildError> {
-    let page = |body, ending: &str, location: Option<&str>| {
-        SorryPlan::Page(Arc::new(page(&http, body, ending, location)))
-    };
-    match answer {
-        settings::SorryAnswer::Line(line) => Ok(page(Slice::from(line.as_str()), "", None)),
-        settings::SorryAnswer::Redirect(to) => Ok(page(Slice::default(), "", Some(&to))),
-        settings::SorryAnswer::Pool(name) => {
-            places.get(&name).copied().map(SorryPlan::Pool).ok_or(BuildError::NoPool(name))
-        }
-        settings::SorryAnswer::File(path) => {
-            let bytes = read(pool, &path)?;
-            let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-            let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-            Ok(page(Slice::from(body), ending, None))
-        }
-    }
-}
-
-/// What is in the file that a pool answers with.
-pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, BuildError> {
-    settings::read_named(Path::new(path)).map_err(|error| BuildError::Sorry {
-        pool: pool.to_owned(),
-        why: format!("its answer `{path}` cannot be read: {error}"),
-    })
-}
-
-fn page(http: &settings::SorryHttp, body: Slice, ending: &str, location: Option<&str>) -> Page {
-    let settings::SorryHttp { status, content_type, retry_after } = http;
-    let by_ending = match ending {
-        "html" | "htm" => "text/html; charset=utf-8",
-        "json" => "application/json",
-        _ => "text/plain; charset=utf-8",
-    };
-    // What it says is true for the moment only.
-    let mut lines = String::from("Cache-Control: no-store\r\n");
-    if let Some(to) = location {
-        lines.push_str(&format!("Location: {to}\r\n"));
-    }
-    let seconds = retry_after.saturating_add(Duration::from_millis(999)).as_secs();
-    if seconds > 0 {
-        lines.push_str(&format!("Retry-After: {seconds}\r\n"));
-    }
-    Page {
-        status: status.unwrap_or(if location.is_some() { 302 } else { 503 }),
-        content_type: content_type.clone().unwrap_or_else(|| by_ending.to_owned()),
-        lines: lines.into_bytes(),
-        body: Body::read(body),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn filled(text: &str) -> String {
-        let http =
-            settings::SorryHttp { status: None, content_type: None, retry_after: Duration::ZERO };
-        let page = page(&http, Slice::from(text), "html", None);
+        let page = Page::new(503, "text/html".to_owned(), Vec::new(), Slice::from(text));
         let body = page.fill(RequestId::new(7), Cause::Full, "api");
         String::from_utf8(body.to_vec()).unwrap()
     }
