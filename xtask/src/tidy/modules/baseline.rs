@@ -17,7 +17,7 @@ pub(super) struct Baseline {
 pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[
         ("database", 20, 0),
-        ("gateway", 101, 23),
+        ("gateway", 94, 23),
         ("roadstead", 9, 0),
         ("settings", 20, 0),
         ("simulate", 25, 0),
