@@ -9,11 +9,12 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 use tokio::time::timeout;
 
+use super::driver::MysqlDriver;
+use super::fault::{refused, unless_for_now};
 use super::form::Form;
 use super::link::{LockWait, MysqlLink, Ready, Run};
-use super::{MysqlDriver, durability, engines, fault, letters, link, place, schema};
+use super::{durability, engines, letters, link, place, schema};
 use crate::ack;
-use crate::fault::{Blame, Fault};
 use crate::loopback;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
@@ -195,34 +196,4 @@ fn session(driver: &MysqlDriver) -> Vec<String> {
         Action::Insert { .. } | Action::Statement(_) => "set session autocommit = 0".to_owned(),
     });
     session
-}
-
-/// What an error says to an operator who wants in.
-pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
-    unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
-}
-
-/// Whether time may mend it. A table that is locked for a while is waited for like a server.
-pub(super) fn is_for_now(fault: &Fault) -> bool {
-    fault.again && fault.blame != Blame::Conflict || fault.blame == Blame::Busy
-}
-
-/// `otherwise`, unless time may mend it.
-pub(super) fn unless_for_now(
-    server: &str,
-    error: &Error,
-    otherwise: impl FnOnce(String) -> DatabaseError,
-) -> DatabaseError {
-    let fault = fault::of(error);
-    let text = match error {
-        Error::Server(said) => said.message.clone(),
-        other => other.to_string(),
-    };
-    if text.contains("TLS") || text.contains("certificate") {
-        return DatabaseError::Denied(server.to_owned(), text.into());
-    }
-    if is_for_now(&fault) {
-        return DatabaseError::Unreachable(server.to_owned(), text.into());
-    }
-    otherwise(text)
 }

@@ -8,8 +8,7 @@ use mysql_async::consts::ColumnFlags;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Error, Statement};
 
-use super::connect::is_for_now;
-use super::fault;
+use super::fault::{self, is_for_now};
 use super::schema::table_sql;
 use crate::Action;
 use crate::name::listed;

@@ -1,6 +1,5 @@
 //! From a server to a connection that is ready.
 
-use std::error::Error as _;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -11,14 +10,15 @@ use tokio_postgres::error::{DbError, ErrorPosition};
 use tokio_postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::decode::Decode;
+use super::driver::PostgresDriver;
+use super::fault::{refused, unless_for_now};
 use super::form::Form;
 use super::link::{PostgresLink, Run};
 use super::stale::{Columns, Prepared};
 use super::tls::Rustls;
-use super::{PostgresDriver, durability, fault, foreign, letters, schema};
+use super::{durability, foreign, letters, schema};
 use crate::ack::{self, Piece};
 use crate::column::Takes;
-use crate::fault::Blame;
 use crate::loopback;
 use crate::name::quoted;
 use crate::resend::KeyColumn;
@@ -311,40 +311,5 @@ async fn make(client: &Client, create: &str) -> Result<(), Error> {
             client.batch_execute(create).await
         }
         other => other,
-    }
-}
-
-/// What an error says to an operator who wants in.
-pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
-    unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
-}
-
-/// `otherwise`, unless time may mend it.
-pub(super) fn unless_for_now(
-    server: &str,
-    error: &Error,
-    otherwise: impl FnOnce(String) -> DatabaseError,
-) -> DatabaseError {
-    match error.as_db_error() {
-        Some(said) => {
-            let fault = fault::of(error);
-            let text = fault::text_of(said);
-            // A table that is locked for a while, as by `vacuum full`, is waited for like a server.
-            let is_for_now = fault.again && fault.blame != Blame::Conflict;
-            if is_for_now || fault.blame == Blame::Busy {
-                return DatabaseError::Unreachable(server.to_owned(), text.into());
-            }
-            otherwise(text)
-        }
-        None => {
-            let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            // Of the certificate, of what the server is set to, or of a password that is not there:
-            // time does not mend it.
-            let of_the_way = error.source().is_none_or(|it| it.is::<std::io::Error>());
-            if !of_the_way || cause.contains("certificate") || cause.contains("TLS") {
-                return DatabaseError::Denied(server.to_owned(), cause.into());
-            }
-            DatabaseError::Unreachable(server.to_owned(), cause.into())
-        }
     }
 }

@@ -16,7 +16,6 @@ pub(super) struct Baseline {
 /// The figures of this checkout.
 pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[
-        ("database", 20, 0),
         ("gateway", 94, 23),
         ("roadstead", 9, 0),
         ("settings", 20, 0),
