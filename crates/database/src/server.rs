@@ -103,11 +103,27 @@ pub(crate) fn doubt(setting: &str, value: impl fmt::Display, safe: &str) -> Stri
 }
 
 /// A runtime for one connection, on the thread that uses it.
-pub(crate) fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
+fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
     Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| DatabaseError::Unreachable(server.to_owned(), error.to_string().into()))
+}
+
+/// Does `work`, which opens a connection to `server`, in the time that it has for that. Returns the runtime
+/// of the connection as well.
+pub(crate) fn connect<T>(
+    server: &Server,
+    work: impl Future<Output = Result<T, DatabaseError>>,
+) -> Result<(Runtime, T), DatabaseError> {
+    let runtime = runtime(&server.to_string())?;
+    let wait = server.connect_wait;
+    let late = |_| {
+        let text = format!("no answer within {wait:?}");
+        DatabaseError::Unreachable(server.to_string(), text.into())
+    };
+    let opened = runtime.block_on(async { timeout(wait, work).await.map_err(late) })??;
+    Ok((runtime, opened))
 }
 
 /// Waits for `work`. Once `stop` is requested, `cancel` asks the server to end it. None when it does

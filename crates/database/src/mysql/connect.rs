@@ -7,18 +7,17 @@ use std::sync::Arc;
 use mysql_async::SslOpts;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
-use tokio::time::timeout;
 
 use super::driver::MysqlDriver;
 use super::fault::{refused, unless_for_now};
 use super::form::Form;
-use super::link::{LockWait, MysqlLink, Ready, Run};
+use super::link::{LockWait, MysqlLink, Run, Session};
 use super::{durability, engines, letters, link, place, schema};
 use crate::ack;
 use crate::loopback;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
-use crate::server::{KEEPALIVE, runtime};
+use crate::server::{self, KEEPALIVE};
 #[cfg(feature = "tls")]
 use crate::server::{crypto, roots};
 use crate::source::{Members, Source};
@@ -27,19 +26,11 @@ use crate::{Action, DatabaseError, Host, OnConflict, Server, Sync, Tls};
 /// Opens a connection and prepares what a handler needs.
 pub(super) fn connect(driver: &MysqlDriver) -> Result<MysqlLink, DatabaseError> {
     let name = driver.server.to_string();
-    let runtime = runtime(&name)?;
-    let wait = driver.server.connect_wait;
-    let late = || {
-        let text = format!("no answer within {wait:?}");
-        DatabaseError::Unreachable(name.clone(), text.into())
-    };
-    let ready = runtime.block_on(async {
-        timeout(wait, prepare(driver, &name)).await.unwrap_or_else(|_| Err(late()))
-    })?;
-    Ok(MysqlLink::new(runtime, ready))
+    let (runtime, session) = server::connect(&driver.server, prepare(driver, &name))?;
+    Ok(MysqlLink::new(runtime, session))
 }
 
-async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseError> {
+async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseError> {
     let job = &driver.job;
     let place = loopback::place(&driver.server, name).await?;
     let options = options(driver, name, place)?;
@@ -95,8 +86,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
     let is_atomic = engines.is_empty();
     doubts.extend(engines);
     let ack = ack::of(job, &mut members, &[])?;
-    let shape = Shape::new(job, members, sources, ack)?;
-    let affected = job.affected;
+    let shape = Arc::new(Shape::new(job, members, sources, ack)?);
     let server: Option<(usize, String)> = connection
         .query_first("select @@max_allowed_packet, @@version")
         .await
@@ -107,7 +97,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
     // MySQL waits a second at least.
     let least = u64::from(!version.contains("MariaDB"));
     let locks = LockWait { usual, least, now: usual };
-    Ok(Ready {
+    Ok(Session {
         connection,
         options,
         run,
@@ -117,7 +107,6 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
         job: Arc::clone(job),
         names: driver.names.clone(),
         key,
-        affected,
         doubts,
         is_atomic,
         request_max,
