@@ -1,6 +1,6 @@
 //! What the store of names and values was meant to reach, and what it did.
 
-use super::fields::{Line, median};
+use super::line::{Line, median};
 
 /// A goal: what is looked at, what was meant, what was measured, and whether that is it.
 #[derive(Debug, PartialEq)]
