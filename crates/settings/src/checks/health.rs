@@ -1,5 +1,6 @@
 //! What holds between the options of `health`.
 
+use super::identity;
 use crate::diagnostics::Fault;
 use crate::model::{CheckKind, Dispatch};
 use crate::options::{Choice, Of};
@@ -25,7 +26,7 @@ const EVERY: &[&str] = &["interval", "timeout", "rise", "fall", "checked_first",
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(Value::Group(health)) = pool.group.value("health") else { return };
-    super::identity(health, faults);
+    identity::check(health, faults);
     of_errors(health, faults);
     failing(pool, health, faults);
     let Some(Value::Word(Choice::Check(kind))) = health.value("check") else { return };

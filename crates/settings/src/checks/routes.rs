@@ -1,5 +1,6 @@
 //! What holds of the routes of a listener.
 
+use super::pool_names;
 use crate::diagnostics::{Fault, Trust};
 use crate::model::{Configuration, Protocol};
 use crate::options::Choice;
@@ -60,7 +61,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
         faults.push(Fault::at(place, message).mend("join hosts that go the same way in one route"));
     }
     for route in with_routes(listener).skip(1) {
-        super::pool_names(route, pools, faults);
+        pool_names::check(route, pools, faults);
     }
     // What is read is read again when the model is filled; here it is only looked at.
     routes::routes(group, faults);
