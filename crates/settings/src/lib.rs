@@ -8,6 +8,16 @@
 //! `options` laid over the tree) → `checks` (what only holds between options) → `fill` (the
 //! typed model). Faults are collected on the whole way; only a file without any is filled.
 //!
+//! The layers; each module imports only from those above its own, or from an earlier one of the same line:
+//!
+//! - `quantities` (numbers with units), `model` (the typed configuration), `values` (values of the model read
+//!   from their texts);
+//! - `source`, `diagnostics`, `tree`, `remarks`: a file, and errors at their places in it;
+//! - `options` (the table), `walk`: what is in the file, option by option;
+//! - `routes`, `access_log`, `checks`, `fill`: rules between options, and the model made;
+//! - `parse`, `flags`, `load`: the ways in; `reload`, `secrets` and `reference` answer questions about
+//!   configurations and the table.
+//!
 //! ```
 //! let text = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n[pool.echo]\nprogram = [\"cat\"]\n";
 //! let source = settings::Source { name: "roadstead.toml".into(), text: text.into() };

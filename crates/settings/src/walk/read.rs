@@ -3,7 +3,8 @@
 //! What it is: for each kind of option what the tree may say, and the fault when it says something
 //! else. What it knows: kinds and nodes. What it must never know: the options around it.
 
-use super::{Value, Walk, list, shown, with_mend};
+use super::found::Value;
+use super::report::{Walk, list, shown, with_mend};
 use crate::diagnostics::Fault;
 use crate::foreign;
 use crate::model::Processors;
