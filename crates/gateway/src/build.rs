@@ -3,16 +3,12 @@
 //! Each mapping takes its settings apart completely, so that a new option does not compile until
 //! somebody has decided where it goes.
 
-use exchange::{ListenerId, PoolId};
+use exchange::PoolId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::StreamLimits;
-use wire::Marks;
-
 use crate::balance::BalanceConfig;
-use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;
 use crate::names::Names;
 use crate::request_shape::RequestShape;
@@ -36,7 +32,6 @@ mod workers;
 pub(crate) use branch::{branch, elsewhere, shared_servers};
 pub use files::unread;
 pub(crate) use listener::listener;
-pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
 /// drivers stay out of the data plane.
@@ -46,100 +41,6 @@ pub trait Workshop: Send + Sync {
     /// # Errors
     /// A sentence for the operator when they cannot be made.
     fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String>;
-}
-
-/// What a session needs to know of its listener.
-#[derive(Debug)]
-pub(crate) struct ListenerPlan {
-    pub(crate) name: String,
-    pub(crate) id: ListenerId,
-    /// Its pool; where routes alone say who answers, the first that one names, or the first there is.
-    pub(crate) pool: PoolId,
-    pub(crate) keeps_half_closed: bool,
-    pub(crate) connections_max: u32,
-    /// Bytes of a datagram that is taken.
-    pub(crate) datagram_max: usize,
-    pub(crate) idle: Option<Duration>,
-    pub(crate) first_request_timeout: Option<Duration>,
-    pub(crate) write_stall: Option<Duration>,
-    /// Bytes a second that a client must take over each `write_stall`.
-    pub(crate) send_rate_min: usize,
-    /// Bytes of a reply that its worker need not wait with.
-    pub(crate) reply_buffered: usize,
-    pub(crate) limits: StreamLimits,
-    pub(crate) front: FrontPlan,
-    pub(crate) addresses: settings::Addresses,
-    /// Its requests are in the access log.
-    pub(crate) is_logged: bool,
-}
-
-/// What clients speak.
-#[derive(Debug)]
-pub(crate) enum FrontPlan {
-    Frames(Arc<FramesPlan>),
-    /// The connection is the request.
-    Connect,
-    /// A datagram is one. There are no sessions.
-    Datagrams,
-    Http(Arc<HttpPlan>),
-}
-
-/// What a front of HTTP needs to know.
-#[derive(Debug)]
-pub(crate) struct HttpPlan {
-    pub(crate) limits: wire::http1::Limits,
-    /// Bytes of the bodies that are being taken whole, of all shards, and the most there may be.
-    pub(crate) bodies: Arc<Bodies>,
-    pub(crate) body_limits: BodyLimits,
-    /// Bytes a second that a body must bring over each `read`.
-    pub(crate) body_rate_min: usize,
-    /// A tunnel in which neither side says anything for so long is ended.
-    pub(crate) tunnel_idle: Option<Duration>,
-    pub(crate) forwarded: wire::http1::Forwarded,
-    /// What is added to messages that are forwarded.
-    pub(crate) via: wire::http1::Via,
-    pub(crate) allow_trace: bool,
-    pub(crate) allow_upgrade: bool,
-    trusted: Vec<settings::Network>,
-    /// What a server is told where the client names no host.
-    pub(crate) host: String,
-    pub(crate) read: Option<Duration>,
-    /// None where all goes to one pool as it comes.
-    pub(crate) routing: Option<Routing>,
-}
-
-impl HttpPlan {
-    /// Whether what this client says of those before it is believed.
-    pub(crate) fn trusts(&self, client: std::net::IpAddr) -> bool {
-        self.trusted.iter().any(|network| network.contains(client))
-    }
-}
-
-/// What a front of frames needs to know.
-#[derive(Debug)]
-pub(crate) struct FramesPlan {
-    pub(crate) framing: wire::Framing,
-    pub(crate) over: wire::Over,
-    pub(crate) marks: Marks,
-    /// A rejection adds no bytes: it resets the connection.
-    pub(crate) resets: bool,
-    pub(crate) accepts_last: bool,
-    pub(crate) frame_max: usize,
-    pub(crate) in_flight_max: usize,
-    pub(crate) reply_held_max: usize,
-    pub(crate) send_max: usize,
-    pub(crate) read: Option<Duration>,
-}
-
-impl FramesPlan {
-    /// What a frame is called in a text for its client.
-    pub(crate) const fn word(&self) -> &'static str {
-        match self.framing {
-            wire::Framing::Lines => "line",
-            wire::Framing::JsonRpc | wire::Framing::ContentLength => "message",
-            _ => "request",
-        }
-    }
 }
 
 /// One pool of the plan.

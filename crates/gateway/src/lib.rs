@@ -39,6 +39,7 @@ mod handlers;
 mod hosted;
 mod ids;
 mod journal;
+mod listener;
 mod logbook;
 mod mail;
 mod memory;

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use exchange::PoolId;
 use settings::Configuration;
 
-use crate::build::{self, ListenerPlan, PoolPlan, Site, Workshop};
+use crate::build::{self, PoolPlan, Site, Workshop};
 use crate::drain::DrainLimits;
 use crate::error::BuildError;
 use crate::fleet::Fleet;
+use crate::listener::ListenerConfig;
 use crate::shares::Shares;
 
 /// What another configuration means for one shard. Taking it over cannot fail.
 pub struct Reload {
-    pub(crate) listeners: Vec<Arc<ListenerPlan>>,
+    pub(crate) listeners: Vec<Arc<ListenerConfig>>,
     pub(crate) pools: Vec<PoolReload>,
     pub(crate) drain: DrainLimits,
 }

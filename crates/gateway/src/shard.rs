@@ -15,7 +15,7 @@ use exchange::{Cause, ListenerId, Outcome, Peer};
 use settings::Configuration;
 use spawn::Spawn;
 
-use crate::build::{self, FrontPlan, ListenerPlan, Site, Workshop};
+use crate::build::{self, Site, Workshop};
 use crate::closings::{Closing, Closings};
 use crate::core::{Core, Epoch};
 use crate::crossing::Crossing;
@@ -24,6 +24,7 @@ use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
 use crate::error::BuildError;
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::fleet::Fleet;
+use crate::listener::{FrontConfig, ListenerConfig};
 use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::{ListenerEnds, Metrics};
@@ -94,7 +95,7 @@ struct Listener {
     /// Requests of datagrams on their way.
     asking: u32,
     socket: Option<Fd>,
-    plan: Arc<ListenerPlan>,
+    plan: Arc<ListenerConfig>,
     open: u32,
     accepted: u64,
     turned: Turned,
@@ -225,7 +226,7 @@ impl Shard {
         for listener in self.listeners.values_mut() {
             let Some(socket) = listener.socket.take() else { continue };
             match &listener.plan.front {
-                FrontPlan::Datagrams => listener.datagrams = Some(calls.datagram(socket)),
+                FrontConfig::Datagrams => listener.datagrams = Some(calls.datagram(socket)),
                 _ => listener.id = Some(calls.accept_from(socket)),
             }
         }
@@ -506,7 +507,7 @@ fn end_behind(
 }
 
 impl Listener {
-    fn new(plan: ListenerPlan, socket: Option<Fd>) -> Self {
+    fn new(plan: ListenerConfig, socket: Option<Fd>) -> Self {
         Self {
             id: None,
             datagrams: None,

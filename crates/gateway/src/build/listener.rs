@@ -9,9 +9,10 @@ use event::StreamLimits;
 use settings::{FrameOver, HalfClose, LastLine, Protocol, ReplyStyle};
 use wire::Marks;
 
-use super::{FramesPlan, FrontPlan, HttpPlan, ListenerPlan, program, routes, unless_zero};
+use super::{program, routes, unless_zero};
 use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;
+use crate::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};
 
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;
@@ -27,7 +28,7 @@ pub(crate) fn listener(
     listener: settings::Listener,
     (id, bodies): (ListenerId, &Arc<Bodies>),
     places: &BTreeMap<String, PoolId>,
-) -> Result<ListenerPlan, BuildError> {
+) -> Result<ListenerConfig, BuildError> {
     let settings::Listener {
         name,
         listen: _,  // bound by whoever starts the shard
@@ -59,7 +60,7 @@ pub(crate) fn listener(
     let rest = pool.as_deref().map(place).transpose()?;
     let first = http.routes.iter().find_map(settings::Route::pool).map(place).transpose()?;
     let pool = rest.or(first).or_else(|| places.values().copied().min()).unwrap_or(PoolId::NONE);
-    let frames = |framing| FramesPlan {
+    let frames = |framing| FramesConfig {
         framing,
         over: match frame_over {
             FrameOver::Skip => wire::Over::Skip,
@@ -81,18 +82,18 @@ pub(crate) fn listener(
     let (hold_max, front) = match protocol {
         Protocol::Frames(framing) => {
             let framing = program::wire_framing(framing);
-            (framing.hold_max(frame_max), FrontPlan::Frames(Arc::new(frames(framing))))
+            (framing.hold_max(frame_max), FrontConfig::Frames(Arc::new(frames(framing))))
         }
-        Protocol::Connect => (0, FrontPlan::Connect),
-        Protocol::Datagrams => (0, FrontPlan::Datagrams),
+        Protocol::Connect => (0, FrontConfig::Connect),
+        Protocol::Datagrams => (0, FrontConfig::Datagrams),
         Protocol::Http => {
             let mut plan = http_plan(http, &name, unless_zero(read), rest, places)?;
             plan.bodies = Arc::clone(bodies);
-            (0, FrontPlan::Http(Arc::new(plan)))
+            (0, FrontConfig::Http(Arc::new(plan)))
         }
     };
     let is_http = protocol == Protocol::Http;
-    Ok(ListenerPlan {
+    Ok(ListenerConfig {
         name,
         id,
         pool,
@@ -127,7 +128,7 @@ fn http_plan(
     read: Option<Duration>,
     pool: Option<PoolId>,
     places: &BTreeMap<String, PoolId>,
-) -> Result<HttpPlan, BuildError> {
+) -> Result<HttpConfig, BuildError> {
     let settings::HttpListener {
         head_max,
         body_max,
@@ -157,7 +158,7 @@ fn http_plan(
         settings::Forwarded::Legacy => wire::http1::Forwarded::Legacy,
         settings::Forwarded::Standard => wire::http1::Forwarded::Standard,
     };
-    Ok(HttpPlan {
+    Ok(HttpConfig {
         limits,
         bodies: Arc::default(),
         body_limits: BodyLimits { all: bodies_max, one: body_max },

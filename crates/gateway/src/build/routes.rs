@@ -5,69 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use exchange::{PoolId, Slice};
-use route::{Edits, Guard, PathRule, Rewrite, Table, Template};
+use route::{Edits, Guard, PathRule, Table};
 use settings::{FixedBody, RouteAccess, RouteAction, Secret};
 
 use crate::error::BuildError;
-
-/// Which way requests of a listener go.
-#[derive(Debug)]
-pub(crate) struct Routing {
-    pub(crate) table: Table,
-    /// By their places in the table.
-    pub(crate) routes: Vec<RoutePlan>,
-    /// For requests that no route is for.
-    pub(crate) rest: Option<RoutePlan>,
-    /// Who is told that there is no route.
-    pub(crate) guard: Option<Arc<GuardPlan>>,
-    /// What is changed in replies to requests of no route.
-    pub(crate) reply: Edits,
-    /// Some route keeps requests from a pool, so no other spelling of its paths may pass it by.
-    pub(crate) is_guarded: bool,
-}
-
-/// What becomes of the requests of a route.
-#[derive(Debug)]
-pub(crate) struct RoutePlan {
-    pub(crate) action: Action,
-    pub(crate) guard: Option<Arc<GuardPlan>>,
-    pub(crate) request: Edits,
-    pub(crate) reply: Edits,
-    /// Its requests may ask for another protocol.
-    pub(crate) allow_upgrade: bool,
-    /// Segments of its prefix; what lies behind them is the rest of a path.
-    pub(crate) segments: usize,
-}
-
-impl RoutePlan {
-    /// Whether it answers all requests with an error.
-    pub(crate) const fn rejects(&self) -> bool {
-        matches!(self.action, Action::Fixed { status: 400.., .. })
-    }
-
-    /// Whether it lets only some requests through, or answers all with an error.
-    const fn is_guard(&self) -> bool {
-        self.guard.is_some() || self.rejects()
-    }
-}
-
-/// What becomes of a request.
-#[derive(Debug)]
-pub(crate) enum Action {
-    Pool { pool: PoolId, rewrite: Option<Rewrite> },
-    Redirect { status: u16, to: Template },
-    Fixed { status: u16, body: Slice, content_type: String },
-}
-
-/// Who is let through.
-#[derive(Debug)]
-pub(crate) struct GuardPlan {
-    pub(crate) guard: Guard,
-    /// The server gets the credentials too.
-    pub(crate) forwards: bool,
-    /// What the others are told.
-    pub(crate) challenges: Vec<u8>,
-}
+use crate::routing::{Action, GuardConfig, RouteConfig, RoutingConfig};
 
 /// What a listener says of the way of its requests.
 pub(super) struct Ways {
@@ -85,7 +27,7 @@ impl Ways {
         listener: &str,
         pool: Option<PoolId>,
         places: &BTreeMap<String, PoolId>,
-    ) -> Result<Option<Routing>, BuildError> {
+    ) -> Result<Option<RoutingConfig>, BuildError> {
         let Self { routes, authenticate, request, reply, allow_upgrade } = self;
         if routes.is_empty() && authenticate.is_none() && request.is_empty() && reply.is_empty() {
             return Ok(None);
@@ -98,7 +40,7 @@ impl Ways {
             .enumerate()
             .map(|(place, route)| (route.rule.clone(), common.plan(listener, place, route)))
             .unzip();
-        let rest = pool.map(|pool| RoutePlan {
+        let rest = pool.map(|pool| RouteConfig {
             action: Action::Pool { pool, rewrite: None },
             guard: guard.clone(),
             request: common.request.clone(),
@@ -106,10 +48,10 @@ impl Ways {
             allow_upgrade,
             segments: 0,
         });
-        let routes: Vec<RoutePlan> = plans.into_iter().collect::<Result<_, _>>()?;
-        Ok(Some(Routing {
+        let routes: Vec<RouteConfig> = plans.into_iter().collect::<Result<_, _>>()?;
+        Ok(Some(RoutingConfig {
             table: Table::new(rules),
-            is_guarded: guard.is_some() || routes.iter().any(RoutePlan::is_guard),
+            is_guarded: guard.is_some() || routes.iter().any(RouteConfig::is_guard),
             routes,
             rest,
             guard,
@@ -120,7 +62,7 @@ impl Ways {
 
 /// What all routes of a listener have in common.
 struct Common<'a> {
-    guard: Option<Arc<GuardPlan>>,
+    guard: Option<Arc<GuardConfig>>,
     request: Edits,
     reply: Edits,
     allow_upgrade: bool,
@@ -133,7 +75,7 @@ impl Common<'_> {
         listener: &str,
         place: usize,
         route: settings::Route,
-    ) -> Result<RoutePlan, BuildError> {
+    ) -> Result<RouteConfig, BuildError> {
         let refused = |lacks| refused(listener, &["route", &place.to_string()], lacks);
         let settings::Route { rule, action, request, reply, access, allow_upgrade } = route;
         let joined = |first: &Edits, then: &Edits| {
@@ -170,7 +112,7 @@ impl Common<'_> {
         };
         let request = joined(&self.request, &request);
         let allow_upgrade = allow_upgrade.unwrap_or(self.allow_upgrade);
-        Ok(RoutePlan { action, guard, request, reply, allow_upgrade, segments })
+        Ok(RouteConfig { action, guard, request, reply, allow_upgrade, segments })
     }
 }
 
@@ -229,7 +171,7 @@ fn fixed(path: &str) -> Result<Vec<u8>, Lack> {
 }
 
 /// Reads the secrets. What is wrong with one is said without it.
-fn guard(authenticate: &settings::Authenticate) -> Result<Arc<GuardPlan>, Vec<Lack>> {
+fn guard(authenticate: &settings::Authenticate) -> Result<Arc<GuardConfig>, Vec<Lack>> {
     let settings::Authenticate { bearer, basic, realm, forward } = authenticate;
     let mut lacks = Vec::new();
     let mut guard = Guard::new(realm).map_err(|why| {
@@ -248,7 +190,7 @@ fn guard(authenticate: &settings::Authenticate) -> Result<Arc<GuardPlan>, Vec<La
     }
     let mut challenges = Vec::new();
     guard.write_challenges(&mut challenges);
-    Ok(Arc::new(GuardPlan { guard, forwards: *forward, challenges }))
+    Ok(Arc::new(GuardConfig { guard, forwards: *forward, challenges }))
 }
 
 fn add_tokens(secret: &Secret, guard: &mut Guard) -> Result<(), String> {

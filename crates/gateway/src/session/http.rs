@@ -50,10 +50,10 @@ use wire::http1::{
     WholeChunks,
 };
 
-use crate::build::HttpPlan;
 use crate::core::Core;
 use crate::exchanges::{Client, SessionId};
 use crate::form::{Effect, Expects, Form};
+use crate::listener::HttpConfig;
 use crate::page::Page;
 use crate::request_shape::RequestShape;
 use crate::routing::{RouteId, Way};
@@ -208,7 +208,7 @@ impl Dialogue {
 
     pub(super) fn handle_data(
         &mut self,
-        plan: &Arc<HttpPlan>,
+        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
@@ -288,7 +288,7 @@ impl Dialogue {
     /// Submits a request, with as much of its body as is there.
     fn ask(
         &mut self,
-        plan: &Arc<HttpPlan>,
+        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
@@ -450,7 +450,7 @@ const fn effect_of(method: Method) -> Effect {
 }
 
 /// Who asked, for the server.
-fn forwarded_for(plan: &HttpPlan, peer: Peer, received: Version) -> ForwardedFor<'_> {
+fn forwarded_for(plan: &HttpConfig, peer: Peer, received: Version) -> ForwardedFor<'_> {
     let client = match peer {
         Peer::Internet(address) => Some(address.ip()),
         Peer::Local | Peer::Inside => None,

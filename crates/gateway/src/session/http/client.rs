@@ -9,9 +9,9 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
 use super::{Dialogue, Ending, Input, Output};
-use crate::build::HttpPlan;
 use crate::core::Core;
 use crate::exchanges::{Delivery, SessionId};
+use crate::listener::HttpConfig;
 use crate::transport::Transport;
 use crate::upward::Carried;
 
@@ -62,7 +62,7 @@ impl Http {
 
     pub(in crate::session) fn handle_data(
         &mut self,
-        plan: &Arc<HttpPlan>,
+        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
@@ -79,7 +79,7 @@ impl Http {
     /// Something came of the request on its way.
     pub(in crate::session) fn deliver(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         sequence: u64,
@@ -94,7 +94,7 @@ impl Http {
     /// A head and, right behind it, the end of the reply.
     pub(in crate::session) fn deliver_whole(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         reply: (u64, Carried, Outcome),
@@ -114,7 +114,7 @@ impl Http {
     /// How long nobody may speak, where both sides speak freely.
     pub(in crate::session) fn tunnel_idle(
         &self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &Transport,
     ) -> Option<Option<Duration>> {
         let dialogue = self.dialogue.as_ref();
@@ -144,7 +144,7 @@ impl Http {
     /// A head or a body did not come in time.
     pub(in crate::session) fn handle_slow(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         core: &mut Core,

@@ -9,9 +9,9 @@ use wire::http1::{Answer, Method, RequestHead};
 
 use super::objects::Gathering;
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
-use crate::build::HttpPlan;
 use crate::core::Core;
 use crate::crossing::Rejected;
+use crate::listener::HttpConfig;
 use crate::routing::RouteId;
 use crate::transport::Transport;
 
@@ -56,7 +56,7 @@ impl Dialogue {
     pub(super) fn ask_to_store(
         &mut self,
         (pool, route): (PoolId, RouteId),
-        plan: &Arc<HttpPlan>,
+        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &RequestHead,
