@@ -18,7 +18,6 @@ use wire::http1::RequestHead;
 
 use crate::balance::BalanceConfig;
 use crate::bindings::{Slot, Way};
-use crate::build::PoolPlan;
 use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::crossing::{Crossing, Others, Window};
@@ -29,6 +28,7 @@ use crate::form::Form;
 use crate::journal::Journal;
 use crate::logbook::Logbook;
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
+use crate::pool_config::PoolConfig;
 use crate::receipts::Receipts;
 use crate::request_shape::RequestShape;
 use crate::table::Table;
@@ -177,7 +177,7 @@ pub(crate) enum Word {
 
 impl Core {
     pub(crate) fn new(
-        plans: Vec<(PoolId, PoolPlan)>,
+        plans: Vec<(PoolId, PoolConfig)>,
         epoch: Epoch,
         seed: u64,
         fleet: Arc<Fleet>,

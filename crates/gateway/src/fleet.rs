@@ -15,13 +15,12 @@ use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::backlog::Backlog;
 use crate::bodies::Bodies;
-use crate::build::shared_servers;
 use crate::descriptors::DescriptorLimit;
 use crate::error::BuildError;
 use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
-use crate::shares::Shares;
+use crate::shares::{Shares, shared_servers};
 use crate::table::Table;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.

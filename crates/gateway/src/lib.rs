@@ -49,6 +49,7 @@ mod order;
 mod outside;
 mod owners;
 mod page;
+mod pool_config;
 mod printable;
 mod programs;
 mod question;

@@ -15,7 +15,7 @@ use exchange::{Cause, ListenerId, Outcome, Peer};
 use settings::Configuration;
 use spawn::Spawn;
 
-use crate::build::{self, Site, Workshop};
+use crate::build::{self, BuildContext, Workshop};
 use crate::closings::{Closing, Closings};
 use crate::core::{Core, Epoch};
 use crate::crossing::Crossing;
@@ -158,7 +158,7 @@ impl Shard {
         let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
         let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
         let workshop = workshop.as_ref();
-        let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
+        let site = BuildContext { places: &places, workshop, drawn: &drawn, names: fleet.names() };
         let pools = pools.into_iter().map(|pool| {
             let found = fleet.find(&pool.name);
             let (id, home) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;

@@ -9,7 +9,8 @@ use event::StreamLimits;
 use settings::{FrameOver, HalfClose, LastLine, Protocol, ReplyStyle};
 use wire::Marks;
 
-use super::{program, routes, unless_zero};
+use super::durations::unless_zero;
+use super::{program, routes};
 use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;
 use crate::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};

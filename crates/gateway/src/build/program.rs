@@ -7,10 +7,12 @@ use std::sync::Arc;
 use event::StreamLimits;
 use settings::Idempotent;
 
-use super::workers::Said;
-use super::{OwnPlan, launch, unless_zero};
+use super::durations::unless_zero;
+use super::said::Said;
+use super::{launch, servers};
 use crate::error::BuildError;
 use crate::hosted::HostedConfig;
+use crate::pool_config::OwnConfig;
 use crate::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use crate::servers::ServersConfig;
 use crate::workers::WorkersConfig;
@@ -57,7 +59,7 @@ pub(super) fn program(
     let framing = wire_framing(framing);
     resets(&pool.name, framing, reset.as_deref())?;
     let own = (dispatch == settings::Dispatch::Session)
-        .then(|| OwnPlan { reset, tells_apart: framing.is_json() });
+        .then(|| OwnConfig { reset, tells_apart: framing.is_json() });
     let plan = ProgramConfig {
         program,
         arguments,
@@ -158,7 +160,7 @@ fn asked(pool: &settings::Pool) -> ServersConfig {
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
     ServersConfig {
         addresses: Vec::new(),
-        reply: super::servers::response_limits(pool),
+        reply: servers::response_limits(pool),
         limits: StreamLimits::default(),
         connect: deadline,
         deadline,

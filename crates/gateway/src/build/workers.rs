@@ -1,26 +1,16 @@
-//! What the settings say of a pool's workers. This is the one place of a plan that knows which kinds of
+//! What the settings say of a pool's workers. This is the one place of a build that knows which kinds of
 //! them there are; what runs them is made from it in [`crate::workers`].
 
 use std::time::Duration;
 
 use settings::{Framing, Worker};
 
-use super::{OwnPlan, Site, program, servers, shape};
+use super::context::BuildContext;
+use super::said::Said;
+use super::{program, servers, shape};
 use crate::error::BuildError;
 use crate::request_shape::RequestShape;
 use crate::workers::WorkersConfig;
-
-/// What the workers of a pool say of it, beside what they are.
-pub(super) struct Said {
-    /// Requests that one of them has at once.
-    pub(super) slots: u32,
-    /// How long one must live to count as having started well.
-    pub(super) settle: Duration,
-    pub(super) recycle: pool::RecycleSettings,
-    pub(super) own: Option<OwnPlan>,
-    /// Those that are there by name.
-    pub(super) members: Vec<pool::Member>,
-}
 
 /// A server that retires sooner than this after it was tried again is tried later the next time.
 const SERVER_SETTLE: Duration = Duration::from_secs(1);
@@ -30,7 +20,7 @@ const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 /// The workers of a pool, each of whose requests is answered within its deadline.
 pub(super) fn plan(
     pool: &settings::Pool,
-    site: Site<'_>,
+    site: BuildContext<'_>,
 ) -> Result<(WorkersConfig, Said), BuildError> {
     let deadline = pool.deadline;
     let said = |slots, settle| {

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use event::Calls;
 
 use super::{Core, ServedPool};
-use crate::build::PoolPlan;
 use crate::checks::{CheckConfig, Checks};
 use crate::cookies::{CookieConfig, Cookies};
 use crate::outside::Outside;
+use crate::pool_config::PoolConfig;
 use crate::reload::PoolReload;
 use crate::shares::Shares;
 
@@ -25,8 +25,16 @@ impl Core {
         let mut warnings = Vec::new();
         for PoolReload { id, plan, replaces, shares } in pools {
             let Some(served) = self.pools.get_mut(id) else { continue };
-            let PoolPlan { name: _, pool, then, mut balance, takes, own: _, is_tagged: _, workers } =
-                plan;
+            let PoolConfig {
+                name: _,
+                pool,
+                then,
+                mut balance,
+                takes,
+                own: _,
+                is_tagged: _,
+                workers,
+            } = plan;
             served.then = then;
             served.takes = takes;
             if workers.is_elsewhere() {
