@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::StreamId;
 use exchange::{
     Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId,
 };
@@ -20,7 +19,7 @@ use crate::balance::BalanceConfig;
 use crate::bindings::{Slot, Way};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
-use crate::crossing::{Crossing, Others, Window};
+use crate::crossing::Crossing;
 use crate::door::Doors;
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, Source, State};
 use crate::fleet::Fleet;
@@ -28,11 +27,14 @@ use crate::form::Form;
 use crate::journal::Journal;
 use crate::logbook::Logbook;
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
+use crate::others::Others;
 use crate::pool_config::PoolConfig;
 use crate::receipts::Receipts;
+use crate::request_control::RequestControl;
 use crate::request_shape::RequestShape;
 use crate::table::Table;
 use crate::upward::{Carried, Upward};
+use crate::window::Window;
 use crate::workers::Workers;
 
 mod account;
@@ -139,7 +141,7 @@ pub(crate) struct Core {
     /// that the pools had decided before is carried out, so that they keep their order.
     returned: Vec<(PoolId, RequestId, Slice, Form)>,
     /// What workers are to be told of requests in their hands: pool, worker, request.
-    told: VecDeque<(PoolId, WorkerId, RequestId, Word)>,
+    told: VecDeque<(PoolId, WorkerId, RequestId, RequestControl)>,
     /// Requests that go straight to a connection's own program.
     direct: VecDeque<(PoolId, WorkerId, Waiting)>,
     /// Programs that are replaced after their connection.
@@ -152,27 +154,8 @@ pub(crate) struct Core {
     pub(crate) head: Option<Box<RequestHead>>,
     /// For whoever looks for the way of a request.
     pub(crate) ways: crate::routing::Scratch,
-    /// For clients of HTTP who begin to ask.
-    pub(crate) dialogues: crate::session::Dialogues,
     /// For whoever writes something that is sent at once: see [`Core::take_scratch`].
     pub(crate) scratch: Vec<u8>,
-}
-
-/// What a worker is told of a request that it has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    /// Its client does not take its parts: no more of them for now.
-    Hold,
-    /// It does again.
-    GoOn,
-    /// Nobody wants its reply any more.
-    Abandoned,
-    /// A part of its body, of which so many bytes are no framing.
-    More(Slice, usize),
-    /// All of its body was given.
-    Whole,
-    /// What its client takes as it lies goes to this stream.
-    Unseen(StreamId),
 }
 
 impl Core {
@@ -213,7 +196,6 @@ impl Core {
             spare: VecDeque::new(),
             head: None,
             ways: crate::routing::Scratch::default(),
-            dialogues: crate::session::Dialogues::default(),
             scratch: Vec::new(),
         };
         core.note_feeders();

@@ -19,11 +19,11 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, PoolId, Request, RequestId, WorkerId};
 use spawn::PortOwner;
 
-use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
 use crate::programs::{Epitaph, Programs, Trouble};
+use crate::request_control::RequestControl;
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -192,7 +192,7 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         id: RequestId,
-        word: Word,
+        word: RequestControl,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {

@@ -25,10 +25,10 @@ use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
 use exchange::{PoolId, Request, RequestId, WorkerId};
 use spawn::{Pipes, StartError};
 
-use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Pipe, WorkerTimer};
+use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
@@ -306,7 +306,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         id: RequestId,
-        word: Word,
+        word: RequestControl,
         up: &mut Vec<Upward>,
     ) {
         let (is_shared, deadline) = (self.plan.is_shared, self.plan.deadline);
@@ -315,12 +315,12 @@ impl Programs {
         };
         match word {
             // Others' replies come through the same pipe.
-            Word::Hold if is_shared => {}
-            Word::Hold => link.hold(calls, id),
-            Word::GoOn => link.go_on(calls, id, deadline),
+            RequestControl::Hold if is_shared => {}
+            RequestControl::Hold => link.hold(calls, id),
+            RequestControl::GoOn => link.go_on(calls, id, deadline),
             // A frame is whole from the start.
-            Word::More(..) | Word::Whole | Word::Unseen(_) => {}
-            Word::Abandoned => {
+            RequestControl::More(..) | RequestControl::Whole | RequestControl::Unseen(_) => {}
+            RequestControl::Abandoned => {
                 link.go_on(calls, id, deadline);
                 link.cancel(calls, worker, id, up);
                 link.arm(calls, deadline);

@@ -151,6 +151,7 @@ impl Session {
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         core: &mut Core,
+        dialogues: &mut Dialogues,
     ) {
         if self.transport.is_closing() {
             return data.consume(data.bytes().len());
@@ -159,7 +160,7 @@ impl Session {
             Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, core),
             Front::Connect(_) => return data.consume(data.bytes().len()),
             Front::Http(plan, http) => {
-                http.handle_data(plan, &mut self.transport, calls, data, core);
+                http.handle_data(plan, &mut self.transport, calls, data, core, dialogues);
             }
         }
         let begun = match &self.front {
@@ -219,11 +220,16 @@ impl Session {
 
     /// Writes what is ready, as far as the client's output has room, reads on when there is room
     /// again, and ends when all is said.
-    pub(crate) fn flush(&mut self, calls: &mut Calls<'_>, core: &mut Core, scratch: &mut Vec<u8>) {
+    pub(crate) fn flush(
+        &mut self,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+        (scratch, dialogues): (&mut Vec<u8>, &mut Dialogues),
+    ) {
         match &mut self.front {
             Front::Frames(frames) => frames.flush(&mut self.transport, calls, core, scratch),
             Front::Connect(connect) => connect.flush(&mut self.transport, calls, core, scratch),
-            Front::Http(_, http) => http.flush(&mut self.transport, calls, core),
+            Front::Http(_, http) => http.flush(&mut self.transport, calls, core, dialogues),
         }
     }
 

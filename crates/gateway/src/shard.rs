@@ -30,7 +30,7 @@ use crate::mail::Mail;
 use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
 use crate::owners::{StreamOwner, TimerOwner};
-use crate::session::Session;
+use crate::session::{Dialogues, Session};
 use crate::table::Table;
 use crate::workers::Heard;
 
@@ -118,6 +118,8 @@ pub struct Shard {
     refused: RefusedConnections,
     shortage: Shortage,
     scratch: Vec<u8>,
+    /// For clients of HTTP who begin to ask.
+    dialogues: Dialogues,
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
     metrics: Arc<Metrics>,
@@ -211,6 +213,7 @@ impl Shard {
             refused: RefusedConnections::default(),
             shortage: Shortage::default(),
             scratch: Vec::new(),
+            dialogues: Dialogues::default(),
             pool_timer: None,
             drain: Drain::new(DrainLimits::of(&daemon)),
             metrics,
@@ -289,7 +292,7 @@ impl Shard {
                     if session.is_behind(listener) {
                         session.take_over(calls, listener);
                     }
-                    session.handle_data(calls, &mut data, &mut self.core);
+                    session.handle_data(calls, &mut data, &mut self.core, &mut self.dialogues);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
                     }

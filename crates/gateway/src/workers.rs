@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use event::{Calls, StreamId, TimerId};
 use exchange::{PoolId, Request, RequestId, WorkerId};
 
-use crate::core::Word;
 use crate::form::Form;
 use crate::handlers::Handlers;
 use crate::hosted::Hosted;
@@ -14,6 +13,7 @@ use crate::mail::HandlerReport;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
 use crate::programs::{Outfit, Programs, Trouble};
+use crate::request_control::RequestControl;
 use crate::servers::{Room, Servers};
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -352,7 +352,7 @@ impl Workers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         id: RequestId,
-        word: Word,
+        word: RequestControl,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {

@@ -5,10 +5,11 @@ use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 
 use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
-use crate::crossing::{Crossing, Window};
+use crate::crossing::Crossing;
 use crate::exchanges::{Client, Delivery, Exchange, SessionId, State};
 use crate::form::Form;
 use crate::pool_config::OwnConfig;
+use crate::window::Window;
 
 /// Programs that are a connection's own.
 pub(super) struct Own {

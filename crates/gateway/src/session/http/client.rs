@@ -67,10 +67,11 @@ impl Http {
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         core: &mut Core,
+        spares: &mut Spares,
     ) {
         let mut dialogue = match self.dialogue.take() {
             Some(dialogue) => dialogue,
-            None => core.dialogues.take(self),
+            None => spares.take(self),
         };
         dialogue.handle_data(plan, transport, calls, data, core);
         self.dialogue = Some(dialogue);
@@ -202,6 +203,7 @@ impl Http {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         core: &mut Core,
+        spares: &mut Spares,
     ) {
         match &mut self.dialogue {
             Some(dialogue) => dialogue.flush(transport, calls, core),
@@ -210,7 +212,7 @@ impl Http {
         }
         if let Some(dialogue) = self.dialogue.take_if(|dialogue| dialogue.is_over()) {
             self.number = dialogue.number;
-            core.dialogues.give(dialogue);
+            spares.give(dialogue);
         }
     }
 
