@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::DatabaseError;
+use crate::fault::{Blame, Fault};
 
 /// While it waits for a server, a handler looks this often whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -148,6 +149,37 @@ pub(crate) fn until<T>(
         let _ = timeout(CANCEL_WAIT, cancel).await;
         timeout(CANCEL_WAIT, work).await.ok()
     })
+}
+
+/// As [`until`], for statements of the settings.
+pub(crate) fn stoppable<T>(
+    runtime: &Runtime,
+    stop: &Stop,
+    work: impl Future<Output = Result<T, Fault>>,
+    cancel: impl Future<Output = ()>,
+) -> Result<T, Fault> {
+    match until(runtime, stop, work, cancel) {
+        // A cancellation may come late and meet the next statement: the connection is given up.
+        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
+            Err(Fault::new(Blame::Lost, "stopped while a statement ran"))
+        }
+        Some(done) => done,
+        None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
+    }
+}
+
+/// As [`until`], for what a server answers at once.
+#[cfg(feature = "mysql")]
+pub(crate) fn answer<T, E>(
+    runtime: &Runtime,
+    stop: &Stop,
+    work: impl Future<Output = Result<T, E>>,
+    of: impl FnOnce(&E) -> Fault,
+) -> Result<T, Fault> {
+    match until(runtime, stop, work, async {}) {
+        Some(done) => done.map_err(|error| of(&error)),
+        None => Err(Fault::new(Blame::Lost, "the server did not answer")),
+    }
 }
 
 /// Makes one cryptography the choice of the whole process, where nobody has chosen yet: drivers that

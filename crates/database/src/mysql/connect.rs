@@ -152,7 +152,7 @@ fn options(driver: &MysqlDriver, name: &str, place: Option<IpAddr>) -> Result<Op
     }
     #[cfg(not(feature = "tls"))]
     if let Tls::On(_) = tls {
-        return Err(crate::server::without_tls(name));
+        return Err(server::without_tls(name));
     }
     Ok(options.into())
 }

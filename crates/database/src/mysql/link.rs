@@ -26,7 +26,7 @@ use crate::link::{Commit, Link, Sink};
 use crate::loopback;
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
-use crate::server::until;
+use crate::server::{self, answer, until};
 use crate::{Affected, Job};
 
 /// What is run for a batch or a request.
@@ -115,15 +115,8 @@ impl MysqlLink {
 
     /// Runs a statement of our own. Its errors are never a row's.
     fn execute(&mut self, sql: &str, stop: &Stop) -> Result<(), Fault> {
-        let done = until(&self.runtime, stop, self.session.connection.query_drop(sql), async {});
-        match done {
-            Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(match (Fault { cites: false, ..fault::of(&error) }) {
-                fault if fault.again => fault.answered(false),
-                fault => Fault { blame: Blame::Broken, answered: false, ..fault },
-            }),
-            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
-        }
+        let work = self.session.connection.query_drop(sql);
+        answer(&self.runtime, stop, work, |error| fault::of(error).of_our_own())
     }
 }
 
@@ -150,14 +143,7 @@ fn stoppable<T>(
             tracing::debug!(%error, "a statement could not be ended");
         }
     };
-    match until(runtime, stop, work, cancel) {
-        // The end may come late and meet the next statement: the connection is given up.
-        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
-            Err(Fault::new(Blame::Lost, "stopped while a statement ran"))
-        }
-        Some(done) => done,
-        None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
-    }
+    server::stoppable(runtime, stop, work, cancel)
 }
 
 async fn kill(options: &Opts, id: u32) -> Result<(), Error> {
@@ -243,21 +229,13 @@ impl Link for MysqlLink {
     fn is_stale(&mut self, stop: &Stop) -> Result<bool, Fault> {
         let Self { runtime, session: Session { connection, job, names, takes, .. }, .. } = self;
         let now = schema::takes(connection, &job.action, names);
-        match until(runtime, stop, now, async {}) {
-            Some(Ok(now)) => Ok(now != *takes),
-            Some(Err(error)) => Err(fault::of(&error)),
-            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
-        }
+        Ok(answer(runtime, stop, now, fault::of)? != *takes)
     }
 
     fn has_changed(&mut self, stop: &Stop) -> Result<bool, Fault> {
         let Self { runtime, session: Session { connection, form, .. }, .. } = self;
         let Some(form) = form else { return Ok(false) };
-        match until(runtime, stop, form.has_changed(connection), async {}) {
-            Some(Ok(changed)) => Ok(changed),
-            Some(Err(error)) => Err(fault::of(&error)),
-            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
-        }
+        answer(runtime, stop, form.has_changed(connection), fault::of)
     }
 
     fn doubts(&self) -> &[String] {

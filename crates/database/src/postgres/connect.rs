@@ -204,7 +204,7 @@ async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), D
             Ok((client, None))
         }
         #[cfg(not(feature = "tls"))]
-        Tls::On(_) => Err(crate::server::without_tls(name)),
+        Tls::On(_) => Err(server::without_tls(name)),
         #[cfg(feature = "tls")]
         Tls::On(file) => {
             config.ssl_mode(SslMode::Require);

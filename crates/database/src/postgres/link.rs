@@ -32,7 +32,7 @@ use crate::letter::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
-use crate::server::until;
+use crate::server::{stoppable, until};
 
 /// What is run for a batch or a request.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ fn with_ahead<T>(
         let begins = ahead.starts_with(BEGIN);
         let (ahead, work) = join(client.batch_execute(ahead), work).await;
         let Err(error) = ahead else { return work };
-        let fault = of_ahead(&error);
+        let fault = fault::of(&error).of_our_own();
         if !begins || !fault::of(&error).answered {
             return Err(fault);
         }
@@ -143,14 +143,7 @@ fn with_ahead<T>(
             _ => kept(fault),
         })
     };
-    match until(runtime, stop, both, cancel(client, tls)) {
-        // A cancellation may come late and meet the next statement: the connection is given up.
-        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
-            Err(Fault { blame: Blame::Lost, ..Fault::new(Blame::Lost, STOPPED) })
-        }
-        Some(done) => done,
-        None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
-    }
+    stoppable(runtime, stop, both, cancel(client, tls))
 }
 
 /// Does `work` and notes whether its columns have changed, in the same round trip.
@@ -183,21 +176,11 @@ const READ_ONLY: &str = "25006";
 /// A statement in a transaction that has failed: the transaction was open.
 const IN_FAILED_TRANSACTION: &str = "25P02";
 
-/// The fault of a statement of ours. No row has to do with it, whatever the server says.
-fn of_ahead(error: &Error) -> Fault {
-    match (Fault { cites: false, ..fault::of(error) }) {
-        fault if fault.again => fault.answered(false),
-        fault => Fault { blame: Blame::Broken, answered: false, ..fault },
-    }
-}
-
 /// The fault of a BEGIN behind which rows may have been stored.
 fn kept(fault: Fault) -> Fault {
     let text = format!("BEGIN failed and the rows may be stored: {}", fault.text);
     Fault { blame: Blame::Broken, again: false, text, kept: true, ..fault }
 }
-
-const STOPPED: &str = "stopped while a statement ran";
 
 /// Asks the server to end what it runs for us.
 async fn cancel(client: &Client, tls: Option<&Rustls>) {
@@ -415,7 +398,7 @@ impl Link for PostgresLink {
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         // Without its transaction no letter may be written.
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| of_ahead(&error))?;
+            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
             letters::bury(client, table, letters).await
         };
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
@@ -436,7 +419,7 @@ impl Link for PostgresLink {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| of_ahead(&error))?;
+            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
             letters::remove(client, table, number).await.map_err(|error| fault::of(&error))
         };
         with_ahead(runtime, client, tls.as_ref(), "", &Stop::default(), work)
