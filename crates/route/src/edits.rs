@@ -160,17 +160,18 @@ impl Edits {
 /// between `X_User`, `X.User` and `X-User`.
 fn drop_alike(fields: &mut Fields, name: &FieldName) {
     let name = name.as_name();
-    let is_odd = |byte: u8| byte != b'-' && !byte.is_ascii_alphanumeric();
-    let dashed = |byte: u8| if is_odd(byte) { b'-' } else { byte.to_ascii_lowercase() };
-    let is_alike = |other: &[u8]| {
-        other.len() == name.len()
-            && other.iter().any(|byte| is_odd(*byte))
-            && !other.eq_ignore_ascii_case(name)
-            && other.iter().zip(name).all(|(one, other)| dashed(*one) == dashed(*other))
-    };
-    if fields.iter().any(|field| is_alike(field.name)) {
-        fields.retain(|field| !is_alike(field.name));
+    let goes = |other: &[u8]| !other.eq_ignore_ascii_case(name) && is_alike(other, name);
+    if fields.iter().any(|field| goes(field.name)) {
+        fields.retain(|field| !goes(field.name));
     }
+}
+
+/// Whether two names differ at most in case and in what stands in place of a dash.
+fn is_alike(one: &[u8], other: &[u8]) -> bool {
+    let dashed =
+        |byte: u8| if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' };
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| dashed(*one) == dashed(*other))
 }
 
 fn is_host(name: &FieldName) -> bool {
@@ -179,7 +180,8 @@ fn is_host(name: &FieldName) -> bool {
 
 fn checked(name: &str) -> Result<FieldName, EditFault> {
     let checked = FieldName::new(name).ok_or(EditFault::Name)?;
-    if http1::is_written_anew(name.as_bytes()) {
+    // What is alike would go with it.
+    if http1::WRITTEN_ANEW.iter().any(|ours| is_alike(ours.as_bytes(), name.as_bytes())) {
         return Err(EditFault::Ours);
     }
     Ok(checked)
@@ -260,6 +262,25 @@ mod tests {
     }
 
     #[test]
+    fn a_name_with_an_underscore_covers_the_same_name_with_a_dash() {
+        let mut edits = Edits::none();
+        edits.remove("X_User").unwrap();
+        edits.set("SM_USER", "ours").unwrap();
+        let spellings = ["x-user", "X_USER", "X.User", "sm-user", "SM_User", "SM~USER", "SMUSER"];
+        let mut fields = Fields::headers();
+        for name in spellings {
+            fields.append(name, "theirs");
+        }
+        edits.apply(&mut fields);
+        fields.check();
+        let lines: String = spellings.iter().map(|name| format!("{name}: theirs\r\n")).collect();
+        let changed = edits.rewrite(lines.as_bytes());
+        assert_eq!(changed.escape_ascii().to_string(), "SM_USER: ours\\r\\nSMUSER: theirs\\r\\n");
+        let names: Vec<_> = fields.iter().map(|field| field.name.to_vec()).collect();
+        assert_eq!(names, [&b"SM_USER"[..], b"SMUSER"]);
+    }
+
+    #[test]
     fn what_we_add_is_not_held_to_the_limits_of_a_peer() {
         let limits = Limits { fields: 1, ..Limits::default() };
         let mut fields = Fields::headers().with_limits(limits);
@@ -274,6 +295,7 @@ mod tests {
         for name in http1::WRITTEN_ANEW {
             assert_eq!(edits.set(name, "1"), Err(EditFault::Ours));
             assert_eq!(edits.remove(&name.to_uppercase()), Err(EditFault::Ours));
+            assert_eq!(edits.remove(&name.replace('-', "_")), Err(EditFault::Ours));
         }
         assert_eq!(edits.set("a b", ""), Err(EditFault::Name));
         assert_eq!(edits.set("", ""), Err(EditFault::Name));
