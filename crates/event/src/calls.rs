@@ -8,10 +8,9 @@ use block::{Block, Slice};
 
 use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
-use crate::output::Wait;
 use crate::relay::Relay;
 use crate::state::{Counts, Doomed, Key, Opening, State, Timer};
-use crate::stream::{LINGER, Marks, Phase, Stream};
+use crate::stream::{Marks, Phase, Stream};
 use crate::wheel::Alarm;
 use crate::{
     Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, OutputWait, OwnerKey, Reason,
@@ -267,7 +266,7 @@ impl Calls<'_> {
     pub fn memory_held(&self, id: StreamId) -> usize {
         let stream = self.state.streams.get(id.index, id.generation);
         stream.map_or(0, |stream| {
-            let output = stream.output.as_ref().filter(|output| output.wait().is_some());
+            let output = stream.output.as_ref().filter(|output| output.waits());
             let output = output.map_or(0, |output| output.held());
             output + stream.hold.as_ref().map_or(0, Block::capacity)
         })
@@ -276,31 +275,18 @@ impl Calls<'_> {
     /// How long output waits for the peer of this stream, also what a relay brings it. None while the
     /// kernel takes all that there is.
     #[must_use]
-    pub fn output_wait(&self, id: StreamId) -> Option<OutputWait> {
-        let stream = self.state.streams.get(id.index, id.generation)?;
-        let queued = stream.output.as_ref().and_then(|output| output.wait());
-        let (since, taken) = queued.or_else(|| {
-            let from = self.state.relays.get(&id)?;
-            let from = self.state.streams.get(from.index, from.generation)?;
-            let relay = from.relay.as_ref()?;
-            relay.wait.map(|wait| (wait.since, relay.taken - wait.taken))
-        })?;
-        let lasted = Duration::from_millis(self.tick().saturating_sub(since));
-        Some(OutputWait { lasted, taken })
+    pub fn output_wait(&mut self, id: StreamId) -> Option<OutputWait> {
+        let tick = self.tick();
+        let (wait, accepted) = self.state.wait(id)?;
+        let lasted = Duration::from_millis(tick.saturating_sub(wait.since()));
+        Some(OutputWait { lasted, taken: wait.taken(accepted) })
     }
 
     /// Lets the wait that [`Self::output_wait`] tells of begin now.
     pub fn restart_output_wait(&mut self, id: StreamId) {
         let tick = self.tick();
-        let Some(stream) = self.state.stream(id) else { return };
-        if let Some(output) = &mut stream.output {
-            output.restart_wait(tick);
-        }
-        let Some(&from) = self.state.relays.get(&id) else { return };
-        if let Some(relay) = self.state.stream(from).and_then(|from| from.relay.as_mut())
-            && let Some(wait) = &mut relay.wait
-        {
-            *wait = Wait { since: tick, taken: relay.taken };
+        if let Some((wait, accepted)) = self.state.wait(id) {
+            wait.restart(tick, accepted);
         }
     }
 
@@ -346,8 +332,7 @@ impl Calls<'_> {
             stream.marks.clear(mark);
         }
         stream.linger_ms = u32::try_from(linger.as_millis()).unwrap_or(u32::MAX);
-        let tick = self.state.clock.tick_in(linger);
-        self.state.set_alarm_at(id, LINGER, tick);
+        self.state.begin_linger(id);
         self.state.mark_dirty(id);
         self.state.wake(id);
     }

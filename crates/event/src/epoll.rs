@@ -130,6 +130,10 @@ impl Kernel for Epoll {
         system::send(fd, medium, parts)
     }
 
+    fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
+        system::unacknowledged(fd)
+    }
+
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         system::shut(fd)
     }

@@ -85,7 +85,7 @@ pub enum Direction {
     Both,
 }
 
-/// Limits of one stream, all in bytes. They bound the memory that a stream holds: where what waits
+/// Limits of one stream. Those in bytes bound the memory that a stream holds: where what waits
 /// does not fill its blocks and these exceed a limit, it is copied into smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
@@ -97,20 +97,32 @@ pub struct StreamLimits {
     pub send_low: usize,
     /// Output above this ends the stream with `Overrun`.
     pub send_max: usize,
+    /// When output has waited for this long, the kernel is asked what the peer has acknowledged, and
+    /// [`OutputWait`] counts that from then on. By then it should have acknowledged what it takes
+    /// without reading. None: only what the kernel accepts counts.
+    pub progress_after: Option<Duration>,
 }
 
 /// How long a peer has not taken all that was sent to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputWait {
-    /// The time for which output waited without a break, because the kernel had no room for it.
+    /// The time for which output waited without a break, because the kernel had no room for it; where
+    /// acknowledged bytes count, since the kernel was asked for them first.
     pub lasted: Duration,
-    /// Bytes that the kernel took in this time.
+    /// Bytes that the peer acknowledged in this time, as known when its last deadline was told, or that
+    /// the kernel accepted, if those are more.
     pub taken: u64,
 }
 
 impl Default for StreamLimits {
     fn default() -> Self {
-        Self { hold_max: 1 << 20, send_high: 256 << 10, send_low: 64 << 10, send_max: 16 << 20 }
+        Self {
+            hold_max: 1 << 20,
+            send_high: 256 << 10,
+            send_low: 64 << 10,
+            send_max: 16 << 20,
+            progress_after: None,
+        }
     }
 }
 

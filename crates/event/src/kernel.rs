@@ -61,6 +61,14 @@ pub trait Kernel {
     /// Sends as much of `parts` as goes.
     fn send(&mut self, fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
+    /// Bytes that a connected socket has accepted and its peer's kernel has not acknowledged. `Unsupported`:
+    /// that is not known. A Unix socket counts the memory of the messages that its peer has not received
+    /// wholly.
+    fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
+        let _ = fd;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Ends our direction of a socket.
     fn shut(&mut self, fd: &Fd) -> io::Result<()>;
 

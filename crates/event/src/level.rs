@@ -280,6 +280,10 @@ impl<S: LevelSet> Kernel for Level<S> {
         result
     }
 
+    fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
+        system::unacknowledged(fd)
+    }
+
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         system::shut(fd)
     }

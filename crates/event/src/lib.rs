@@ -31,6 +31,7 @@ mod state;
 mod stream;
 mod system;
 mod turn;
+mod wait;
 mod wheel;
 
 pub use bind::{BindSettings, bind, bind_datagrams};

@@ -14,6 +14,8 @@ use std::io::IoSlice;
 
 use block::{Block, CAPACITY_MIN, CAPACITY_POOLED_MAX, Slice};
 
+use crate::wait::Wait;
+
 /// Parts handed to the kernel in one call.
 pub(crate) const PARTS_MAX: usize = 32;
 /// A slice shorter than this is copied, whatever its block.
@@ -31,19 +33,10 @@ pub(crate) struct Output {
     bytes: usize,
     /// Bytes of memory that the slices keep alive. A block that two of them share counts twice.
     sliced: usize,
-    /// Bytes that the kernel took since the output was last empty.
-    taken: u64,
+    /// Bytes that the kernel accepted since the output was last empty.
+    accepted: u64,
     /// Since when it waits for its peer.
     wait: Option<Wait>,
-}
-
-/// Since when a peer does not take all that it could have.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait {
-    /// The tick at which the kernel had no more room for it.
-    pub(crate) since: u64,
-    /// How much it had taken by then.
-    pub(crate) taken: u64,
 }
 
 /// Emptied outputs that are kept for the next stream that sends.
@@ -226,20 +219,25 @@ impl Output {
         count
     }
 
-    /// The kernel has no room for the rest now.
-    pub(crate) fn note_wait(&mut self, tick: u64) {
-        self.wait.get_or_insert(Wait { since: tick, taken: self.taken });
+    /// The kernel has no room for the rest now. True when it had before.
+    pub(crate) const fn note_wait(&mut self, tick: u64) -> bool {
+        let begins = self.wait.is_none();
+        if begins {
+            self.wait = Some(Wait::new(tick, self.accepted));
+        }
+        begins
     }
 
-    /// Since when it waits, and how many bytes were taken since then.
-    pub(crate) fn wait(&self) -> Option<(u64, u64)> {
-        self.wait.map(|wait| (wait.since, self.taken - wait.taken))
+    /// Whether the kernel has no room for it.
+    pub(crate) const fn waits(&self) -> bool {
+        self.wait.is_some()
     }
 
-    /// Lets its wait begin at this tick, if it waits.
-    pub(crate) fn restart_wait(&mut self, tick: u64) {
-        if let Some(wait) = &mut self.wait {
-            *wait = Wait { since: tick, taken: self.taken };
+    /// Its wait, and how many bytes the kernel has accepted.
+    pub(crate) const fn wait(&mut self) -> Option<(&mut Wait, u64)> {
+        match &mut self.wait {
+            Some(wait) => Some((wait, self.accepted)),
+            None => None,
         }
     }
 
@@ -257,7 +255,7 @@ impl Output {
     fn sent_some(&mut self, count: usize) {
         assert!(count <= self.bytes, "the kernel takes no more than it was given");
         self.bytes -= count;
-        self.taken += count as u64;
+        self.accepted += count as u64;
         let mut rest = count;
         while rest > 0 {
             let Some(first) = self.slices.front_mut() else {
@@ -287,8 +285,8 @@ impl Output {
     #[inline]
     pub(crate) fn clear(&mut self) {
         // Each field is named, so that one which is added is not forgotten.
-        let Self { slices, tail, tail_sent, bytes, sliced, taken, wait } = self;
-        (*tail_sent, *bytes, *sliced, *taken, *wait) = (0, 0, 0, 0, None);
+        let Self { slices, tail, tail_sent, bytes, sliced, accepted, wait } = self;
+        (*tail_sent, *bytes, *sliced, *accepted, *wait) = (0, 0, 0, 0, None);
         match tail {
             Some(tail) if tail.capacity() <= TAIL_MIN => tail.clear(),
             _ => *tail = None,

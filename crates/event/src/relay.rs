@@ -2,7 +2,7 @@
 
 use crate::StreamId;
 use crate::kernel::Conduit;
-use crate::output::Wait;
+use crate::wait::Wait;
 
 #[derive(Debug)]
 pub(crate) struct Relay {
@@ -18,7 +18,7 @@ pub(crate) struct Relay {
     /// The other side has no room now.
     pub(crate) waits: bool,
     /// Bytes that were spliced to the other side.
-    pub(crate) taken: u64,
+    pub(crate) spliced: u64,
     /// Since when spliced bytes wait for it, or did when there were some.
     pub(crate) wait: Option<Wait>,
     pub(crate) way: Way,
@@ -41,16 +41,28 @@ impl Relay {
             accepted: 0,
             cut: false,
             waits: false,
-            taken: 0,
+            spliced: 0,
             wait: None,
             way: Way::Untried,
         }
     }
 
-    /// The other side has no room for what is in the conduit.
-    pub(crate) fn wait_to_splice(&mut self, tick: u64) {
+    /// The other side has no room for what is in the conduit. True when it had before.
+    pub(crate) const fn wait_to_splice(&mut self, tick: u64) -> bool {
         self.waits = true;
-        self.wait.get_or_insert(Wait { since: tick, taken: self.taken });
+        let begins = self.wait.is_none();
+        if begins {
+            self.wait = Some(Wait::new(tick, self.spliced));
+        }
+        begins
+    }
+
+    /// The wait for the other side, and how many bytes were spliced to it.
+    pub(crate) const fn wait(&mut self) -> Option<(&mut Wait, u64)> {
+        match &mut self.wait {
+            Some(wait) => Some((wait, self.spliced)),
+            None => None,
+        }
     }
 
     /// Bytes are in the conduit, to be spliced on.

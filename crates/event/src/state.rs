@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::datagram::Datagrams;
+use crate::kernel::Medium;
 use crate::listener::Listener;
 use crate::output::{Output, Spares};
 use crate::slab::Slab;
-use crate::stream::{Marks, Step, Stream};
+use crate::stream::{LINGER, Marks, Step, Stream};
+use crate::wait::Wait;
 use crate::wheel::{Alarm, TICK_MAX, Wheel};
 use crate::{
     Address, Fd, ListenerId, LoopSettings, OwnerKey, Reason, SocketId, StreamId, StreamLimits,
@@ -50,9 +52,14 @@ pub(crate) struct Timer {
 /// Whose alarm it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Key {
-    Deadline { stream: StreamId, slot: u8 },
+    Deadline {
+        stream: StreamId,
+        slot: u8,
+    },
     Timer(TimerId),
     Listener(ListenerId),
+    /// Of a stream whose output has waited for a while. It is removed when it has rung.
+    Progress(StreamId),
 }
 
 /// What is to be done for whom. Each stream is at most once in `ready` or `later` (mark `READY`)
@@ -181,7 +188,7 @@ impl Clock {
 
 /// Rounded up to milliseconds, at most [`SPAN_MAX`].
 #[inline]
-fn ceiling_ms(duration: Duration) -> u64 {
+pub(crate) fn ceiling_ms(duration: Duration) -> u64 {
     let ms = duration.subsec_nanos().div_ceil(1_000_000);
     duration.as_secs().saturating_mul(1000).saturating_add(u64::from(ms)).min(SPAN_MAX)
 }
@@ -393,6 +400,35 @@ impl State {
         self.wake(from);
     }
 
+    /// What waits for the peer of a stream, in its output or on its way from another stream, and how many
+    /// bytes of it the kernel has accepted. None while the kernel has room.
+    pub(crate) fn wait(&mut self, id: StreamId) -> Option<(&mut Wait, u64)> {
+        let stream = self.streams.get(id.index, id.generation)?;
+        if stream.output.as_ref().is_some_and(|output| output.waits()) {
+            return self.streams.get_mut(id.index, id.generation)?.output.as_mut()?.wait();
+        }
+        let from = self.relays.get(&id)?;
+        self.streams.get_mut(from.index, from.generation)?.relay.as_mut()?.wait()
+    }
+
+    /// The kernel has no more room for what a stream sends: in a while it is asked what the peer has
+    /// acknowledged, where that may be known and is wanted.
+    pub(crate) fn wait_begins(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(id.index, id.generation) else { return };
+        if let (Some(after), Medium::Socket) = (stream.limits.progress_after, stream.medium) {
+            self.arm_progress(id, self.clock.tick_in(after));
+        }
+    }
+
+    /// Has the progress of a stream's peer be looked at, if that is not to happen anyway.
+    pub(crate) fn arm_progress(&mut self, id: StreamId, tick: u64) {
+        let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
+        if stream.marks.put(Marks::PROGRESS) {
+            let alarm = self.wheel.create(Key::Progress(id));
+            self.wheel.set(alarm, tick);
+        }
+    }
+
     /// Sets an alarm of a stream, or disarms it.
     pub(crate) fn set_alarm(&mut self, id: StreamId, slot: usize, at: Option<Instant>) {
         if let Some(at) = at {
@@ -415,6 +451,13 @@ impl State {
         if !self.wheel.set(alarm, tick) {
             self.set_first_alarm(id, slot, tick);
         }
+    }
+
+    /// The time that `finish` waits for progress begins anew.
+    pub(crate) fn begin_linger(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(id.index, id.generation) else { return };
+        let linger = Duration::from_millis(u64::from(stream.linger_ms));
+        self.set_alarm_at(id, LINGER, self.clock.tick_in(linger));
     }
 
     #[cold]

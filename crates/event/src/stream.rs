@@ -112,6 +112,8 @@ impl Marks {
     pub(crate) const SILENT: Self = Self(1 << 18);
     /// `Broken` was told.
     pub(crate) const BROKEN_TOLD: Self = Self(1 << 19);
+    /// An alarm is set to look at the progress of its peer.
+    pub(crate) const PROGRESS: Self = Self(1 << 20);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0

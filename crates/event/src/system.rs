@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny,
     SocketAddrUnix, SocketFlags, SocketType, sockopt,
@@ -212,6 +213,30 @@ pub(crate) fn splice_in(from: &Fd, conduit: &Conduit, length: usize) -> io::Resu
 pub(crate) fn splice_out(conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
     let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
     Ok(again(|| rustix::pipe::splice(&conduit.reader, None, to, None, length, flags))?)
+}
+
+/// `SIOCOUTQ` of tcp(7) and unix(7), which is `TIOCOUTQ`.
+const OUTPUT_QUEUE: Opcode = if cfg!(any(target_arch = "mips", target_arch = "mips64")) {
+    0x7472
+} else if cfg!(any(
+    target_arch = "powerpc",
+    target_arch = "powerpc64",
+    target_arch = "sparc",
+    target_arch = "sparc64"
+)) {
+    0x4004_7473
+} else {
+    0x5411
+};
+
+/// What the peer of a socket has not acknowledged.
+#[expect(unsafe_code, reason = "rustix has the call, but not this operation")]
+pub(crate) fn unacknowledged(fd: &Fd) -> io::Result<u64> {
+    // SAFETY: the operation writes one `int`, the type that the getter has room for.
+    let call = unsafe { Getter::<OUTPUT_QUEUE, i32>::new() };
+    // SAFETY: on any other descriptor the operation fails, or tells the same of a terminal.
+    let count = unsafe { ioctl(fd, call) }?;
+    u64::try_from(count).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// Ends our direction.

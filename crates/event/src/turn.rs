@@ -9,6 +9,7 @@
 
 mod carry;
 mod datagrams;
+mod progress;
 mod receive;
 mod received;
 mod relay;
@@ -348,6 +349,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                     self.linger_is_over(stream);
                 }
                 Some(Key::Deadline { stream, slot }) => {
+                    self.follow_progress(stream);
                     let found = self.state.streams.get(stream.index, stream.generation);
                     let key = found.map_or(OwnerKey::NONE, |stream| stream.key);
                     self.tell(owner, Event::Deadline { stream, key, name: DeadlineName(slot) });
@@ -356,6 +358,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                     let found = self.state.timers.get(timer.index, timer.generation);
                     let key = found.map_or(OwnerKey::NONE, |timer| timer.key);
                     self.tell(owner, Event::Timer { timer, key });
+                }
+                Some(Key::Progress(stream)) => {
+                    self.state.wheel.remove(alarm);
+                    self.begin_progress(stream);
                 }
                 Some(Key::Listener(id)) => {
                     if let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) {
@@ -369,6 +375,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// The peer took no output for too long, or did not end. What it was not sent it must miss.
     fn linger_is_over(&mut self, id: StreamId) {
+        self.follow_progress(id);
+        if self.state.wait(id).is_some_and(|(wait, _)| wait.goes_on()) {
+            return self.state.begin_linger(id);
+        }
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         if stream.queued() > 0 {
             stream.marks.set(Marks::RESETS);

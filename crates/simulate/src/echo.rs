@@ -26,8 +26,13 @@ const GO_ON: DeadlineName = DeadlineName(0);
 const IDLE: DeadlineName = DeadlineName(1);
 const IDLE_MAX: Duration = Duration::from_secs(300);
 const TURNS_MAX: u64 = 400_000;
-const LIMITS: StreamLimits =
-    StreamLimits { hold_max: 1 << 20, send_high: 900, send_low: 200, send_max: 1 << 20 };
+const LIMITS: StreamLimits = StreamLimits {
+    hold_max: 1 << 20,
+    send_high: 900,
+    send_low: 200,
+    send_max: 1 << 20,
+    progress_after: None,
+};
 
 /// What was told of a stream.
 #[derive(Debug, Default)]

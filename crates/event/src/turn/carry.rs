@@ -8,7 +8,7 @@ use super::received::reason_of;
 use crate::kernel::{Interest, Kernel, Medium, Token};
 use crate::output::{Output, PARTS_MAX};
 use crate::state::{Counts, Doomed, Opening, State};
-use crate::stream::{LINGER, Marks, Phase, Stream};
+use crate::stream::{Marks, Phase, Stream};
 use crate::{Direction, Fd, ListenerId, Reason, StreamId};
 
 /// Bytes sent for one stream in one turn, so that a reader who keeps up cannot keep the loop.
@@ -158,9 +158,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             sent = send(&mut self.kernel, stream, counts);
         }
         let left = stream.queued() > 0 && stream.marks.has(Marks::WRITABLE);
-        if let Some(output) = stream.output.as_mut().filter(|it| it.bytes() > 0 && !left) {
-            output.note_wait(clock.now_tick());
-        }
+        let waiting = stream.output.as_mut().filter(|it| it.bytes() > 0 && !left);
+        let wait_begins = waiting.is_some_and(|output| output.note_wait(clock.now_tick()));
         if stream.queued() == 0
             && let Some(output) = stream.output.take()
         {
@@ -169,6 +168,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         match sent {
             Err(error) => stream.break_off(reason_of(&error)),
             Ok(_) => {
+                if wait_begins {
+                    self.state.wait_begins(id);
+                }
                 if left {
                     self.state.mark_dirty(id);
                 }
@@ -184,10 +186,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let queued = stream.queued();
         if stream.phase == Phase::Flushing {
-            let linger = Duration::from_millis(u64::from(stream.linger_ms));
             if queued < before || queued == 0 {
-                let tick = self.state.clock.tick_in(linger);
-                self.state.set_alarm_at(id, LINGER, tick);
+                self.state.begin_linger(id);
             }
             if queued == 0 {
                 self.end_direction(id);

@@ -166,7 +166,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             return 0;
         };
         if !to.marks.has(Marks::WRITABLE) {
-            relay.wait_to_splice(tick);
+            if relay.wait_to_splice(tick) {
+                self.state.wait_begins(relay.to);
+            }
             return 0;
         }
         let fd = to.fd.as_ref().expect("an open stream has a descriptor");
@@ -176,13 +178,15 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 self.state.counts.sent += count as u64;
                 relay.flying -= count;
                 relay.accepted += count as u64;
-                relay.taken += count as u64;
+                relay.spliced += count as u64;
                 self.release_conduit(relay);
                 0
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 to.marks.clear(Marks::WRITABLE);
-                relay.wait_to_splice(tick);
+                if relay.wait_to_splice(tick) {
+                    self.state.wait_begins(relay.to);
+                }
                 0
             }
             Err(error) => {

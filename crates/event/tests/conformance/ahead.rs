@@ -73,6 +73,10 @@ impl<K: Kernel> Kernel for Ahead<K> {
         self.kernel.send(fd, medium, parts)
     }
 
+    fn unacknowledged(&mut self, fd: &Fd) -> Result<u64> {
+        self.kernel.unacknowledged(fd)
+    }
+
     fn shut(&mut self, fd: &Fd) -> Result<()> {
         self.kernel.shut(fd)
     }

@@ -13,6 +13,7 @@ mod harness;
 mod mail;
 mod panics;
 mod pipes;
+mod progress;
 mod receiving;
 mod relaying;
 mod sending;
@@ -98,6 +99,11 @@ macro_rules! all_of_it_over {
                 drained_comes_once_below_the_low_mark,
                 what_expects_silence_is_sent_into_silence_alone,
                 too_much_output_ends_the_stream;
+            progress:
+                what_a_peer_acknowledges_counts_though_the_kernel_accepts_nothing,
+                it_counts_of_relayed_bytes_as_well,
+                on_a_pipe_what_the_kernel_accepts_counts,
+                a_peer_that_acknowledges_is_not_left;
             pipes:
                 a_pipe_ends_behind_its_last_byte,
                 a_paused_pipe_tells_of_its_end,
