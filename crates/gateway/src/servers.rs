@@ -17,16 +17,16 @@ use exchange::plant::{Plant, active};
 use exchange::{Outcome, Phase, PoolId, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
+use crate::core::Word;
 use crate::form::Form;
 use crate::ids::LinkId;
 use crate::owners::{Purpose, StreamOwner};
-use crate::request_control::RequestControl;
+use crate::plan::ServersPlan;
 use crate::status::WorkerStatus;
 use crate::table::Table;
 use crate::upward::Upward;
 use crate::workers::Heard;
 
-mod config;
 mod hosted;
 mod link;
 mod places;
@@ -37,7 +37,6 @@ mod time;
 mod trust;
 mod tunnel;
 
-pub(crate) use config::ServersConfig;
 use link::{Fault, Link, Step};
 use retry::{Budget, Declared, Reached, Then};
 
@@ -67,7 +66,7 @@ struct Server {
 pub(crate) struct Servers {
     pool: String,
     pool_id: PoolId,
-    plan: ServersConfig,
+    plan: ServersPlan,
     live: Vec<Option<Server>>,
     links: Table<LinkId, Link>,
     /// Which link a request was given to, by the place of the request; it may have gone since.
@@ -84,7 +83,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn new((id, pool): (PoolId, &str), plan: ServersConfig, room: Option<Room>) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), plan: ServersPlan, room: Option<Room>) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,
@@ -528,14 +527,14 @@ impl Servers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         request: RequestId,
-        word: RequestControl,
+        word: Word,
         up: &mut Vec<Upward>,
     ) {
         let Some(&noted) = self.of_request.get(request.index()) else { return };
         let serves = self.link(noted).is_some_and(|link| link.serves(worker, request));
         let id = match word {
             _ if serves => noted,
-            RequestControl::Abandoned => match self.link_of(worker, request) {
+            Word::Abandoned => match self.link_of(worker, request) {
                 Some(id) => id,
                 None => return,
             },
@@ -544,24 +543,24 @@ impl Servers {
         let high = self.plan.limits.send_high;
         let Some(link) = self.links.get_mut(id) else { return };
         match word {
-            RequestControl::Hold => link.hold(calls, true),
-            RequestControl::GoOn => {
+            Word::Hold => link.hold(calls, true),
+            Word::GoOn => {
                 link.hold(calls, false);
                 self.owes_from_now(calls, id);
             }
-            RequestControl::More(part, _) => {
+            Word::More(part, _) => {
                 let queued = link.pass(calls, part);
                 self.owes_from_now(calls, id);
                 if queued > high {
                     up.push(Upward::Flow { id: request, wanted: false });
                 }
             }
-            RequestControl::Whole => {
+            Word::Whole => {
                 link.pass_end(calls);
                 self.end_if_over(calls, id, up);
             }
-            RequestControl::Unseen(to) => link.relay(calls, to),
-            RequestControl::Abandoned => {
+            Word::Unseen(to) => link.relay(calls, to),
+            Word::Abandoned => {
                 // A reply that nobody wants cannot be taken back: its link goes with it.
                 self.cut(calls, id);
                 self.release(worker, false, up);

@@ -8,8 +8,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use crate::mask;
-use crate::source::Source;
+use crate::{Source, mask};
 
 /// How many errors are rendered at most; the rest is counted.
 const RENDERED_MAX: usize = 100;

@@ -7,11 +7,9 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
 
-use crate::diagnostics::{Diagnostics, Fault};
-use crate::model::Configuration;
+use crate::diagnostics::Fault;
 use crate::named::{open_without_waiting, said_plainly};
-use crate::parse::parse;
-use crate::source::Source;
+use crate::{Configuration, Diagnostics, Source, parse};
 
 /// The largest configuration file in bytes.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;

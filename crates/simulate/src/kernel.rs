@@ -128,6 +128,13 @@ impl Kernel for Simulated {
         self.with("send", fd, |world, id| world.send(id, parts))
     }
 
+    fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
+        // Nothing happens by it, so it is no step of the world.
+        let mut world = self.shared.lock();
+        let id = descriptor_of(&world, fd);
+        world.unacknowledged(id)
+    }
+
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         self.with("shut", fd, |world, id| world.shut(id))
     }
@@ -295,6 +302,14 @@ impl World {
         let delay = self.latency();
         self.put(output, bytes, delay);
         Ok(most)
+    }
+
+    /// The other end of a socket acknowledges what it reads. Of a pipe nothing is known.
+    fn unacknowledged(&mut self, id: DescriptorId) -> io::Result<u64> {
+        match self.net.flows_of(id) {
+            (Some(_), Some(output)) => Ok(self.net.flow(output).waiting() as u64),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// As much of `count` as the kernel moves in one call: all, or less.

@@ -1,13 +1,12 @@
 //! `bench programs`: where programs run, what they are connected by, what opening one costs, and a
 //! pool of them against a bare loop.
 
-use super::ground::{self, Ground};
 use super::lines::{self, PoolShape};
 use super::order;
 use super::page::Machine;
 use super::statistics::Quartiles;
 use super::trial::{self, Subject, shown};
-use super::{alignment, process, section};
+use super::{Ground, MainArguments, alignment, section};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
@@ -46,7 +45,7 @@ struct Part {
 
 pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH)?;
-    process::raise_descriptors();
+    super::raise_descriptors();
     let ProgramsArguments { rounds, seconds, writes, seed, only, dry } = arguments;
     let seed = seed.unwrap_or_else(order::seed);
     if only.as_deref() != Some("alignment") {
@@ -71,11 +70,13 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
         parts.push(atime(&subject, *writes, seed)?);
     }
     if wanted("pools") {
-        let ground = ground::prepare(workspace, *rounds, *seconds)?;
+        let settings = MainArguments { rounds: *rounds, seconds: *seconds, only: None, dry: true };
+        let ground = super::prepare(workspace, &settings)?;
         parts.push(pools(&ground, &workspace.built("release", "examples/pool_bare"))?);
     }
     if wanted("alignment") {
-        let ground = ground::prepare(workspace, *rounds, *seconds)?;
+        let settings = MainArguments { rounds: *rounds, seconds: *seconds, only: None, dry: true };
+        let ground = super::prepare(workspace, &settings)?;
         let alignment::Measured { text, goals } = alignment::measure(&ground)?;
         if only.is_some() && !dry {
             let command = format!(

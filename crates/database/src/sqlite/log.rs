@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::identity::Identity;
 use crate::fault::Fault;
 
 const HEADER_BYTES: usize = 32;
@@ -78,9 +79,12 @@ impl Log {
         Ok(Self { file: fs::File::open(path)?, verified: None, frame: Vec::new() })
     }
 
-    /// What the system says of the file.
-    pub(super) fn metadata(&self) -> io::Result<fs::Metadata> {
-        self.file.metadata()
+    pub(super) fn identity(&self) -> io::Result<Identity> {
+        self.file
+            .metadata()
+            .as_ref()
+            .map(Identity::from)
+            .map_err(|error| io::Error::from(error.kind()))
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -2,13 +2,11 @@
 
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 
-use super::{Core, refusal};
-use crate::crossing::{AWAY_MAX, Crossing, Passed};
+use super::{Core, Word, refusal};
+use crate::crossing::{AWAY_MAX, Crossing, Passed, Window};
 use crate::exchanges::{Client, Delivery, Exchange, Move, State};
 use crate::fleet::MAIL_BYTES_MAX;
 use crate::form::Form;
-use crate::request_control::RequestControl;
-use crate::window::Window;
 
 impl Core {
     /// A request goes to the home of its pool.
@@ -150,31 +148,27 @@ impl Core {
         self.has_arrived(pool, bytes);
     }
 
-    fn guest_says(&mut self, from: RequestId, word: RequestControl) {
+    fn guest_says(&mut self, from: RequestId, word: Word) {
         let window = self.others.window();
         let Some(id) = self.others.guest(from) else { return };
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let told = match &word {
-            RequestControl::Hold => exchange.window.want(false, window),
-            RequestControl::GoOn => exchange.window.want(true, window),
-            RequestControl::More(part, _) => {
+            Word::Hold => exchange.window.want(false, window),
+            Word::GoOn => exchange.window.want(true, window),
+            Word::More(part, _) => {
                 if let Some(bytes) = exchange.window.take(part.len(), window) {
                     self.others.tell(from.shard(), Crossing::Taken(from, bytes));
                 }
                 true
             }
-            RequestControl::Whole | RequestControl::Abandoned => true,
+            Word::Whole | Word::Abandoned => true,
             // Streams are of one loop alone.
-            RequestControl::Unseen(_) => false,
+            Word::Unseen(_) => false,
         };
         match word {
-            RequestControl::More(part, data) => self.pass(id, part, data),
+            Word::More(part, data) => self.pass(id, part, data),
             word if told => self.tell(id, word),
-            RequestControl::Hold
-            | RequestControl::GoOn
-            | RequestControl::Whole
-            | RequestControl::Abandoned
-            | RequestControl::Unseen(_) => {}
+            Word::Hold | Word::GoOn | Word::Whole | Word::Abandoned | Word::Unseen(_) => {}
         }
     }
 
@@ -188,7 +182,7 @@ impl Core {
         }
         match (id, &exchange.client) {
             // Of a reply: the worker goes on.
-            (Some(id), Client::Elsewhere { .. }) => self.tell(id, RequestControl::GoOn),
+            (Some(id), Client::Elsewhere { .. }) => self.tell(id, Word::GoOn),
             // Of a body: the client goes on.
             (Some(id), _) => self.flow(id, true),
             (None, _) => {}
@@ -231,12 +225,10 @@ impl Core {
     }
 
     /// A part of a body goes to the home of its pool; at the window its client is to stop.
-    pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: RequestControl) {
+    pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: Word) {
         let window = self.others.window();
         let stop = match (&word, self.exchanges.get_mut(id)) {
-            (RequestControl::More(part, _), Some(exchange)) => {
-                exchange.window.send(part.len(), window)
-            }
+            (Word::More(part, _), Some(exchange)) => exchange.window.send(part.len(), window),
             _ => false,
         };
         self.others.tell(home, Crossing::Word(id, word));
@@ -253,7 +245,7 @@ impl Core {
                 && exchange.window.send(bytes, window)
         };
         if self.exchanges.get_mut(id).is_some_and(fills) {
-            self.tell(id, RequestControl::Hold);
+            self.tell(id, Word::Hold);
         }
     }
 

@@ -2,10 +2,9 @@
 
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
-use super::Core;
+use super::{Core, Word};
 use crate::crossing::{Crossing, Rejected};
 use crate::exchanges::{Delivery, Exchange, State};
-use crate::request_control::RequestControl;
 
 impl Core {
     /// Whether it has not ended.
@@ -28,7 +27,7 @@ impl Core {
         if let State::Waiting(ticket) = state {
             self.pools[pool].pool.handle_abandon(self.now, ticket);
         }
-        self.tell(id, RequestControl::Abandoned);
+        self.tell(id, Word::Abandoned);
         let text = "its client took it back";
         self.end(id, Outcome::ended(Cause::Cancelled, Phase::Work, text));
     }
@@ -52,7 +51,7 @@ impl Core {
             self.take_out(id);
             return self.others.tell(home, Crossing::Abandon(id, cause, told));
         }
-        self.tell(id, RequestControl::Abandoned);
+        self.tell(id, Word::Abandoned);
         let Some(mut exchange) = self.take_out(id) else { return };
         if let (Some(trail), Some(told)) = (&mut exchange.trail, told) {
             (trail.status, trail.reason) = (told.status, told.reason);

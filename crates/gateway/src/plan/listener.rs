@@ -115,7 +115,6 @@ pub(crate) fn listener(
                 .saturating_add(send_max / 4)
                 .saturating_add(MARKS_SLACK)
                 .max(if is_http { send_max / 4 + REPLY_BUFFERED + TURN_SLACK } else { 0 }),
-            progress_after: None,
             progress_after: unless_zero(write_stall).map(progress_after),
         },
         front,

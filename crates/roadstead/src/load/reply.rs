@@ -2,7 +2,7 @@
 
 use exchange::{Cause, Verdict};
 
-use super::settings::ReplyCheck;
+use super::ReplyCheck;
 use crate::ledger::Fate;
 use crate::record::{self, Record};
 

@@ -1,6 +1,6 @@
 //! Whom a listener takes, by address, and how much of each.
 
-use super::address::Network;
+use super::Network;
 
 /// Whom a listener takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

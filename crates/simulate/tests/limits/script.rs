@@ -31,8 +31,34 @@ struct Peer {
     /// All that it has taken, and what the kernel has room for besides.
     taken: Vec<u8>,
     room: usize,
+    /// A send buffer that has room again once a third of it is free, instead of `room`.
+    buffer: Option<Buffer>,
     ended: bool,
     closed: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    size: usize,
+    unacknowledged: usize,
+    /// It has been full since a third of it was free.
+    full: bool,
+}
+
+impl Buffer {
+    fn room(&self) -> usize {
+        if self.full { 0 } else { self.size - self.unacknowledged }
+    }
+
+    fn accept(&mut self, count: usize) {
+        self.unacknowledged += count;
+        self.full = self.unacknowledged == self.size;
+    }
+
+    fn acknowledge(&mut self, count: usize) {
+        self.unacknowledged = self.unacknowledged.saturating_sub(count);
+        self.full &= self.unacknowledged > self.size / 3 * 2;
+    }
 }
 
 #[derive(Debug)]
@@ -202,13 +228,23 @@ impl Kernel for Scripted {
         let mut net = self.lock();
         let peer = net.peer(fd);
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
-        let count = bytes.len().min(peer.room);
+        let room = peer.buffer.as_ref().map_or(peer.room, Buffer::room);
+        let count = bytes.len().min(room);
         if count == 0 {
             return would_block();
         }
-        peer.room -= count;
+        match &mut peer.buffer {
+            Some(buffer) => buffer.accept(count),
+            None => peer.room -= count,
+        }
         peer.taken.extend(&bytes[..count]);
         Ok(count)
+    }
+
+    fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
+        let buffer = self.lock().peer(fd).buffer;
+        let buffer = buffer.ok_or(io::ErrorKind::Unsupported)?;
+        Ok(buffer.unacknowledged as u64)
     }
 
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
@@ -371,6 +407,14 @@ impl Script {
         number
     }
 
+    /// A client connects; the kernel has a send buffer of so many bytes for it.
+    pub(crate) fn connect_behind(&mut self, size: usize) -> u32 {
+        let client = self.connect(0);
+        let buffer = Buffer { size, unacknowledged: 0, full: false };
+        self.net().peers.get_mut(&client).unwrap().buffer = Some(buffer);
+        client
+    }
+
     /// The kernel has room for so many bytes to each server that is connected to from now on.
     pub(crate) fn servers_take(&self, room: usize) {
         self.net().server_room = room;
@@ -384,11 +428,17 @@ impl Script {
         self.pass(Duration::ZERO);
     }
 
-    /// A peer reads so many bytes: the kernel has room for as many more.
-    pub(crate) fn read(&mut self, peer: u32, bytes: usize) {
+    /// A peer reads so many bytes: the kernel has room for as many more, at once or later.
+    pub(crate) fn read(&mut self, number: u32, bytes: usize) {
         let mut net = self.net();
-        net.peers.get_mut(&peer).unwrap().room += bytes;
-        net.report(peer, Readiness::WRITE);
+        let peer = net.peers.get_mut(&number).unwrap();
+        match &mut peer.buffer {
+            Some(buffer) => buffer.acknowledge(bytes),
+            None => peer.room += bytes,
+        }
+        if peer.buffer.is_none_or(|buffer| !buffer.full) {
+            net.report(number, Readiness::WRITE);
+        }
         drop(net);
         self.pass(Duration::ZERO);
     }

@@ -67,6 +67,47 @@ fn a_client_that_takes_nothing_is_stalled_and_not_slow() {
     assert_eq!(script.metric(CLOSED, &["\"slowreader\""]), 0);
 }
 
+/// A client behind a send buffer of so many bytes asks, and its server answers with more than that.
+fn ask_behind(script: &mut Script, buffer: usize) -> u32 {
+    let client = script.connect_behind(buffer);
+    script.say(client, ASK);
+    let server = *script.servers().last().unwrap();
+    script.say(server, &reply(buffer + 4 * LONG));
+    client
+}
+
+#[test]
+fn what_a_client_reads_counts_though_its_send_buffer_has_no_room_meanwhile() {
+    let mut script = script("", 5);
+    let client = ask_behind(&mut script, 4 * LONG);
+    let accepted = script.taken(client).len();
+    // The kernel has room again after 1.4 MB, which take 282 seconds.
+    read_for(&mut script, &[client], 270, 4956);
+    assert!(!script.is_closed(client));
+    assert_eq!(script.taken(client).len(), accepted);
+    read_for(&mut script, &[client], 30, 4956);
+    assert!(script.taken(client).len() > accepted);
+    // What the kernel accepted at once does not count for a client that reads no more.
+    script.pass(62 * SECOND);
+    assert!(script.is_closed(client));
+    assert_eq!(script.metric(CLOSED, &["\"stalled\""]), 1);
+}
+
+#[test]
+fn behind_a_full_send_buffer_the_rate_is_that_of_reading() {
+    for (bytes, cause) in [(0, "stalled"), (511, "slowreader"), (512, "")] {
+        let mut script = script("", 5);
+        let client = ask_behind(&mut script, 4 * LONG);
+        // It counts from the first second on.
+        read_for(&mut script, &[client], 31, bytes);
+        assert_eq!(script.is_closed(client), !cause.is_empty(), "{bytes}");
+        for why in ["stalled", "slowreader"] {
+            let closed = script.metric(CLOSED, &[&format!("\"{why}\"")]);
+            assert_eq!(closed, u64::from(why == cause), "{bytes}: {why}");
+        }
+    }
+}
+
 #[test]
 fn the_rate_counts_only_while_output_waits() {
     let mut script = script("", 5);

@@ -3,7 +3,8 @@
 //!
 //! All that are active write, then all read: so every server finds the same batches.
 
-use super::bench::Bench;
+use super::Bench;
+use super::part::Part;
 use crate::bench::order::Order;
 use crate::bench::process;
 use crate::bench::server::{Server, wait_until};
@@ -114,7 +115,7 @@ pub(super) fn counted(peers: &[Peer]) -> Vec<Peer> {
 }
 
 /// The ways to be told of bytes, each in the bare loop, and ours beside them.
-pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Shape, Failure> {
+pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Part, Failure> {
     let bare = |name, way: &str| Peer {
         name,
         command: vec![bench.built("echo_bare").display().to_string(), way.to_owned()],
@@ -131,7 +132,8 @@ pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Shape, Failu
             connections_max: usize::MAX,
         },
     ];
-    measure(bench, &peers, (connections, connections))
+    let shape = measure(bench, &peers, (connections, connections))?;
+    Ok(super::page::triggers(&shape))
 }
 
 /// Measures all servers in one shape, so many rounds, in each of them in another random order.

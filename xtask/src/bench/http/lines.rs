@@ -1,9 +1,8 @@
 //! What lines in a pool cost a request: the same data plane with and without them, for `bench
 //! balance`.
 
-use super::ground::Ground;
 use super::subject::Subject;
-use super::{instructions, windows};
+use super::{Ground, instructions, windows};
 use crate::shell::{self, Failure, Workspace};
 use std::fs;
 use std::time::Duration;

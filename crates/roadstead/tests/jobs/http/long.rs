@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use super::{CLOSE, connect, read_until, rest, serve, serve_pool, status, talk};
 use crate::daemon::{Daemon, until};
@@ -202,4 +203,35 @@ fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not()
     drop((patient, lazy));
     drop(daemon);
     serving.join().unwrap();
+}
+
+/// Reads 40 kB in each tenth of a second for longer than two `write_stall`, and then the rest. Returns the
+/// longest time between two reads where the connection ends before.
+fn read_slowly(daemon: &Daemon, reply: &[u8]) -> Result<(), Duration> {
+    let mut client = connect(daemon);
+    // What it acknowledges comes in small steps then.
+    rustix::net::sockopt::set_socket_recv_buffer_size(&client, 16 << 10).unwrap();
+    client.write_all(GET.as_bytes()).unwrap();
+    let mut said = vec![0; reply.len()];
+    let (mut read_at, mut longest) = (Instant::now(), Duration::ZERO);
+    let parts = said.split_at_mut(25 * 40_000);
+    for part in parts.0.chunks_mut(40_000).chain([parts.1]) {
+        until("a tenth of a second passes", || read_at.elapsed() > Duration::from_millis(100));
+        longest = longest.max(read_at.elapsed());
+        client.read_exact(part).map_err(|_| longest)?;
+        read_at = Instant::now();
+    }
+    assert!(said == *reply);
+    Ok(())
+}
+
+#[test]
+fn a_client_that_reads_out_of_a_full_send_buffer_is_not_cut() {
+    let reply = long_reply(2 * LONG, 2 * LONG);
+    let server = Server::start(&[("/long", Answer::Bytes(reply.clone()))]);
+    let (_folder, daemon) = serve(&server, &format!("write_stall = \"1s\"\n{AS_IT_IS}"), "");
+    // The kernel has more than a megabyte to send before it accepts more.
+    while let Err(longest) = read_slowly(&daemon, &reply) {
+        assert!(longest > Duration::from_millis(400), "it was cut though it read");
+    }
 }

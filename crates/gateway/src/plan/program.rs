@@ -1,0 +1,290 @@
+//! Pools of programs: what each is started with, asked by and held to.
+
+use std::time::Duration;
+
+use std::sync::Arc;
+
+use event::StreamLimits;
+use settings::{HttpSocket, Idempotent, LastWords};
+
+use super::workers::{Said, WorkersPlan};
+use super::{OwnPlan, PlanError, ServersPlan, Terms, terms, unless_zero};
+
+/// What the workers of a program pool are started and held to.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramPlan {
+    pub(crate) program: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) cwd: Option<std::path::PathBuf>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) terms: Box<Terms>,
+    pub(crate) framing: wire::Framing,
+    /// It serves HTTP on a socket, and its pipes carry nothing.
+    pub(crate) is_hosted: bool,
+    /// How it is watched for frames that nobody asked for; none where that says nothing.
+    pub(crate) alignment: Option<settings::Alignment>,
+    /// What of a request its reply must carry.
+    pub(crate) carries: Option<settings::Carried>,
+    /// Requests that some readers of lines take for several are rejected.
+    pub(crate) rejects_line_breaks: bool,
+    /// Requests go out with tags, and replies come in any order.
+    pub(crate) tagged: bool,
+    pub(crate) stream: Option<StreamPlan>,
+    /// It is greeted before it serves.
+    pub(crate) greets: bool,
+    /// It may have requests of several clients in its hands.
+    pub(crate) is_shared: bool,
+    /// Each is one connection's own: what either side says is for the other.
+    pub(crate) is_own: bool,
+    /// Times that what it had when it ended may be given to a program; 1: never again.
+    pub(crate) tries: u8,
+    /// Its memory is looked at after replies.
+    pub(crate) watches_memory: bool,
+    pub(crate) times: TimesPlan,
+    /// Its first frame says that it is ready.
+    pub(crate) says_ready: bool,
+    pub(crate) reply_max: usize,
+    pub(crate) grace: Duration,
+    pub(crate) deadline: Duration,
+    pub(crate) last_words: LastWords,
+}
+
+/// How long a program may take for this and that, beside the deadline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimesPlan {
+    /// Until it is ready.
+    pub(crate) start: Duration,
+    /// Until the first byte of a reply.
+    pub(crate) first_byte: Option<Duration>,
+    /// Until a request is worth a line in the log.
+    pub(crate) slow: Option<Duration>,
+    /// Without reading what waits for it.
+    pub(crate) write_stall: Option<Duration>,
+}
+
+/// When a reply of several frames is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamPlan {
+    pub(crate) until: Option<Vec<u8>>,
+    pub(crate) gap: Option<Duration>,
+}
+
+/// Programs that serve HTTP.
+#[derive(Clone, Debug)]
+pub(crate) struct HostedPlan {
+    /// What they are started with.
+    pub(crate) program: Arc<ProgramPlan>,
+    /// How they are asked. They have no address before they start.
+    pub(crate) servers: ServersPlan,
+    /// Where they serve.
+    pub(crate) socket: HttpSocket,
+}
+
+/// The programs of a pool, each of whose requests is answered within `deadline`.
+pub(super) fn program(
+    program: settings::Program,
+    pool: &settings::Pool,
+) -> Result<(WorkersPlan, Said), PlanError> {
+    let (deadline, tagged) = (pool.deadline, is_tagged(&program));
+    let settings::Program {
+        command,
+        framing,
+        dispatch,
+        pipeline,
+        alignment,
+        carries,
+        line_breaks,
+        stream,
+        reset,
+        handshake,
+        reply_max,
+        cwd,
+        env,
+        grace,
+        settle,
+        wiring,
+        bounds,
+        recycle,
+        socket,
+        ready,
+        start_timeout,
+        first_byte,
+        slow,
+        write_stall,
+        last_words,
+    } = program;
+    let (program, arguments) = match command.split_first() {
+        Some((program, arguments)) => (program.clone(), arguments.to_vec()),
+        None => (String::new(), Vec::new()),
+    };
+    let terms = Box::new(Terms::new(wiring, bounds));
+    let is_hosted = framing == settings::Framing::Http;
+    let framing = wire_framing(framing);
+    resets(&pool.name, framing, reset.as_deref())?;
+    let own = (dispatch == settings::Dispatch::Session)
+        .then(|| OwnPlan { reset, tells_apart: framing.is_json() });
+    let plan = ProgramPlan {
+        program,
+        arguments,
+        cwd,
+        env: variables(&pool.name, env)?,
+        terms,
+        framing,
+        is_hosted,
+        alignment: match &carries {
+            _ if tagged || is_hosted || own.is_some() || framing.ends_with_stream() => None,
+            Some(_) => Some(settings::Alignment::Off),
+            None => Some(alignment),
+        },
+        carries,
+        rejects_line_breaks: framing == wire::Framing::Lines
+            && own.as_ref().is_none_or(|own| own.reset.is_some())
+            && line_breaks == settings::LineBreaks::Reject,
+        tagged,
+        stream: stream.map(|settings::Stream { until, gap }| StreamPlan {
+            until: until.map(String::into_bytes),
+            gap,
+        }),
+        greets: handshake == settings::Handshake::Mcp,
+        is_shared: pipeline > 1,
+        is_own: own.is_some(),
+        tries: match pool.idempotent {
+            Idempotent::All if own.is_none() => pool.balance.retries.tries,
+            _ => 1,
+        },
+        watches_memory: recycle.memory.is_some(),
+        times: TimesPlan {
+            start: start_timeout,
+            first_byte: unless_zero(first_byte),
+            slow: unless_zero(slow),
+            write_stall: unless_zero(write_stall),
+        },
+        says_ready: ready == settings::Ready::Line,
+        reply_max,
+        grace,
+        deadline,
+        last_words,
+    };
+    let recycle = terms::recycling(recycle);
+    let program = Arc::new(plan);
+    let workers = if is_hosted {
+        let servers = asked(pool);
+        WorkersPlan::Hosted(Box::new(HostedPlan { program, servers, socket }))
+    } else {
+        WorkersPlan::Programs(program)
+    };
+    Ok((workers, Said { slots: pipeline, settle, recycle, own, members: Vec::new() }))
+}
+
+/// What programs of a pool find in their environment, with the variables of the daemon that are passed
+/// on purpose.
+pub(super) fn variables(
+    pool: &str,
+    env: Vec<(String, String)>,
+) -> Result<Vec<(String, String)>, PlanError> {
+    let passed = |(name, value): (String, String)| {
+        let Some(from) = settings::passed_variable(&value) else { return Ok((name, value)) };
+        let value = std::env::var(from).map_err(|error| PlanError::Variable {
+            pool: pool.to_owned(),
+            why: format!("`env`: `{name}` gets the variable `{from}`: {error}"),
+        })?;
+        Ok((name, value))
+    };
+    env.into_iter().map(passed).collect()
+}
+
+/// Whether what makes a program forget its client has a reply: only then is it known to have forgotten.
+pub(super) fn resets(
+    pool: &str,
+    framing: wire::Framing,
+    reset: Option<&str>,
+) -> Result<(), PlanError> {
+    let Some(reset) = reset.filter(|_| framing.is_json()) else { return Ok(()) };
+    let why = match wire::jsonrpc::scan(reset.as_bytes()) {
+        Ok(message) if message.is_replied_to(reset.as_bytes()) => return Ok(()),
+        Ok(_) => "a program replies to a `method` with an `id` that is not `null`",
+        Err(fault) => fault.text(),
+    };
+    Err(PlanError::Reset { pool: pool.to_owned(), why })
+}
+
+/// Whether requests of such a program go out with tags.
+pub(super) fn is_tagged(program: &settings::Program) -> bool {
+    match program.dispatch {
+        settings::Dispatch::Auto => wire_framing(program.framing).is_json(),
+        settings::Dispatch::InOrder | settings::Dispatch::Session => false,
+        settings::Dispatch::Tagged => true,
+    }
+}
+
+/// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
+fn asked(pool: &settings::Pool) -> ServersPlan {
+    let deadline = pool.deadline;
+    let deadline = unless_zero(deadline).unwrap_or(NEVER);
+    ServersPlan {
+        addresses: Vec::new(),
+        reply: super::servers::response_limits(pool),
+        limits: StreamLimits::default(),
+        connect: deadline,
+        deadline,
+        between: deadline,
+        total: None,
+        idle: HOSTED_IDLE,
+        // It ends with its sockets, here.
+        keepalive: None,
+        retries: pool.balance.retries,
+        idempotent: pool.idempotent,
+        checked: false,
+        is_hosted: true,
+        is_branch: false,
+    }
+}
+
+/// As good as never.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// How long a connection to a program is kept that nobody asks on: shorter than servers keep theirs,
+/// so that none is closed just when it is used.
+const HOSTED_IDLE: Duration = Duration::from_secs(1);
+
+/// The codec of a framing.
+pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {
+    use wire::Width;
+    match framing {
+        settings::Framing::Lines => wire::Framing::Lines,
+        settings::Framing::Nul => wire::Framing::Nul,
+        settings::Framing::Len1 => wire::Framing::Len(Width::One),
+        settings::Framing::Len2 => wire::Framing::Len(Width::Two),
+        settings::Framing::Len4 => wire::Framing::Len(Width::Four),
+        settings::Framing::Netstring => wire::Framing::Netstring,
+        settings::Framing::ContentLength => wire::Framing::ContentLength,
+        settings::Framing::JsonRpc => wire::Framing::JsonRpc,
+        // Nothing is decoded of one that serves HTTP.
+        settings::Framing::Raw | settings::Framing::Http => wire::Framing::Raw,
+        settings::Framing::Oneshot => wire::Framing::Oneshot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::{Framing, Width};
+
+    #[test]
+    fn in_json_a_reset_is_a_request_with_an_id() {
+        let takes = |framing, reset: &str| super::resets("main", framing, Some(reset)).is_ok();
+        for framing in [Framing::JsonRpc, Framing::ContentLength] {
+            for id in ["1", "\"r\""] {
+                assert!(takes(framing, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a"}}"#)));
+            }
+            for reset in [
+                r#"{"jsonrpc":"2.0","method":"$/forget"}"#,
+                r#"{"jsonrpc":"2.0","id":null,"method":"forget"}"#,
+                r#"{"jsonrpc":"2.0","id":"r","result":1}"#,
+                r#"[{"jsonrpc":"2.0","id":"r","method":"forget"}]"#,
+                "forget",
+            ] {
+                assert!(!takes(framing, reset), "{reset}");
+            }
+        }
+        assert!(takes(Framing::Lines, "forget") && takes(Framing::Len(Width::Two), "forget"));
+    }
+}
