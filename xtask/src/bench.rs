@@ -22,10 +22,11 @@
 mod accepts;
 mod alignment;
 mod balance;
+mod callgrind;
 mod database;
 mod event;
 mod fields;
-mod fields_goals;
+mod ground;
 mod growth;
 mod http;
 mod lines;
@@ -48,9 +49,6 @@ use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::{Args, Subcommand};
 use page::Row;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use statistics::Pairs;
-use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
@@ -110,21 +108,6 @@ impl MainArguments {
     }
 }
 
-/// What all measurements share.
-#[derive(Debug)]
-struct Ground {
-    /// The checkout.
-    root: PathBuf,
-    /// `roadstead`, as it is released.
-    roadstead: PathBuf,
-    /// The bare client of SQLite.
-    row_by_row: PathBuf,
-    /// A folder of ours on the disk that the checkout is on, for databases and logs.
-    folder: PathBuf,
-    rounds: u32,
-    seconds: u32,
-}
-
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
     match &arguments.what {
         What::Main(arguments) => run_main(workspace, arguments),
@@ -142,8 +125,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
 
 fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH)?;
-    raise_descriptors();
-    let ground = prepare(workspace, arguments)?;
+    process::raise_descriptors();
+    let ground = ground::prepare(workspace, arguments.rounds, arguments.seconds)?;
+    if arguments.wants("rows") {
+        let example = ["-p", "roadstead-database", "--example", "row_by_row"];
+        shell::run(workspace.cargo(["build", "--release"].iter().chain(&example)))?;
+    }
     let wanted = |part: &str| arguments.wants(part);
     let command = format!(
         "cargo xtask bench main --rounds {} --seconds {}",
@@ -202,69 +189,4 @@ fn bare_echo(workspace: &Workspace) -> Result<PathBuf, Failure> {
 fn verdict(rows: &[Row]) -> Result<(), Failure> {
     let missed: Vec<String> = rows.iter().filter_map(Row::missed).collect();
     if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
-}
-
-fn prepare(workspace: &Workspace, arguments: &MainArguments) -> Result<Ground, Failure> {
-    eprintln!("building as released");
-    shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
-    if arguments.wants("rows") {
-        let example = ["-p", "roadstead-database", "--example", "row_by_row"];
-        shell::run(workspace.cargo(["build", "--release"].iter().chain(&example)))?;
-    }
-    let folder = workspace.target.join("bench");
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
-    Ok(Ground {
-        root: workspace.root.clone(),
-        roadstead: workspace.built("release", "roadstead"),
-        row_by_row: workspace.built("release", "examples/row_by_row"),
-        folder,
-        rounds: arguments.rounds,
-        seconds: arguments.seconds,
-    })
-}
-
-/// A thousand connections need more descriptors than the usual soft limit of 1024; the peer, which
-/// does not raise it itself, inherits ours.
-fn raise_descriptors() {
-    let limit = getrlimit(Resource::Nofile);
-    // When it may not be raised the load says so, with the number of connections that it got.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
-
-/// Runs pairs: both sides of a pair right after each other, and which goes first alternates.
-fn pairs(
-    ground: &Ground,
-    name: &str,
-    ours: impl FnMut() -> Result<f64, Failure>,
-    theirs: impl FnMut() -> Result<f64, Failure>,
-) -> Result<Pairs, Failure> {
-    let mut pairs = Pairs::default();
-    for (ours, theirs) in pairs_of(ground, name, ours, theirs)? {
-        pairs.push(ours, theirs);
-    }
-    Ok(pairs)
-}
-
-/// The same where a run shows more than one number.
-fn pairs_of<T: fmt::Debug>(
-    ground: &Ground,
-    name: &str,
-    mut ours: impl FnMut() -> Result<T, Failure>,
-    mut theirs: impl FnMut() -> Result<T, Failure>,
-) -> Result<Vec<(T, T)>, Failure> {
-    let mut pairs = Vec::new();
-    for round in 0..ground.rounds {
-        let pair = if round % 2 == 0 {
-            let ours = ours()?;
-            (ours, theirs()?)
-        } else {
-            let theirs = theirs()?;
-            (ours()?, theirs)
-        };
-        let (number, all) = (round + 1, ground.rounds);
-        eprintln!("{name}: round {number} of {all}: {:.2?} against {:.2?}", pair.0, pair.1);
-        pairs.push(pair);
-    }
-    Ok(pairs)
 }

@@ -190,6 +190,13 @@ impl Fault {
         self
     }
 
+    /// As the fault of a statement of our own. No row has to do with it, whatever the server says.
+    #[cfg(feature = "server")]
+    pub(crate) fn of_our_own(self) -> Self {
+        let blame = if self.again { self.blame } else { Blame::Broken };
+        Self { blame, cites: false, answered: false, ..self }
+    }
+
     /// The database said it in answer to rows.
     pub(crate) fn citing(mut self) -> Self {
         self.cites = true;

@@ -18,6 +18,7 @@
 
 mod bind;
 mod connect;
+mod driver;
 mod durability;
 mod engines;
 mod fault;
@@ -34,6 +35,7 @@ use crate::link::{Driver, Setup};
 use crate::named::{self, Dialect};
 use crate::source::Members;
 use crate::{Action, Database, DatabaseError, Job, Server, name, verb};
+use driver::MysqlDriver;
 use link::MysqlLink;
 
 /// What a statement may begin with. Anything else does not write, or commits by itself.
@@ -85,28 +87,6 @@ pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
     let job = Arc::new(job);
     let driver = MysqlDriver { server, job: Arc::clone(&job), sql, names };
     Ok(Database::new(Arc::new(Setup::new(driver, job))))
-}
-
-/// What every connection of a pool has in common.
-#[derive(Debug)]
-struct MysqlDriver {
-    server: Server,
-    job: Arc<Job>,
-    /// Of a statement or a query; an insert is made for each number of rows.
-    sql: String,
-    /// Of the parameters, in their order.
-    names: Vec<String>,
-}
-
-impl MysqlDriver {
-    /// The statement or query as the settings have it.
-    fn source(&self) -> &str {
-        match &self.job.action {
-            Action::Insert { .. } => "",
-            Action::Statement(sql) => sql,
-            Action::Query(query) => &query.sql,
-        }
-    }
 }
 
 impl Driver for MysqlDriver {

@@ -3,6 +3,8 @@
 //! `insert into t (a, b) values (:x, now())` does, and `update t set a = :x, b = now() where c = :y`; of
 //! anything else nothing is said, and its values are judged by the database when they come.
 
+use crate::Action;
+
 /// A statement of that form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PlainWrite {
@@ -69,6 +71,20 @@ impl PlainWrite {
             }
         }
     }
+}
+
+/// The table that `action` writes to and its columns that get values of records. None where they are not
+/// known.
+pub(crate) fn target(action: &Action) -> Option<(String, Vec<String>)> {
+    let (table, columns) = match action {
+        Action::Insert { table, columns, .. } => (table.clone(), columns.clone()),
+        Action::Statement(sql) => {
+            let PlainWrite { table, given } = PlainWrite::of(sql)?;
+            (table, given.into_iter().map(|given| given.column).collect())
+        }
+        Action::Query(_) => return None,
+    };
+    (!columns.is_empty()).then_some((table, columns))
 }
 
 impl Given {

@@ -20,6 +20,7 @@
 mod array;
 mod connect;
 mod decode;
+mod driver;
 mod durability;
 mod fault;
 mod foreign;
@@ -37,9 +38,9 @@ use std::sync::Arc;
 
 use crate::ack;
 use crate::link::{Driver, Setup};
-use crate::named::{self, Dialect};
 use crate::source::Members;
-use crate::{Action, Database, DatabaseError, Job, Server, name, verb};
+use crate::{Action, Database, DatabaseError, Job, Server, name};
+use driver::{PostgresDriver, StatementText};
 use link::PostgresLink;
 
 /// What a statement may begin with. A function that a `select` calls may write.
@@ -71,53 +72,14 @@ pub fn factory(options: PostgresOptions) -> Result<Database, DatabaseError> {
         Action::Insert { table, columns, on_conflict } => {
             name::check_insert(table, columns)?;
             name::check_key(columns, on_conflict)?;
-            Text::default()
+            StatementText::default()
         }
-        Action::Statement(sql) => Text::of(sql, &WRITING)?,
-        Action::Query(query) => Text::of(&query.sql, &READING)?,
+        Action::Statement(sql) => StatementText::of(sql, &WRITING)?,
+        Action::Query(query) => StatementText::of(&query.sql, &READING)?,
     };
     let job = Arc::new(job);
     let driver = PostgresDriver { server, job: Arc::clone(&job), text };
     Ok(Database::new(Arc::new(Setup::new(driver, job))))
-}
-
-/// The statement as the server takes it.
-#[derive(Debug, Default)]
-struct Text {
-    sql: String,
-    /// As the settings have it.
-    source: String,
-    /// Of its parameters, in their order.
-    names: Vec<String>,
-}
-
-impl Text {
-    fn of(sql: &str, verbs: &[&str]) -> Result<Self, DatabaseError> {
-        verb::check(sql, verbs)?;
-        let source = sql.to_owned();
-        let (sql, names) = named::rewrite(sql, Dialect::Dollar)?;
-        Ok(Self { sql, source, names })
-    }
-
-    /// The byte of the source that became this letter, counted from 1, of what the server was given.
-    fn origin(&self, letter: u32) -> Option<usize> {
-        let (at, _) = self.sql.char_indices().nth(usize::try_from(letter).ok()?.checked_sub(1)?)?;
-        Some(named::origin(&self.source, Dialect::Dollar, at))
-    }
-
-    /// The byte of the source where that parameter stands.
-    fn parameter(&self, name: &str) -> Option<usize> {
-        named::parameter(&self.source, Dialect::Dollar, name)
-    }
-}
-
-/// What every connection of a pool has in common.
-#[derive(Debug)]
-struct PostgresDriver {
-    server: Server,
-    job: Arc<Job>,
-    /// Of a statement or a query; an insert is made of what the table is like.
-    text: Text,
 }
 
 impl Driver for PostgresDriver {

@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::DatabaseError;
+use crate::fault::{Blame, Fault};
 
 /// While it waits for a server, a handler looks this often whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -103,11 +104,27 @@ pub(crate) fn doubt(setting: &str, value: impl fmt::Display, safe: &str) -> Stri
 }
 
 /// A runtime for one connection, on the thread that uses it.
-pub(crate) fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
+fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
     Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| DatabaseError::Unreachable(server.to_owned(), error.to_string().into()))
+}
+
+/// Does `work`, which opens a connection to `server`, in the time that it has for that. Returns the runtime
+/// of the connection as well.
+pub(crate) fn connect<T>(
+    server: &Server,
+    work: impl Future<Output = Result<T, DatabaseError>>,
+) -> Result<(Runtime, T), DatabaseError> {
+    let runtime = runtime(&server.to_string())?;
+    let wait = server.connect_wait;
+    let late = |_| {
+        let text = format!("no answer within {wait:?}");
+        DatabaseError::Unreachable(server.to_string(), text.into())
+    };
+    let opened = runtime.block_on(async { timeout(wait, work).await.map_err(late) })??;
+    Ok((runtime, opened))
 }
 
 /// Waits for `work`. Once `stop` is requested, `cancel` asks the server to end it. None when it does
@@ -132,6 +149,37 @@ pub(crate) fn until<T>(
         let _ = timeout(CANCEL_WAIT, cancel).await;
         timeout(CANCEL_WAIT, work).await.ok()
     })
+}
+
+/// As [`until`], for statements of the settings.
+pub(crate) fn stoppable<T>(
+    runtime: &Runtime,
+    stop: &Stop,
+    work: impl Future<Output = Result<T, Fault>>,
+    cancel: impl Future<Output = ()>,
+) -> Result<T, Fault> {
+    match until(runtime, stop, work, cancel) {
+        // A cancellation may come late and meet the next statement: the connection is given up.
+        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
+            Err(Fault::new(Blame::Lost, "stopped while a statement ran"))
+        }
+        Some(done) => done,
+        None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
+    }
+}
+
+/// As [`until`], for what a server answers at once.
+#[cfg(feature = "mysql")]
+pub(crate) fn answer<T, E>(
+    runtime: &Runtime,
+    stop: &Stop,
+    work: impl Future<Output = Result<T, E>>,
+    of: impl FnOnce(&E) -> Fault,
+) -> Result<T, Fault> {
+    match until(runtime, stop, work, async {}) {
+        Some(done) => done.map_err(|error| of(&error)),
+        None => Err(Fault::new(Blame::Lost, "the server did not answer")),
+    }
 }
 
 /// Makes one cryptography the choice of the whole process, where nobody has chosen yet: drivers that

@@ -12,6 +12,7 @@
 
 mod bind;
 mod connect;
+mod driver;
 mod fault;
 mod identity;
 mod letters;
@@ -29,6 +30,7 @@ use crate::ack;
 use crate::link::{Driver, Setup};
 use crate::source::Members;
 use crate::{Database, DatabaseError, Job};
+use driver::SqliteDriver;
 use identity::StaleLog;
 use link::SqliteLink;
 
@@ -63,15 +65,6 @@ fn setup(options: SqliteOptions) -> Result<Arc<Setup<SqliteDriver>>, DatabaseErr
     let stale = StaleLog::default();
     let driver = SqliteDriver { path, job: Arc::clone(&job), sql, stale };
     Ok(Arc::new(Setup::new(driver, job)))
-}
-
-/// What every connection of a pool has in common.
-#[derive(Debug)]
-struct SqliteDriver {
-    path: PathBuf,
-    job: Arc<Job>,
-    sql: String,
-    stale: StaleLog,
 }
 
 impl Driver for SqliteDriver {

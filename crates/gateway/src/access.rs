@@ -5,11 +5,11 @@ use std::sync::Arc;
 use exchange::{Cause, Outcome, Phase, PoolId, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
-use crate::balance::Order;
 use crate::fleet::Fleet;
 use crate::gather::Gather;
 use crate::mail::Mail;
 use crate::metrics::Metrics;
+use crate::order::Order;
 use crate::status::{Lately, LatelyAt, Status, Told, Why};
 
 /// A handle to all running shards of a daemon.

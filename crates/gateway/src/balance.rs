@@ -1,211 +1,31 @@
-//! What balancing means for exchanges: the sorry answer, how fit workers are, and what an operator
-//! asks and orders.
+//! What balancing means for the requests of a pool, beside the settings of [`pool`].
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId};
-use pool::{Control, Decided, Decision, Hand, Refused, Retry};
+use exchange::PoolId;
 
-use crate::core::{Core, ServedPool, Waiting};
-use crate::exchanges::{Delivery, Move, State};
-use crate::plan::{BalancePlan, SorryPlan};
-use crate::status::{LatelyAt, Told, Why};
+use crate::checks::CheckConfig;
+use crate::cookies::CookieConfig;
+use crate::page::Page;
 use crate::upward::Head;
+use crate::wish::Wishes;
 
-/// What an operator orders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// The pool answers that it is sorry, or no longer.
-    Sorry(bool),
-    /// A worker gets this weight; none: the one that its settings say.
-    Weight(String, Option<u32>),
-    /// A worker gets nothing.
-    Disable(String),
-    /// A worker serves like the others again.
-    Enable(String),
-    /// A worker keeps the clients that are bound to it, and gets no others.
-    Drain(String),
+/// What is looked for in requests, and what is answered in place of a refusal.
+#[derive(Debug, Default)]
+pub(crate) struct BalanceConfig {
+    pub(crate) wishes: Wishes,
+    pub(crate) sorry: Option<FallbackConfig>,
+    /// Ends of requests say how fit their workers are.
+    pub(crate) judges: bool,
+    /// Replies of these statuses, both ends included, are as bad as none.
+    pub(crate) failing: Option<(u16, u16)>,
+    /// How workers are looked at while nobody asks them.
+    pub(crate) check: Option<CheckConfig>,
+    /// A cookie that tells clients' servers.
+    pub(crate) cookie: Option<CookieConfig>,
 }
 
-impl Core {
-    /// A pool does not take a request, or lets go of it: its client is told, in the words of `sorry`
-    /// where the pool has them.
-    pub(crate) fn refuse(&mut self, id: RequestId, pool: PoolId, refused: Refused<Waiting>) {
-        let Refused { payload, cause } = refused;
-        let served = &mut self.pools[pool];
-        let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
-        let outcome = match sorry {
-            None => match served.workers.trouble().filter(|_| cause == Cause::Down) {
-                Some(trouble) if !trouble.kind.is_empty() => {
-                    crate::core::down(&served.name, &trouble.kind)
-                }
-                _ => crate::core::refusal(cause, &served.name),
-            },
-            Some(SorryPlan::Page(page)) => {
-                let page = Arc::clone(page);
-                let exchange = self.exchanges.get_mut(id);
-                let body = page.fill(id, cause, &served.name);
-                let client = exchange.and_then(|exchange| {
-                    if let Some(trail) = &mut exchange.trail {
-                        trail.settle(page.status);
-                    }
-                    exchange.client.streamed()
-                });
-                self.finished.extend(client.map(|client| (client, Delivery::Page(page))));
-                Outcome::Sorry(End::new(cause, Phase::Queue), body)
-            }
-            Some(SorryPlan::Pool(other)) => {
-                let other = *other;
-                served.counts.passed_on += 1;
-                let Some(exchange) = self.exchanges.get_mut(id) else { return };
-                exchange.step(Move::PassOn, self.now);
-                exchange.pool = other;
-                return self.admit(id, other, payload.body, payload.form);
-            }
-        };
-        self.pools[pool].counts.sorry += u64::from(matches!(outcome, Outcome::Sorry(..)));
-        self.end(id, outcome);
-    }
-
-    /// What a request's end says of its worker.
-    pub(crate) fn judge(&mut self, pool: PoolId, id: RequestId, outcome: &Outcome) {
-        let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        let State::Working(worker) = exchange.state else { return };
-        let end = outcome.end();
-        let good = match end.cause.verdict() {
-            Verdict::Answered => !exchange.is_bad,
-            Verdict::Refused | Verdict::Left => true,
-            Verdict::Failed | Verdict::Unknown => false,
-        };
-        let took = worker_time(&exchange.stamps, exchange.body_end, self.now);
-        self.judge_worker(pool, worker, good, took);
-    }
-
-    /// Carries out an order. The text is for the operator.
-    pub(crate) fn order(&mut self, pool: &str, order: &Order) -> Told {
-        let now = self.now;
-        let Some(served) = self.pools.values_mut().find(|served| served.name == pool) else {
-            return Told::Unknown(format!("there is no pool {pool}"));
-        };
-        let (worker, control, done) = match order {
-            Order::Sorry(on) => {
-                served.pool.handle_sorry(now, *on);
-                served.dirty = true;
-                let state = if *on { "is sorry" } else { "is no longer sorry by hand" };
-                tracing::warn!("pool {pool} {state}");
-                return Told::Done(format!("pool {pool} {state}"));
-            }
-            Order::Weight(worker, weight) => {
-                let done = match weight {
-                    Some(weight) => format!("has the weight {weight}"),
-                    None => "has the weight of its settings".to_owned(),
-                };
-                (worker, Control::Weight(*weight), done)
-            }
-            Order::Disable(worker) => {
-                (worker, Control::Hand(Hand::Disabled), "gets nothing".to_owned())
-            }
-            Order::Enable(worker) => (worker, Control::Hand(Hand::Enabled), "serves".to_owned()),
-            Order::Drain(worker) => {
-                (worker, Control::Hand(Hand::Drained), "keeps its clients only".to_owned())
-            }
-        };
-        // The log, `/status` and a program's `ROADSTEAD_WORKER` name its pool, too.
-        let short = worker.strip_prefix(pool).and_then(|rest| rest.strip_prefix('/'));
-        let mut control = |worker: &str| served.pool.handle_control(now, worker, control);
-        if !control(worker) && !short.is_some_and(control) {
-            let workers: Vec<String> = served
-                .pool
-                .workers()
-                .map(|view| view.name.map_or_else(|| view.place.to_string(), str::to_owned))
-                .collect();
-            let workers = workers.join(", ");
-            return Told::Unknown(format!(
-                "pool {pool} has no worker {worker}; its workers are {workers}"
-            ));
-        }
-        served.dirty = true;
-        tracing::warn!("worker {worker} of pool {pool} {done}");
-        Told::Done(format!("worker {worker} of pool {pool} {done}"))
-    }
-
-    /// What was decided about a request, pool by pool.
-    pub(crate) fn why(&self, id: u64) -> Vec<Why> {
-        let of = |served: &ServedPool| {
-            let decisions = served.pool.why(id).map(|decision| self.told(served, decision));
-            Why { pool: served.name.clone(), decisions: decisions.collect() }
-        };
-        self.pools.values().map(of).filter(|why| !why.decisions.is_empty()).collect()
-    }
-
-    /// What was decided lately in a pool.
-    pub(crate) fn lately(&self, pool: &str, count: usize) -> Option<LatelyAt> {
-        let served = self.pools.values().find(|served| served.name == pool)?;
-        let latest = served.pool.decisions().take(count);
-        let told = |decision: &Decision| (decision.at, decision.id, self.told(served, decision));
-        Some(latest.map(told).collect())
-    }
-
-    /// A decision in words.
-    fn told(&self, served: &ServedPool, decision: &Decision) -> String {
-        let name_at = |place: u32| match served.pool.name_at(place) {
-            Some(name) => name.to_owned(),
-            None => format!("{}/{place}", served.name),
-        };
-        let name = |worker: WorkerId| name_at(u32::try_from(worker.index()).unwrap_or(u32::MAX));
-        let ago = self.now.saturating_duration_since(decision.at);
-        let what = match decision.decided {
-            Decided::Given(worker, choice) => {
-                format!("given to worker {} ({})", name(worker), choice.word())
-            }
-            Decided::Refused(cause) => format!("refused: {}", cause.word()),
-            Decided::Returned(Retry { worker, why, times }) => {
-                let named = |worker| format!("worker {}", name(worker));
-                let worker = worker.map_or_else(|| "its worker".to_owned(), named);
-                let why = match why {
-                    Some(why) => format!("{worker} failed it ({}: {})", why.word(), why.meaning()),
-                    None => format!("it did not reach {worker}"),
-                };
-                format!("{why}, and it waits again (retry {times})")
-            }
-            Decided::Rescheduled(why) => {
-                format!("the worker that its client is bound to is {why}: any other will do")
-            }
-        };
-        // One with a free slot that was out could not be chosen.
-        let is_out = |place: &u32| decision.out().iter().any(|out| out.place == *place);
-        let free: Vec<String> = (0..pool::PLACES_SEEN)
-            .filter(|place| decision.free & (1 << place) != 0 && !is_out(place))
-            .map(name_at)
-            .collect();
-        let free = if free.is_empty() { "nobody".to_owned() } else { free.join(" ") };
-        let mut text = format!(
-            "{ago:.3?} ago {what}; waited {:.3?}, {} others waited; schedule {}, {} candidates{}, free: {free}",
-            decision.waited(),
-            decision.queued,
-            decision.schedule.word(),
-            decision.candidates,
-            if decision.on_backup { " (backup)" } else { "" },
-        );
-        if let Some(key) = decision.key {
-            text.push_str(&format!("; key {key:016x}"));
-        }
-        if decision.suspect {
-            text.push_str(
-                "; its reply is suspect: the worker printed more than it was asked before its next \
-                 check was passed",
-            );
-        }
-        for out in decision.out() {
-            let name = out.name.clone().unwrap_or_else(|| name_at(out.place));
-            text.push_str(&format!("; out: {name} {}", out.why));
-        }
-        text
-    }
-}
-
-impl BalancePlan {
+impl BalanceConfig {
     /// Whether a reply speaks against its worker.
     pub(crate) fn is_bad(&self, head: &Head) -> bool {
         self.is_bad_status(head.understood_status())
@@ -217,51 +37,11 @@ impl BalancePlan {
     }
 }
 
-/// How long a worker took to begin its reply. Time that its client takes, to send the body of the request
-/// or to read the reply, is not counted.
-fn worker_time(stamps: &Stamps, body_end: Option<Instant>, now: Instant) -> Duration {
-    let dispatched = stamps.dispatched.unwrap_or(now);
-    let began = stamps.first_byte.filter(|began| *began >= dispatched);
-    let until = began.unwrap_or(now);
-    let since = body_end.filter(|end| (dispatched..=until).contains(end)).unwrap_or(dispatched);
-    until.saturating_duration_since(since)
-}
-
-/// Whether a pool that has an answer for it is sorry for a refusal of this cause.
-const fn is_sorry(cause: Cause) -> bool {
-    matches!(cause, Cause::Full | Cause::Waited | Cause::Down | Cause::Sorry)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_of_a_worker_excludes_that_of_its_client() {
-        let start = Instant::now();
-        let at = |ms| start + Duration::from_millis(ms);
-        let took = |body_end: Option<u64>, first_byte: Option<u64>, now: u64| {
-            let stamps = Stamps {
-                dispatched: Some(at(10)),
-                first_byte: first_byte.map(at),
-                ..Stamps::received(start)
-            };
-            worker_time(&stamps, body_end.map(at), at(now)).as_millis()
-        };
-        for (body_end, first_byte, now, expected) in [
-            (None, None, 40, 30),
-            (None, Some(15), 90, 5),
-            // The client sent its body slowly.
-            (Some(70), Some(75), 90, 5),
-            (Some(70), None, 90, 20),
-            // The worker began before the end of the body.
-            (Some(70), Some(30), 90, 20),
-            // The body had ended before the worker had the request.
-            (Some(5), Some(15), 90, 5),
-            // The first byte is that of another worker's reply, before a retry.
-            (None, Some(5), 40, 30),
-        ] {
-            assert_eq!(took(body_end, first_byte, now), expected, "{body_end:?} {first_byte:?}");
-        }
-    }
+/// What a pool answers with when it is sorry.
+#[derive(Clone, Debug)]
+pub(crate) enum FallbackConfig {
+    /// The body alone to clients that read no head.
+    Page(Arc<Page>),
+    /// The place of another pool.
+    Pool(PoolId),
 }

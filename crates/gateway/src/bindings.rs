@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 use exchange::WorkerId;
 
-use crate::crossing::Window;
 use crate::exchanges::SessionId;
+use crate::window::Window;
 
 /// Where a request of a session goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 //! five seconds. Only one check of a worker is on its way at a time. A program is asked its line
 //! while it has nothing else to do: one that works shows that it lives, or is ended by its deadline.
 
+mod config;
 mod probe;
 
 use std::net::SocketAddr;
@@ -24,9 +25,9 @@ use spawn::Stop;
 
 use crate::outside::Outside;
 use crate::owners::StreamOwner;
-use crate::plan::{CheckPlan, ProbePlan, check_address};
 use crate::upward::Upward;
 
+pub(crate) use config::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
 pub(crate) use probe::Remark;
 use probe::{Seen, Verdict};
 
@@ -96,7 +97,7 @@ pub(crate) struct Question {
 #[derive(Debug)]
 pub(crate) struct Checks {
     pool: String,
-    plan: CheckPlan,
+    plan: CheckConfig,
     targets: Vec<Target>,
     /// When something is to be done, or earlier.
     next: Option<Instant>,
@@ -107,7 +108,7 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    pub(crate) fn new(pool: &str, plan: CheckPlan, seed: u64) -> Self {
+    pub(crate) fn new(pool: &str, plan: CheckConfig, seed: u64) -> Self {
         Self {
             pool: pool.to_owned(),
             plan,
@@ -121,7 +122,7 @@ impl Checks {
     }
 
     /// Checks as this plan says from now on. What runs is carried through, and counts.
-    pub(crate) fn handle_plan(&mut self, mut plan: CheckPlan, now: Instant) {
+    pub(crate) fn handle_plan(&mut self, mut plan: CheckConfig, now: Instant) {
         let hastened = plan.interval < self.plan.interval;
         if plan.names.is_empty() {
             // Workers without names have their addresses from their starts.
@@ -140,7 +141,7 @@ impl Checks {
 
     /// A server that has a name has another address: it is looked at there from now on.
     pub(crate) fn handle_moved(&mut self, name: &str, to: SocketAddr) {
-        let CheckPlan { addresses, names, port, .. } = &mut self.plan;
+        let CheckConfig { addresses, names, port, .. } = &mut self.plan;
         for (address, _) in addresses.iter_mut().zip(names).filter(|(_, it)| *it == name) {
             *address = check_address(&event::Address::Internet(to), *port);
         }
@@ -267,19 +268,19 @@ impl Checks {
         let until = calls.now() + self.plan.timeout;
         self.numbers += 1;
         let running = match (&self.plan.probe, self.plan.addresses.get(place)) {
-            (ProbePlan::Program(command), _) => {
+            (ProbeConfig::Program(command), _) => {
                 let name = self.plan.names.get(place).cloned();
                 let name = name.unwrap_or_else(|| format!("{}/{}", self.pool, worker.index()));
                 let token = outside.check_token(pool, place);
                 outside.spawner.start(token, spawn::Command { name, ..(**command).clone() });
                 Running::Program { token, until }
             }
-            (ProbePlan::Line { .. }, None) if self.targets[place].owed.is_some() => {
+            (ProbeConfig::Line { .. }, None) if self.targets[place].owed.is_some() => {
                 let said = Err("it owes an answer to the last check".into());
                 self.targets[place].of = Some(worker);
                 return self.end(calls.now(), place, said, up);
             }
-            (ProbePlan::Line { send, .. }, None) => {
+            (ProbeConfig::Line { send, .. }, None) => {
                 let number = self.numbers;
                 self.targets[place].owed = Some(number);
                 questions.push(Question { worker, number, line: send.clone() });
@@ -296,7 +297,7 @@ impl Checks {
                 Running::Stream { stream, seen: Box::new(seen) }
             }
             // A program on pipes has no address: the settings do not allow such a check.
-            (ProbePlan::Tcp | ProbePlan::Http(_), None) => return,
+            (ProbeConfig::Tcp | ProbeConfig::Http(_), None) => return,
         };
         self.targets[place].running = Some(running);
         self.targets[place].of = Some(worker);
@@ -490,7 +491,7 @@ impl Checks {
         let owes = |target: &Target| target.owed == Some(of);
         let Some(place) = self.targets.iter().position(owes) else { return };
         let said = match (outcome, &self.plan.probe) {
-            (Outcome::Reply(line), ProbePlan::Line { expect, .. }) => probe::line(line, expect),
+            (Outcome::Reply(line), ProbeConfig::Line { expect, .. }) => probe::line(line, expect),
             (outcome, _) => match outcome.end().cause.verdict() {
                 Verdicts::Failed | Verdicts::Unknown => {
                     Err(format!("no answer: {}", outcome.end().cause.word()).into())

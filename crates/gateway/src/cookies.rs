@@ -9,8 +9,11 @@ use exchange::{Slice, WorkerId};
 use pool::{CookieCodec, CookieFault, CookieMode, prefixed, split_prefixed};
 use wire::http1::{keys, object};
 
-use crate::plan::CookiePlan;
 use crate::upward::Head;
+
+mod config;
+
+pub(crate) use config::CookieConfig;
 
 const SET_COOKIE: &str = "Set-Cookie";
 /// Workers without names that are remembered, those that are gone among them: whoever comes back to
@@ -19,7 +22,7 @@ const KNOWN_MAX: usize = 4096;
 
 /// The cookie of one pool.
 pub(crate) struct Cookies {
-    plan: CookiePlan,
+    plan: CookieConfig,
     /// What stands for a server in a value, and what its clients are bound to; sorted.
     berths: Vec<(u64, u64)>,
     /// Those of workers without names, the oldest first.
@@ -41,7 +44,7 @@ pub(crate) struct Told {
 
 impl Cookies {
     /// `berth` tells what clients of a server of that name are bound to.
-    pub(crate) fn new(plan: CookiePlan, berth: impl Fn(&str) -> Option<u64>) -> Self {
+    pub(crate) fn new(plan: CookieConfig, berth: impl Fn(&str) -> Option<u64>) -> Self {
         let codec = plan.codec.as_ref();
         let names = plan.servers.iter();
         let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));

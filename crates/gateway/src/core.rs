@@ -9,17 +9,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::StreamId;
 use exchange::{
     Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId,
 };
 use pool::{Failed, Pool};
 use wire::http1::RequestHead;
 
+use crate::balance::BalanceConfig;
 use crate::bindings::{Slot, Way};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
-use crate::crossing::{Crossing, Others, Window};
+use crate::crossing::Crossing;
 use crate::door::Doors;
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, Source, State};
 use crate::fleet::Fleet;
@@ -27,15 +27,20 @@ use crate::form::Form;
 use crate::journal::Journal;
 use crate::logbook::Logbook;
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
-use crate::plan::{BalancePlan, PoolPlan, Takes};
+use crate::others::Others;
+use crate::pool_config::PoolConfig;
 use crate::receipts::Receipts;
+use crate::request_control::RequestControl;
+use crate::request_shape::RequestShape;
 use crate::table::Table;
 use crate::upward::{Carried, Upward};
+use crate::window::Window;
 use crate::workers::Workers;
 
 mod account;
 mod answer;
 mod away;
+mod balance;
 mod batch;
 mod bound;
 mod branch;
@@ -85,11 +90,11 @@ pub(crate) struct ServedPool {
     is_fed: bool,
     /// Clients here that wait until it has room.
     paused: PausedClients,
-    pub(crate) balance: BalancePlan,
+    pub(crate) balance: BalanceConfig,
     /// Looks at its workers while nobody asks them.
     pub(crate) checks: Option<Box<Checks>>,
     /// What requests of HTTP become for it.
-    takes: Takes,
+    takes: RequestShape,
     /// Tells clients their server, and is told by them.
     cookies: Option<Box<Cookies>>,
     /// Where a program is a connection's own.
@@ -136,7 +141,7 @@ pub(crate) struct Core {
     /// that the pools had decided before is carried out, so that they keep their order.
     returned: Vec<(PoolId, RequestId, Slice, Form)>,
     /// What workers are to be told of requests in their hands: pool, worker, request.
-    told: VecDeque<(PoolId, WorkerId, RequestId, Word)>,
+    told: VecDeque<(PoolId, WorkerId, RequestId, RequestControl)>,
     /// Requests that go straight to a connection's own program.
     direct: VecDeque<(PoolId, WorkerId, Waiting)>,
     /// Programs that are replaced after their connection.
@@ -149,32 +154,13 @@ pub(crate) struct Core {
     pub(crate) head: Option<Box<RequestHead>>,
     /// For whoever looks for the way of a request.
     pub(crate) ways: crate::routing::Scratch,
-    /// For clients of HTTP who begin to ask.
-    pub(crate) dialogues: crate::session::Dialogues,
     /// For whoever writes something that is sent at once: see [`Core::take_scratch`].
     pub(crate) scratch: Vec<u8>,
 }
 
-/// What a worker is told of a request that it has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    /// Its client does not take its parts: no more of them for now.
-    Hold,
-    /// It does again.
-    GoOn,
-    /// Nobody wants its reply any more.
-    Abandoned,
-    /// A part of its body, of which so many bytes are no framing.
-    More(Slice, usize),
-    /// All of its body was given.
-    Whole,
-    /// What its client takes as it lies goes to this stream.
-    Unseen(StreamId),
-}
-
 impl Core {
     pub(crate) fn new(
-        plans: Vec<(PoolId, PoolPlan)>,
+        plans: Vec<(PoolId, PoolConfig)>,
         epoch: Epoch,
         seed: u64,
         fleet: Arc<Fleet>,
@@ -210,7 +196,6 @@ impl Core {
             spare: VecDeque::new(),
             head: None,
             ways: crate::routing::Scratch::default(),
-            dialogues: crate::session::Dialogues::default(),
             scratch: Vec::new(),
         };
         core.note_feeders();
@@ -226,7 +211,7 @@ impl Core {
     }
 
     /// What requests of HTTP become for the workers of a pool.
-    pub(crate) fn takes(&self, pool: PoolId) -> Takes {
+    pub(crate) fn takes(&self, pool: PoolId) -> RequestShape {
         self.pools[pool].takes.clone()
     }
 
@@ -235,7 +220,7 @@ impl Core {
         let served = &self.pools[pool];
         match (served.then, &served.takes) {
             (Some(then), _) => self.replies_lines(then),
-            (None, Takes::Records(question)) => question.lines,
+            (None, RequestShape::Records(question)) => question.lines,
             (None, _) => false,
         }
     }

@@ -24,12 +24,12 @@ use event::StreamId;
 use exchange::{ListenerId, Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 use pool::{Failed, Ticket};
 
-use crate::crossing::Window;
 pub(crate) use crate::ids::SessionId;
 use crate::logbook::Trail;
-use crate::plan::Page;
+use crate::page::Page;
 use crate::table::{Place, Table};
 use crate::translation::Translation;
+use crate::window::Window;
 
 /// Where a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,11 +16,11 @@ use settings::{Configuration, Protocol, SorryAnswer};
 use crate::backlog::Backlog;
 use crate::bodies::Bodies;
 use crate::descriptors::DescriptorLimit;
+use crate::error::BuildError;
 use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
-use crate::plan::{PlanError, shared_servers};
-use crate::shares::Shares;
+use crate::shares::{Shares, shared_servers};
 use crate::table::Table;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.
@@ -244,7 +244,7 @@ impl Fleet {
     ///
     /// # Errors
     /// When one of them has no address.
-    pub fn look_up(&self, configuration: &Configuration) -> Result<(), PlanError> {
+    pub fn look_up(&self, configuration: &Configuration) -> Result<(), BuildError> {
         self.names.look_up(configuration)
     }
 

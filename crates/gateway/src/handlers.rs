@@ -15,11 +15,11 @@ use exchange::{
     RequestId, Slice, Stop, WorkerId,
 };
 
-use crate::core::Word;
 use crate::form::Form;
 use crate::mail::{HandlerReport, Mail};
 use crate::outside::Outside;
 use crate::owners::WorkerTimer;
+use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
@@ -194,17 +194,17 @@ impl Handlers {
 
     /// A worker is told something of a request that it has. Those that write go on whatever it is:
     /// they do what was asked also for a client that has left.
-    pub(crate) fn tell(&mut self, worker: WorkerId, id: RequestId, word: &Word) {
+    pub(crate) fn tell(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
         let Some(serving) = self.find(worker) else { return };
         let Some(flow) = serving.flow.as_ref().filter(|_| serving.flights == [Some(id)]) else {
             return;
         };
         match word {
-            Word::Hold => flow.hold(true),
-            Word::GoOn => flow.hold(false),
-            Word::Abandoned => serving.interrupt(),
+            RequestControl::Hold => flow.hold(true),
+            RequestControl::GoOn => flow.hold(false),
+            RequestControl::Abandoned => serving.interrupt(),
             // A frame has no body.
-            Word::More(..) | Word::Whole | Word::Unseen(_) => {}
+            RequestControl::More(..) | RequestControl::Whole | RequestControl::Unseen(_) => {}
         }
     }
 

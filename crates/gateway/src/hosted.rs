@@ -19,22 +19,23 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, PoolId, Request, RequestId, WorkerId};
 use spawn::PortOwner;
 
-use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
-use crate::plan::HostedPlan;
 use crate::programs::{Epitaph, Programs, Trouble};
+use crate::request_control::RequestControl;
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 use crate::workers::Heard;
 
 mod birth;
+mod config;
 mod home;
 mod ports;
 
 use birth::{Birth, Step};
+pub(crate) use config::HostedConfig;
 use home::Homes;
 use ports::{Made, Ports};
 
@@ -91,8 +92,8 @@ impl Hosted {
         self.programs.trouble = None;
     }
 
-    pub(crate) fn new(pool: (PoolId, &str), plan: HostedPlan) -> Self {
-        let HostedPlan { program, servers, socket } = plan;
+    pub(crate) fn new(pool: (PoolId, &str), plan: HostedConfig) -> Self {
+        let HostedConfig { program, servers, socket } = plan;
         Self {
             pool_id: pool.0,
             grace: program.grace.max(GRACE_MIN),
@@ -110,8 +111,8 @@ impl Hosted {
     }
 
     /// Programs that are started from now on are started so, and all are asked so.
-    pub(crate) fn handle_plan(&mut self, plan: HostedPlan) {
-        let HostedPlan { program, servers, socket } = plan;
+    pub(crate) fn handle_plan(&mut self, plan: HostedConfig) {
+        let HostedConfig { program, servers, socket } = plan;
         self.grace = program.grace.max(GRACE_MIN);
         self.homes.handle_plan(socket, program.arguments.clone());
         self.programs.handle_plan(program);
@@ -191,7 +192,7 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         id: RequestId,
-        word: Word,
+        word: RequestControl,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {

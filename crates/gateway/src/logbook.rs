@@ -14,7 +14,7 @@ use exchange::Outcome;
 use settings::AccessLog;
 use wire::http1::RequestHead;
 
-use crate::plan::{FrontPlan, ListenerPlan};
+use crate::listener::{FrontConfig, ListenerConfig};
 
 mod digits;
 mod line;
@@ -37,7 +37,7 @@ const SPARE_BYTES: usize = 1024;
 /// What is kept of a request for its line.
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
-    listener: Option<Arc<ListenerPlan>>,
+    listener: Option<Arc<ListenerConfig>>,
     /// The request line, and behind it the fields that were asked for.
     text: Vec<u8>,
     /// Where the line and each field end in it.
@@ -101,7 +101,7 @@ impl Trail {
     /// What the client is told, unless it was told something else before.
     pub(crate) fn settle(&mut self, status: u16) {
         let listener = self.listener.as_ref();
-        if self.status == 0 && listener.is_some_and(|it| matches!(it.front, FrontPlan::Http(_))) {
+        if self.status == 0 && listener.is_some_and(|it| matches!(it.front, FrontConfig::Http(_))) {
             self.status = status;
         }
     }
@@ -164,7 +164,7 @@ impl Logbook {
     }
 
     /// A request of this listener is submitted or refused next. Its trail, if it is to have one.
-    pub(crate) fn begin(&mut self, listener: &Arc<ListenerPlan>) -> Option<&mut Trail> {
+    pub(crate) fn begin(&mut self, listener: &Arc<ListenerConfig>) -> Option<&mut Trail> {
         let open = self.0.as_mut().filter(|_| listener.is_logged)?;
         let mut trail = open.spares.pop().unwrap_or_default();
         trail.listener = Some(Arc::clone(listener));
@@ -172,7 +172,7 @@ impl Logbook {
     }
 
     /// As [`Self::begin`], for one with a head.
-    pub(crate) fn begin_head(&mut self, listener: &Arc<ListenerPlan>, head: &RequestHead) {
+    pub(crate) fn begin_head(&mut self, listener: &Arc<ListenerConfig>, head: &RequestHead) {
         if self.begin(listener).is_some()
             && let Some(open) = &mut self.0
             && let Some(trail) = &mut open.pending
@@ -182,7 +182,7 @@ impl Logbook {
     }
 
     /// As [`Self::begin`], for one of which no head was read: what came of its first line is kept.
-    pub(crate) fn begin_unread(&mut self, listener: &Arc<ListenerPlan>, bytes: &[u8]) {
+    pub(crate) fn begin_unread(&mut self, listener: &Arc<ListenerConfig>, bytes: &[u8]) {
         if let Some(trail) = self.begin(listener) {
             trail.push(first_line(bytes));
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use exchange::{Batch, Outcome, PoolId, Slice, WorkerId};
 
-use crate::balance::Order;
 use crate::crossing::Crossings;
+use crate::order::Order;
 use crate::reload::Reload;
 use crate::status::{LatelyAt, Status, Told, Why};
 

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use event::Mailbox;
 use settings::{Address, Configuration, HostName};
 
+use crate::error::BuildError;
 use crate::mail::Mail;
-use crate::plan::PlanError;
 
 /// Finds the addresses of a name, in the order in which they are to be tried. May block.
 pub type Lookup = Arc<dyn Fn(&HostName) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
@@ -70,13 +70,13 @@ impl Names {
     }
 
     /// Looks up the names of a configuration that are not known.
-    pub(crate) fn look_up(&self, configuration: &Configuration) -> Result<(), PlanError> {
+    pub(crate) fn look_up(&self, configuration: &Configuration) -> Result<(), BuildError> {
         for (pool, name, every) in named(configuration) {
             if self.address(name).is_some() {
                 continue;
             }
             let found = self.find(name).and_then(|found| choose(&found, None));
-            let at = found.map_err(|error| PlanError::Name {
+            let at = found.map_err(|error| BuildError::Name {
                 pool: pool.to_owned(),
                 name: name.to_string(),
                 why: error.to_string(),

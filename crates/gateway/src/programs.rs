@@ -25,15 +25,15 @@ use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
 use exchange::{PoolId, Request, RequestId, WorkerId};
 use spawn::{Pipes, StartError};
 
-use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Pipe, WorkerTimer};
-use crate::plan::ProgramPlan;
+use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
 mod audience;
+mod config;
 mod ending;
 mod fault;
 mod hearing;
@@ -44,6 +44,7 @@ mod stderr;
 mod trouble;
 
 use audience::Audience;
+pub(crate) use config::{LaunchPolicy, ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 pub(crate) use fault::Epitaph;
 use fault::Fault;
 use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
@@ -70,7 +71,7 @@ const STALL: DeadlineName = DeadlineName(0);
 pub(crate) struct Programs {
     pool: String,
     pool_id: PoolId,
-    plan: Arc<ProgramPlan>,
+    plan: Arc<ProgramConfig>,
     live: Vec<Option<Program>>,
     /// Whether they are in step with their requests.
     known: Known,
@@ -90,7 +91,7 @@ pub(crate) struct Outfit {
 }
 
 impl Programs {
-    pub(crate) fn new((id, pool): (PoolId, &str), plan: Arc<ProgramPlan>) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), plan: Arc<ProgramConfig>) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,
@@ -108,7 +109,7 @@ impl Programs {
     }
 
     /// Programs that are started from now on are started so.
-    pub(crate) fn handle_plan(&mut self, plan: Arc<ProgramPlan>) {
+    pub(crate) fn handle_plan(&mut self, plan: Arc<ProgramConfig>) {
         self.plan = plan;
         self.known.is_strict = false;
         self.tell_alignment();
@@ -184,11 +185,11 @@ impl Programs {
                 arguments: arguments.unwrap_or_else(|| plan.arguments.clone()),
                 cwd: plan.cwd.clone(),
                 env: plan.env.iter().cloned().chain(env).collect(),
-                env_clear: plan.terms.env_clear,
+                env_clear: plan.policy.env_clear,
                 name: program.name.clone(),
-                wiring: plan.terms.wiring,
+                wiring: plan.policy.wiring,
                 socket,
-                bounds: plan.terms.bounds(worker.index()),
+                bounds: plan.policy.bounds(worker.index()),
             },
         );
     }
@@ -305,7 +306,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         id: RequestId,
-        word: Word,
+        word: RequestControl,
         up: &mut Vec<Upward>,
     ) {
         let (is_shared, deadline) = (self.plan.is_shared, self.plan.deadline);
@@ -314,12 +315,12 @@ impl Programs {
         };
         match word {
             // Others' replies come through the same pipe.
-            Word::Hold if is_shared => {}
-            Word::Hold => link.hold(calls, id),
-            Word::GoOn => link.go_on(calls, id, deadline),
+            RequestControl::Hold if is_shared => {}
+            RequestControl::Hold => link.hold(calls, id),
+            RequestControl::GoOn => link.go_on(calls, id, deadline),
             // A frame is whole from the start.
-            Word::More(..) | Word::Whole | Word::Unseen(_) => {}
-            Word::Abandoned => {
+            RequestControl::More(..) | RequestControl::Whole | RequestControl::Unseen(_) => {}
+            RequestControl::Abandoned => {
                 link.go_on(calls, id, deadline);
                 link.cancel(calls, worker, id, up);
                 link.arm(calls, deadline);

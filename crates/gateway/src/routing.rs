@@ -10,7 +10,9 @@ use fields::{Value, known};
 use route::{Asked, Edits, Filling, Path, PathFault, host_name};
 use wire::http1::RequestHead;
 
-use crate::plan::{Action, GuardPlan, RoutePlan, Routing};
+mod config;
+
+pub(crate) use config::{Action, GuardConfig, RouteConfig, RoutingConfig};
 
 /// Room for paths, targets and lines, kept from one request to the next.
 #[derive(Debug, Default)]
@@ -37,7 +39,7 @@ impl Scratch {
 #[derive(Debug)]
 pub(crate) enum Way<'a> {
     /// To this pool; the scratch may have a target.
-    Pool { pool: PoolId, route: RouteId, plan: &'a RoutePlan },
+    Pool { pool: PoolId, route: RouteId, plan: &'a RouteConfig },
     /// It is answered with this and the lines in the scratch.
     Answer { status: u16, content_type: &'a str, body: &'a [u8], route: RouteId },
     /// Its path could be understood in more than one way.
@@ -57,7 +59,7 @@ impl RouteId {
     pub(crate) const REST: Self = Self(u32::MAX);
 }
 
-impl Routing {
+impl RoutingConfig {
     /// The way of a request.
     pub(crate) fn way(&self, head: &RequestHead, scratch: &mut Scratch) -> Way<'_> {
         // Nothing of the request before is left. Each field is named, so that one which is added is not
@@ -144,7 +146,7 @@ impl Routing {
         let plan = found.map(|place| &self.routes[place]);
         let common = self.guard.as_ref();
         let is_common =
-            |guard: &Arc<GuardPlan>| common.is_some_and(|common| Arc::ptr_eq(guard, common));
+            |guard: &Arc<GuardConfig>| common.is_some_and(|common| Arc::ptr_eq(guard, common));
         if plan.is_some_and(|plan| {
             plan.rejects() || plan.guard.as_ref().is_some_and(|guard| !is_common(guard))
         }) {
@@ -164,7 +166,7 @@ impl Routing {
     }
 
     /// What was said of a route.
-    pub(crate) fn plan(&self, route: RouteId) -> Option<&RoutePlan> {
+    pub(crate) fn plan(&self, route: RouteId) -> Option<&RouteConfig> {
         match route {
             RouteId::REST => self.rest.as_ref(),
             RouteId(place) => self.routes.get(place as usize),
@@ -172,7 +174,7 @@ impl Routing {
     }
 }
 
-impl GuardPlan {
+impl GuardConfig {
     fn admits(&self, head: &RequestHead) -> bool {
         let given = head.fields.get(&known::AUTHORIZATION).and_then(Value::bytes);
         // Of two, another reader might take the other.
@@ -182,7 +184,7 @@ impl GuardPlan {
     }
 }
 
-impl RoutePlan {
+impl RouteConfig {
     /// Changes the head of a request as it goes to the server.
     pub(crate) fn change(&self, head: &mut RequestHead) {
         if self.guard.as_ref().is_some_and(|guard| !guard.forwards) {

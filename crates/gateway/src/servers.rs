@@ -17,16 +17,16 @@ use exchange::plant::{Plant, active};
 use exchange::{Outcome, Phase, PoolId, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
-use crate::core::Word;
 use crate::form::Form;
 use crate::ids::LinkId;
 use crate::owners::{Purpose, StreamOwner};
-use crate::plan::ServersPlan;
+use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::table::Table;
 use crate::upward::Upward;
 use crate::workers::Heard;
 
+mod config;
 mod hosted;
 mod link;
 mod places;
@@ -37,6 +37,7 @@ mod time;
 mod trust;
 mod tunnel;
 
+pub(crate) use config::ServersConfig;
 use link::{Fault, Link, Step};
 use retry::{Budget, Declared, Reached, Then};
 
@@ -66,7 +67,7 @@ struct Server {
 pub(crate) struct Servers {
     pool: String,
     pool_id: PoolId,
-    plan: ServersPlan,
+    plan: ServersConfig,
     live: Vec<Option<Server>>,
     links: Table<LinkId, Link>,
     /// Which link a request was given to, by the place of the request; it may have gone since.
@@ -83,7 +84,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn new((id, pool): (PoolId, &str), plan: ServersPlan, room: Option<Room>) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), plan: ServersConfig, room: Option<Room>) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,
@@ -527,14 +528,14 @@ impl Servers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         request: RequestId,
-        word: Word,
+        word: RequestControl,
         up: &mut Vec<Upward>,
     ) {
         let Some(&noted) = self.of_request.get(request.index()) else { return };
         let serves = self.link(noted).is_some_and(|link| link.serves(worker, request));
         let id = match word {
             _ if serves => noted,
-            Word::Abandoned => match self.link_of(worker, request) {
+            RequestControl::Abandoned => match self.link_of(worker, request) {
                 Some(id) => id,
                 None => return,
             },
@@ -543,24 +544,24 @@ impl Servers {
         let high = self.plan.limits.send_high;
         let Some(link) = self.links.get_mut(id) else { return };
         match word {
-            Word::Hold => link.hold(calls, true),
-            Word::GoOn => {
+            RequestControl::Hold => link.hold(calls, true),
+            RequestControl::GoOn => {
                 link.hold(calls, false);
                 self.owes_from_now(calls, id);
             }
-            Word::More(part, _) => {
+            RequestControl::More(part, _) => {
                 let queued = link.pass(calls, part);
                 self.owes_from_now(calls, id);
                 if queued > high {
                     up.push(Upward::Flow { id: request, wanted: false });
                 }
             }
-            Word::Whole => {
+            RequestControl::Whole => {
                 link.pass_end(calls);
                 self.end_if_over(calls, id, up);
             }
-            Word::Unseen(to) => link.relay(calls, to),
-            Word::Abandoned => {
+            RequestControl::Unseen(to) => link.relay(calls, to),
+            RequestControl::Abandoned => {
                 // A reply that nobody wants cannot be taken back: its link goes with it.
                 self.cut(calls, id);
                 self.release(worker, false, up);

@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Delivery, SessionId, Source};
-use crate::plan::{FrontPlan, HttpPlan, ListenerPlan};
+use crate::listener::{FrontConfig, HttpConfig, ListenerConfig};
 use crate::transport::{LOOK, Look, READ, Transport};
 use crate::upward::Carried;
 
@@ -45,7 +45,7 @@ pub(crate) struct Session {
 enum Front {
     Frames(Box<Frames>),
     Connect(Box<Connect>),
-    Http(Arc<HttpPlan>, Http),
+    Http(Arc<HttpConfig>, Http),
 }
 
 impl Session {
@@ -54,20 +54,20 @@ impl Session {
         id: SessionId,
         stream: StreamId,
         (peer, entry): (Peer, Option<Entry>),
-        listener: Arc<ListenerPlan>,
+        listener: Arc<ListenerConfig>,
         core: &mut Core,
     ) -> Self {
         let front = match &listener.front {
-            FrontPlan::Frames(plan) => {
+            FrontConfig::Frames(plan) => {
                 Front::Frames(Box::new(Frames::new(id, listener.pool, Arc::clone(plan), core)))
             }
             // Of datagrams there are no sessions.
-            FrontPlan::Connect | FrontPlan::Datagrams => {
+            FrontConfig::Connect | FrontConfig::Datagrams => {
                 core.logbook.begin(&listener);
                 let source = Source::of_listener(peer, listener.id);
                 Front::Connect(Box::new(Connect::open(id, listener.pool, source, entry, core)))
             }
-            FrontPlan::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id)),
+            FrontConfig::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id)),
         };
         let transport = Transport::open(calls, stream, peer, entry, listener);
         Self { transport, front }
@@ -84,18 +84,18 @@ impl Session {
 
     /// Writes the refusal of a connection that does not become a session, or of a datagram. One of
     /// HTTP is answered by [`Self::refuse_request`].
-    pub(crate) fn refusal(listener: &ListenerPlan, outcome: &Outcome, out: &mut Vec<u8>) {
+    pub(crate) fn refusal(listener: &ListenerConfig, outcome: &Outcome, out: &mut Vec<u8>) {
         match &listener.front {
-            FrontPlan::Frames(plan) => plan.write_refusal(outcome, out),
-            FrontPlan::Connect | FrontPlan::Datagrams => connect::write_refusal(outcome, out),
-            FrontPlan::Http(_) => {}
+            FrontConfig::Frames(plan) => plan.write_refusal(outcome, out),
+            FrontConfig::Connect | FrontConfig::Datagrams => connect::write_refusal(outcome, out),
+            FrontConfig::Http(_) => {}
         }
     }
 
     /// Writes the refusal of a request on an HTTP connection that does not become a session. False
     /// while its head is not whole, unless no more of it is waited for (`is_last`).
     pub(crate) fn refuse_request(
-        listener: &Arc<ListenerPlan>,
+        listener: &Arc<ListenerConfig>,
         bytes: &[u8],
         is_last: bool,
         outcome: &Outcome,
@@ -103,10 +103,10 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> bool {
         match &listener.front {
-            FrontPlan::Http(plan) => {
+            FrontConfig::Http(plan) => {
                 plan.refuse_request(listener, (bytes, is_last), outcome, core, out)
             }
-            FrontPlan::Frames(_) | FrontPlan::Connect | FrontPlan::Datagrams => true,
+            FrontConfig::Frames(_) | FrontConfig::Connect | FrontConfig::Datagrams => true,
         }
     }
 
@@ -115,7 +115,7 @@ impl Session {
     pub(crate) fn handle_listener(
         &mut self,
         calls: &mut Calls<'_>,
-        listener: &Arc<ListenerPlan>,
+        listener: &Arc<ListenerConfig>,
         core: &mut Core,
     ) {
         match &mut self.front {
@@ -129,13 +129,14 @@ impl Session {
     }
 
     /// Whether its listener has settings that it has not taken over.
-    pub(crate) fn is_behind(&self, listener: &Arc<ListenerPlan>) -> bool {
+    pub(crate) fn is_behind(&self, listener: &Arc<ListenerConfig>) -> bool {
         !Arc::ptr_eq(self.transport.listener(), listener)
     }
 
     /// Takes over what its listener is now, unless a request is on its way that was begun before.
-    pub(crate) fn take_over(&mut self, calls: &mut Calls<'_>, listener: &Arc<ListenerPlan>) {
-        if let (Front::Http(plan, http), FrontPlan::Http(new)) = (&mut self.front, &listener.front)
+    pub(crate) fn take_over(&mut self, calls: &mut Calls<'_>, listener: &Arc<ListenerConfig>) {
+        if let (Front::Http(plan, http), FrontConfig::Http(new)) =
+            (&mut self.front, &listener.front)
             && !http.is_at_work()
             && self.transport.queued(calls) == 0
         {
@@ -150,6 +151,7 @@ impl Session {
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         core: &mut Core,
+        dialogues: &mut Dialogues,
     ) {
         if self.transport.is_closing() {
             return data.consume(data.bytes().len());
@@ -158,7 +160,7 @@ impl Session {
             Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, core),
             Front::Connect(_) => return data.consume(data.bytes().len()),
             Front::Http(plan, http) => {
-                http.handle_data(plan, &mut self.transport, calls, data, core);
+                http.handle_data(plan, &mut self.transport, calls, data, core, dialogues);
             }
         }
         let begun = match &self.front {
@@ -218,11 +220,16 @@ impl Session {
 
     /// Writes what is ready, as far as the client's output has room, reads on when there is room
     /// again, and ends when all is said.
-    pub(crate) fn flush(&mut self, calls: &mut Calls<'_>, core: &mut Core, scratch: &mut Vec<u8>) {
+    pub(crate) fn flush(
+        &mut self,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+        (scratch, dialogues): (&mut Vec<u8>, &mut Dialogues),
+    ) {
         match &mut self.front {
             Front::Frames(frames) => frames.flush(&mut self.transport, calls, core, scratch),
             Front::Connect(connect) => connect.flush(&mut self.transport, calls, core, scratch),
-            Front::Http(_, http) => http.flush(&mut self.transport, calls, core),
+            Front::Http(_, http) => http.flush(&mut self.transport, calls, core, dialogues),
         }
     }
 

@@ -15,20 +15,22 @@ use exchange::{Cause, ListenerId, Outcome, Peer};
 use settings::Configuration;
 use spawn::Spawn;
 
+use crate::build::{self, BuildContext, Workshop};
 use crate::closings::{Closing, Closings};
 use crate::core::{Core, Epoch};
 use crate::crossing::Crossing;
 use crate::door::{Door, Turned};
 use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
+use crate::error::BuildError;
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::fleet::Fleet;
+use crate::listener::{FrontConfig, ListenerConfig};
 use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
 use crate::owners::{StreamOwner, TimerOwner};
-use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Site, Workshop};
-use crate::session::Session;
+use crate::session::{Dialogues, Session};
 use crate::table::Table;
 use crate::workers::Heard;
 
@@ -93,7 +95,7 @@ struct Listener {
     /// Requests of datagrams on their way.
     asking: u32,
     socket: Option<Fd>,
-    plan: Arc<ListenerPlan>,
+    plan: Arc<ListenerConfig>,
     open: u32,
     accepted: u64,
     turned: Turned,
@@ -116,6 +118,8 @@ pub struct Shard {
     refused: RefusedConnections,
     shortage: Shortage,
     scratch: Vec<u8>,
+    /// For clients of HTTP who begin to ask.
+    dialogues: Dialogues,
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
     metrics: Arc<Metrics>,
@@ -137,7 +141,7 @@ impl Shard {
     ///
     /// # Errors
     /// When a name has nothing behind it, or handlers cannot be made.
-    pub fn new(parts: Parts) -> Result<Self, PlanError> {
+    pub fn new(parts: Parts) -> Result<Self, BuildError> {
         let Parts {
             configuration,
             mut sockets,
@@ -154,33 +158,33 @@ impl Shard {
         } = parts;
         let places = fleet.pool_ids();
         let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
-        let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
+        let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
         let workshop = workshop.as_ref();
-        let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
+        let site = BuildContext { places: &places, workshop, drawn: &drawn, names: fleet.names() };
         let pools = pools.into_iter().map(|pool| {
             let found = fleet.find(&pool.name);
-            let (id, home) = found.ok_or_else(|| PlanError::NoPool(pool.name.clone()))?;
+            let (id, home) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
             let plan = match (home == shard, fleet.shared(id)) {
-                (true, _) => plan::pool(pool, site),
-                (false, Some(_)) => plan::branch(pool, site),
-                (false, None) => plan::elsewhere(pool),
+                (true, _) => build::pool(pool, site),
+                (false, Some(_)) => build::branch(pool, site),
+                (false, None) => build::elsewhere(pool),
             };
             Ok((id, plan?))
         });
         let listeners = listeners.into_iter().map(|listener| {
             let found = fleet.listener(&listener.name);
-            let id = found.ok_or_else(|| PlanError::NoSocket(listener.name.clone()))?;
-            let plan = plan::listener(listener, (id, fleet.bodies(id)), &places)?;
+            let id = found.ok_or_else(|| BuildError::NoSocket(listener.name.clone()))?;
+            let plan = build::listener(listener, (id, fleet.bodies(id)), &places)?;
             let found = sockets.iter().position(|(name, _)| *name == plan.name);
             let socket = found.map(|found| sockets.swap_remove(found).1);
             if socket.is_none() && fleet.listens(shard, &plan.name) {
-                return Err(PlanError::NoSocket(plan.name));
+                return Err(BuildError::NoSocket(plan.name));
             }
             Ok(Listener::new(plan, socket))
         });
         let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
-        let planned: Vec<Listener> = listeners.collect::<Result<_, PlanError>>()?;
+        let planned: Vec<Listener> = listeners.collect::<Result<_, BuildError>>()?;
         let mut core =
             Core::new(pools.collect::<Result<_, _>>()?, epoch, seed, Arc::clone(&fleet), shard);
         core.logbook = Logbook::new(access_log, sink);
@@ -209,6 +213,7 @@ impl Shard {
             refused: RefusedConnections::default(),
             shortage: Shortage::default(),
             scratch: Vec::new(),
+            dialogues: Dialogues::default(),
             pool_timer: None,
             drain: Drain::new(DrainLimits::of(&daemon)),
             metrics,
@@ -224,7 +229,7 @@ impl Shard {
         for listener in self.listeners.values_mut() {
             let Some(socket) = listener.socket.take() else { continue };
             match &listener.plan.front {
-                FrontPlan::Datagrams => listener.datagrams = Some(calls.datagram(socket)),
+                FrontConfig::Datagrams => listener.datagrams = Some(calls.datagram(socket)),
                 _ => listener.id = Some(calls.accept_from(socket)),
             }
         }
@@ -287,7 +292,7 @@ impl Shard {
                     if session.is_behind(listener) {
                         session.take_over(calls, listener);
                     }
-                    session.handle_data(calls, &mut data, &mut self.core);
+                    session.handle_data(calls, &mut data, &mut self.core, &mut self.dialogues);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
                     }
@@ -505,7 +510,7 @@ fn end_behind(
 }
 
 impl Listener {
-    fn new(plan: ListenerPlan, socket: Option<Fd>) -> Self {
+    fn new(plan: ListenerConfig, socket: Option<Fd>) -> Self {
         Self {
             id: None,
             datagrams: None,

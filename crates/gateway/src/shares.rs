@@ -45,6 +45,19 @@ impl Shares {
     }
 }
 
+/// The servers of a pool that every shard serves, as they are called, with their slots; none for a pool
+/// that its home alone serves.
+///
+/// Servers are whoever connects to them, so each shard can have links of its own. What needs one
+/// place stays at home.
+pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<Vec<(String, u32)>> {
+    let all = pool.servers().filter(|_| !pool.needs_one_place())?;
+    let slots = |server: &settings::Server| {
+        (server.address.to_string(), server.slots.unwrap_or(all.requests_max))
+    };
+    Some(all.servers.iter().map(slots).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,5 +81,27 @@ mod tests {
         assert_eq!((back.names.len(), &back.slots[..]), (3, &[1, 0, 0][..]));
         let many: Vec<_> = (0..=PLACES_MAX).map(|number| (number.to_string(), 1)).collect();
         assert!(back.with(&many).is_none());
+    }
+
+    fn slots(more: &str) -> Option<Vec<u32>> {
+        let text = format!(
+            "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"a\"\n\
+             [pool.a]\nservers = [\"10.0.0.1:80\", {{ address = \"10.0.0.2:80\", slots = 2 }}]\nserver_requests_max = 7\n{more}"
+        );
+        let source = settings::Source { name: "test".to_owned(), text };
+        let configuration = settings::parse(&source, &|_| None).unwrap();
+        let servers = shared_servers(&configuration.pools[0])?;
+        Some(servers.into_iter().map(|(_, slots)| slots).collect())
+    }
+
+    #[test]
+    fn servers_are_shared_unless_something_needs_one_place() {
+        let both = || Some(vec![7, 2]);
+        assert_eq!(slots(""), both());
+        assert_eq!(slots("sticky = { cookie = \"berth\" }"), both());
+        assert_eq!(slots("schedule = \"hash\"\nsorry = { line = \"x\" }"), both());
+        assert_eq!(slots("slots_max = 3"), None);
+        assert_eq!(slots("sticky = { key = \"source\" }"), None);
+        assert_eq!(slots("sticky = { cookie = \"JSESSIONID\", mode = \"passive\" }"), None);
     }
 }

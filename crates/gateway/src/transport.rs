@@ -13,7 +13,7 @@ use pool::Place;
 
 use crate::door::Entry;
 use crate::exchanges::Source;
-use crate::plan::ListenerPlan;
+use crate::listener::ListenerConfig;
 use crate::rate::is_enough;
 
 /// The deadlines of a client's stream: when it is looked whether the client is idle, or takes its
@@ -26,7 +26,7 @@ pub(crate) const READ: DeadlineName = DeadlineName(1);
 #[derive(Debug)]
 pub(crate) struct Transport {
     stream: StreamId,
-    listener: Arc<ListenerPlan>,
+    listener: Arc<ListenerConfig>,
     peer: Address,
     /// Where its address is known, if that is limited.
     place: Option<Place>,
@@ -84,7 +84,7 @@ impl Transport {
         stream: StreamId,
         peer: Peer,
         entry: Option<Entry>,
-        listener: Arc<ListenerPlan>,
+        listener: Arc<ListenerConfig>,
     ) -> Self {
         calls.limits(stream, listener.limits);
         let looks = [listener.idle, listener.first_request_timeout];
@@ -127,13 +127,13 @@ impl Transport {
         self.place.map(|place| Entry { listener: self.listener.id, place })
     }
 
-    pub(crate) const fn listener(&self) -> &Arc<ListenerPlan> {
+    pub(crate) const fn listener(&self) -> &Arc<ListenerConfig> {
         &self.listener
     }
 
     /// Its listener has other settings from now on, and its idle time begins anew: it may have had
     /// none, or a longer one.
-    pub(crate) fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ListenerPlan>) {
+    pub(crate) fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ListenerConfig>) {
         calls.limits(self.stream, listener.limits);
         self.listener = listener;
         self.rest(calls);

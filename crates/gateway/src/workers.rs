@@ -6,21 +6,22 @@ use std::net::SocketAddr;
 use event::{Calls, StreamId, TimerId};
 use exchange::{PoolId, Request, RequestId, WorkerId};
 
-use crate::core::Word;
 use crate::form::Form;
 use crate::handlers::Handlers;
 use crate::hosted::Hosted;
 use crate::mail::HandlerReport;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
-use crate::plan::WorkersPlan;
 use crate::programs::{Outfit, Programs, Trouble};
+use crate::request_control::RequestControl;
 use crate::servers::{Room, Servers};
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
+mod config;
 mod streams;
 
+pub(crate) use config::WorkersConfig;
 pub(crate) use streams::Heard;
 
 /// The workers of one pool.
@@ -35,15 +36,17 @@ pub(crate) enum Workers {
 
 impl Workers {
     /// `room`: where other shards have links to the same servers.
-    pub(crate) fn new(pool: (PoolId, &str), plan: WorkersPlan, room: Option<Room>) -> Self {
+    pub(crate) fn new(pool: (PoolId, &str), plan: WorkersConfig, room: Option<Room>) -> Self {
         match plan {
-            WorkersPlan::Servers(plan) => Self::Servers(Box::new(Servers::new(pool, *plan, room))),
-            WorkersPlan::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
-            WorkersPlan::Hosted(plan) => Self::Hosted(Box::new(Hosted::new(pool, *plan))),
-            WorkersPlan::Handlers { factory, deadline, reads } => {
+            WorkersConfig::Servers(plan) => {
+                Self::Servers(Box::new(Servers::new(pool, *plan, room)))
+            }
+            WorkersConfig::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
+            WorkersConfig::Hosted(plan) => Self::Hosted(Box::new(Hosted::new(pool, *plan))),
+            WorkersConfig::Handlers { factory, deadline, reads } => {
                 Self::Handlers(Handlers::new(pool, factory, deadline, reads))
             }
-            WorkersPlan::Elsewhere => Self::Elsewhere,
+            WorkersConfig::Elsewhere => Self::Elsewhere,
         }
     }
 
@@ -51,17 +54,17 @@ impl Workers {
     /// for [`Self::new`].
     pub(crate) fn handle_plan(
         &mut self,
-        plan: WorkersPlan,
+        plan: WorkersConfig,
         names: &[Option<String>],
         room: Option<Room>,
     ) {
         match (self, plan) {
-            (Self::Servers(servers), WorkersPlan::Servers(plan)) => {
+            (Self::Servers(servers), WorkersConfig::Servers(plan)) => {
                 servers.handle_plan(*plan, names, room);
             }
-            (Self::Programs(programs), WorkersPlan::Programs(plan)) => programs.handle_plan(plan),
-            (Self::Hosted(hosted), WorkersPlan::Hosted(plan)) => hosted.handle_plan(*plan),
-            (Self::Handlers(handlers), WorkersPlan::Handlers { deadline, .. }) => {
+            (Self::Programs(programs), WorkersConfig::Programs(plan)) => programs.handle_plan(plan),
+            (Self::Hosted(hosted), WorkersConfig::Hosted(plan)) => hosted.handle_plan(*plan),
+            (Self::Handlers(handlers), WorkersConfig::Handlers { deadline, .. }) => {
                 handlers.handle_deadline_setting(deadline);
             }
             // No pool gets workers of another kind, or another home.
@@ -349,7 +352,7 @@ impl Workers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         id: RequestId,
-        word: Word,
+        word: RequestControl,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {

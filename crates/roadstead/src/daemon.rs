@@ -46,7 +46,7 @@ pub enum DaemonError {
     /// The access log cannot be opened.
     AccessLog(io::Error),
     /// The configuration names something that cannot be made.
-    Plan(gateway::PlanError),
+    Plan(gateway::BuildError),
     /// Programs cannot be started at all.
     Spawner(spawn::SpawnError),
     /// The system refused something that nothing works without.

@@ -40,7 +40,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use event::Epoll;
-use gateway::{Access, Admission, DrainResult, Lookup, PlanError, Workshop};
+use gateway::{Access, Admission, BuildError, DrainResult, Lookup, Workshop};
 use settings::{Configuration, Diagnostics, EventKernel, Source};
 use spawn::Spawn;
 
@@ -60,7 +60,7 @@ pub enum EmbedError {
     /// A listener has no socket.
     Bind(BindError),
     /// A pool has no workers that could be made.
-    Plan(PlanError),
+    Plan(BuildError),
     /// Programs cannot be started; [`Embed::init`] was not called first of all in `main`.
     Programs(spawn::SpawnError),
     /// The configuration asks for something that an embedded data plane does not have.

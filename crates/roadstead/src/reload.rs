@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gateway::{Fleet, Mail, PlanError, Reload, Workshop};
+use gateway::{BuildError, Fleet, Mail, Reload, Workshop};
 #[cfg(feature = "admin")]
 use serde_json::{Value, json};
 use settings::{Configuration, Diagnostics, Remark, Source};
@@ -172,20 +172,20 @@ impl Reloader {
 }
 
 /// Where what cannot be had is named.
-pub(crate) fn remark(error: &PlanError) -> Remark {
+pub(crate) fn remark(error: &BuildError) -> Remark {
     let keys: &[&str] = match error {
-        PlanError::NoPool(pool) | PlanError::Handler { pool, .. } => &["pool", pool],
-        PlanError::Name { pool, .. } => &["pool", pool, "servers"],
-        PlanError::NoSecret(_) | PlanError::Unprotected(_) => &[],
-        PlanError::Servers(pool) => &["pool", pool, "servers"],
-        PlanError::NoSocket(listener) => &["listener", listener],
-        PlanError::Variable { pool, .. } => &["pool", pool, "env"],
-        PlanError::Sorry { pool, .. } => &["pool", pool, "sorry"],
-        PlanError::Reset { pool, .. } => &["pool", pool, "reset"],
-        PlanError::Cookie { pool, .. } => &["pool", pool, "sticky", "secret"],
-        PlanError::Route { listener, .. } => &["listener", listener],
+        BuildError::NoPool(pool) | BuildError::Handler { pool, .. } => &["pool", pool],
+        BuildError::Name { pool, .. } => &["pool", pool, "servers"],
+        BuildError::NoSecret(_) | BuildError::Unprotected(_) => &[],
+        BuildError::Servers(pool) => &["pool", pool, "servers"],
+        BuildError::NoSocket(listener) => &["listener", listener],
+        BuildError::Variable { pool, .. } => &["pool", pool, "env"],
+        BuildError::Sorry { pool, .. } => &["pool", pool, "sorry"],
+        BuildError::Reset { pool, .. } => &["pool", pool, "reset"],
+        BuildError::Cookie { pool, .. } => &["pool", pool, "sticky", "secret"],
+        BuildError::Route { listener, .. } => &["listener", listener],
     };
-    let below: &[String] = if let PlanError::Route { place, .. } = error { place } else { &[] };
+    let below: &[String] = if let BuildError::Route { place, .. } = error { place } else { &[] };
     let path = keys.iter().map(|&key| key.to_owned()).chain(below.iter().cloned()).collect();
     Remark { path, message: error.to_string() }
 }

@@ -12,8 +12,8 @@ use std::time::{Instant, SystemTime};
 use event::{Fd, Kernel, Loop, LoopSettings};
 use gateway::metrics::Metrics;
 use gateway::{
-    Access, Admission, DrainResult, Fleet, LogSink, Lookup, Mail, Parts, PlanError, Shard, Threads,
-    Workshop,
+    Access, Admission, BuildError, DrainResult, Fleet, LogSink, Lookup, Mail, Parts, Shard,
+    Threads, Workshop,
 };
 use settings::{Configuration, Shards};
 use spawn::{Report, Spawn};
@@ -49,7 +49,7 @@ pub(crate) struct Common {
 /// Why there is no crew.
 #[derive(Debug)]
 pub(crate) enum CrewError {
-    Plan(PlanError),
+    Plan(BuildError),
     System(io::Error),
 }
 

@@ -7,21 +7,16 @@
 //! It answers all that it has read before it waits for more, as every program on a pipe must.
 
 mod misbehave;
+mod serve;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use wire::lines::{Lines, Piece};
-
 pub use misbehave::Misbehaviour;
+pub use serve::LINE_MAX;
 
 use crate::record::Record;
-
-/// Bytes of the longest line that is understood.
-pub const LINE_MAX: usize = 64 * 1024;
-
-/// Bytes read at once. More than a line and its end, so that there is always room to read into.
-const READ_SIZE: usize = 256 * 1024;
+use serve::{Next, serve};
 
 /// The built-in worker program: reads `ID AT PATH STATUS` on its standard input and answers one
 /// JSON record a line.
@@ -58,9 +53,6 @@ pub fn main(args: &WorkerArgs) -> ExitCode {
     }
 }
 
-/// Appends the answer to one line, with its line end.
-type Answer = fn(&[u8], &mut Vec<u8>);
-
 /// The JSON record of a line of work, or why it is none.
 fn answer(line: &[u8], out: &mut Vec<u8>) {
     match Record::parse(line) {
@@ -75,79 +67,11 @@ fn echo(line: &[u8], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// What to do after a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    /// The next line.
-    Read,
-    /// First write what is there.
-    Write,
-    /// Write what is there, and end.
-    End,
-}
-
-/// Gives every line of `input` to `answer` until either ends. The answers to what one read brought
-/// are written at once. A last line without a line end counts.
-fn serve(
-    mut input: impl Read,
-    mut output: impl Write,
-    mut answer: impl FnMut(&[u8], &mut Vec<u8>) -> Next,
-) -> io::Result<()> {
-    let mut lines = Lines::new(LINE_MAX);
-    let mut buffer = vec![0; READ_SIZE];
-    let mut filled = 0;
-    let mut answers = Vec::with_capacity(READ_SIZE);
-    loop {
-        let count = match input.read(&mut buffer[filled..]) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        filled += count;
-        let (bytes, mut from) = (&buffer[..filled], 0);
-        let ended = count == 0;
-        loop {
-            let found = match lines.next(bytes, &mut from) {
-                None if ended => lines.finish(&bytes[std::mem::replace(&mut from, filled)..]),
-                found => found,
-            };
-            let Some(piece) = found else { break };
-            let next = match piece {
-                Piece::Line(place) => answer(&bytes[place], &mut answers),
-                Piece::TooLong => {
-                    answers.extend_from_slice(b"!toolong the line exceeds 65536 bytes\n");
-                    Next::Read
-                }
-            };
-            if next != Next::Read {
-                write(&mut output, &mut answers)?;
-            }
-            if next == Next::End {
-                return Ok(());
-            }
-        }
-        write(&mut output, &mut answers)?;
-        if ended {
-            return Ok(());
-        }
-        let done = lines.consume(filled, from);
-        buffer.copy_within(done..filled, 0);
-        filled -= done;
-    }
-}
-
-fn write(output: &mut impl Write, answers: &mut Vec<u8>) -> io::Result<()> {
-    if !answers.is_empty() {
-        output.write_all(answers)?;
-        output.flush()?;
-        answers.clear();
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::serve::{Answer, READ_SIZE};
     use super::*;
+    use std::io::Read;
 
     /// Gives its parts one read at a time.
     struct Parts(std::collections::VecDeque<Vec<u8>>);

@@ -1,8 +1,8 @@
 //! The values of the access log, read.
 
+use crate::model::{LogFormat, LogPiece, LogTarget, LogValue};
 use crate::nearest::nearest;
-use crate::values::Bad;
-use crate::{LogFormat, LogPiece, LogTarget, LogValue};
+use crate::quantities::Bad;
 
 /// What stands before the name of a request's field in a template.
 const FIELD: &str = "field:";

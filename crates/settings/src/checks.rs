@@ -6,23 +6,23 @@
 mod access_log;
 mod addresses;
 mod admin;
-mod balance;
-
-use std::collections::HashMap;
-
-use crate::diagnostics::{Fault, Trust};
-use crate::nearest::nearest;
-use crate::options::{Choice, Of};
-use crate::walk::{Group, Section, Value};
-use crate::{Address, Preset, Protocol};
-
 mod affinity;
+mod balance;
 mod frames;
 mod handing;
 mod health;
 mod http;
+mod identity;
+mod pool_names;
 mod routes;
 mod stores;
+
+use std::collections::HashMap;
+
+use crate::diagnostics::{Fault, Trust};
+use crate::model::{Address, Preset, Protocol};
+use crate::options::{Choice, Of};
+use crate::walk::{Group, Section, Value};
 
 pub use routes::unreached;
 
@@ -40,7 +40,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         } else if !matches!(pool.worker, Some(Of::Database | Of::Handler)) {
             frames::framing(pool, faults);
         }
-        identity(&pool.group, faults);
+        identity::check(&pool.group, faults);
         if let Some(Value::Group(workers)) = pool.group.value("workers") {
             worker_counts(workers, faults);
         }
@@ -64,10 +64,10 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         http::no_response_limits(pool, faults);
     }
     for section in sections {
-        pool_names(&section.group, &pools, faults);
+        pool_names::check(&section.group, &pools, faults);
         for name in ["sorry"] {
             if let Some(Value::Group(group)) = section.group.value(name) {
-                pool_names(group, &pools, faults);
+                pool_names::check(group, &pools, faults);
             }
         }
     }
@@ -114,28 +114,6 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A number of a user or a group is one. The largest number of 32 bits tells the system to change
-/// nothing, so a program would stay what the daemon is.
-fn identity(group: &Group, faults: &mut Vec<Fault>) {
-    for option in ["user", "group"] {
-        let Some(Value::Text(text)) = group.value(option) else { continue };
-        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_number || text.parse::<u32>().is_ok_and(|number| number != u32::MAX) {
-            continue;
-        }
-        let Some(place) = group.place(option) else { continue };
-        faults.push(
-            Fault::at(place, format!("`{text}` is not the number of a {option}"))
-                .expected(format!("expected a name, or a number from 0 to {}", u32::MAX - 1))
-                .mend(
-                    format!("write `{option} = \"nobody\"`")
-                        .replace("group = \"nobody", "group = \"nogroup"),
-                ),
-        );
-    }
-}
-
 /// `min` and `spare` lie within `max`; a static number is one.
 fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
     let Some(max) = workers.number("max") else { return };
@@ -160,29 +138,6 @@ fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
             fault.mend(format!("write \"{max}..{number}\""))
         } else {
             fault.mend(format!("lower `{name}`, or raise `max` to {number}"))
-        });
-    }
-}
-
-/// Every pool that is named is there.
-fn pool_names(group: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
-    for option in ["pool", "then"] {
-        let (Some(Value::Text(name)), Some(place)) = (group.value(option), group.place(option))
-        else {
-            continue;
-        };
-        if pools.iter().any(|pool| pool.name == *name) {
-            continue;
-        }
-        let names = || pools.iter().map(|pool| pool.name.as_str());
-        let fault = Fault::at(place, format!("there is no pool `{name}`")).trust(Trust::Absent);
-        faults.push(match nearest(name, names()) {
-            Some(nearest) => fault
-                .expected(format!("did you mean `{nearest}`?"))
-                .mend(format!("write `{option} = \"{nearest}\"`, or add `[pool.{name}]`")),
-            None => fault
-                .expected("expected the name of a pool")
-                .mend(format!("add a section `[pool.{name}]`")),
         });
     }
 }

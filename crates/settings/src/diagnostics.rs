@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use crate::{Source, mask};
+use crate::mask;
+use crate::source::Source;
 
 /// How many errors are rendered at most; the rest is counted.
 const RENDERED_MAX: usize = 100;

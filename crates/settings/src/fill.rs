@@ -9,10 +9,6 @@ use std::time::Duration;
 use crate::model::*;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{
-    Balance, Check, CheckKind, Cookie, FailRate, Health, HttpProbe, Key, KnownBy, Probe, Retries,
-    RetryOn, Sorry, SorryAnswer, SorryHttp, Sticky,
-};
 
 /// The model of sections that were walked and checked without a fault.
 pub(crate) fn fill(sections: &[Section]) -> Configuration {
@@ -272,7 +268,7 @@ fn check(group: &Group) -> Option<Check> {
 
 /// The checks have read it once.
 fn statuses(range: &str) -> (u16, u16) {
-    let (from, to) = crate::values::span(range).unwrap_or((200, 399));
+    let (from, to) = crate::quantities::span(range).unwrap_or((200, 399));
     (u16::try_from(from).unwrap_or(u16::MAX), u16::try_from(to).unwrap_or(u16::MAX))
 }
 

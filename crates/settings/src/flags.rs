@@ -6,10 +6,11 @@
 
 use std::ops::Range;
 
-use crate::diagnostics::Fault;
+use crate::diagnostics::{Diagnostics, Fault};
+use crate::model::Configuration;
 use crate::parse::configuration;
+use crate::source::Source;
 use crate::tree::{Entry, Node, Raw, Table};
-use crate::{Configuration, Diagnostics, Source};
 
 /// How the command line is called in an error.
 const NAME: &str = "command line";

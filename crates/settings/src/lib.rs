@@ -8,6 +8,16 @@
 //! `options` laid over the tree) → `checks` (what only holds between options) → `fill` (the
 //! typed model). Faults are collected on the whole way; only a file without any is filled.
 //!
+//! The layers; each module imports only from those above its own, or from an earlier one of the same line:
+//!
+//! - `quantities` (numbers with units), `model` (the typed configuration), `values` (values of the model read
+//!   from their texts);
+//! - `source`, `diagnostics`, `tree`, `remarks`: a file, and errors at their places in it;
+//! - `options` (the table), `walk`: what is in the file, option by option;
+//! - `routes`, `access_log`, `checks`, `fill`: rules between options, and the model made;
+//! - `parse`, `flags`, `load`: the ways in; `reload`, `secrets` and `reference` answer questions about
+//!   configurations and the table.
+//!
 //! ```
 //! let text = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n[pool.echo]\nprogram = [\"cat\"]\n";
 //! let source = settings::Source { name: "roadstead.toml".into(), text: text.into() };
@@ -16,7 +26,6 @@
 //! ```
 
 mod access_log;
-mod balance;
 mod checks;
 mod diagnostics;
 mod fill;
@@ -29,10 +38,10 @@ mod named;
 mod nearest;
 mod options;
 mod parse;
+mod quantities;
 mod reference;
 mod reload;
 mod remarks;
-mod retry_on;
 mod routes;
 mod secrets;
 mod source;
@@ -40,7 +49,6 @@ mod tree;
 mod values;
 mod walk;
 
-pub use balance::*;
 pub use checks::unreached;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
@@ -51,6 +59,5 @@ pub use parse::parse;
 pub use reference::reference;
 pub use reload::{fixed, in_order_of, replaces};
 pub use remarks::{Remark, placed};
-pub use retry_on::{RetryFault, RetryOn};
 pub use secrets::passed_variable;
 pub use source::Source;

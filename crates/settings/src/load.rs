@@ -7,9 +7,11 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
 
-use crate::diagnostics::Fault;
+use crate::diagnostics::{Diagnostics, Fault};
+use crate::model::Configuration;
 use crate::named::{open_without_waiting, said_plainly};
-use crate::{Configuration, Diagnostics, Source, parse};
+use crate::parse::parse;
+use crate::source::Source;
 
 /// The largest configuration file in bytes.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;

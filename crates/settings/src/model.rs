@@ -3,25 +3,30 @@
 //! Listeners and pools are known by their names, which outlive any one configuration.
 
 mod access_log;
+mod address;
 mod addresses;
+mod balance;
 mod database;
 mod listener;
 mod pool;
 mod program;
+mod retry_on;
 mod route;
+mod secret;
 
-use std::fmt;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub use access_log::*;
+pub use address::*;
 pub use addresses::*;
+pub use balance::*;
 pub use database::*;
 pub use listener::*;
 pub use pool::*;
 pub use program::*;
+pub use retry_on::*;
 pub use route::*;
+pub use secret::*;
 
 /// A whole configuration, checked: every name that it mentions is defined in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,56 +95,4 @@ pub struct Admin {
     pub max_connections: u32,
     /// Maximum time to receive the headers of a request.
     pub header_timeout: Duration,
-}
-
-impl Address {
-    /// Whether only this machine can reach it.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        match self {
-            Self::Internet(address) => address.ip().to_canonical().is_loopback(),
-            Self::Unix(_) => true,
-            Self::Inherited(_) | Self::Named(_) => false,
-        }
-    }
-}
-
-/// Where to listen or to connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// An IPv4 or IPv6 address with a port; port 0 lets the system choose.
-    Internet(SocketAddr),
-    /// A Unix socket, written `unix:/path`.
-    Unix(PathBuf),
-    /// A listening socket that whoever starts the daemon hands over under this name, as systemd
-    /// does; written `fd:NAME`.
-    Inherited(String),
-    /// A host by its name, whose address is looked up; only to connect to.
-    Named(HostName),
-}
-
-/// A host by its name, and a port from 1.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HostName {
-    /// The name, in small letters.
-    pub host: String,
-    /// The port.
-    pub port: u16,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Internet(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Inherited(name) => write!(f, "fd:{name}"),
-            Self::Named(name) => name.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for HostName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
 }

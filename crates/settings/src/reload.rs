@@ -3,10 +3,11 @@
 //! What it is: two configurations compared, with a remark at each option that needs another start.
 //! What it must never know: how the rest is taken over.
 
-use crate::{
-    Configuration, Daemon, Idempotent, Listener, Pool, Program, Protocol, Remark, Shards,
-    SorryAnswer, Worker,
+use crate::model::{
+    Configuration, Daemon, Idempotent, Listener, Pool, Program, Protocol, Shards, SorryAnswer,
+    Worker,
 };
+use crate::remarks::Remark;
 
 /// What of `new` cannot be taken over by a daemon that serves `old`, each at its option of `new`.
 /// Empty: all of it can.
@@ -184,7 +185,9 @@ const fn kind(worker: &Worker) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Source, parse, placed};
+    use crate::parse::parse;
+    use crate::remarks::placed;
+    use crate::source::Source;
 
     const TEXT: &str = r#"
 [daemon]

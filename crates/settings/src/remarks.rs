@@ -7,9 +7,9 @@ mod literal;
 
 use std::ops::Range;
 
-use crate::diagnostics::Fault;
+use crate::diagnostics::{Diagnostics, Fault};
+use crate::source::Source;
 use crate::tree::{self, Node, Raw, Table};
-use crate::{Diagnostics, Source};
 
 /// Something that is wrong with what an option names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,9 @@ use route::{
 
 use crate::diagnostics::Fault;
 use crate::foreign;
+use crate::model::{Authenticate, FixedBody, Route, RouteAccess, RouteAction, Secret};
+use crate::values;
 use crate::walk::{Group, Value};
-use crate::{Authenticate, FixedBody, Route, RouteAccess, RouteAction, Secret, values};
 
 /// Statuses that send a client elsewhere.
 const REDIRECTS: [u64; 5] = [301, 302, 303, 307, 308];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Configuration, KnownBy, Pool, RouteAccess, Secret};
+use crate::model::{Configuration, KnownBy, Pool, RouteAccess, Secret};
 
 /// What the value of a program's variable begins with that is another variable's.
 const FROM_ENVIRONMENT: &str = "env:";
@@ -51,7 +51,8 @@ fn of_pool(pool: &Pool) -> impl Iterator<Item = &Secret> {
 #[cfg(test)]
 mod tests {
     use crate::options::{Kind, Opt, SECTIONS};
-    use crate::{Source, parse};
+    use crate::parse::parse;
+    use crate::source::Source;
 
     #[test]
     fn every_option_that_names_a_secret_is_known() {

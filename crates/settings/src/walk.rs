@@ -4,22 +4,27 @@
 //! keeps what is right, completed by the defaults. What it knows: the table and the tree. What it
 //! must never know: what holds between two options (that is `checks`).
 
+mod found;
 mod read;
+mod report;
 
+pub(crate) use found::{Group, Section, Value};
 pub(crate) use read::range;
 #[cfg(test)]
 pub(crate) use read::readable;
 
 use std::ops::Range;
-use std::time::Duration;
 
 use crate::diagnostics::{Fault, Trust};
 use crate::foreign::{self, Scope};
+use crate::model::{Framing, Preset, Protocol};
 use crate::nearest::nearest;
 use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS, Short};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
-use crate::{Address, Framing, Key, Preset, Processors, Protocol, Secret, Target};
+
+use found::Found;
+use report::{Walk, list, shown, with_mend};
 
 /// Workers that `preset = "prefork"` keeps free.
 const PREFORK_SPARE: u64 = 2;
@@ -27,100 +32,6 @@ const PREFORK_SPARE: u64 = 2;
 const MESSAGE_MAX: u64 = 16 << 20;
 /// Requests that may wait before `preset = "queue"` grows.
 const QUEUE_GROWS_ABOVE: u64 = 3;
-
-/// A section that was found.
-#[derive(Debug)]
-pub(crate) struct Section {
-    pub(crate) kind: &'static options::Section,
-    /// Its own name; the kind's where there is only one.
-    pub(crate) name: String,
-    /// Where its name stands.
-    pub(crate) place: Range<usize>,
-    /// Whose options it has; `None` when it is a pool that does not say, or says both.
-    pub(crate) worker: Option<Of>,
-    pub(crate) group: Group,
-}
-
-/// Options of one table, by name: those that were given and, after them, the defaults.
-#[derive(Debug, Default)]
-pub(crate) struct Group {
-    options: Vec<(&'static str, Found)>,
-    /// Where its header or key stands.
-    place: Range<usize>,
-}
-
-/// What an option is set to.
-#[derive(Debug)]
-pub(crate) struct Found {
-    /// `None`: it was given, and wrong.
-    pub(crate) value: Option<Value>,
-    /// Where the key and the value stand; `None` for a default.
-    pub(crate) place: Option<(Range<usize>, Range<usize>)>,
-}
-
-/// A value of an option, of its kind and within its range.
-#[derive(Debug)]
-pub(crate) enum Value {
-    Number(u64),
-    Switch(bool),
-    Processors(Processors),
-    Time(Duration),
-    Word(Choice),
-    Address(Address),
-    Text(String),
-    Texts(Vec<String>),
-    Variables(Vec<(String, String)>),
-    Target(Target),
-    Secret(Secret),
-    Key(Key),
-    Group(Group),
-    Groups(Vec<Group>),
-}
-
-impl Group {
-    /// What an option is set to; `None` when it was not given and has no default.
-    pub(crate) fn find(&self, name: &str) -> Option<&Found> {
-        self.options.iter().find(|(option, _)| *option == name).map(|(_, found)| found)
-    }
-
-    /// Its value, if it is right.
-    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
-        self.find(name)?.value.as_ref()
-    }
-
-    /// Its value, if it is a right number.
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        match self.value(name) {
-            Some(Value::Number(number)) => Some(*number),
-            _ => None,
-        }
-    }
-
-    /// Where its header or key stands.
-    pub(crate) fn header(&self) -> Range<usize> {
-        self.place.clone()
-    }
-
-    /// Sets a number that was not given.
-    fn presume(&mut self, name: &'static str, number: u64) {
-        let value = Some(Value::Number(number));
-        match self.options.iter_mut().find(|(option, _)| *option == name) {
-            Some((_, found)) if found.place.is_some() => {}
-            Some((_, found)) => found.value = value,
-            None => self.options.push((name, Found { value, place: None })),
-        }
-    }
-
-    /// Where its value stands, if it was given.
-    pub(crate) fn place(&self, name: &str) -> Option<Range<usize>> {
-        self.find(name)?.place.as_ref().map(|(_, value)| value.clone())
-    }
-
-    /// Where its key stands, if it was given.
-    pub(crate) fn key(&self, name: &str) -> Option<Range<usize>> {
-        self.find(name)?.place.as_ref().map(|(key, _)| key.clone())
-    }
-}
 
 /// Where in a file the walk is.
 #[derive(Clone, Debug)]
@@ -165,11 +76,6 @@ pub(crate) fn walk(table: &Table, text: &str, faults: &mut Vec<Fault>) -> Vec<Se
         }
     }
     sections
-}
-
-struct Walk<'a> {
-    text: &'a str,
-    faults: &'a mut Vec<Fault>,
 }
 
 impl Walk<'_> {
@@ -497,27 +403,6 @@ fn worker_of(table: &Table) -> Option<Of> {
         (false, false, true, false) => Some(Of::Servers),
         (false, false, false, true) => Some(Of::Handler),
         _ => None,
-    }
-}
-
-/// A word of a file within a sentence: not endless.
-fn shown(word: &str) -> String {
-    const SHOWN_MAX: usize = 80;
-    let mut shown: String = word.chars().take(SHOWN_MAX).collect();
-    if word.chars().nth(SHOWN_MAX).is_some() {
-        shown.push('…');
-    }
-    shown
-}
-
-fn list(words: &[&str]) -> String {
-    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-}
-
-fn with_mend(fault: Fault, mend: Option<String>) -> Fault {
-    match mend {
-        Some(mend) => fault.mend(mend),
-        None => fault,
     }
 }
 

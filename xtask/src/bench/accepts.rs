@@ -1,11 +1,11 @@
 //! Connections that come and go: each connects, sends one line to the programs, receives the answer and
 //! closes. How many a second, and what CPU time each costs the server, ours against IO::Multiplex.
 
+use super::ground::{Ground, pairs_of};
 use super::lines::{self, Side};
 use super::page::{self, Row};
 use super::process;
 use super::statistics::Pairs;
-use super::{Ground, pairs_of};
 use crate::shell::Failure;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -8,10 +8,10 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::ground::{Ground, pairs};
 use super::server::Server;
 use super::statistics::{Pairs, Quartiles};
 use super::trial::shown;
-use super::{Ground, pairs};
 use crate::shell::Failure;
 
 /// The share of throughput that `auto` may cost.

@@ -2,15 +2,17 @@
 //! client takes, what stickiness, health and limits cost a request of HTTP, and which requests fail when
 //! servers do.
 
+mod goals;
 mod http;
 mod trial;
 
-use super::event::whole_run;
+use super::callgrind::whole_run;
 use super::page::Machine;
 use super::section;
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
+use goals::{Goals, asked};
 use std::path::Path;
 use std::process::Command;
 
@@ -38,9 +40,6 @@ pub(super) struct BalanceArguments {
 
 /// Where the results stand.
 const PAGE: &str = "docs/bench-balance.md";
-
-/// What was asked for, in words, and whether it was met.
-type Goals = Vec<(String, bool)>;
 
 const WORKERS: [u32; 3] = [20, 100, 1000];
 const CLIENTS: u32 = 1_000_000;
@@ -180,14 +179,6 @@ fn section(lines: &[Line], bytes: f64) -> String {
          them, divided by their number.\n\n"
     ));
     text + &asked(&goals(lines, bytes))
-}
-
-/// What was asked for, and whether it was met.
-fn asked(goals: &[(String, bool)]) -> String {
-    let line = |(goal, met): &(String, bool)| {
-        format!("- {}: {goal}\n", if *met { "met" } else { "**missed**" })
-    };
-    format!("Asked for:\n\n{}", goals.iter().map(line).collect::<String>())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! is a section of its own takes its place on the page that stands.
 
 mod accepting;
+mod bench;
 mod costs;
 mod counting;
 mod echo;
@@ -13,16 +14,14 @@ mod page;
 mod part;
 mod release;
 
-use super::order;
 use super::page::machine;
-use super::section;
+use super::{order, process, section};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
+use bench::Bench;
 use clap::Args;
-pub(super) use counting::whole_run;
 use part::Part;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -48,27 +47,8 @@ pub(super) struct LoopArguments {
     dry: bool,
 }
 
-/// What all parts share.
-#[derive(Debug)]
-struct Bench {
-    /// Where examples are built as they are released.
-    examples: PathBuf,
-    /// A folder of ours.
-    folder: PathBuf,
-    rounds: u32,
-    window: Duration,
-    /// Of the order of the servers within the rounds.
-    seed: u64,
-}
-
-impl Bench {
-    fn built(&self, name: &str) -> PathBuf {
-        self.examples.join(name)
-    }
-}
-
 pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<(), Failure> {
-    super::raise_descriptors();
+    process::raise_descriptors();
     requirements::provide(requirements::BENCH_LOOP)?;
     requirements::provide(requirements::COUNTING)?;
     let LoopArguments { rounds, milliseconds, seed, only, dry } = arguments;
@@ -152,8 +132,8 @@ fn measure(bench: &Bench, peers: &[echo::Peer], name: &str) -> Result<Part, Fail
         "epoll_ctl" => costs::epoll_control(bench),
         "accepting" => accepting::measure(bench),
         "release" => release::measure(bench),
-        "triggers-100" => echo::triggers(bench, 100),
-        "triggers-1000" => echo::triggers(bench, 1000),
+        "triggers-100" => Ok(page::triggers(&echo::triggers(bench, 100)?)),
+        "triggers-1000" => Ok(page::triggers(&echo::triggers(bench, 1000)?)),
         name => {
             let shape =
                 echo::SHAPES.iter().find(|(all, active)| name == format!("echo-{all}-{active}"));

@@ -3,11 +3,16 @@
 //!
 //! The examples of `fields` measure and print one line a measurement; this makes a page of it.
 
-use super::fields_goals::{self, Measured};
+mod goals;
+mod line;
+
+use super::callgrind::whole_run;
 use super::page::{self, Machine};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
+use goals::Measured;
+use line::{Line, median};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -60,16 +65,6 @@ const COUNTED: [(&str, &str); 8] = [
     ("head", "a head of 20 parsed and stored, Fields"),
     ("httparse", "the same parsed by httparse, nothing stored"),
 ];
-
-/// One measurement under one allocator: nanoseconds of a unit, lower to upper quartile, and the
-/// 99th percentile within the rounds.
-#[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) task: String,
-    pub(super) subject: String,
-    pub(super) threads: String,
-    pub(super) ns: [String; 4],
-}
 
 pub(super) fn run(workspace: &Workspace, arguments: &FieldsArguments) -> Result<(), Failure> {
     requirements::provide(requirements::COUNTING)?;
@@ -152,18 +147,9 @@ fn measure_memory(
 /// Instructions of one `what`: what ten thousand more of them add to a run, counted by callgrind.
 fn instructions(workspace: &Workspace, what: &str) -> Result<f64, Failure> {
     let counted = |count: &str| {
-        let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-        command.arg(workspace.built("release", "examples/measure")).args(["count", what, count]);
-        command.stderr(std::process::Stdio::piped());
-        let output = command.output();
-        let output = output.map_err(|error| Failure::new(format!("valgrind: {error}")))?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let count =
-            said.split("Collected : ").nth(1).and_then(|rest| rest.split_whitespace().next());
-        count
-            .and_then(|count| count.parse::<f64>().ok())
-            .ok_or_else(|| Failure::new(format!("callgrind counted nothing\n{said}")))
+        let mut command = Command::new(workspace.built("release", "examples/measure"));
+        command.args(["count", what, count]);
+        whole_run(command)
     };
     Ok((counted("20000")? - counted("10000")?) / 1e4)
 }
@@ -213,7 +199,7 @@ fn page(machine: &Machine, parts: &str) -> Result<String, Failure> {
         text.push_str(&table(begin, &glibc, &mimalloc));
     }
     let measured = Measured { lines: &glibc, allocated: &allocated, counted: &counted };
-    let goals = fields_goals::table(&measured);
+    let goals = goals::table(&measured);
     let rows = |rows: &[Vec<String>]| {
         rows.iter().map(|row| format!("| {} |\n", row.join(" | "))).collect::<String>()
     };
@@ -258,10 +244,6 @@ fn table(begin: &str, glibc: &[Line], mimalloc: &[Line]) -> String {
         ));
     }
     text
-}
-
-pub(super) fn median(line: &Line) -> Option<f64> {
-    line.ns[1].parse().ok()
 }
 
 fn ratio(line: &Line, first: Option<f64>) -> String {

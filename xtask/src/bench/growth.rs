@@ -2,7 +2,7 @@
 //! in all: ours with programs behind it, and a bare loop's echo under the same clients. A loop whose work
 //! does not depend on the connections that are idle grows no more than the bare one.
 
-use super::Ground;
+use super::ground::Ground;
 use super::lines::{self, Side};
 use super::load::{Load, Plan};
 use super::process;

@@ -4,18 +4,22 @@
 //! Each part stores its results, and the page is made from all stored parts, so that parts can be
 //! measured one by one.
 
+mod figures;
 mod goals;
+mod ground;
 mod instructions;
 mod lines;
 mod page;
+mod running;
 mod subject;
 mod windows;
 
-use super::{order, page as pages, process, raise_descriptors};
+use super::{order, page as pages, process};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
-use serde_json::{Value, json};
+use ground::{Ground, Shape};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,9 +60,6 @@ pub(super) struct HttpArguments {
 const PARTS: [&str; 10] =
     ["128", "few", "9000", "16k", "1m", "paced", "memory", "calls", "instructions", "shards"];
 
-/// Connections, active ones, bytes of a reply.
-type Shape = (usize, usize, usize);
-
 const SMALL: &[Shape] = &[(1, 1, 128), (64, 64, 128), (1000, 1000, 128)];
 /// Few of many are active.
 const FEW: &[Shape] = &[(1000, 16, 128), (9000, 64, 128)];
@@ -68,37 +69,12 @@ const MIDDLE: &[Shape] = &[(1, 1, 16 << 10), (64, 64, 16 << 10), (1000, 1000, 16
 const SHARDS: &[Shape] = &[(64, 64, 128), (1000, 1000, 128)];
 const LARGE: &[Shape] = &[(1, 1, 1 << 20), (64, 64, 1 << 20)];
 
-/// What all measurements share.
-struct Ground {
-    root: PathBuf,
-    /// Where the example programs lie.
-    programs: PathBuf,
-    folder: PathBuf,
-    subjects: Vec<Subject>,
-    /// HAProxy without splicing, where large bodies are measured.
-    copying: Option<Subject>,
-    /// Ours on one shard, and on two.
-    shards: Vec<Subject>,
-    rounds: u32,
-    window: Duration,
-    seed: u64,
-}
-
-impl Ground {
-    /// How a part was measured, for the page.
-    fn made(&self, window: Duration) -> Value {
-        let Self { rounds, seed, .. } = self;
-        let date = pages::machine().date;
-        json!({ "rounds": rounds, "window_ms": window.as_millis(), "seed": seed, "date": date })
-    }
-}
-
 pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH_HTTP)?;
     if arguments.page {
         return write_page(workspace);
     }
-    raise_descriptors();
+    process::raise_descriptors();
     let ground = prepare(workspace, arguments)?;
     for part in PARTS {
         if arguments.only.as_deref().is_none_or(|only| only == part) {

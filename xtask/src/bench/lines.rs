@@ -11,13 +11,13 @@
 //! The lines answered in the window are counted where neither side can be wrong: in the bytes that
 //! the programs wrote in it, by the bytes a line takes over the whole run.
 
+use super::ground::{Ground, pairs};
 use super::load::{Load, Plan};
 use super::page::{self, Row};
 use super::process;
 use super::server::{Server, wait_until};
 use super::statistics::Pairs;
 use super::system_calls::{self, Counting};
-use super::{Ground, pairs};
 use crate::shell::Failure;
 use std::fs;
 use std::io;

@@ -2,7 +2,7 @@
 //! those on the page. They do not depend on the load of the machine, so that a change of one in a hundred
 //! shows: work on the inside of the data plane is held against this page.
 
-use super::event::whole_run;
+use super::callgrind::whole_run;
 use super::page;
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};

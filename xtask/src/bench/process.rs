@@ -1,5 +1,6 @@
-//! What the kernel says of running processes, from `/proc`.
+//! What the kernel says of running processes, from `/proc`, and what it allows this one.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -135,6 +136,14 @@ pub(super) fn words(process: u32) -> Vec<String> {
 
 fn number(text: Option<&str>) -> Option<u64> {
     text?.trim().parse().ok()
+}
+
+/// A thousand connections need more descriptors than the usual soft limit of 1024; the peer, which
+/// does not raise it itself, inherits ours.
+pub(super) fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // When it may not be raised the load says so, with the number of connections that it got.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! `bench programs`: where programs run, what they are connected by, what opening one costs, and a
 //! pool of them against a bare loop.
 
+use super::ground::{self, Ground};
 use super::lines::{self, PoolShape};
 use super::order;
 use super::page::Machine;
 use super::statistics::Quartiles;
 use super::trial::{self, Subject, shown};
-use super::{Ground, MainArguments, alignment, section};
+use super::{alignment, process, section};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
@@ -45,7 +46,7 @@ struct Part {
 
 pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH)?;
-    super::raise_descriptors();
+    process::raise_descriptors();
     let ProgramsArguments { rounds, seconds, writes, seed, only, dry } = arguments;
     let seed = seed.unwrap_or_else(order::seed);
     if only.as_deref() != Some("alignment") {
@@ -70,13 +71,11 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
         parts.push(atime(&subject, *writes, seed)?);
     }
     if wanted("pools") {
-        let settings = MainArguments { rounds: *rounds, seconds: *seconds, only: None, dry: true };
-        let ground = super::prepare(workspace, &settings)?;
+        let ground = ground::prepare(workspace, *rounds, *seconds)?;
         parts.push(pools(&ground, &workspace.built("release", "examples/pool_bare"))?);
     }
     if wanted("alignment") {
-        let settings = MainArguments { rounds: *rounds, seconds: *seconds, only: None, dry: true };
-        let ground = super::prepare(workspace, &settings)?;
+        let ground = ground::prepare(workspace, *rounds, *seconds)?;
         let alignment::Measured { text, goals } = alignment::measure(&ground)?;
         if only.is_some() && !dry {
             let command = format!(

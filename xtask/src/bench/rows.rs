@@ -5,10 +5,10 @@
 //! the rows are counted by another program: a row that was acknowledged and is not there would make
 //! any speed worthless.
 
+use super::ground::{Ground, pairs};
 use super::load::{Load, Plan};
 use super::page::Row;
 use super::server::Server;
-use super::{Ground, pairs};
 use crate::shell::{self, Failure};
 use serde_json::Value;
 use std::fs;

@@ -12,7 +12,7 @@ use super::order::{self, Order};
 use super::server::Server;
 use super::statistics::Quartiles;
 use super::system_calls::Counting;
-use super::{page as pages, process, raise_descriptors};
+use super::{page as pages, process};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
@@ -48,10 +48,6 @@ const PARTS: [&str; 5] = ["small", "large", "submit", "idle", "ticks"];
 
 /// Clients at once.
 const CLIENTS: usize = 100;
-/// Up to here the work is the connection's, above it the bytes'.
-const SMALL: &[usize] = &[0, 1024, 3072, 7168, 15_360];
-const LARGE: &[usize] = &[31_744, 64_512, 130_048, 261_120, 523_264, 1_047_552, 2_096_128];
-
 /// How long a pool at rest is watched.
 const IDLE: Duration = Duration::from_secs(2);
 
@@ -74,7 +70,7 @@ struct Ground {
 
 pub(super) fn run(workspace: &Workspace, arguments: &ThreadsArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH_THREADS)?;
-    raise_descriptors();
+    process::raise_descriptors();
     let ground = prepare(workspace, arguments)?;
     clients::pin()?;
     for part in PARTS {
@@ -147,8 +143,8 @@ fn prepare(workspace: &Workspace, arguments: &ThreadsArguments) -> Result<Ground
 
 fn measure(ground: &Ground, part: &str) -> Result<Value, Failure> {
     match part {
-        "small" => sizes(ground, SMALL),
-        "large" => sizes(ground, LARGE),
+        "small" => sizes(ground, page::SMALL),
+        "large" => sizes(ground, page::LARGE),
         "submit" => submit(ground),
         "idle" => idle(ground),
         _ => delayed(ground),

@@ -14,7 +14,7 @@ const KINDS: [(&str, &[&str]); 4] = [
     (
         "Worker",
         &[
-            "crates/gateway/src/plan/workers.rs",
+            "crates/gateway/src/build/workers.rs",
             "crates/settings/src/fill.rs",
             "crates/settings/src/model/pool.rs",
             "crates/settings/src/reload.rs",
@@ -22,11 +22,12 @@ const KINDS: [(&str, &[&str]); 4] = [
     ),
     ("Workers", &["crates/gateway/src/workers.rs"]),
     (
-        "WorkersPlan",
+        "WorkersConfig",
         &[
-            "crates/gateway/src/plan/program.rs",
-            "crates/gateway/src/plan/workers.rs",
+            "crates/gateway/src/build/program.rs",
+            "crates/gateway/src/build/workers.rs",
             "crates/gateway/src/workers.rs",
+            "crates/gateway/src/workers/config.rs",
         ],
     ),
     (
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn nobody_asks_of_which_kind_a_worker_is() {
         let code = "if let Workers::Servers(servers) = &mut workers {}\nWorkers::new(plan);\n\
-                    // Workers::Servers\nmatch it { WorkersPlan::Elsewhere => 1 }\n\
+                    // Workers::Servers\nmatch it { WorkersConfig::Elsewhere => 1 }\n\
                     Way::Worker(id);\nuse settings::Worker::*;\nPurpose::Link(link)\n";
         let found = findings("crates/gateway/src/shard.rs", code);
         let lines: Vec<_> = found.iter().map(|it| it.split(':').nth(1).unwrap()).collect();

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use mysql_async::SslOpts;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
-use tokio::time::timeout;
 
+use super::driver::MysqlDriver;
+use super::fault::{refused, unless_for_now};
 use super::form::Form;
-use super::link::{LockWait, MysqlLink, Ready, Run};
-use super::{MysqlDriver, durability, engines, fault, letters, link, place, schema};
+use super::link::{LockWait, MysqlLink, Run, Session};
+use super::{durability, engines, letters, link, place, schema};
 use crate::ack;
-use crate::fault::{Blame, Fault};
 use crate::loopback;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
-use crate::server::{KEEPALIVE, runtime};
+use crate::server::{self, KEEPALIVE};
 #[cfg(feature = "tls")]
 use crate::server::{crypto, roots};
 use crate::source::{Members, Source};
@@ -26,19 +26,11 @@ use crate::{Action, DatabaseError, Host, OnConflict, Server, Sync, Tls};
 /// Opens a connection and prepares what a handler needs.
 pub(super) fn connect(driver: &MysqlDriver) -> Result<MysqlLink, DatabaseError> {
     let name = driver.server.to_string();
-    let runtime = runtime(&name)?;
-    let wait = driver.server.connect_wait;
-    let late = || {
-        let text = format!("no answer within {wait:?}");
-        DatabaseError::Unreachable(name.clone(), text.into())
-    };
-    let ready = runtime.block_on(async {
-        timeout(wait, prepare(driver, &name)).await.unwrap_or_else(|_| Err(late()))
-    })?;
-    Ok(MysqlLink::new(runtime, ready))
+    let (runtime, session) = server::connect(&driver.server, prepare(driver, &name))?;
+    Ok(MysqlLink::new(runtime, session))
 }
 
-async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseError> {
+async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseError> {
     let job = &driver.job;
     let place = loopback::place(&driver.server, name).await?;
     let options = options(driver, name, place)?;
@@ -94,8 +86,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
     let is_atomic = engines.is_empty();
     doubts.extend(engines);
     let ack = ack::of(job, &mut members, &[])?;
-    let shape = Shape::new(job, members, sources, ack)?;
-    let affected = job.affected;
+    let shape = Arc::new(Shape::new(job, members, sources, ack)?);
     let server: Option<(usize, String)> = connection
         .query_first("select @@max_allowed_packet, @@version")
         .await
@@ -106,7 +97,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
     // MySQL waits a second at least.
     let least = u64::from(!version.contains("MariaDB"));
     let locks = LockWait { usual, least, now: usual };
-    Ok(Ready {
+    Ok(Session {
         connection,
         options,
         run,
@@ -116,7 +107,6 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
         job: Arc::clone(job),
         names: driver.names.clone(),
         key,
-        affected,
         doubts,
         is_atomic,
         request_max,
@@ -162,7 +152,7 @@ fn options(driver: &MysqlDriver, name: &str, place: Option<IpAddr>) -> Result<Op
     }
     #[cfg(not(feature = "tls"))]
     if let Tls::On(_) = tls {
-        return Err(crate::server::without_tls(name));
+        return Err(server::without_tls(name));
     }
     Ok(options.into())
 }
@@ -195,34 +185,4 @@ fn session(driver: &MysqlDriver) -> Vec<String> {
         Action::Insert { .. } | Action::Statement(_) => "set session autocommit = 0".to_owned(),
     });
     session
-}
-
-/// What an error says to an operator who wants in.
-pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
-    unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
-}
-
-/// Whether time may mend it. A table that is locked for a while is waited for like a server.
-pub(super) fn is_for_now(fault: &Fault) -> bool {
-    fault.again && fault.blame != Blame::Conflict || fault.blame == Blame::Busy
-}
-
-/// `otherwise`, unless time may mend it.
-pub(super) fn unless_for_now(
-    server: &str,
-    error: &Error,
-    otherwise: impl FnOnce(String) -> DatabaseError,
-) -> DatabaseError {
-    let fault = fault::of(error);
-    let text = match error {
-        Error::Server(said) => said.message.clone(),
-        other => other.to_string(),
-    };
-    if text.contains("TLS") || text.contains("certificate") {
-        return DatabaseError::Denied(server.to_owned(), text.into());
-    }
-    if is_for_now(&fault) {
-        return DatabaseError::Unreachable(server.to_owned(), text.into());
-    }
-    otherwise(text)
 }

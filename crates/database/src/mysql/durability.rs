@@ -4,7 +4,7 @@
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Row};
 
-use super::connect::refused;
+use super::fault::refused;
 use crate::DatabaseError;
 use crate::server::doubt;
 

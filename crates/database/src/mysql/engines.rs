@@ -7,7 +7,7 @@
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
-use super::connect::refused;
+use super::fault::refused;
 use super::schema::apart;
 use crate::error::{is_elsewhere, lack};
 use crate::plain_write::PlainWrite;

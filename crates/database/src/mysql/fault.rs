@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use mysql_async::{DriverError, Error};
 
+use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
 
 /// What the server would not read, and closes the connection of whoever sends it.
@@ -32,6 +33,36 @@ pub(super) fn proves_rollback(error: &Error) -> bool {
     // A conflict of a cluster, a deadlock, and what is refused before it is tried: also a lock that a backup
     // holds against all commits, which the server waits for before it begins (`ha_commit_trans`).
     matches!(error, Error::Server(said) if matches!(said.code, 1205 | 1213 | 1290 | 1792 | 1836))
+}
+
+/// What an error says to an operator who wants in.
+pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
+    unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
+}
+
+/// Whether time may mend it. A table that is locked for a while is waited for like a server.
+pub(super) fn is_for_now(fault: &Fault) -> bool {
+    fault.again && fault.blame != Blame::Conflict || fault.blame == Blame::Busy
+}
+
+/// `otherwise`, unless time may mend it.
+pub(super) fn unless_for_now(
+    server: &str,
+    error: &Error,
+    otherwise: impl FnOnce(String) -> DatabaseError,
+) -> DatabaseError {
+    let fault = of(error);
+    let text = match error {
+        Error::Server(said) => said.message.clone(),
+        other => other.to_string(),
+    };
+    if text.contains("TLS") || text.contains("certificate") {
+        return DatabaseError::Denied(server.to_owned(), text.into());
+    }
+    if is_for_now(&fault) {
+        return DatabaseError::Unreachable(server.to_owned(), text.into());
+    }
+    otherwise(text)
 }
 
 fn of_code(code: u16, state: &str, text: &str) -> Fault {

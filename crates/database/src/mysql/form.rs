@@ -8,12 +8,11 @@ use mysql_async::consts::ColumnFlags;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Error, Statement};
 
-use super::connect::is_for_now;
-use super::fault;
+use super::fault::{self, is_for_now};
 use super::schema::table_sql;
 use crate::Action;
 use crate::name::listed;
-use crate::plain_write::PlainWrite;
+use crate::plain_write::target;
 
 /// The columns of a table, and the statement that asks for them.
 #[derive(Debug)]
@@ -37,20 +36,7 @@ impl Form {
     /// The form of the columns that `action` writes to. None where they are not known, or we may not read
     /// them.
     pub(super) async fn of(connection: &mut Conn, action: &Action) -> Result<Option<Self>, Error> {
-        let (table, columns) = match action {
-            Action::Insert { table, columns, .. } => (table.clone(), columns.clone()),
-            Action::Statement(sql) => match PlainWrite::of(sql) {
-                Some(write) => {
-                    let columns = write.given.iter().map(|given| given.column.clone()).collect();
-                    (write.table, columns)
-                }
-                None => return Ok(None),
-            },
-            Action::Query(_) => return Ok(None),
-        };
-        if columns.is_empty() {
-            return Ok(None);
-        }
+        let Some((table, columns)) = target(action) else { return Ok(None) };
         let sql = format!("select {} from {} limit 0", listed(&columns, '`'), table_sql(&table));
         let probe = match connection.prep(sql).await {
             Ok(probe) => probe,

@@ -3,9 +3,9 @@
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Params, Value};
 
-use super::connect::unless_for_now;
+use super::bind;
+use super::fault::{self, unless_for_now};
 use super::schema::table_sql;
-use super::{bind, fault};
 use crate::DatabaseError;
 use crate::fault::Fault;
 use crate::letter::{Letter, StoredLetter};

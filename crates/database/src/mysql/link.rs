@@ -26,7 +26,7 @@ use crate::link::{Commit, Link, Sink};
 use crate::loopback;
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
-use crate::server::until;
+use crate::server::{self, answer, until};
 use crate::{Affected, Job};
 
 /// What is run for a batch or a request.
@@ -40,21 +40,25 @@ pub(super) enum Run {
     Query(Statement, Vec<bool>),
 }
 
-/// A connection that was opened, without its runtime.
-pub(super) struct Ready {
+/// A session on the server with what is run there.
+pub(super) struct Session {
     pub(super) connection: Conn,
     /// How another one is opened, to end what this one does.
     pub(super) options: Opts,
     pub(super) run: Run,
-    pub(super) shape: Shape,
+    pub(super) shape: Arc<Shape>,
+    /// For each parameter.
     pub(super) takes: Vec<Takes>,
+    /// Of the columns that these are for.
     pub(super) form: Option<Form>,
     pub(super) job: Arc<Job>,
+    /// Of the parameters.
     pub(super) names: Vec<String>,
+    /// Of rows that may be sent again.
     pub(super) key: Option<Vec<KeyColumn>>,
-    pub(super) affected: Affected,
     pub(super) doubts: Vec<String>,
     pub(super) is_atomic: bool,
+    /// Bytes of a request at most: the server closes the connection of a larger one.
     pub(super) request_max: usize,
     pub(super) locks: LockWait,
 }
@@ -70,70 +74,32 @@ pub(super) struct LockWait {
     pub(super) now: u64,
 }
 
-/// An open connection with its statement.
+/// An open session and the runtime of its connection.
 pub(super) struct MysqlLink {
     runtime: Runtime,
-    connection: Conn,
-    options: Opts,
-    run: Run,
-    shape: Arc<Shape>,
-    /// For each parameter.
-    takes: Vec<Takes>,
-    /// Of the columns that these are for.
-    form: Option<Form>,
-    job: Arc<Job>,
-    /// Of the parameters.
-    names: Vec<String>,
-    /// Of rows that may be sent again.
-    key: Option<Vec<KeyColumn>>,
-    affected: Affected,
-    doubts: Vec<String>,
-    is_atomic: bool,
-    /// Bytes of a request at most: the server closes the connection of a larger one.
-    request_max: usize,
-    locks: LockWait,
+    session: Session,
+    /// A transaction is open.
     open: bool,
 }
 
 impl fmt::Debug for MysqlLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MysqlLink").field("run", &self.run).finish_non_exhaustive()
+        f.debug_struct("MysqlLink").field("run", &self.session.run).finish_non_exhaustive()
     }
 }
 
 impl MysqlLink {
-    pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
-        let Ready { connection, options, run, shape, key, affected, .. } = ready;
-        let Ready { takes, form, job, names, doubts, is_atomic, request_max, locks, .. } = ready;
-        let shape = Arc::new(shape);
-        let open = false;
-        Self {
-            runtime,
-            connection,
-            options,
-            run,
-            shape,
-            takes,
-            form,
-            job,
-            names,
-            key,
-            affected,
-            doubts,
-            is_atomic,
-            request_max,
-            locks,
-            open,
-        }
+    pub(super) const fn new(runtime: Runtime, session: Session) -> Self {
+        Self { runtime, session, open: false }
     }
 
     /// Whether the rollback that was just run undid everything: the server warns of tables without
     /// transactions.
     fn check_undone(&mut self, stop: &Stop) -> Result<(), Fault> {
-        if self.connection.get_warnings() == 0 {
+        if self.session.connection.get_warnings() == 0 {
             return Ok(());
         }
-        let asked = self.connection.query("show warnings");
+        let asked = self.session.connection.query("show warnings");
         let warnings: Vec<(String, u16, String)> = match until(&self.runtime, stop, asked, async {})
         {
             Some(Ok(warnings)) => warnings,
@@ -149,15 +115,8 @@ impl MysqlLink {
 
     /// Runs a statement of our own. Its errors are never a row's.
     fn execute(&mut self, sql: &str, stop: &Stop) -> Result<(), Fault> {
-        let done = until(&self.runtime, stop, self.connection.query_drop(sql), async {});
-        match done {
-            Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(match (Fault { cites: false, ..fault::of(&error) }) {
-                fault if fault.again => fault.answered(false),
-                fault => Fault { blame: Blame::Broken, answered: false, ..fault },
-            }),
-            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
-        }
+        let work = self.session.connection.query_drop(sql);
+        answer(&self.runtime, stop, work, |error| fault::of(error).of_our_own())
     }
 }
 
@@ -184,14 +143,7 @@ fn stoppable<T>(
             tracing::debug!(%error, "a statement could not be ended");
         }
     };
-    match until(runtime, stop, work, cancel) {
-        // The end may come late and meet the next statement: the connection is given up.
-        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
-            Err(Fault::new(Blame::Lost, "stopped while a statement ran"))
-        }
-        Some(done) => done,
-        None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
-    }
+    server::stoppable(runtime, stop, work, cancel)
 }
 
 async fn kill(options: &Opts, id: u32) -> Result<(), Error> {
@@ -263,54 +215,47 @@ fn of_insert(error: Error) -> Fault {
 
 impl Link for MysqlLink {
     fn shape(&self) -> &Arc<Shape> {
-        &self.shape
+        &self.session.shape
     }
 
     fn resend_key(&self) -> Option<&[KeyColumn]> {
-        self.key.as_deref()
+        self.session.key.as_deref()
     }
 
     fn takes(&self) -> &[Takes] {
-        &self.takes
+        &self.session.takes
     }
 
     fn is_stale(&mut self, stop: &Stop) -> Result<bool, Fault> {
-        let Self { runtime, connection, job, names, takes, .. } = self;
+        let Self { runtime, session: Session { connection, job, names, takes, .. }, .. } = self;
         let now = schema::takes(connection, &job.action, names);
-        match until(runtime, stop, now, async {}) {
-            Some(Ok(now)) => Ok(now != *takes),
-            Some(Err(error)) => Err(fault::of(&error)),
-            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
-        }
+        Ok(answer(runtime, stop, now, fault::of)? != *takes)
     }
 
     fn has_changed(&mut self, stop: &Stop) -> Result<bool, Fault> {
-        let Self { runtime, connection, form, .. } = self;
+        let Self { runtime, session: Session { connection, form, .. }, .. } = self;
         let Some(form) = form else { return Ok(false) };
-        match until(runtime, stop, form.has_changed(connection), async {}) {
-            Some(Ok(changed)) => Ok(changed),
-            Some(Err(error)) => Err(fault::of(&error)),
-            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
-        }
+        answer(runtime, stop, form.has_changed(connection), fault::of)
     }
 
     fn doubts(&self) -> &[String] {
-        &self.doubts
+        &self.session.doubts
     }
 
     fn is_atomic(&self) -> bool {
-        self.is_atomic
+        self.session.is_atomic
     }
 
     fn limit_locks(&mut self, limit: Option<Duration>, stop: &Stop) -> Result<(), Fault> {
         let rounded = |limit: Duration| (limit + Duration::from_millis(500)).as_secs();
         let limit = limit.map(rounded);
-        let wait = limit.unwrap_or(self.locks.usual).clamp(self.locks.least, self.locks.usual);
-        if wait == self.locks.now {
+        let LockWait { usual, least, now } = self.session.locks;
+        let wait = limit.unwrap_or(usual).clamp(least, usual);
+        if wait == now {
             return Ok(());
         }
         self.execute(&lock_wait(wait), stop)?;
-        self.locks.now = wait;
+        self.session.locks.now = wait;
         Ok(())
     }
 
@@ -328,8 +273,9 @@ impl Link for MysqlLink {
         effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, connection, options, run, shape, takes, affected, .. } = self;
-        let (request_max, fitted) = (&self.request_max, (&**shape, &takes[..]));
+        let Self { runtime, session, .. } = self;
+        let Session { connection, options, run, shape, takes, job, request_max, .. } = session;
+        let fitted = (&**shape, &takes[..]);
         let id = connection.id();
         let told = |error: Error| fault::of(&error);
         let work = async {
@@ -360,7 +306,7 @@ impl Link for MysqlLink {
                     let is_whole = stored == part.len() as u64;
                     // With a key, rows that are there already count as none, and any other conflict
                     // is an error.
-                    if !is_whole && *affected == Affected::Row && !insert.may_conflict {
+                    if !is_whole && job.affected == Affected::Row && !insert.may_conflict {
                         return Err(Fault::ignored());
                     }
                     // Which of them it was is found by those who ask for each.
@@ -372,7 +318,7 @@ impl Link for MysqlLink {
                 }
                 Run::Rows(statement) => {
                     effects.begin(shape.is_late, [""; 0]);
-                    let mut idle = Idle::new(*affected);
+                    let mut idle = Idle::new(job.affected);
                     for row in part {
                         if stop.requested() {
                             return Err(Fault::stopped());
@@ -413,7 +359,7 @@ impl Link for MysqlLink {
 
     fn commit(&mut self, stop: &Stop) -> Commit {
         self.open = false;
-        let Self { runtime, connection, .. } = self;
+        let Self { runtime, session: Session { connection, .. }, .. } = self;
         // Whether it took effect is worth waiting for, also when nobody wants more.
         let said = until(runtime, stop, connection.query_drop("commit"), async {});
         let told = |error: Error| {
@@ -448,7 +394,8 @@ impl Link for MysqlLink {
         sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, connection, options, run, shape, takes, .. } = self;
+        let Self { runtime, session, .. } = self;
+        let Session { connection, options, run, shape, takes, .. } = session;
         let Run::Query(prepared, json) = run else {
             return Err(Fault::new(Blame::Statement, "there is no query"));
         };
@@ -486,7 +433,7 @@ impl Link for MysqlLink {
     }
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
-        let Self { runtime, connection, options, request_max, .. } = self;
+        let Self { runtime, session: Session { connection, options, request_max, .. }, .. } = self;
         let id = connection.id();
         let work = async { letters::bury(connection, table, letters, *request_max).await };
         stoppable(runtime, options, id, stop, work)
@@ -498,7 +445,7 @@ impl Link for MysqlLink {
         after: i64,
         limit: usize,
     ) -> Result<Vec<StoredLetter>, Fault> {
-        let Self { runtime, connection, .. } = self;
+        let Self { runtime, session: Session { connection, .. }, .. } = self;
         let list = async {
             let listed = letters::list(connection, table, after, limit).await;
             // A session that commits nothing by itself would else see the same for ever.
@@ -508,7 +455,7 @@ impl Link for MysqlLink {
     }
 
     fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
-        let Self { runtime, connection, .. } = self;
+        let Self { runtime, session: Session { connection, .. }, .. } = self;
         let removed = letters::remove(connection, table, number);
         runtime.block_on(removed).map_err(|error| fault::of(&error))
     }

@@ -3,7 +3,7 @@
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Statement};
 
-use super::connect::refused;
+use super::fault::refused;
 use crate::column::{Takes, counts_words, of_parameter};
 use crate::name::{listed, quoted};
 use crate::plain_write::PlainWrite;

@@ -1,74 +1,38 @@
 //! From a server to a connection that is ready.
 
-use std::error::Error as _;
 use std::future::Future;
 use std::sync::Arc;
 
-use tokio::runtime::Runtime;
-use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::{DbError, ErrorPosition};
 use tokio_postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::decode::Decode;
+use super::driver::PostgresDriver;
+use super::fault::{refused, unless_for_now};
 use super::form::Form;
-use super::link::{PostgresLink, Run};
+use super::link::{PostgresLink, Run, Session};
 use super::stale::{Columns, Prepared};
 use super::tls::Rustls;
-use super::{PostgresDriver, durability, fault, foreign, letters, schema};
+use super::{durability, foreign, letters, schema};
 use crate::ack::{self, Piece};
-use crate::column::Takes;
-use crate::fault::Blame;
 use crate::loopback;
 use crate::name::quoted;
-use crate::resend::KeyColumn;
 use crate::rows::Shape;
 #[cfg(feature = "tls")]
 use crate::server::roots;
-use crate::server::{KEEPALIVE, runtime};
+use crate::server::{self, KEEPALIVE};
 use crate::source::{Members, Source};
-use crate::{Action, Affected, DatabaseError, Format, Host, Server, Sync, Tls};
+use crate::{Action, DatabaseError, Format, Host, Server, Sync, Tls};
 
 /// Opens a connection and prepares what a handler needs.
 pub(super) fn connect(driver: &PostgresDriver) -> Result<PostgresLink, DatabaseError> {
     let name = driver.server.to_string();
-    let runtime = runtime(&name)?;
-    let wait = driver.server.connect_wait;
-    let late = || {
-        let text = format!("no answer within {wait:?}");
-        DatabaseError::Unreachable(name.clone(), text.into())
-    };
-    let ready = runtime.block_on(async {
-        timeout(wait, prepare(driver, &name)).await.unwrap_or_else(|_| Err(late()))
-    })?;
-    Ok(ready.link(runtime))
+    let (runtime, session) = server::connect(&driver.server, prepare(driver, &name))?;
+    Ok(PostgresLink::new(runtime, session))
 }
 
-/// Everything but the runtime.
-struct Ready {
-    client: Client,
-    tls: Option<Rustls>,
-    run: Run,
-    prepared: Prepared,
-    shape: Shape,
-    takes: Vec<Takes>,
-    key: Option<Vec<KeyColumn>>,
-    affected: Affected,
-    doubts: Vec<String>,
-    has_foreign: bool,
-    form: Option<Form>,
-}
-
-impl Ready {
-    fn link(self, runtime: Runtime) -> PostgresLink {
-        let Self { client, tls, run, prepared, shape, takes, key, affected, .. } = self;
-        let (shape, job) = ((shape, takes), (key, affected));
-        let known = (self.doubts, self.has_foreign, self.form);
-        PostgresLink::new(runtime, (client, tls), (run, prepared), shape, job, known)
-    }
-}
-
-async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseError> {
+async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, DatabaseError> {
     let (server, job) = (&driver.server, &driver.job);
     let (client, tls) = open(server, name).await?;
     let told = |error: Error| refused(name, &error);
@@ -156,7 +120,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
             plan.push(decode.leaving(true));
         }
     }
-    let shape = Shape::new(job, members, sources, ack)?;
+    let shape = Arc::new(Shape::new(job, members, sources, ack)?);
     let has_foreign = foreign::is_there(&client).await.map_err(told)?;
     client.batch_execute(READS_BY_DEFAULT).await.map_err(told)?;
     let prepared = Prepared {
@@ -166,21 +130,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         names: driver.text.names.clone(),
         columns,
     };
-    let affected = job.affected;
-    let ready = Ready {
-        client,
-        tls,
-        run,
-        prepared,
-        shape,
-        takes,
-        key,
-        affected,
-        doubts,
-        has_foreign,
-        form,
-    };
-    Ok(ready)
+    Ok(Session { client, tls, run, prepared, shape, takes, key, doubts, has_foreign, form })
 }
 
 /// A query whose columns all come in a form that we read.
@@ -254,7 +204,7 @@ async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), D
             Ok((client, None))
         }
         #[cfg(not(feature = "tls"))]
-        Tls::On(_) => Err(crate::server::without_tls(name)),
+        Tls::On(_) => Err(server::without_tls(name)),
         #[cfg(feature = "tls")]
         Tls::On(file) => {
             config.ssl_mode(SslMode::Require);
@@ -311,40 +261,5 @@ async fn make(client: &Client, create: &str) -> Result<(), Error> {
             client.batch_execute(create).await
         }
         other => other,
-    }
-}
-
-/// What an error says to an operator who wants in.
-pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
-    unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
-}
-
-/// `otherwise`, unless time may mend it.
-pub(super) fn unless_for_now(
-    server: &str,
-    error: &Error,
-    otherwise: impl FnOnce(String) -> DatabaseError,
-) -> DatabaseError {
-    match error.as_db_error() {
-        Some(said) => {
-            let fault = fault::of(error);
-            let text = fault::text_of(said);
-            // A table that is locked for a while, as by `vacuum full`, is waited for like a server.
-            let is_for_now = fault.again && fault.blame != Blame::Conflict;
-            if is_for_now || fault.blame == Blame::Busy {
-                return DatabaseError::Unreachable(server.to_owned(), text.into());
-            }
-            otherwise(text)
-        }
-        None => {
-            let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            // Of the certificate, of what the server is set to, or of a password that is not there:
-            // time does not mend it.
-            let of_the_way = error.source().is_none_or(|it| it.is::<std::io::Error>());
-            if !of_the_way || cause.contains("certificate") || cause.contains("TLS") {
-                return DatabaseError::Denied(server.to_owned(), cause.into());
-            }
-            DatabaseError::Unreachable(server.to_owned(), cause.into())
-        }
     }
 }

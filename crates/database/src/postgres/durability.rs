@@ -3,7 +3,7 @@
 
 use tokio_postgres::Client;
 
-use super::connect::refused;
+use super::fault::refused;
 use super::schema::table_sql;
 use super::wire::Text;
 use crate::DatabaseError;

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, ErrorPosition, Severity};
 
+use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
 
 /// The fault that an error is, before the commit.
@@ -71,10 +72,45 @@ fn of_connection(error: &Error) -> Fault {
 }
 
 /// What is said to an operator who sets a database up.
-pub(super) fn text_of(said: &DbError) -> String {
+fn text_of(said: &DbError) -> String {
     match said.detail() {
         Some(detail) => format!("{} ({detail})", said.message()),
         None => said.message().to_owned(),
+    }
+}
+
+/// What an error says to an operator who wants in.
+pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
+    unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
+}
+
+/// `otherwise`, unless time may mend it.
+pub(super) fn unless_for_now(
+    server: &str,
+    error: &Error,
+    otherwise: impl FnOnce(String) -> DatabaseError,
+) -> DatabaseError {
+    match error.as_db_error() {
+        Some(said) => {
+            let fault = of(error);
+            let text = text_of(said);
+            // A table that is locked for a while, as by `vacuum full`, is waited for like a server.
+            let is_for_now = fault.again && fault.blame != Blame::Conflict;
+            if is_for_now || fault.blame == Blame::Busy {
+                return DatabaseError::Unreachable(server.to_owned(), text.into());
+            }
+            otherwise(text)
+        }
+        None => {
+            let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            // Of the certificate, of what the server is set to, or of a password that is not there:
+            // time does not mend it.
+            let of_the_way = error.source().is_none_or(|it| it.is::<std::io::Error>());
+            if !of_the_way || cause.contains("certificate") || cause.contains("TLS") {
+                return DatabaseError::Denied(server.to_owned(), cause.into());
+            }
+            DatabaseError::Unreachable(server.to_owned(), cause.into())
+        }
     }
 }
 

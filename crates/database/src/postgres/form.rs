@@ -12,7 +12,7 @@ use super::schema::table_sql;
 use crate::Action;
 use crate::fault::Fault;
 use crate::name::listed;
-use crate::plain_write::PlainWrite;
+use crate::plain_write::target;
 
 /// The columns of a table, and the statement that describes them.
 #[derive(Debug)]
@@ -30,20 +30,7 @@ type Described = (u32, i32);
 impl Form {
     /// The form of the columns that `action` writes to. None where they are not known.
     pub(super) async fn of(client: &Client, action: &Action) -> Result<Option<Self>, Error> {
-        let (table, columns) = match action {
-            Action::Insert { table, columns, .. } => (table.clone(), columns.clone()),
-            Action::Statement(sql) => match PlainWrite::of(sql) {
-                Some(write) => {
-                    let columns = write.given.iter().map(|given| given.column.clone()).collect();
-                    (write.table, columns)
-                }
-                None => return Ok(None),
-            },
-            Action::Query(_) => return Ok(None),
-        };
-        if columns.is_empty() {
-            return Ok(None);
-        }
+        let Some((table, columns)) = target(action) else { return Ok(None) };
         let sql = format!("select {} from {}", listed(&columns, '"'), table_sql(&table));
         match client.prepare(&sql).await {
             Ok(it) => Ok(Some(Self { sql, columns: columns_of(&it), last: Some(it) })),

@@ -24,7 +24,6 @@ use super::stale::Prepared;
 use super::tls::Rustls;
 use super::wire::Text;
 use super::{fault, foreign, letters};
-use crate::Affected;
 use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::Effects;
@@ -33,7 +32,7 @@ use crate::letter::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
-use crate::server::until;
+use crate::server::{stoppable, until};
 
 /// What is run for a batch or a request.
 #[derive(Debug)]
@@ -63,26 +62,31 @@ pub(super) enum Run {
     },
 }
 
-/// An open connection with its statement.
+/// A session on the server with what is run there.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) client: Client,
+    pub(super) tls: Option<Rustls>,
+    pub(super) run: Run,
+    pub(super) prepared: Prepared,
+    pub(super) shape: Arc<Shape>,
+    /// For each parameter.
+    pub(super) takes: Vec<Takes>,
+    /// Of rows that may be sent again.
+    pub(super) key: Option<Vec<KeyColumn>>,
+    pub(super) doubts: Vec<String>,
+    /// The database knew a server of foreign tables when the session began.
+    pub(super) has_foreign: bool,
+    /// Of the columns that the values are judged by.
+    pub(super) form: Option<Form>,
+}
+
+/// An open session, the runtime of its connection, and where its transaction is.
 #[derive(Debug)]
 pub(super) struct PostgresLink {
     runtime: Runtime,
-    client: Client,
-    tls: Option<Rustls>,
-    run: Run,
-    prepared: Prepared,
-    shape: Arc<Shape>,
-    /// For each parameter.
-    takes: Vec<Takes>,
-    /// Of rows that may be sent again.
-    key: Option<Vec<KeyColumn>>,
-    affected: Affected,
-    doubts: Vec<String>,
-    /// The database knew a server of foreign tables when the connection was opened.
-    has_foreign: bool,
-    /// Of the columns that the values are judged by.
-    form: Option<Form>,
-    /// They were others when the open transaction wrote to them.
+    session: Session,
+    /// The columns were others when the open transaction wrote to them.
     changed: bool,
     /// What the server has to do before the next statement; sent in one go with it.
     ahead: String,
@@ -95,44 +99,17 @@ pub(super) struct PostgresLink {
 }
 
 impl PostgresLink {
-    pub(super) fn new(
-        runtime: Runtime,
-        (client, tls): (Client, Option<Rustls>),
-        (run, prepared): (Run, Prepared),
-        (shape, takes): (Shape, Vec<Takes>),
-        (key, affected): (Option<Vec<KeyColumn>>, Affected),
-        (doubts, has_foreign, form): (Vec<String>, bool, Option<Form>),
-    ) -> Self {
-        let shape = Arc::new(shape);
+    pub(super) fn new(runtime: Runtime, session: Session) -> Self {
         let (ahead, arrays) = (String::new(), Vec::new());
-        Self {
-            runtime,
-            client,
-            tls,
-            run,
-            prepared,
-            shape,
-            takes,
-            key,
-            affected,
-            doubts,
-            has_foreign,
-            form,
-            changed: false,
-            ahead,
-            open: false,
-            lock_limit: None,
-            arrays,
-        }
+        Self { runtime, session, changed: false, ahead, open: false, lock_limit: None, arrays }
     }
-}
 
-impl PostgresLink {
     /// Whether a transaction of ours may have written to the server of a foreign table: there was one
     /// when the connection was opened, or there is one now.
     fn may_write_elsewhere(&self, stop: &Stop) -> bool {
-        let asked = || until(&self.runtime, stop, foreign::is_there(&self.client), async {});
-        self.has_foreign || !matches!(asked(), Some(Ok(false)))
+        let asked =
+            || until(&self.runtime, stop, foreign::is_there(&self.session.client), async {});
+        self.session.has_foreign || !matches!(asked(), Some(Ok(false)))
     }
 }
 
@@ -152,7 +129,7 @@ fn with_ahead<T>(
         let begins = ahead.starts_with(BEGIN);
         let (ahead, work) = join(client.batch_execute(ahead), work).await;
         let Err(error) = ahead else { return work };
-        let fault = of_ahead(&error);
+        let fault = fault::of(&error).of_our_own();
         if !begins || !fault::of(&error).answered {
             return Err(fault);
         }
@@ -166,14 +143,7 @@ fn with_ahead<T>(
             _ => kept(fault),
         })
     };
-    match until(runtime, stop, both, cancel(client, tls)) {
-        // A cancellation may come late and meet the next statement: the connection is given up.
-        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
-            Err(Fault { blame: Blame::Lost, ..Fault::new(Blame::Lost, STOPPED) })
-        }
-        Some(done) => done,
-        None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
-    }
+    stoppable(runtime, stop, both, cancel(client, tls))
 }
 
 /// Does `work` and notes whether its columns have changed, in the same round trip.
@@ -206,21 +176,11 @@ const READ_ONLY: &str = "25006";
 /// A statement in a transaction that has failed: the transaction was open.
 const IN_FAILED_TRANSACTION: &str = "25P02";
 
-/// The fault of a statement of ours. No row has to do with it, whatever the server says.
-fn of_ahead(error: &Error) -> Fault {
-    match (Fault { cites: false, ..fault::of(error) }) {
-        fault if fault.again => fault.answered(false),
-        fault => Fault { blame: Blame::Broken, answered: false, ..fault },
-    }
-}
-
 /// The fault of a BEGIN behind which rows may have been stored.
 fn kept(fault: Fault) -> Fault {
     let text = format!("BEGIN failed and the rows may be stored: {}", fault.text);
     Fault { blame: Blame::Broken, again: false, text, kept: true, ..fault }
 }
-
-const STOPPED: &str = "stopped while a statement ran";
 
 /// Asks the server to end what it runs for us.
 async fn cancel(client: &Client, tls: Option<&Rustls>) {
@@ -239,23 +199,23 @@ async fn cancel(client: &Client, tls: Option<&Rustls>) {
 
 impl Link for PostgresLink {
     fn shape(&self) -> &Arc<Shape> {
-        &self.shape
+        &self.session.shape
     }
 
     fn resend_key(&self) -> Option<&[KeyColumn]> {
-        self.key.as_deref()
+        self.session.key.as_deref()
     }
 
     fn takes(&self) -> &[Takes] {
-        &self.takes
+        &self.session.takes
     }
 
     fn doubts(&self) -> &[String] {
-        &self.doubts
+        &self.session.doubts
     }
 
     fn is_stale(&mut self, stop: &Stop) -> Result<bool, Fault> {
-        let Self { runtime, client, tls, prepared, .. } = self;
+        let Self { runtime, session: Session { client, tls, prepared, .. }, .. } = self;
         with_ahead(runtime, client, tls.as_ref(), "", stop, prepared.is_stale(client))
     }
 
@@ -287,8 +247,9 @@ impl Link for PostgresLink {
         effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, client, tls, run, shape, takes, arrays, affected, ahead, .. } = self;
-        let (form, changed) = (&mut self.form, &mut self.changed);
+        let Self { runtime, session, changed, ahead, arrays, .. } = self;
+        let Session { client, tls, run, prepared, shape, takes, form, .. } = session;
+        let affected = prepared.job.affected;
         match run {
             Run::Arrays { insert, absent, by_row: true } => {
                 effects.begin(shape.is_late, [""; 0]);
@@ -307,7 +268,7 @@ impl Link for PostgresLink {
                 let statements = (&*insert, absent.as_ref());
                 let run = |arrays| insert_one(client, statements, arrays);
                 let ahead = std::mem::take(ahead);
-                let work = run_rows(given, run, &[], (*affected, refuse), part, effects, stop);
+                let work = run_rows(given, run, &[], (affected, refuse), part, effects, stop);
                 let work = described(client, form.as_mut(), changed, work);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
@@ -319,7 +280,7 @@ impl Link for PostgresLink {
                 let values: Vec<Text<'_>> =
                     arrays.iter_mut().map(|array| Text(Some(array.end()))).collect();
                 let statements = (&*insert, absent.as_ref());
-                let work = run_arrays(client, statements, *affected, part, &values, effects);
+                let work = run_arrays(client, statements, affected, part, &values, effects);
                 let work = described(client, form.as_mut(), changed, work);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
@@ -331,7 +292,7 @@ impl Link for PostgresLink {
                 let statement = (&*statement, &plan[..]);
                 let given = |row| parameters(rows, row, (&**shape, &takes[..]), batch);
                 let run = |values| run_statement(client, statement, values);
-                let work = run_rows(given, run, plan, (*affected, refuse), part, effects, stop);
+                let work = run_rows(given, run, plan, (affected, refuse), part, effects, stop);
                 let work = described(client, form.as_mut(), changed, work);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
@@ -358,7 +319,7 @@ impl Link for PostgresLink {
         let mut sql = std::mem::take(&mut self.ahead);
         sql.push_str("commit");
         self.open = false;
-        let Self { runtime, client, .. } = self;
+        let Self { runtime, session: Session { client, .. }, .. } = self;
         // Whether it took effect is worth waiting for, also when nobody wants more.
         let said = until(runtime, stop, client.batch_execute(&sql), async {});
         let told = |error: Error| {
@@ -383,7 +344,7 @@ impl Link for PostgresLink {
         if std::mem::take(&mut self.ahead).starts_with(BEGIN) {
             return Ok(());
         }
-        let Self { runtime, client, .. } = self;
+        let Self { runtime, session: Session { client, .. }, .. } = self;
         let undone = until(runtime, stop, client.batch_execute("rollback"), async {});
         match undone {
             Some(Ok(())) => Ok(()),
@@ -404,7 +365,7 @@ impl Link for PostgresLink {
         sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, client, tls, run, shape, takes, .. } = self;
+        let Self { runtime, session: Session { client, tls, run, shape, takes, .. }, .. } = self;
         let Run::Query { prepared, names, plan } = run else {
             return Err(Fault::new(Blame::Statement, "there is no query"));
         };
@@ -434,10 +395,10 @@ impl Link for PostgresLink {
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
         let ahead = std::mem::take(&mut self.ahead);
-        let Self { runtime, client, tls, .. } = self;
+        let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         // Without its transaction no letter may be written.
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| of_ahead(&error))?;
+            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
             letters::bury(client, table, letters).await
         };
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
@@ -449,16 +410,16 @@ impl Link for PostgresLink {
         after: i64,
         limit: usize,
     ) -> Result<Vec<StoredLetter>, Fault> {
-        let Self { runtime, client, .. } = self;
+        let Self { runtime, session: Session { client, .. }, .. } = self;
         let list = letters::list(client, table, after, limit);
         runtime.block_on(list).map_err(|error| fault::of(&error))
     }
 
     fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
         let ahead = std::mem::take(&mut self.ahead);
-        let Self { runtime, client, tls, .. } = self;
+        let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| of_ahead(&error))?;
+            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
             letters::remove(client, table, number).await.map_err(|error| fault::of(&error))
         };
         with_ahead(runtime, client, tls.as_ref(), "", &Stop::default(), work)

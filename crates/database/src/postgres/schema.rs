@@ -4,7 +4,8 @@ use tokio_postgres::types::{Kind, Type};
 use tokio_postgres::{Client, Error, Statement};
 
 use super::array::Array;
-use super::connect::{refused, unless_for_now};
+use super::driver::StatementText;
+use super::fault::{refused, unless_for_now};
 use super::wire::Text;
 use crate::column::{Takes, of_parameter};
 use crate::name::{listed, quoted};
@@ -431,7 +432,7 @@ pub(super) fn check_reserved(
 
 /// Refuses parameters that would get a value of the request itself and do not take it.
 pub(super) fn check_parameters(
-    statement_text: &super::Text,
+    statement_text: &StatementText,
     sources: &[Source],
     statement: &Statement,
 ) -> Result<(), DatabaseError> {

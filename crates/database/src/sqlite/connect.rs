@@ -6,12 +6,13 @@ use std::sync::Arc;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
+use super::driver::SqliteDriver;
 use super::fault::{code_of, text_of};
 use super::identity::{Identity, LOG_TRUNCATED, OpenFiles, beside, short_index};
 use super::letters;
 use super::link::{Conflict, Prepared, SqliteLink};
 use super::log::{Depth, Log};
-use super::{SqliteDriver, statement, types};
+use super::{statement, types};
 use crate::rows::Shape;
 use crate::source::Members;
 use crate::{Action, DatabaseError, OnConflict, Sync, ack};

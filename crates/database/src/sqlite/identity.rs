@@ -201,7 +201,7 @@ impl OpenFiles {
             return Err(io::Error::other("it was replaced while it was opened"));
         }
         let (log_path, index_path) = (beside(path, "-wal")?, beside(path, "-shm")?);
-        let log = (log_path, log.identity()?);
+        let log = (log_path, Identity::from(&log.metadata()?));
         let metadata = fs::metadata(&index_path)?;
         let index = Index::note(&metadata);
         let beside = [log, (index_path, index.identity)];

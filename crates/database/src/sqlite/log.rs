@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::identity::Identity;
 use crate::fault::Fault;
 
 const HEADER_BYTES: usize = 32;
@@ -79,12 +78,9 @@ impl Log {
         Ok(Self { file: fs::File::open(path)?, verified: None, frame: Vec::new() })
     }
 
-    pub(super) fn identity(&self) -> io::Result<Identity> {
-        self.file
-            .metadata()
-            .as_ref()
-            .map(Identity::from)
-            .map_err(|error| io::Error::from(error.kind()))
+    /// What the system says of the file.
+    pub(super) fn metadata(&self) -> io::Result<fs::Metadata> {
+        self.file.metadata()
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -3,7 +3,7 @@
 use event::Data;
 use wire::http1::{Asked, Body, HeadScan, Kind, Limits, Method, ReplyHead};
 
-use crate::plan::{HttpProbePlan, ProbePlan};
+use super::config::{HttpProbeConfig, ProbeConfig};
 
 /// What a check came to; an error is a bad one.
 pub(super) type Verdict = Result<Remark, Remark>;
@@ -47,7 +47,7 @@ pub(super) enum Seen {
 /// A reply of HTTP.
 #[derive(Debug)]
 pub(super) struct Reply {
-    plan: HttpProbePlan,
+    plan: HttpProbeConfig,
     scan: HeadScan,
     interim: u32,
     /// Behind the head.
@@ -60,15 +60,15 @@ pub(super) struct Reply {
 
 impl Seen {
     /// A check of a server whose address is shown as `host`, and what is sent to it.
-    pub(super) fn new(probe: &ProbePlan, host: &str) -> (Self, Vec<u8>) {
+    pub(super) fn new(probe: &ProbeConfig, host: &str) -> (Self, Vec<u8>) {
         match probe {
-            ProbePlan::Tcp | ProbePlan::Program(_) => (Self::Connection, Vec::new()),
-            ProbePlan::Line { send, expect } => {
+            ProbeConfig::Tcp | ProbeConfig::Program(_) => (Self::Connection, Vec::new()),
+            ProbeConfig::Line { send, expect } => {
                 let line = Self::Line { expect: expect.clone(), line: Vec::new() };
                 (line, format!("{send}\n").into_bytes())
             }
-            ProbePlan::Http(plan) => {
-                let HttpProbePlan { method, path, .. } = plan;
+            ProbeConfig::Http(plan) => {
+                let HttpProbeConfig { method, path, .. } = plan;
                 let host = plan.host.as_deref().unwrap_or(host);
                 let head = format!(
                     "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: roadstead-check\r\n\
@@ -130,7 +130,7 @@ fn holds(text: &[u8], wanted: &[u8]) -> bool {
 }
 
 impl Reply {
-    fn new(plan: HttpProbePlan) -> Self {
+    fn new(plan: HttpProbeConfig) -> Self {
         let scan = HeadScan::default();
         Self { plan, scan, interim: 0, body: None, status: 0, text: Vec::new(), searched: 0 }
     }
@@ -220,7 +220,7 @@ impl Reply {
 
 #[cfg(test)]
 mod tests {
-    use super::{HttpProbePlan, Reply, holds, line};
+    use super::{HttpProbeConfig, Reply, holds, line};
 
     #[test]
     fn what_a_worker_answers_is_for_operators_alone() {
@@ -236,7 +236,7 @@ mod tests {
     fn what_is_expected_is_found_wherever_the_parts_that_come_are_cut() {
         let text = b"all that is well ends well";
         for cut in 0..text.len() {
-            let plan = HttpProbePlan {
+            let plan = HttpProbeConfig {
                 method: String::new(),
                 path: String::new(),
                 host: None,

@@ -3,7 +3,7 @@
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::Core;
-use crate::plan::Takes;
+use crate::request_shape::RequestShape;
 
 impl Core {
     /// The last answer of a request.
@@ -12,7 +12,7 @@ impl Core {
         let served = &self.pools[pool];
         let read = match (exchange.translation, &outcome) {
             // Another pool may have taken it over, whose answers are no objects.
-            (Some(translation), Outcome::Reply(body)) if served.takes == Takes::Objects => {
+            (Some(translation), Outcome::Reply(body)) if served.takes == RequestShape::Objects => {
                 // Its client may have to be told of its worker.
                 translation.reply(body, served.cookies.is_some())
             }

@@ -2,11 +2,13 @@
 
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 
-use super::{Core, Word, refusal};
-use crate::crossing::{AWAY_MAX, Crossing, Passed, Window};
+use super::{Core, refusal};
+use crate::crossing::{AWAY_MAX, Crossing, Passed};
 use crate::exchanges::{Client, Delivery, Exchange, Move, State};
 use crate::fleet::MAIL_BYTES_MAX;
 use crate::form::Form;
+use crate::request_control::RequestControl;
+use crate::window::Window;
 
 impl Core {
     /// A request goes to the home of its pool.
@@ -148,27 +150,31 @@ impl Core {
         self.has_arrived(pool, bytes);
     }
 
-    fn guest_says(&mut self, from: RequestId, word: Word) {
+    fn guest_says(&mut self, from: RequestId, word: RequestControl) {
         let window = self.others.window();
         let Some(id) = self.others.guest(from) else { return };
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let told = match &word {
-            Word::Hold => exchange.window.want(false, window),
-            Word::GoOn => exchange.window.want(true, window),
-            Word::More(part, _) => {
+            RequestControl::Hold => exchange.window.want(false, window),
+            RequestControl::GoOn => exchange.window.want(true, window),
+            RequestControl::More(part, _) => {
                 if let Some(bytes) = exchange.window.take(part.len(), window) {
                     self.others.tell(from.shard(), Crossing::Taken(from, bytes));
                 }
                 true
             }
-            Word::Whole | Word::Abandoned => true,
+            RequestControl::Whole | RequestControl::Abandoned => true,
             // Streams are of one loop alone.
-            Word::Unseen(_) => false,
+            RequestControl::Unseen(_) => false,
         };
         match word {
-            Word::More(part, data) => self.pass(id, part, data),
+            RequestControl::More(part, data) => self.pass(id, part, data),
             word if told => self.tell(id, word),
-            Word::Hold | Word::GoOn | Word::Whole | Word::Abandoned | Word::Unseen(_) => {}
+            RequestControl::Hold
+            | RequestControl::GoOn
+            | RequestControl::Whole
+            | RequestControl::Abandoned
+            | RequestControl::Unseen(_) => {}
         }
     }
 
@@ -182,7 +188,7 @@ impl Core {
         }
         match (id, &exchange.client) {
             // Of a reply: the worker goes on.
-            (Some(id), Client::Elsewhere { .. }) => self.tell(id, Word::GoOn),
+            (Some(id), Client::Elsewhere { .. }) => self.tell(id, RequestControl::GoOn),
             // Of a body: the client goes on.
             (Some(id), _) => self.flow(id, true),
             (None, _) => {}
@@ -225,10 +231,12 @@ impl Core {
     }
 
     /// A part of a body goes to the home of its pool; at the window its client is to stop.
-    pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: Word) {
+    pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: RequestControl) {
         let window = self.others.window();
         let stop = match (&word, self.exchanges.get_mut(id)) {
-            (Word::More(part, _), Some(exchange)) => exchange.window.send(part.len(), window),
+            (RequestControl::More(part, _), Some(exchange)) => {
+                exchange.window.send(part.len(), window)
+            }
             _ => false,
         };
         self.others.tell(home, Crossing::Word(id, word));
@@ -245,7 +253,7 @@ impl Core {
                 && exchange.window.send(bytes, window)
         };
         if self.exchanges.get_mut(id).is_some_and(fills) {
-            self.tell(id, Word::Hold);
+            self.tell(id, RequestControl::Hold);
         }
     }
 

@@ -9,7 +9,7 @@ use super::account::count_at_listener;
 use super::{Core, ServedPool};
 use crate::exchanges::{Client, Delivery, Exchange, State};
 use crate::metrics::ListenerEnds;
-use crate::plan::Takes;
+use crate::request_shape::RequestShape;
 use crate::table::Table;
 
 /// Replies that are not counted yet, to requests that one listener received at the same moment.
@@ -46,8 +46,9 @@ impl Core {
     pub(super) fn complete_all(&mut self, pool: PoolId, answers: Vec<(RequestId, Outcome)>) {
         let served = &self.pools[pool];
         // Otherwise an answer says something of its worker, goes on to another pool, or is read.
-        let plain =
-            served.then.is_none() && !served.balance.judges && served.takes != Takes::Objects;
+        let plain = served.then.is_none()
+            && !served.balance.judges
+            && served.takes != RequestShape::Objects;
         self.finished.reserve(answers.len());
         let mut tally: Option<Tally> = None;
         for (id, outcome) in answers {

@@ -2,9 +2,10 @@
 
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
-use super::{Core, Word};
+use super::Core;
 use crate::crossing::{Crossing, Rejected};
 use crate::exchanges::{Delivery, Exchange, State};
+use crate::request_control::RequestControl;
 
 impl Core {
     /// Whether it has not ended.
@@ -27,7 +28,7 @@ impl Core {
         if let State::Waiting(ticket) = state {
             self.pools[pool].pool.handle_abandon(self.now, ticket);
         }
-        self.tell(id, Word::Abandoned);
+        self.tell(id, RequestControl::Abandoned);
         let text = "its client took it back";
         self.end(id, Outcome::ended(Cause::Cancelled, Phase::Work, text));
     }
@@ -51,7 +52,7 @@ impl Core {
             self.take_out(id);
             return self.others.tell(home, Crossing::Abandon(id, cause, told));
         }
-        self.tell(id, Word::Abandoned);
+        self.tell(id, RequestControl::Abandoned);
         let Some(mut exchange) = self.take_out(id) else { return };
         if let (Some(trail), Some(told)) = (&mut exchange.trail, told) {
             (trail.status, trail.reason) = (told.status, told.reason);

@@ -5,10 +5,11 @@ use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 
 use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
-use crate::crossing::{Crossing, Window};
+use crate::crossing::Crossing;
 use crate::exchanges::{Client, Delivery, Exchange, SessionId, State};
 use crate::form::Form;
-use crate::plan::OwnPlan;
+use crate::pool_config::OwnConfig;
+use crate::window::Window;
 
 /// Programs that are a connection's own.
 pub(super) struct Own {
@@ -26,8 +27,8 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn new(plan: OwnPlan) -> Self {
-        let OwnPlan { reset, tells_apart } = plan;
+    pub(super) fn new(plan: OwnConfig) -> Self {
+        let OwnConfig { reset, tells_apart } = plan;
         let reset = reset.as_deref().map(Slice::from);
         Self {
             bindings: Bindings::default(),

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use event::Calls;
 
 use super::{Core, ServedPool};
-use crate::checks::Checks;
-use crate::cookies::Cookies;
+use crate::checks::{CheckConfig, Checks};
+use crate::cookies::{CookieConfig, Cookies};
 use crate::outside::Outside;
-use crate::plan::{CheckPlan, CookiePlan, PoolPlan};
+use crate::pool_config::PoolConfig;
 use crate::reload::PoolReload;
 use crate::shares::Shares;
 
@@ -25,8 +25,16 @@ impl Core {
         let mut warnings = Vec::new();
         for PoolReload { id, plan, replaces, shares } in pools {
             let Some(served) = self.pools.get_mut(id) else { continue };
-            let PoolPlan { name: _, pool, then, mut balance, takes, own: _, is_tagged: _, workers } =
-                plan;
+            let PoolConfig {
+                name: _,
+                pool,
+                then,
+                mut balance,
+                takes,
+                own: _,
+                is_tagged: _,
+                workers,
+            } = plan;
             served.then = then;
             served.takes = takes;
             if workers.is_elsewhere() {
@@ -122,7 +130,7 @@ impl ServedPool {
         names
     }
 
-    fn reload_cookies(&mut self, plan: Option<CookiePlan>, names: &[Option<String>]) {
+    fn reload_cookies(&mut self, plan: Option<CookieConfig>, names: &[Option<String>]) {
         self.cookies = None;
         let Some(mut plan) = plan else { return };
         plan.servers = names.iter().cloned().map(Option::unwrap_or_default).collect();
@@ -139,7 +147,7 @@ impl ServedPool {
     fn reload_checks(
         &mut self,
         calls: &mut Calls<'_>,
-        (plan, seed): (Option<CheckPlan>, u64),
+        (plan, seed): (Option<CheckConfig>, u64),
         names: &[Option<String>],
         outside: &mut Outside,
     ) {

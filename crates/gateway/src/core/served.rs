@@ -13,21 +13,22 @@ use super::tallies::Tallies;
 use super::{Core, PoolCounts, ServedPool};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
-use crate::crossing::{Crossing, Others};
+use crate::crossing::Crossing;
 use crate::journal::Journal;
-use crate::plan::PoolPlan;
+use crate::others::Others;
+use crate::pool_config::PoolConfig;
 use crate::status::WorkerTally;
 use crate::workers::Workers;
 
 impl ServedPool {
     pub(super) fn new(
-        plan: PoolPlan,
+        plan: PoolConfig,
         id: PoolId,
         now: Instant,
         seed: u64,
         others: &Others,
     ) -> Self {
-        let PoolPlan { name, pool, then, mut balance, takes, own, is_tagged, workers } = plan;
+        let PoolConfig { name, pool, then, mut balance, takes, own, is_tagged, workers } = plan;
         let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
         let mut pool = Pool::new(pool, now, seed);
         let (mut branch, mut branches) = (None, 0);

@@ -9,8 +9,9 @@
 use event::StreamId;
 use exchange::RequestId;
 
-use super::{Core, Word};
+use super::Core;
 use crate::exchanges::{Client, Delivery};
+use crate::request_control::RequestControl;
 
 impl Core {
     /// A worker has much to say that needs no looking at.
@@ -25,7 +26,7 @@ impl Core {
 
     /// A client takes it.
     pub(crate) fn take_unseen(&mut self, id: RequestId, to: StreamId) {
-        self.tell(id, Word::Unseen(to));
+        self.tell(id, RequestControl::Unseen(to));
     }
 
     /// So much of it has gone.

@@ -2,8 +2,9 @@
 
 use exchange::{RequestId, Slice};
 
-use super::{Core, Word};
+use super::Core;
 use crate::exchanges::{Delivery, State};
+use crate::request_control::RequestControl;
 
 impl Core {
     /// A worker wants more of a request's body, or none for now.
@@ -25,18 +26,18 @@ impl Core {
         if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
             trail.bytes_in += data as u64;
         }
-        self.tell(id, Word::More(part, data));
+        self.tell(id, RequestControl::More(part, data));
     }
 
     /// All of a request's body was passed.
     pub(crate) fn pass_end(&mut self, id: RequestId) {
-        self.tell(id, Word::Whole);
+        self.tell(id, RequestControl::Whole);
     }
 
     /// The worker of this request, if one has it.
-    pub(super) fn tell(&mut self, id: RequestId, word: Word) {
+    pub(super) fn tell(&mut self, id: RequestId, word: RequestControl) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        if matches!(word, Word::Whole) {
+        if matches!(word, RequestControl::Whole) {
             exchange.body_end = Some(self.now);
         }
         match exchange.state {
@@ -48,6 +49,6 @@ impl Core {
 
     /// A client does not take the parts of this reply, or takes them again.
     pub(crate) fn hold(&mut self, id: RequestId, hold: bool) {
-        self.tell(id, if hold { Word::Hold } else { Word::GoOn });
+        self.tell(id, if hold { RequestControl::Hold } else { RequestControl::GoOn });
     }
 }

@@ -4,7 +4,7 @@
 //! served this client alone. Clients of a program that serves several at once get none of it, unless `last_words`
 //! says otherwise. The log has all of it.
 
-use crate::plan::ProgramPlan;
+use super::config::ProgramConfig;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
@@ -17,7 +17,7 @@ pub(super) enum Audience {
 }
 
 impl Audience {
-    pub(super) const fn of(plan: &ProgramPlan) -> Self {
+    pub(super) const fn of(plan: &ProgramConfig) -> Self {
         // It may be about a notification when another client's request comes.
         let is_notified = plan.framing.is_json() && !plan.is_own;
         if plan.framing.ends_with_stream() || plan.is_hosted {

@@ -19,10 +19,10 @@ use wire::jsonrpc::{is_flat, splice};
 use wire::lines::holds_line_break;
 use wire::{Decoder, Framing, Over, Unframable, envelope};
 
+use super::config::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use super::fault::Epitaph;
 use super::{ANSWER, FIRST, Fault, Pipe, SLOW, STALL, answer_by};
 use crate::form::Form;
-use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
 mod alignment;
@@ -125,7 +125,7 @@ pub(super) struct Link {
     reset: Option<Reset>,
     /// What of a request its reply must carry.
     carried: Option<Finder>,
-    stream: Option<StreamPlan>,
+    stream: Option<ReplyStreamConfig>,
     /// The oldest reply has begun, and more frames of it come.
     is_streaming: bool,
     /// Its output is not read: a client does not take what it said.
@@ -137,7 +137,7 @@ pub(super) struct Link {
     accepted_at_close: u64,
     /// Replies given in all.
     pub(super) answers: u64,
-    times: TimesPlan,
+    times: ProgramTimeouts,
     /// Times that what it had when it ended may be given to a program.
     tries: u8,
     /// Its next frame says that it is ready, and is no reply.
@@ -156,7 +156,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(input: StreamId, output: StreamId, plan: &ProgramPlan, known: Known) -> Self {
+    pub(super) fn new(
+        input: StreamId,
+        output: StreamId,
+        plan: &ProgramConfig,
+        known: Known,
+    ) -> Self {
         // With tags a reply names its request, and one that is too long is passed over.
         let decoder = match plan.tagged {
             true => Decoder::new(plan.framing, plan.reply_max, Over::Skip).skimming(),
@@ -542,7 +547,7 @@ impl Link {
     }
 
     /// Its pool has other settings, or another of its programs was found out.
-    pub(super) fn handle_alignment(&mut self, plan: &ProgramPlan, known: Known) {
+    pub(super) fn handle_alignment(&mut self, plan: &ProgramConfig, known: Known) {
         if let (Some(alignment), Some(mode)) = (&mut self.alignment, plan.alignment) {
             alignment.handle_mode(mode, known.is_strict);
         }

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use event::Calls;
 use exchange::WorkerId;
 
+use super::config::ServersConfig;
 use super::link::Fault;
 use super::{LinkId, Room, Servers};
-use crate::plan::ServersPlan;
 use crate::upward::Upward;
 
 impl Servers {
@@ -16,7 +16,7 @@ impl Servers {
     /// of a name is in the plan, its server is one that leaves, and keeps its address.
     pub(crate) fn handle_plan(
         &mut self,
-        mut plan: ServersPlan,
+        mut plan: ServersConfig,
         names: &[Option<String>],
         room: Option<Room>,
     ) {
@@ -41,9 +41,9 @@ impl Servers {
     }
 
     /// The same for workers that have their addresses from elsewhere.
-    pub(crate) fn handle_terms(&mut self, plan: ServersPlan) {
+    pub(crate) fn handle_terms(&mut self, plan: ServersConfig) {
         let addresses = std::mem::take(&mut self.plan.addresses);
-        self.plan = ServersPlan { addresses, ..plan };
+        self.plan = ServersConfig { addresses, ..plan };
     }
 
     /// A server that has a name has another address. Links that wait are closed, those that are busy

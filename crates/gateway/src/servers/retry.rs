@@ -2,9 +2,9 @@
 
 use settings::{Idempotent, Retries, RetryFault, RetryOn};
 
+use super::config::ServersConfig;
 use super::link::Fault;
 use crate::form::{Effect, Expects, Form};
-use crate::plan::ServersPlan;
 
 /// How far a request had come when its link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    pub(super) const fn of(plan: &ServersPlan) -> Self {
+    pub(super) const fn of(plan: &ServersConfig) -> Self {
         Self { idempotent: plan.idempotent, tries: plan.retries.tries, on: plan.retries.on }
     }
 

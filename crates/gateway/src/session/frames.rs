@@ -22,7 +22,7 @@ use super::owed::{Limits, Name, Owed, Ready};
 use crate::core::{Core, Permit};
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::Form;
-use crate::plan::FramesPlan;
+use crate::listener::FramesConfig;
 use crate::transport::Transport;
 
 mod pace;
@@ -62,7 +62,7 @@ enum Ending {
 pub(super) struct Frames {
     id: SessionId,
     pool: PoolId,
-    plan: Arc<FramesPlan>,
+    plan: Arc<FramesConfig>,
     decoder: Decoder,
     input: Input,
     ending: Ending,
@@ -85,7 +85,7 @@ pub(super) struct Frames {
     hushing: Option<PoolId>,
 }
 
-impl FramesPlan {
+impl FramesConfig {
     /// Writes the refusal of a connection.
     pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
         if self.resets {
@@ -113,7 +113,7 @@ impl Frames {
         }
     }
 
-    pub(super) fn new(id: SessionId, pool: PoolId, plan: Arc<FramesPlan>, core: &Core) -> Self {
+    pub(super) fn new(id: SessionId, pool: PoolId, plan: Arc<FramesConfig>, core: &Core) -> Self {
         let in_order = !plan.framing.is_json();
         let rows = in_order && core.replies_lines(pool);
         Self {

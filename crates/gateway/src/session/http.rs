@@ -53,7 +53,9 @@ use wire::http1::{
 use crate::core::Core;
 use crate::exchanges::{Client, SessionId};
 use crate::form::{Effect, Expects, Form};
-use crate::plan::{HttpPlan, Page, Takes};
+use crate::listener::HttpConfig;
+use crate::page::Page;
+use crate::request_shape::RequestShape;
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
 use asking::Asking;
@@ -206,7 +208,7 @@ impl Dialogue {
 
     pub(super) fn handle_data(
         &mut self,
-        plan: &Arc<HttpPlan>,
+        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
@@ -286,7 +288,7 @@ impl Dialogue {
     /// Submits a request, with as much of its body as is there.
     fn ask(
         &mut self,
-        plan: &Arc<HttpPlan>,
+        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
@@ -319,20 +321,20 @@ impl Dialogue {
         }
         let target = changes.and_then(|_| ways.target());
         match core.takes(pool) {
-            Takes::Messages => {}
-            Takes::Records(question) => {
+            RequestShape::Messages => {}
+            RequestShape::Records(question) => {
                 let asking = Asking { question, pool, route, target };
                 self.ask_question(asking, transport, calls, head, core);
                 core.ways = ways;
                 return;
             }
-            Takes::Objects => {
+            RequestShape::Objects => {
                 let course = Course { pool, route, changes, target };
                 self.ask_object(&course, plan, transport, calls, head, core);
                 core.ways = ways;
                 return;
             }
-            Takes::Bodies => {
+            RequestShape::Bodies => {
                 core.ways = ways;
                 return self.ask_to_store((pool, route), plan, transport, calls, head, core);
             }
@@ -448,7 +450,7 @@ const fn effect_of(method: Method) -> Effect {
 }
 
 /// Who asked, for the server.
-fn forwarded_for(plan: &HttpPlan, peer: Peer, received: Version) -> ForwardedFor<'_> {
+fn forwarded_for(plan: &HttpConfig, peer: Peer, received: Version) -> ForwardedFor<'_> {
     let client = match peer {
         Peer::Internet(address) => Some(address.ip()),
         Peer::Local | Peer::Inside => None,

@@ -172,7 +172,7 @@ impl Shard {
             let found = self.sessions.get_mut(id);
             if let Some(session) = found {
                 session.set_dirty(false);
-                session.flush(calls, &mut self.core, &mut self.scratch);
+                session.flush(calls, &mut self.core, (&mut self.scratch, &mut self.dialogues));
             }
         }
         self.dirty = dirty;

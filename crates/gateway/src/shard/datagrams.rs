@@ -13,7 +13,7 @@ use super::Shard;
 use crate::closings::Closing;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Delivery, Source};
-use crate::plan::ListenerPlan;
+use crate::listener::ListenerConfig;
 use crate::session::Session;
 
 /// The most that UDP carries over IPv4.
@@ -74,7 +74,7 @@ impl Shard {
         self.core.submit(client, source, Slice::copy_of(bytes), plan.pool);
     }
 
-    fn begin_trail(&mut self, plan: &std::sync::Arc<ListenerPlan>, bytes: &[u8]) {
+    fn begin_trail(&mut self, plan: &std::sync::Arc<ListenerConfig>, bytes: &[u8]) {
         if let Some(trail) = self.core.logbook.begin(plan) {
             trail.bytes_in = bytes.len() as u64;
         }

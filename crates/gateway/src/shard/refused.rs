@@ -15,8 +15,8 @@ use exchange::{ListenerId, Outcome, Peer};
 
 use super::Shard;
 use crate::exchanges::Source;
+use crate::listener::{FrontConfig, ListenerConfig};
 use crate::owners::StreamOwner;
-use crate::plan::{FrontPlan, ListenerPlan};
 use crate::session::Session;
 
 /// Rejected connections that are answered at the same time; more are closed without an answer, so
@@ -41,7 +41,7 @@ pub(super) struct RefusedConnections {
 
 #[derive(Debug)]
 struct Waiting {
-    listener: Arc<ListenerPlan>,
+    listener: Arc<ListenerConfig>,
     peer: Peer,
     outcome: Outcome,
 }
@@ -64,7 +64,7 @@ impl Shard {
         let listener = Arc::clone(&listener.plan);
         self.refused.open += 1;
         calls.set_key(stream, StreamOwner::Refused.key());
-        if let FrontPlan::Http(plan) = &listener.front {
+        if let FrontConfig::Http(plan) = &listener.front {
             calls.deadline_in(stream, HEAD, plan.read.unwrap_or(HEAD_TIMEOUT));
             self.refused.waiting.insert(stream.index(), Waiting { listener, peer, outcome });
             return;

@@ -7,7 +7,7 @@ use exchange::Cause;
 use hdrhistogram::Histogram;
 
 use super::reply::Code;
-use super::{Quantiles, Summary};
+use super::summary::{Quantiles, Summary};
 use crate::ledger::{Fate, Writer};
 
 /// The longest time that is told from longer ones: an hour, in microseconds.

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use event::Address;
 use serde_json::{Value, json};
 
-use super::{Lines, LoadSettings, Progress, Quantiles, ReplyCheck, Summary, run_until};
+use super::run::run_until;
+use super::settings::{Lines, LoadSettings, ReplyCheck};
+use super::summary::{Progress, Quantiles, Summary};
 
 /// How often the live line is written where nobody can overwrite it.
 const LOGGED_EVERY: Duration = Duration::from_secs(1);

@@ -14,10 +14,11 @@ use super::alarm::Alarm;
 use super::connection::{Line, Link};
 use super::fleet::Fleet;
 use super::pace::{Pace, Start, nanoseconds};
-use super::{
-    ID_FIRST, Lines, LoadSettings, OPENING_MAX, PROGRESS_EVERY, Patience, Progress, RESEND_AFTER,
-    Summary, reply,
+use super::reply;
+use super::settings::{
+    ID_FIRST, Lines, LoadSettings, OPENING_MAX, PROGRESS_EVERY, Patience, RESEND_AFTER,
 };
+use super::summary::{Progress, Summary};
 use crate::ledger::Fate;
 use crate::record::Recipe;
 

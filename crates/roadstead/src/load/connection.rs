@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use event::StreamId;
 
-use super::RECONNECT_AFTER;
+use super::settings::RECONNECT_AFTER;
 
 /// A line on its way, or about to be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use exchange::{Cause, Verdict};
 
-use super::ReplyCheck;
+use super::settings::ReplyCheck;
 use crate::ledger::Fate;
 use crate::record::{self, Record};
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use event::Address;
 
+use super::run::run_within;
+use super::settings::Patience;
 use super::*;
 use crate::ledger::{Fate, Ledger};
 use crate::record::Record;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{Answer, Next, serve};
+use super::serve::{Answer, Next, serve};
 
 /// Bytes of a flood or of chatter when no other number is given.
 const FLOOD_SIZE: u64 = 1 << 30;

@@ -1,10 +1,10 @@
 //! What holds between the options of a listener that go by a client's address.
 
 use crate::diagnostics::Fault;
+use crate::model::{Address, Forwarded};
 use crate::options::Choice;
 use crate::values;
 use crate::walk::{Group, Section, Value};
-use crate::{Address, Forwarded};
 
 /// Adds a fault for every rule that is broken.
 pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {

@@ -1,7 +1,7 @@
 //! Rules between the options of the admin address.
 
-use crate::Address;
 use crate::diagnostics::Fault;
+use crate::model::Address;
 use crate::walk::{Section, Value};
 
 /// Adds a fault for every rule that is broken.

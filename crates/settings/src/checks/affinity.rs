@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::diagnostics::Fault;
+use crate::model::{CookieMode, CookieValue, Protocol, SameSite};
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{CookieMode, CookieValue, Protocol, SameSite};
 
 /// What belongs to a cookie.
 const OF_COOKIES: &[&str] =

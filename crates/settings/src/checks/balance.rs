@@ -1,9 +1,9 @@
 //! What only holds between options of balancing.
 
 use crate::diagnostics::Fault;
+use crate::model::{Dispatch, Idempotent, Schedule};
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{Dispatch, Idempotent, Schedule};
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;

@@ -1,9 +1,9 @@
 //! What framings, tags and replies of several frames ask of each other.
 
 use crate::diagnostics::Fault;
+use crate::model::{Alignment, Carried, Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
 use crate::options::Choice;
 use crate::walk::{Group, Section, Value};
-use crate::{Alignment, Carried, Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
 
 /// What a framing can carry, and what makes no sense with it.
 pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {

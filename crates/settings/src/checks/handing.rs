@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::{http, routes};
 use crate::diagnostics::Fault;
+use crate::model::{Dispatch, Protocol};
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{Dispatch, Protocol};
 
 /// What a request has to be for the workers of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

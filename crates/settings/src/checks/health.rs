@@ -1,10 +1,11 @@
 //! What holds between the options of `health`.
 
+use super::identity;
 use crate::diagnostics::Fault;
+use crate::model::{CheckKind, Dispatch};
 use crate::options::{Choice, Of};
-use crate::values;
+use crate::quantities;
 use crate::walk::{Group, Section, Value};
-use crate::{CheckKind, Dispatch};
 
 /// Which options belong to one way of checking alone.
 const OWN: &[(&str, CheckKind)] = &[
@@ -25,7 +26,7 @@ const EVERY: &[&str] = &["interval", "timeout", "rise", "fall", "checked_first",
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(Value::Group(health)) = pool.group.value("health") else { return };
-    super::identity(health, faults);
+    identity::check(health, faults);
     of_errors(health, faults);
     failing(pool, health, faults);
     let Some(Value::Word(Choice::Check(kind))) = health.value("check") else { return };
@@ -213,7 +214,7 @@ fn statuses(health: &Group, name: &str, faults: &mut Vec<Fault>) {
         return;
     };
     let good = |(from, to): (u64, u64)| from <= to && (100..=599).contains(&from) && to <= 599;
-    if !values::span(text).is_ok_and(good) {
+    if !quantities::span(text).is_ok_and(good) {
         faults.push(
             Fault::at(place, format!("`{text}` is no range of statuses"))
                 .expected("expected two numbers from 100 to 599")

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::diagnostics::Fault;
+use crate::model::{Address, Framing, HttpSocket, Protocol, RetryFault, RetryOn};
 use crate::options::{Choice, Of};
 use crate::walk::{Section, Value};
-use crate::{Address, Framing, HttpSocket, Protocol, RetryFault, RetryOn};
 
 /// Each server is a worker: there is nothing to count.
 pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {

@@ -1,10 +1,12 @@
 //! What holds of the routes of a listener.
 
+use super::pool_names;
 use crate::diagnostics::{Fault, Trust};
+use crate::model::{Configuration, Protocol};
 use crate::options::Choice;
+use crate::remarks::Remark;
 use crate::routes;
 use crate::walk::{Group, Section, Value};
-use crate::{Protocol, Remark};
 
 /// Routes of one listener.
 const ROUTES_MAX: usize = 10_000;
@@ -59,7 +61,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
         faults.push(Fault::at(place, message).mend("join hosts that go the same way in one route"));
     }
     for route in with_routes(listener).skip(1) {
-        super::pool_names(route, pools, faults);
+        pool_names::check(route, pools, faults);
     }
     // What is read is read again when the model is filled; here it is only looked at.
     routes::routes(group, faults);
@@ -102,7 +104,7 @@ fn is_host(text: &str) -> bool {
 
 /// Routes that no request can come to, at their places.
 #[must_use]
-pub fn unreached(configuration: &crate::Configuration) -> Vec<Remark> {
+pub fn unreached(configuration: &Configuration) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for listener in &configuration.listeners {
         let rules = listener.http.routes.iter().map(|route| route.rule.clone()).collect();

@@ -1,9 +1,9 @@
 //! What only holds between the options of a database pool.
 
 use crate::diagnostics::{Fault, Trust};
+use crate::model::{OnConflict, Order, Target};
 use crate::options::Choice;
 use crate::walk::{Section, Value};
-use crate::{OnConflict, Order, Target};
 
 /// What a request becomes.
 const ACTIONS: [&str; 3] = ["insert", "statement", "query"];

@@ -1,6 +1,6 @@
 //! Whom a listener takes, by address, and how much of each.
 
-use super::Network;
+use super::address::Network;
 
 /// Whom a listener takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::secret::Secret;
+
 /// A database as the worker of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Database {
@@ -87,15 +89,6 @@ impl DatabaseHost {
             Self::Socket(..) => true,
         }
     }
-}
-
-/// A text that does not stand in the configuration itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Secret {
-    /// The daemon's variable of that name, written `env:NAME`.
-    Environment(String),
-    /// What the file holds, without a line end at its end; written `file:PATH`.
-    File(PathBuf),
 }
 
 /// Whether the way to a server is encrypted.

@@ -1,9 +1,11 @@
 //! Listeners, as they are configured.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{Address, Addresses, Framing};
+use super::address::{Address, Network};
+use super::addresses::Addresses;
+use super::program::Framing;
+use super::route::{Authenticate, Route};
 
 /// One listener (`[listener.NAME]`).
 #[derive(Clone, Debug, PartialEq)]
@@ -82,9 +84,9 @@ pub struct HttpListener {
     /// Clients that are proxies.
     pub trusted: Vec<Network>,
     /// Which way requests go; the first that fits.
-    pub routes: Vec<super::Route>,
+    pub routes: Vec<Route>,
     /// Who is let through.
-    pub authenticate: Option<super::Authenticate>,
+    pub authenticate: Option<Authenticate>,
     /// What is changed in the heads of requests.
     pub request: route::Edits,
     /// What is changed in the heads of replies.
@@ -100,44 +102,6 @@ pub enum Forwarded {
     Legacy,
     /// `Forwarded` of RFC 7239.
     Standard,
-}
-
-/// Addresses that begin with the same bits, written `10.0.0.0/8`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// The first of them.
-    pub address: IpAddr,
-    /// How many bits are the same.
-    pub bits: u8,
-}
-
-/// The bits that all IPv4-mapped addresses of IPv6 begin with (`::ffff:0:0/96`).
-const MAPPED_BITS: u8 = 96;
-
-impl Network {
-    /// Whether an address is one of them. An IPv4 address that came over IPv6 is an IPv4 address.
-    #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let number = |address: IpAddr| match address {
-            IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, true),
-            IpAddr::V6(address) => (u128::from(address), false),
-        };
-        let network = self.canonical();
-        let (ours, theirs) = (number(network.address), number(address.to_canonical()));
-        let differ = ours.0 ^ theirs.0;
-        ours.1 == theirs.1 && (network.bits == 0 || differ >> (128 - u32::from(network.bits)) == 0)
-    }
-
-    /// The same network; one of IPv4-mapped addresses (`::ffff:10.0.0.0/104`) as a network of IPv4.
-    #[must_use]
-    pub const fn canonical(self) -> Self {
-        match (self.address.to_canonical(), self.address) {
-            (IpAddr::V4(address), IpAddr::V6(_)) if self.bits >= MAPPED_BITS => {
-                Self { address: IpAddr::V4(address), bits: self.bits - MAPPED_BITS }
-            }
-            _ => self,
-        }
-    }
 }
 
 /// What the clients of a listener speak.

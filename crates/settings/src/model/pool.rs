@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Address, Batch, Database, Program};
-use crate::Balance;
+use super::address::Address;
+use super::balance::{Balance, CookieMode, KnownBy};
+use super::database::{Batch, Database};
+use super::program::Program;
 
 /// One pool (`[pool.NAME]`).
 #[derive(Clone, Debug, PartialEq)]
@@ -77,8 +79,8 @@ impl Pool {
     #[must_use]
     pub fn needs_one_place(&self) -> bool {
         let has_table = self.balance.sticky.as_ref().is_some_and(|sticky| match &sticky.by {
-            crate::KnownBy::Key(_) => true,
-            crate::KnownBy::Cookie(cookie) => cookie.mode == crate::CookieMode::Passive,
+            KnownBy::Key(_) => true,
+            KnownBy::Cookie(cookie) => cookie.mode == CookieMode::Passive,
         });
         let batches = self.batch.rows > 1 || !self.batch.wait.is_zero();
         has_table || batches || self.balance.slots_max.is_some() || self.then.is_some()

@@ -2,7 +2,7 @@
 
 use route::{Edits, Rewrite, Rule, Template};
 
-use super::Secret;
+use super::secret::Secret;
 
 /// One route of a listener of HTTP (`[[listener.NAME.route]]`).
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 // tidy: table
 //! The options of the access log.
 
-use super::table::any;
-use super::{Default, Kind, Opt};
+use super::declare::any;
+use super::shape::{Default, Kind, Opt};
 
 use Default::{Is, None as Nothing, Required};
 

@@ -1,8 +1,8 @@
 // tidy: table
 //! The options of a listener that go by a client's address.
 
-use super::table::{any, count};
-use super::{Default, Opt};
+use super::declare::{any, count};
+use super::shape::{Default, Opt};
 
 use Default::{Is, None as Nothing};
 

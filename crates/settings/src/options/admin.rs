@@ -1,8 +1,8 @@
 // tidy: table
 //! The options of the admin address.
 
-use super::table::{any, count, time};
-use super::{Default, Kind, Opt};
+use super::declare::{any, count, time};
+use super::shape::{Default, Kind, Opt};
 
 use Default::{Is, None as Nothing, Required};
 

@@ -1,9 +1,8 @@
 //! The options of balancing.
 
-use super::table::{any, count, time, time_or_zero, word};
-use super::{Default, Kind, Opt, Word};
-use crate::options::Choice;
-use crate::{CheckKind, CookieMode, CookieValue, Gone, SameSite, Schedule};
+use super::declare::{any, count, time, time_or_zero, word};
+use super::shape::{Choice, Default, Kind, Opt, Word};
+use crate::model::{CheckKind, CookieMode, CookieValue, Gone, SameSite, Schedule};
 
 use Default::{Is, None as Nothing};
 

@@ -1,8 +1,8 @@
 // tidy: table
 //! The options of pools of databases.
 
-use super::table::{MIB, any, count, size, time, time_or_zero, word};
-use super::{Choice, Default, Kind, Of, Opt, Short, Word};
+use super::declare::{MIB, any, count, size, time, time_or_zero, word};
+use super::shape::{Choice, Default, Kind, Of, Opt, Short, Word};
 use crate::model::*;
 
 use Default::{Inner, Is, None as Nothing, Required};

@@ -2,9 +2,9 @@
 //! The options of listeners.
 
 use super::addresses::PER_ADDRESS;
+use super::declare::{GIB, any, count, frames, size, time_or_zero, word};
 use super::route::{AUTHENTICATE, EDITS, ROUTE};
-use super::table::{GIB, any, count, frames, size, time_or_zero, word};
-use super::{Choice, Default, Kind, Opt, Short, Word};
+use super::shape::{Choice, Default, Kind, Opt, Short, Word};
 use crate::model::*;
 
 use Default::{Is, None as Nothing, Required};

@@ -2,8 +2,8 @@
 //! The options of every pool.
 
 use super::balance::{HEALTH, SCHEDULE, SORRY, STICKY};
-use super::table::{GIB, any, count, size, time, time_or_zero, word};
-use super::{Choice, Default, Kind, Of, Opt, Short, Word};
+use super::declare::{GIB, any, count, size, time, time_or_zero, word};
+use super::shape::{Choice, Default, Kind, Of, Opt, Short, Word};
 use crate::model::*;
 
 use Default::{Inner, Is, None as Nothing};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::table::{DAY, GIB, any, count, size, time, time_or_zero, word};
-use super::{Choice, Default, Kind, Of, Opt, Short, Word};
+use super::declare::{DAY, GIB, any, count, size, time, time_or_zero, word};
+use super::shape::{Choice, Default, Kind, Of, Opt, Short, Word};
 use crate::model::*;
 
 use Default::{Inner, Is, None as Nothing};

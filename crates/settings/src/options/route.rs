@@ -1,8 +1,8 @@
 // tidy: table
 //! The options of routes, and of what a listener of HTTP does with heads.
 
-use super::table::{any, count};
-use super::{Default, Kind, Opt, Short};
+use super::declare::{any, count};
+use super::shape::{Default, Kind, Opt, Short};
 
 use Default::{Is, None as Nothing, Required};
 

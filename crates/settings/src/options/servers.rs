@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::table::{DAY, any, count, time, time_or_zero};
-use super::{Default, Kind, Of, Opt};
+use super::declare::{DAY, any, count, time, time_or_zero};
+use super::shape::{Default, Kind, Of, Opt};
 
 use Default::{Is, None as Nothing, Required};
 

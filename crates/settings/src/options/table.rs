@@ -3,55 +3,18 @@
 //!
 //! What it is: data. Defaults stand here and nowhere else, written as in a file.
 
-use std::time::Duration;
-
-use super::{
-    Choice, Default, Kind, Of, Opt, Section, Word, access_log, admin, database, listener, pool,
-    program, servers,
-};
-use crate::model::*;
-
-pub(super) const MIB: u64 = 1 << 20;
-pub(super) const GIB: u64 = 1 << 30;
-pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-pub(super) const fn count(min: u64, max: u64) -> Kind {
-    Kind::Count { min, max }
-}
-
-/// Bytes from 1.
-pub(super) const fn size(max: u64) -> Kind {
-    Kind::Size { min: 1, max }
-}
-
-/// A time that must pass.
-pub(super) const fn time() -> Kind {
-    Kind::Time { min: Duration::from_millis(1), max: DAY }
-}
-
-/// A time that may be zero.
-pub(super) const fn time_or_zero() -> Kind {
-    Kind::Time { min: Duration::ZERO, max: DAY }
-}
-
-pub(super) const fn word(name: &'static str, means: Choice, about: &'static str) -> Word {
-    Word { name, means, about }
-}
-
-pub(super) const fn any(
-    name: &'static str,
-    kind: Kind,
-    default: Default,
-    about: &'static str,
-) -> Opt {
-    Opt::new(name, kind, default, Of::Any, about)
-}
+use super::access_log::ACCESS_LOG;
+use super::admin::ADMIN;
+use super::database::DATABASE;
+use super::declare::{GIB, any, time_or_zero, word};
+use super::listener::LISTENER;
+use super::pool::COMMON;
+use super::program::PROGRAM;
+use super::servers::SERVERS;
+use super::shape::{Choice, Default, Kind, Opt, Section, Word};
+use crate::model::EventKernel;
 
 use Default::Is;
-
-pub(super) const fn frames(name: &'static str, framing: Framing, about: &'static str) -> Word {
-    word(name, Choice::Protocol(Protocol::Frames(framing)), about)
-}
 
 /// Every section.
 pub(crate) const SECTIONS: &[Section] = &[
@@ -60,19 +23,19 @@ pub(crate) const SECTIONS: &[Section] = &[
         name: "admin",
         named: false,
         about: "The admin address; without this section there is none.",
-        options: admin::ADMIN,
+        options: ADMIN,
     },
     Section {
         name: "access_log",
         named: false,
         about: "The access log, one line a request; without this section there is none.",
-        options: access_log::ACCESS_LOG,
+        options: ACCESS_LOG,
     },
     Section {
         name: "listener",
         named: true,
         about: "Where clients connect. There may be many, each with a name.",
-        options: listener::LISTENER,
+        options: LISTENER,
     },
     Section {
         name: "pool",
@@ -113,7 +76,7 @@ const DAEMON: &[Opt] = &[
 /// The options of a pool: of every one, then of each kind of worker.
 const POOL: &[Opt] = &joined::<{ length(POOLS) }>(POOLS);
 
-const POOLS: &[&[Opt]] = &[pool::COMMON, program::PROGRAM, database::DATABASE, servers::SERVERS];
+const POOLS: &[&[Opt]] = &[COMMON, PROGRAM, DATABASE, SERVERS];
 
 const fn length(parts: &[&[Opt]]) -> usize {
     let (mut length, mut part) = (0, 0);

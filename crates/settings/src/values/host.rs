@@ -1,7 +1,8 @@
 //! Hosts by their names.
 
-use super::{Bad, address_or};
-use crate::{Address, HostName};
+use super::addresses::address_or;
+use crate::model::{Address, HostName};
+use crate::quantities::Bad;
 
 /// What an address may be, and `app.example:7000`: what can be connected to may have a name.
 pub(crate) fn server_address(text: &str) -> Result<Address, Bad> {

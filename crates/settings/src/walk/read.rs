@@ -3,14 +3,16 @@
 //! What it is: for each kind of option what the tree may say, and the fault when it says something
 //! else. What it knows: kinds and nodes. What it must never know: the options around it.
 
-use super::{Value, Walk, list, shown, with_mend};
-use crate::Processors;
+use super::found::Value;
+use super::report::{Walk, list, shown, with_mend};
 use crate::diagnostics::Fault;
 use crate::foreign;
+use crate::model::Processors;
 use crate::nearest::nearest;
 use crate::options::{Kind, Opt, Short};
+use crate::quantities::{self, Bad, duration_text, size_text};
 use crate::tree::{Entry, Node, Raw};
-use crate::values::{self, Bad, duration_text, size_text};
+use crate::values;
 
 /// The value of an option that is not a group; `None` after a fault was reported.
 pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
@@ -89,7 +91,7 @@ pub(super) fn short(
             let number = number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
             (number, number)
         }
-        Raw::Text(text) => match values::span(text) {
+        Raw::Text(text) => match quantities::span(text) {
             Ok(span) => span,
             Err(bad) => return Some(refuse(walk, option, entry, bad).map(|_| (0, 0))),
         },
@@ -109,8 +111,8 @@ pub(super) fn short(
 /// Reads a text for a kind that is written as one; `None` for other kinds.
 fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
     Some(match kind {
-        Kind::Size { .. } => values::size(text).map(Value::Number),
-        Kind::Time { .. } => values::duration(text).map(Value::Time),
+        Kind::Size { .. } => quantities::size(text).map(Value::Number),
+        Kind::Time { .. } => quantities::duration(text).map(Value::Time),
         Kind::Word(words) => match words.iter().find(|word| word.name == text) {
             Some(word) => Ok(Value::Word(word.means)),
             None => Err(unknown_word(option, words.iter().map(|word| word.name).collect(), text)),
@@ -122,7 +124,7 @@ fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>
         Kind::Target => values::target(text).map(Value::Target),
         Kind::Secret => values::secret(text).map(Value::Secret),
         Kind::Key => values::key(text).map(Value::Key),
-        Kind::Percent => values::percent(text).map(Value::Number),
+        Kind::Percent => quantities::percent(text).map(Value::Number),
         Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
         Kind::Text | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
         Kind::Count { .. }

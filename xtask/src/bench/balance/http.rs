@@ -1,6 +1,6 @@
 //! Stickiness, health and limits on a request of HTTP: the whole data plane with them and without.
 
-use super::{Goals, asked};
+use super::goals::{Goals, asked};
 use crate::bench::http::{self, CONNECTIONS, Cost};
 use crate::requirements;
 use crate::shell::{Failure, Workspace};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Goals, asked};
+use super::goals::{Goals, asked};
 use crate::bench::order::Order;
 use crate::bench::statistics::Quartiles;
 use crate::requirements;

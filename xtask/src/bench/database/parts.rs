@@ -1,8 +1,16 @@
 //! The parts, each a section of the page.
 
-use super::super::order::{self, Order};
-use super::super::trial::shown;
-use super::*;
+use super::runs::{
+    CONNECTIONS, Ground, IN_FLIGHT, Kind, Run, WRITERS, bare, cpu_of, database, number_of,
+    quartiles, ratios, rounds, through_daemon,
+};
+use crate::bench::load::{Load, Plan};
+use crate::bench::order::{self, Order};
+use crate::bench::server::Server;
+use crate::bench::statistics::{Pairs, Quartiles};
+use crate::bench::trial::{self, shown};
+use crate::shell::{self, Failure};
+use std::process::Command;
 
 const SATURATED: Plan = Plan {
     connections: CONNECTIONS,
@@ -217,7 +225,7 @@ pub(super) fn read(ground: &Ground) -> Result<String, Failure> {
             }
             eprintln!("{threads} threads: round {} of {}", round + 1, ground.rounds);
         }
-        let ratio = |at: usize| super::super::trial::ratio(&seconds[0], &seconds[at]);
+        let ratio = |at: usize| trial::ratio(&seconds[0], &seconds[at]);
         let [rows, strings, driver] = [0, 1, 2].map(|at| shown(Quartiles::of(&seconds[at])));
         text.push_str(&format!(
             "| {threads} | {rows} | {strings} | {driver} | {} | {} |\n",

@@ -3,7 +3,7 @@
 //! Clients connect, send, receive a byte and close, one after the other on each of a few threads. The
 //! byte is the number of the loop that answered, so that it shows how the connections were dealt.
 
-use super::Bench;
+use super::bench::Bench;
 use super::part::Part;
 use crate::bench::order::Order;
 use crate::bench::process;

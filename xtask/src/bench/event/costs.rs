@@ -1,8 +1,9 @@
 //! What single calls cost: timers, and changes of what epoll watches. Times are noisy and
 //! instructions are not, so both are given; instructions are what so many more calls add to a run.
 
-use super::Bench;
+use super::bench::Bench;
 use super::part::Part;
+use crate::bench::callgrind::whole_run;
 use crate::bench::statistics::Quartiles;
 use crate::shell::{self, Failure};
 use std::process::Command;
@@ -48,7 +49,7 @@ fn timed(bench: &Bench, what: &str, armed: u32, count: u32) -> Result<Quartiles,
 /// Instructions of a call, without those of the loop around it.
 fn counted(bench: &Bench, what: &str, armed: u32) -> Result<f64, Failure> {
     let more = |what: &str| {
-        let of = |count| super::counting::whole_run(command(bench, what, armed, count));
+        let of = |count| whole_run(command(bench, what, armed, count));
         Ok::<_, Failure>((of(2 * COUNTED)? - of(COUNTED)?) / f64::from(COUNTED))
     };
     Ok(more(what)? - more("nothing")?)
@@ -90,7 +91,7 @@ fn turns(bench: &Bench, part: &mut Part) -> Result<(), Failure> {
         [("turn", 1, 0), ("idle", 1000, 0), ("idle_one", 1000, 1), ("idle_all", 1000, 1000)]
     {
         eprintln!("timers: {what}");
-        let of = |count| super::counting::whole_run(command(bench, what, 0, count));
+        let of = |count| whole_run(command(bench, what, 0, count));
         let count = (of(2 * TURNS)? - of(TURNS)?) / f64::from(TURNS);
         let ns = shown(timed(bench, what, 0, TURNS)?);
         part.text.push_str(&format!("| {streams} | {deadlines} | {count:.0} | {ns} |\n"));

@@ -1,14 +1,14 @@
 //! Instructions that a server needs for a request, counted by callgrind: what so many more requests
 //! add to a run. They do not depend on the machine's mood. The kernel's are not among them.
 
-use super::Bench;
+use super::bench::Bench;
 use super::echo::{Clients, Peer};
 use super::part::Part;
 use crate::bench::server::Server;
 use crate::shell::Failure;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Connections of which this many are active.
 const SHAPES: [(usize, usize); 5] = [(10, 10), (1000, 1000), (9500, 9500), (100, 100), (9100, 100)];
@@ -16,23 +16,6 @@ const SHAPES: [(usize, usize); 5] = [(10, 10), (1000, 1000), (9500, 9500), (100,
 const MORE: usize = 19_000;
 /// Functions whose share is that of finding the stream of an id.
 const LOOK_UP: [&str; 1] = ["slab.rs"];
-
-/// What a program executes in all until it ends by itself.
-pub(in crate::bench) fn whole_run(command: Command) -> Result<f64, Failure> {
-    let mut counting = Command::new("valgrind");
-    counting.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    counting.arg(command.get_program()).args(command.get_args());
-    let output = counting
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| Failure::new(format!("valgrind: {error}")))?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let count = said.split("Collected : ").nth(1).and_then(|rest| rest.split_whitespace().next());
-    count
-        .filter(|_| output.status.success())
-        .and_then(|count| count.parse().ok())
-        .ok_or_else(|| Failure::new(format!("callgrind counted nothing\n{said}")))
-}
 
 /// Instructions of a run, and those among them that come from the source file of the look-up.
 #[derive(Clone, Copy, Debug, Default)]

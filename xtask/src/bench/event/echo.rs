@@ -3,8 +3,7 @@
 //!
 //! All that are active write, then all read: so every server finds the same batches.
 
-use super::Bench;
-use super::part::Part;
+use super::bench::Bench;
 use crate::bench::order::Order;
 use crate::bench::process;
 use crate::bench::server::{Server, wait_until};
@@ -115,7 +114,7 @@ pub(super) fn counted(peers: &[Peer]) -> Vec<Peer> {
 }
 
 /// The ways to be told of bytes, each in the bare loop, and ours beside them.
-pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Part, Failure> {
+pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Shape, Failure> {
     let bare = |name, way: &str| Peer {
         name,
         command: vec![bench.built("echo_bare").display().to_string(), way.to_owned()],
@@ -132,8 +131,7 @@ pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Part, Failur
             connections_max: usize::MAX,
         },
     ];
-    let shape = measure(bench, &peers, (connections, connections))?;
-    Ok(super::page::triggers(&shape))
+    measure(bench, &peers, (connections, connections))
 }
 
 /// Measures all servers in one shape, so many rounds, in each of them in another random order.

@@ -4,7 +4,7 @@
 //! Here the kernel takes the bytes on its own: loopback's buffers hold 64 KiB, so `send` need not wait
 //! for the server. Therefore it is also measured when the server has received all, and its CPU time.
 
-use super::Bench;
+use super::bench::Bench;
 use super::part::Part;
 use crate::bench::process;
 use crate::bench::server::{Server, wait_until};

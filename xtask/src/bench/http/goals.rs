@@ -3,10 +3,9 @@
 //! A goal is never moved to a weaker peer, a weaker configuration of a peer, or a smaller number of
 //! shapes: a goal that is missed is shown as missed.
 
-use super::page::{median_of, ratio_of, row};
+use super::figures::{OURS, median_of, ratio_of, row};
 use serde_json::Value;
 
-pub(super) const OURS: &str = "Roadstead";
 const RELAY: &str = "bare relay";
 const PEERS: [&str; 2] = ["HAProxy", "nginx"];
 

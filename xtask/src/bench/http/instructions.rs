@@ -1,8 +1,9 @@
 //! Instructions outside the kernel, and allocations, per request: callgrind's counts for a long run
 //! minus those for a short one. They do not depend on the load of the machine.
 
-use super::Ground;
-use super::subject::{Load, Running, Subject};
+use super::ground::Ground;
+use super::running::{Load, Running};
+use super::subject::Subject;
 use crate::shell::Failure;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 //! What lines in a pool cost a request: the same data plane with and without them, for `bench
 //! balance`.
 
+use super::ground::Ground;
 use super::subject::Subject;
-use super::{Ground, instructions, windows};
+use super::{instructions, windows};
 use crate::shell::{self, Failure, Workspace};
 use std::fs;
 use std::time::Duration;

@@ -1,41 +1,17 @@
 //! The page of `bench http`, made from the stored parts. Pure.
 
-use super::goals::{self, OURS};
+use super::figures::{OURS, median_of, quartiles, ratio_of, samples};
+use super::goals;
 use super::subject::COPYING;
 use crate::bench::page::Machine;
 use crate::bench::statistics::Quartiles;
 use serde_json::Value;
-
-/// The shape with so many connections.
-pub(super) fn row(shapes: &Value, connections: u64) -> Option<&Value> {
-    shapes.as_array()?.iter().find(|shape| shape["connections"].as_u64() == Some(connections))
-}
 
 /// A subject that opens more server connections than one in so many requests, and more than it has clients, does
 /// not keep them.
 const KEPT_FROM: f64 = 1000.0;
 /// Above this part of the processors, other programs may have changed the figures.
 const FOREIGN_MAX: f64 = 0.05;
-
-fn samples(shape: &Value, subject: &str, what: &str) -> Option<Vec<f64>> {
-    let samples = shape["subjects"].get(subject)?.as_array()?;
-    Some(samples.iter().filter_map(|sample| sample[what].as_f64()).collect())
-}
-
-fn quartiles(shape: &Value, subject: &str, what: &str) -> Option<Quartiles> {
-    samples(shape, subject, what).map(|samples| Quartiles::of(&samples))
-}
-
-pub(super) fn median_of(shape: &Value, subject: &str, what: &str) -> Option<f64> {
-    quartiles(shape, subject, what).map(|quartiles| quartiles.median)
-}
-
-/// CPU time of one divided by that of another, round by round.
-pub(super) fn ratio_of(shape: &Value, over: &str, under: &str) -> Option<Quartiles> {
-    let (over, under) = (samples(shape, over, "cpu_us")?, samples(shape, under, "cpu_us")?);
-    let ratios: Vec<f64> = over.iter().zip(under).map(|(over, under)| over / under).collect();
-    Some(Quartiles::of(&ratios))
-}
 
 fn names(of: &Value) -> Vec<String> {
     let order = ["bare relay", OURS, "HAProxy", COPYING, "nginx"];

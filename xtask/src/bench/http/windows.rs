@@ -1,8 +1,10 @@
 //! Windows in which clients send requests and a proxy is measured.
 
-use super::subject::{COPYING, Load, Running, Subject, proc_failed};
-use super::{Ground, Shape, process};
+use super::ground::{Ground, Shape};
+use super::running::{Load, Running, proc_failed};
+use super::subject::{COPYING, Subject};
 use crate::bench::order::Order;
+use crate::bench::process;
 use crate::bench::system_calls::{self, Calls, Counting};
 use crate::shell::Failure;
 use serde_json::{Value, json};

@@ -3,7 +3,6 @@
 
 use super::super::page::Machine;
 use super::super::statistics::Quartiles;
-use super::{LARGE, SMALL};
 use serde_json::Value;
 
 pub(super) const BARE: &str = "bare loop";
@@ -13,6 +12,11 @@ pub(super) const POOL: &str = "our ThreadPool";
 pub(super) const CONNECTION: &str = "thread per connection";
 pub(super) const MIXIN: &str = "Python, ThreadingMixIn";
 pub(super) const PYTHON_POOL: &str = "Python, pool";
+
+/// Up to here the work is the connection's, above it the bytes'.
+pub(super) const SMALL: &[usize] = &[0, 1024, 3072, 7168, 15_360];
+pub(super) const LARGE: &[usize] =
+    &[31_744, 64_512, 130_048, 261_120, 523_264, 1_047_552, 2_096_128];
 
 /// All rounds of one server at one size.
 struct Cell {

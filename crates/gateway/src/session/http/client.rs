@@ -11,7 +11,7 @@ use exchange::{Cause, Outcome, RequestId};
 use super::{Dialogue, Ending, Input, Output};
 use crate::core::Core;
 use crate::exchanges::{Delivery, SessionId};
-use crate::plan::HttpPlan;
+use crate::listener::HttpConfig;
 use crate::transport::Transport;
 use crate::upward::Carried;
 
@@ -62,15 +62,16 @@ impl Http {
 
     pub(in crate::session) fn handle_data(
         &mut self,
-        plan: &Arc<HttpPlan>,
+        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         core: &mut Core,
+        spares: &mut Spares,
     ) {
         let mut dialogue = match self.dialogue.take() {
             Some(dialogue) => dialogue,
-            None => core.dialogues.take(self),
+            None => spares.take(self),
         };
         dialogue.handle_data(plan, transport, calls, data, core);
         self.dialogue = Some(dialogue);
@@ -79,7 +80,7 @@ impl Http {
     /// Something came of the request on its way.
     pub(in crate::session) fn deliver(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         sequence: u64,
@@ -94,7 +95,7 @@ impl Http {
     /// A head and, right behind it, the end of the reply.
     pub(in crate::session) fn deliver_whole(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         reply: (u64, Carried, Outcome),
@@ -114,7 +115,7 @@ impl Http {
     /// How long nobody may speak, where both sides speak freely.
     pub(in crate::session) fn tunnel_idle(
         &self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &Transport,
     ) -> Option<Option<Duration>> {
         let dialogue = self.dialogue.as_ref();
@@ -144,7 +145,7 @@ impl Http {
     /// A head or a body did not come in time.
     pub(in crate::session) fn handle_slow(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         core: &mut Core,
@@ -202,6 +203,7 @@ impl Http {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         core: &mut Core,
+        spares: &mut Spares,
     ) {
         match &mut self.dialogue {
             Some(dialogue) => dialogue.flush(transport, calls, core),
@@ -210,7 +212,7 @@ impl Http {
         }
         if let Some(dialogue) = self.dialogue.take_if(|dialogue| dialogue.is_over()) {
             self.number = dialogue.number;
-            core.dialogues.give(dialogue);
+            spares.give(dialogue);
         }
     }
 

@@ -7,7 +7,7 @@ use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
 use crate::core::Core;
 use crate::exchanges::Delivery;
-use crate::plan::HttpPlan;
+use crate::listener::HttpConfig;
 use crate::transport::Transport;
 use crate::upward::Carried;
 
@@ -18,7 +18,7 @@ impl Dialogue {
     /// Something came of the request on its way.
     pub(super) fn deliver(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         sequence: u64,
@@ -61,7 +61,7 @@ impl Dialogue {
     /// A head comes with all that follows it.
     pub(super) fn deliver_whole(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         (sequence, head, mut outcome): (u64, Carried, Outcome),
@@ -82,7 +82,7 @@ impl Dialogue {
     /// Sends a head, and `body` along with it where both are small: then nothing is left of that.
     fn deliver_head(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         mut carried: Carried,

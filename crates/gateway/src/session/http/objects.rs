@@ -11,8 +11,8 @@ use crate::bodies::{BodyShare, Full};
 use crate::core::Core;
 use crate::exchanges::{Client, Source};
 use crate::form::Form;
+use crate::listener::HttpConfig;
 use crate::logbook::Trail;
-use crate::plan::HttpPlan;
 use crate::routing::RouteId;
 use crate::translation::Translation;
 use crate::transport::Transport;
@@ -57,7 +57,7 @@ enum Taken {
 pub(super) struct Course<'a> {
     pub(super) pool: PoolId,
     pub(super) route: RouteId,
-    pub(super) changes: Option<&'a crate::plan::RoutePlan>,
+    pub(super) changes: Option<&'a crate::routing::RouteConfig>,
     /// What its route made of the target.
     pub(super) target: Option<&'a [u8]>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Course<'a> {
 impl Gathering {
     pub(super) fn new(
         course: &Course<'_>,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         peer: Peer,
         head: &mut RequestHead,
     ) -> Self {
@@ -89,7 +89,7 @@ impl Gathering {
     /// One whose body is all that its pool gets.
     pub(super) fn of_record(
         (pool, route): (PoolId, RouteId),
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         peer: Peer,
         head: &RequestHead,
     ) -> Self {
@@ -106,7 +106,7 @@ impl Gathering {
     }
 
     /// Takes what is there of the body.
-    fn take(&mut self, plan: &HttpPlan, data: &mut Data<'_>) -> Result<Taken, Refusal> {
+    fn take(&mut self, plan: &HttpConfig, data: &mut Data<'_>) -> Result<Taken, Refusal> {
         while !self.body.is_done() {
             let Some(span) = self.body.next(data.bytes(), &plan.limits)? else { break };
             if span.kind == Kind::Data {
@@ -121,23 +121,12 @@ impl Gathering {
     }
 }
 
-impl HttpPlan {
-    /// What a body of this client takes. A proxy that is trusted speaks for many.
-    fn share(&self, peer: Peer) -> BodyShare {
-        let address = match peer {
-            Peer::Internet(address) => Some(address.ip()),
-            Peer::Local | Peer::Inside => None,
-        };
-        self.bodies.share(address.filter(|address| !self.trusts(*address)))
-    }
-}
-
 impl Dialogue {
     /// Begins a request to a program.
     pub(super) fn ask_object(
         &mut self,
         course: &Course<'_>,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &mut RequestHead,
@@ -168,7 +157,7 @@ impl Dialogue {
     /// be done with what is there.
     pub(super) fn gather(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,

@@ -9,7 +9,7 @@ use wire::http1::{Answer, BodyKind, HeadScan, Method, Refusal, RequestHead};
 use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell, told};
 use crate::core::Core;
 use crate::crossing::Rejected;
-use crate::plan::{HttpPlan, ListenerPlan};
+use crate::listener::{HttpConfig, ListenerConfig};
 use crate::routing::RouteId;
 use crate::transport::Transport;
 
@@ -36,12 +36,12 @@ pub(super) fn method_begun(bytes: &[u8]) -> Method {
     if is_head { Method::Head } else { Asker::NOBODY.method }
 }
 
-impl HttpPlan {
+impl HttpConfig {
     /// Writes the response to the first request of a connection that is rejected. False while the
     /// head is not whole and more of it is waited for.
     pub(in crate::session) fn refuse_request(
         &self,
-        listener: &Arc<ListenerPlan>,
+        listener: &Arc<ListenerConfig>,
         (bytes, is_last): (&[u8], bool),
         outcome: &Outcome,
         core: &mut Core,

@@ -11,7 +11,7 @@ use super::objects::Gathering;
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
 use crate::core::Core;
 use crate::crossing::Rejected;
-use crate::plan::HttpPlan;
+use crate::listener::HttpConfig;
 use crate::routing::RouteId;
 use crate::transport::Transport;
 
@@ -56,7 +56,7 @@ impl Dialogue {
     pub(super) fn ask_to_store(
         &mut self,
         (pool, route): (PoolId, RouteId),
-        plan: &Arc<HttpPlan>,
+        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &RequestHead,

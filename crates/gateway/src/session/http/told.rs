@@ -7,7 +7,7 @@ use wire::http1::{Answer, Method, Version, write_answer};
 
 use super::status::status_of;
 use crate::core::{Core, DateLine};
-use crate::plan::FrontPlan;
+use crate::listener::FrontConfig;
 use crate::routing::RouteId;
 use crate::transport::Transport;
 
@@ -112,7 +112,7 @@ pub(super) fn tell(
 
 /// What is changed in replies to requests of that route, if anything may be.
 pub(super) fn edits(transport: &Transport, route: RouteId) -> Option<&Edits> {
-    let FrontPlan::Http(plan) = &transport.listener().front else { return None };
+    let FrontConfig::Http(plan) = &transport.listener().front else { return None };
     plan.routing.as_ref().map(|routing| routing.reply(route))
 }
 

@@ -13,7 +13,7 @@ use exchange::plant::{Plant, active};
 
 use super::{Asked, Dialogue, Input};
 use crate::core::Core;
-use crate::plan::HttpPlan;
+use crate::listener::HttpConfig;
 use crate::transport::Transport;
 
 impl Asked {
@@ -48,7 +48,7 @@ impl Dialogue {
     /// The server says no more; the client may go on, for as long as one may that is owed nothing.
     pub(super) fn handle_said_all(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
     ) {
@@ -60,7 +60,7 @@ impl Dialogue {
     }
 
     /// How long neither side may say anything.
-    pub(super) fn tunnel_idle(&self, plan: &HttpPlan, transport: &Transport) -> Option<Duration> {
+    pub(super) fn tunnel_idle(&self, plan: &HttpConfig, transport: &Transport) -> Option<Duration> {
         let ends = self.asked.as_ref().is_some_and(|asked| asked.said_all);
         let idle = transport.listener().idle.filter(|_| ends);
         idle.into_iter().chain(plan.tunnel_idle).min()
@@ -69,7 +69,7 @@ impl Dialogue {
     /// The worker takes more of what the client says, or none for now.
     pub(super) fn handle_flow(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         wanted: bool,

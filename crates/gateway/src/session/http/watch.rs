@@ -7,7 +7,7 @@ use exchange::Cause;
 use super::refusing::Why;
 use super::{Dialogue, Input};
 use crate::core::Core;
-use crate::plan::HttpPlan;
+use crate::listener::HttpConfig;
 use crate::rate::is_enough;
 use crate::transport::Transport;
 
@@ -15,7 +15,7 @@ impl Dialogue {
     /// A head that was begun must come to its end in time; an empty line before it is not begun.
     pub(super) fn watch_head(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &Transport,
         calls: &mut Calls<'_>,
     ) {
@@ -28,7 +28,7 @@ impl Dialogue {
 
     pub(super) fn watch_anew(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &Transport,
         calls: &mut Calls<'_>,
     ) {
@@ -43,7 +43,7 @@ impl Dialogue {
     /// how much has come in all.
     pub(super) fn watch_body(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &Transport,
         calls: &mut Calls<'_>,
         came: usize,
@@ -66,7 +66,7 @@ impl Dialogue {
     /// The time of a head or a body has passed.
     pub(super) fn handle_slow(
         &mut self,
-        plan: &HttpPlan,
+        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         core: &mut Core,

@@ -1,0 +1,16 @@
+//! What the settings say of a file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::identity::StaleLog;
+use crate::Job;
+
+/// What every connection of a pool has in common.
+#[derive(Debug)]
+pub(super) struct SqliteDriver {
+    pub(super) path: PathBuf,
+    pub(super) job: Arc<Job>,
+    pub(super) sql: String,
+    pub(super) stale: StaleLog,
+}

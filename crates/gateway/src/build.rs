@@ -1,0 +1,32 @@
+//! Constructs what a shard is configured with from the settings: names resolved to ids, files and secrets
+//! read.
+//!
+//! Each mapping takes its settings apart completely, so that a new option does not compile until
+//! somebody has decided where it goes. Only the shard is built here: what is configured must never use this
+//! module.
+
+mod balance;
+mod branch;
+mod check;
+mod context;
+mod cookie;
+mod durations;
+mod fallback;
+mod files;
+mod launch;
+mod listener;
+mod pool;
+mod program;
+mod reload;
+mod routes;
+mod said;
+mod servers;
+mod shape;
+mod workers;
+
+pub(crate) use branch::{branch, elsewhere};
+pub(crate) use context::BuildContext;
+pub use context::Workshop;
+pub use files::unread;
+pub(crate) use listener::listener;
+pub(crate) use pool::pool;

@@ -1,0 +1,103 @@
+//! The settings of checks, with where they go.
+
+use crate::checks::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
+
+/// What `check` says, of workers with these addresses; and what of it is the pool's.
+///
+/// A program of a check starts from `program`: as the programs of the pool, where it has any, as far as their
+/// user and environment are concerned.
+pub(super) fn check(
+    check: settings::Check,
+    program: spawn::Command,
+    servers: &[(event::Address, String)],
+    to: &mut pool::HealthSettings,
+) -> CheckConfig {
+    let settings::Check { probe, interval, timeout, rise, fall, checked_first, port } = check;
+    *to = pool::HealthSettings { rise, fall, checked_first, checked: true, ..*to };
+    CheckConfig {
+        probe: match probe {
+            settings::Probe::Tcp => ProbeConfig::Tcp,
+            settings::Probe::Http(http) => {
+                let settings::HttpProbe { method, path, host, status, body } = http;
+                ProbeConfig::Http(HttpProbeConfig { method, path, host, status, body })
+            }
+            settings::Probe::Line { send, expect } => ProbeConfig::Line { send, expect },
+            settings::Probe::Program { command, user, group } => {
+                let mut started = program;
+                if let Some((program, arguments)) = command.split_first() {
+                    (started.program, started.arguments) = (program.clone(), arguments.to_vec());
+                }
+                let bounds = &mut started.bounds;
+                // The groups of another user are its own.
+                bounds.group = group.or_else(|| bounds.group.take().filter(|_| user.is_none()));
+                bounds.user = user.or_else(|| bounds.user.take());
+                ProbeConfig::Program(Box::new(started))
+            }
+        },
+        addresses: servers.iter().map(|(address, _)| check_address(address, port)).collect(),
+        port,
+        names: servers.iter().map(|(_, name)| name.clone()).collect(),
+        interval,
+        timeout,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn command(user: Option<&str>, group: Option<&str>) -> spawn::Command {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let probe = settings::Probe::Program {
+            command: vec!["check.sh".to_owned(), "now".to_owned()],
+            user: owned(user),
+            group: owned(group),
+        };
+        let of_pool = spawn::Command {
+            env: vec![("A".to_owned(), "b".to_owned())],
+            env_clear: true,
+            bounds: spawn::Bounds {
+                user: Some("web".to_owned()),
+                group: Some("www".to_owned()),
+                no_new_privs: true,
+                ..spawn::Bounds::default()
+            },
+            ..spawn::Command::default()
+        };
+        let second = Duration::from_secs(1);
+        let settings = settings::Check {
+            probe,
+            interval: second,
+            timeout: second,
+            rise: 1,
+            fall: 1,
+            checked_first: false,
+            port: None,
+        };
+        let plan = check(settings, of_pool, &[], &mut pool::HealthSettings::default());
+        let ProbeConfig::Program(command) = plan.probe else { panic!("it runs a program") };
+        *command
+    }
+
+    #[test]
+    fn a_program_of_a_check_runs_as_the_programs_of_its_pool_do() {
+        let found = command(None, None);
+        assert_eq!(
+            (found.program.as_str(), found.arguments.as_slice()),
+            ("check.sh", ["now".to_owned()].as_slice())
+        );
+        assert!(found.env_clear && found.bounds.no_new_privs);
+        assert_eq!(found.env, [("A".to_owned(), "b".to_owned())]);
+        let who = |user, group| {
+            let spawn::Bounds { user, group, .. } = command(user, group).bounds;
+            (user.unwrap_or_default(), group.unwrap_or_default())
+        };
+        let pair = |user: &str, group: &str| (user.to_owned(), group.to_owned());
+        assert_eq!(who(None, None), pair("web", "www"));
+        assert_eq!(who(Some("check"), None), pair("check", ""));
+        assert_eq!(who(None, Some("ops")), pair("web", "ops"));
+        assert_eq!(who(Some("check"), Some("ops")), pair("check", "ops"));
+    }
+}

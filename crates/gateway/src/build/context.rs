@@ -1,0 +1,29 @@
+//! What pools are constructed with, beside their settings.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use exchange::PoolId;
+
+use crate::names::Names;
+
+/// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
+/// drivers stay out of the data plane.
+pub trait Workshop: Send + Sync {
+    /// The factory for the handlers of this pool.
+    ///
+    /// # Errors
+    /// A sentence for the operator when they cannot be made.
+    fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String>;
+}
+
+/// What pools are made ready with.
+#[derive(Clone, Copy)]
+pub(crate) struct BuildContext<'a> {
+    pub(crate) places: &'a BTreeMap<String, PoolId>,
+    pub(crate) workshop: &'a dyn Workshop,
+    /// What cookies are made with where nobody gave a secret.
+    pub(crate) drawn: &'a [u8],
+    /// Where servers are that have names.
+    pub(crate) names: &'a Names,
+}

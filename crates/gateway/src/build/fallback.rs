@@ -1,0 +1,65 @@
+//! What a pool answers with when it is sorry.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use exchange::{PoolId, Slice};
+
+use crate::balance::FallbackConfig;
+use crate::error::BuildError;
+use crate::page::Page;
+
+pub(super) fn answer(
+    pool: &str,
+    answer: settings::SorryAnswer,
+    http: settings::SorryHttp,
+    places: &BTreeMap<String, PoolId>,
+) -> Result<FallbackConfig, BuildError> {
+    let page = |body, ending: &str, location: Option<&str>| {
+        FallbackConfig::Page(Arc::new(page(&http, body, ending, location)))
+    };
+    match answer {
+        settings::SorryAnswer::Line(line) => Ok(page(Slice::from(line.as_str()), "", None)),
+        settings::SorryAnswer::Redirect(to) => Ok(page(Slice::default(), "", Some(&to))),
+        settings::SorryAnswer::Pool(name) => {
+            places.get(&name).copied().map(FallbackConfig::Pool).ok_or(BuildError::NoPool(name))
+        }
+        settings::SorryAnswer::File(path) => {
+            let bytes = read(pool, &path)?;
+            let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+            let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+            Ok(page(Slice::from(body), ending, None))
+        }
+    }
+}
+
+/// What is in the file that a pool answers with.
+pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, BuildError> {
+    settings::read_named(Path::new(path)).map_err(|error| BuildError::Sorry {
+        pool: pool.to_owned(),
+        why: format!("its answer `{path}` cannot be read: {error}"),
+    })
+}
+
+fn page(http: &settings::SorryHttp, body: Slice, ending: &str, location: Option<&str>) -> Page {
+    let settings::SorryHttp { status, content_type, retry_after } = http;
+    let by_ending = match ending {
+        "html" | "htm" => "text/html; charset=utf-8",
+        "json" => "application/json",
+        _ => "text/plain; charset=utf-8",
+    };
+    // What it says is true for the moment only.
+    let mut lines = String::from("Cache-Control: no-store\r\n");
+    if let Some(to) = location {
+        lines.push_str(&format!("Location: {to}\r\n"));
+    }
+    let seconds = retry_after.saturating_add(Duration::from_millis(999)).as_secs();
+    if seconds > 0 {
+        lines.push_str(&format!("Retry-After: {seconds}\r\n"));
+    }
+    let status = status.unwrap_or(if location.is_some() { 302 } else { 503 });
+    let content_type = content_type.clone().unwrap_or_else(|| by_ending.to_owned());
+    Page::new(status, content_type, lines.into_bytes(), body)
+}

@@ -1,0 +1,30 @@
+//! What a configuration names and a daemon reads at its start: files and variables.
+
+use settings::{Configuration, KnownBy, SorryAnswer};
+
+use super::{cookie, fallback, program, routes};
+use crate::error::BuildError;
+
+/// All that this configuration names and that cannot be read, or is not what it should be: secrets and
+/// answers of routes, answers of pools that are sorry, what their cookies are made with, variables
+/// that are passed to programs, and what resets them.
+#[must_use]
+pub fn unread(configuration: &Configuration) -> Vec<BuildError> {
+    let mut errors: Vec<_> = configuration.listeners.iter().flat_map(routes::unread).collect();
+    for pool in &configuration.pools {
+        if let Some(program) = pool.program() {
+            errors.extend(program::variables(&pool.name, program.env.clone()).err());
+            let framing = program::wire_framing(program.framing);
+            errors.extend(program::resets(&pool.name, framing, program.reset.as_deref()).err());
+        }
+        if let Some(SorryAnswer::File(path)) = pool.balance.sorry.as_ref().map(|it| &it.answer) {
+            errors.extend(fallback::read(&pool.name, path).err());
+        }
+        if let Some(KnownBy::Cookie(cookie)) = pool.balance.sticky.as_ref().map(|it| &it.by)
+            && let Some(secret) = &cookie.secret
+        {
+            errors.extend(cookie::secret_of(&pool.name, Some(secret), b"").err());
+        }
+    }
+    errors
+}

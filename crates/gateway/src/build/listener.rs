@@ -1,0 +1,203 @@
+//! Listeners made ready.
+
+use exchange::{ListenerId, PoolId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use event::StreamLimits;
+use settings::{FrameOver, HalfClose, LastLine, Protocol, ReplyStyle};
+use wire::Marks;
+
+use super::durations::unless_zero;
+use super::{program, routes};
+use crate::bodies::{Bodies, BodyLimits};
+use crate::error::BuildError;
+use crate::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};
+
+/// Bytes that a frame adds to the reply in it, at most.
+const MARKS_SLACK: usize = 256;
+/// Bytes of a reply that are taken from its worker whether its client takes them or not: most replies are
+/// whole with that, and leave their worker to others.
+const REPLY_BUFFERED: usize = 64 << 10;
+/// What a worker may bring in one turn before it is told to wait: that is no fault of its client.
+const TURN_SLACK: usize = 384 << 10;
+/// Received bytes that may wait beyond one line: what comes in one turn behind it.
+const HOLD_SLACK: usize = 512 << 10;
+
+pub(crate) fn listener(
+    listener: settings::Listener,
+    (id, bodies): (ListenerId, &Arc<Bodies>),
+    places: &BTreeMap<String, PoolId>,
+) -> Result<ListenerConfig, BuildError> {
+    let settings::Listener {
+        name,
+        listen: _,  // bound by whoever starts the shard
+        backlog: _, // the same
+        tcp_keepalive: _,
+        reuse_address: _,
+        protocol,
+        pool,
+        reply,
+        half_close,
+        last_line,
+        connections_max,
+        frame_max,
+        frame_over,
+        in_flight_max,
+        reply_held_max,
+        send_max,
+        idle,
+        first_request_timeout,
+        read,
+        write_stall,
+        send_rate_min,
+        access_log,
+        addresses,
+        http,
+    } = listener;
+    let place =
+        |pool: &str| places.get(pool).copied().ok_or_else(|| BuildError::NoPool(pool.to_owned()));
+    let rest = pool.as_deref().map(place).transpose()?;
+    let first = http.routes.iter().find_map(settings::Route::pool).map(place).transpose()?;
+    let pool = rest.or(first).or_else(|| places.values().copied().min()).unwrap_or(PoolId::NONE);
+    let frames = |framing| FramesConfig {
+        framing,
+        over: match frame_over {
+            FrameOver::Skip => wire::Over::Skip,
+            FrameOver::End => wire::Over::End,
+        },
+        marks: match reply {
+            ReplyStyle::Auto if is_binary(framing) => Marks::Status,
+            ReplyStyle::Auto | ReplyStyle::Plain => Marks::Plain,
+            ReplyStyle::Status => Marks::Status,
+        },
+        resets: reply == ReplyStyle::Auto && framing == wire::Framing::Raw,
+        accepts_last: last_line == LastLine::Accept,
+        frame_max,
+        in_flight_max: in_flight_max as usize,
+        reply_held_max,
+        send_max,
+        read: unless_zero(read),
+    };
+    let (hold_max, front) = match protocol {
+        Protocol::Frames(framing) => {
+            let framing = program::wire_framing(framing);
+            (framing.hold_max(frame_max), FrontConfig::Frames(Arc::new(frames(framing))))
+        }
+        Protocol::Connect => (0, FrontConfig::Connect),
+        Protocol::Datagrams => (0, FrontConfig::Datagrams),
+        Protocol::Http => {
+            let mut plan = http_plan(http, &name, unless_zero(read), rest, places)?;
+            plan.bodies = Arc::clone(bodies);
+            (0, FrontConfig::Http(Arc::new(plan)))
+        }
+    };
+    let is_http = protocol == Protocol::Http;
+    Ok(ListenerConfig {
+        name,
+        id,
+        pool,
+        keeps_half_closed: half_close == HalfClose::Keep,
+        connections_max,
+        datagram_max: frame_max,
+        idle: unless_zero(idle),
+        first_request_timeout: unless_zero(first_request_timeout),
+        write_stall: unless_zero(write_stall),
+        send_rate_min,
+        reply_buffered: if is_http { REPLY_BUFFERED } else { REPLY_BUFFERED.min(send_max / 4) },
+        limits: StreamLimits {
+            // A frame that is still coming, and what one read may bring behind it.
+            hold_max: hold_max.saturating_add(HOLD_SLACK),
+            send_high: send_max / 4,
+            send_low: send_max / 16,
+            // A reply of that size may go out behind what is no reason yet to wait.
+            send_max: send_max
+                .saturating_add(send_max / 4)
+                .saturating_add(MARKS_SLACK)
+                .max(if is_http { send_max / 4 + REPLY_BUFFERED + TURN_SLACK } else { 0 }),
+            progress_after: unless_zero(write_stall).map(progress_after),
+        },
+        front,
+        addresses,
+        is_logged: access_log,
+    })
+}
+
+/// How long output has waited when the kernel is asked first what its client has acknowledged. By then
+/// a client that reads nothing has acknowledged what it will: the last bytes after a delay of 40 ms,
+/// and what probes of a few hundred milliseconds bring.
+fn progress_after(write_stall: Duration) -> Duration {
+    (write_stall / 4).min(Duration::from_secs(1))
+}
+
+fn http_plan(
+    http: settings::HttpListener,
+    name: &str,
+    read: Option<Duration>,
+    pool: Option<PoolId>,
+    places: &BTreeMap<String, PoolId>,
+) -> Result<HttpConfig, BuildError> {
+    let settings::HttpListener {
+        head_max,
+        body_max,
+        bodies_max,
+        body_rate_min,
+        tunnel_idle,
+        forwarded,
+        via,
+        allow_trace,
+        allow_upgrade,
+        trusted,
+        routes,
+        authenticate,
+        request,
+        reply,
+    } = http;
+    let ways = routes::Ways { routes, authenticate, request, reply, allow_upgrade };
+    let routing = ways.routing(name, pool, places)?;
+    let limits = wire::http1::Limits {
+        head: head_max,
+        line: wire::http1::Limits::REQUEST.line.min(head_max),
+        body: body_max as u64,
+        ..wire::http1::Limits::REQUEST
+    };
+    let forwarded = match forwarded {
+        settings::Forwarded::Nothing => wire::http1::Forwarded::Nothing,
+        settings::Forwarded::Legacy => wire::http1::Forwarded::Legacy,
+        settings::Forwarded::Standard => wire::http1::Forwarded::Standard,
+    };
+    Ok(HttpConfig {
+        limits,
+        bodies: Arc::default(),
+        body_limits: BodyLimits { all: bodies_max, one: body_max },
+        body_rate_min,
+        tunnel_idle: unless_zero(tunnel_idle),
+        forwarded,
+        // The checks of the settings have read it.
+        via: via.and_then(|name| wire::http1::Via::new(&name)).unwrap_or_default(),
+        allow_trace,
+        allow_upgrade,
+        trusted,
+        host: name.to_owned(),
+        read,
+        routing,
+    })
+}
+
+/// Whether replies may be any bytes, so that none tells by itself that it is a rejection.
+const fn is_binary(framing: wire::Framing) -> bool {
+    matches!(framing, wire::Framing::Len(_) | wire::Framing::Netstring)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is held back is so only from the next turn on.
+    #[test]
+    fn what_a_worker_brings_in_one_turn_has_room() {
+        let a_turn = event::LoopSettings::default().read_budget + block::CAPACITY_POOLED_MAX;
+        assert!(a_turn < TURN_SLACK, "{a_turn} bytes");
+    }
+}

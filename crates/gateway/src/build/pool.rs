@@ -1,0 +1,80 @@
+//! A pool with its workers.
+
+use std::time::Duration;
+
+use super::context::BuildContext;
+use super::said::Said;
+use super::{balance, program, workers};
+use crate::error::BuildError;
+use crate::pool_config::PoolConfig;
+use crate::request_shape::RequestShape;
+
+/// Workers started in one step of growth at most.
+const GROW_STEP_MAX: u32 = 16;
+/// The first pause after a worker that ended too soon, and the longest.
+const BACKOFF_FIRST: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// Workers that may end too soon, one after the other, before requests are refused at once.
+const BACKOFF_OPEN_AFTER: u32 = 5;
+pub(crate) fn pool(pool: settings::Pool, site: BuildContext<'_>) -> Result<PoolConfig, BuildError> {
+    let BuildContext { places, drawn, .. } = site;
+    let takes = workers::takes(&pool.worker);
+    let (workers_plan, said) = workers::plan(&pool, site)?;
+    let is_tagged = pool.program().is_some_and(program::is_tagged);
+    let Said { slots, settle, recycle, own, members } = said;
+    let settings::Pool {
+        name,
+        worker: _,
+        workers,
+        queue,
+        schedule,
+        batch,
+        then,
+        deadline: _,
+        idempotent: _,
+        // It is for its workers.
+        response: _,
+        balance,
+    } = pool;
+    let then = then.map(|next| places.get(&next).copied().ok_or(BuildError::NoPool(next)));
+    let settings::Workers { min, max, spare, idle, grow_after, grow_above } = workers;
+    let settings::Queue { length, bytes, wait } = queue;
+    let settings::Batch { rows, bytes: batch_bytes, wait: batch_wait } = batch;
+    let mut pool = pool::Settings {
+        slots,
+        batch: pool::Batching { rows, bytes: batch_bytes, wait: batch_wait },
+        queue: pool::QueueLimits { length, bytes, wait },
+        sizing: elastic::Sizing {
+            min,
+            max,
+            spare,
+            idle,
+            grow_after,
+            grow_step_max: GROW_STEP_MAX,
+            grow_above,
+        },
+        backoff: pool::BackoffSettings {
+            first: BACKOFF_FIRST,
+            max: BACKOFF_MAX,
+            settle,
+            open_after: BACKOFF_OPEN_AFTER,
+        },
+        recycle,
+        members,
+        ..pool::Settings::default()
+    };
+    let (servers, takes_objects) = (workers_plan.addresses(), takes == RequestShape::Objects);
+    let program = workers_plan.helper();
+    let whole = balance::Whole { name: &name, places, servers, takes_objects, program, drawn };
+    let balance = balance::balance(whole, schedule, balance, &mut pool)?;
+    Ok(PoolConfig {
+        name,
+        pool,
+        then: then.transpose()?,
+        balance,
+        takes,
+        own,
+        is_tagged,
+        workers: workers_plan,
+    })
+}

@@ -1,0 +1,227 @@
+//! Pools of programs: what each is started with, asked by and held to.
+
+use std::time::Duration;
+
+use std::sync::Arc;
+
+use event::StreamLimits;
+use settings::Idempotent;
+
+use super::durations::unless_zero;
+use super::said::Said;
+use super::{launch, servers};
+use crate::error::BuildError;
+use crate::hosted::HostedConfig;
+use crate::pool_config::OwnConfig;
+use crate::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
+use crate::servers::ServersConfig;
+use crate::workers::WorkersConfig;
+
+/// The programs of a pool, each of whose requests is answered within `deadline`.
+pub(super) fn program(
+    program: settings::Program,
+    pool: &settings::Pool,
+) -> Result<(WorkersConfig, Said), BuildError> {
+    let (deadline, tagged) = (pool.deadline, is_tagged(&program));
+    let settings::Program {
+        command,
+        framing,
+        dispatch,
+        pipeline,
+        alignment,
+        carries,
+        line_breaks,
+        stream,
+        reset,
+        handshake,
+        reply_max,
+        cwd,
+        env,
+        grace,
+        settle,
+        wiring,
+        bounds,
+        recycle,
+        socket,
+        ready,
+        start_timeout,
+        first_byte,
+        slow,
+        write_stall,
+        last_words,
+    } = program;
+    let (program, arguments) = match command.split_first() {
+        Some((program, arguments)) => (program.clone(), arguments.to_vec()),
+        None => (String::new(), Vec::new()),
+    };
+    let policy = Box::new(launch::policy(wiring, bounds));
+    let is_hosted = framing == settings::Framing::Http;
+    let framing = wire_framing(framing);
+    resets(&pool.name, framing, reset.as_deref())?;
+    let own = (dispatch == settings::Dispatch::Session)
+        .then(|| OwnConfig { reset, tells_apart: framing.is_json() });
+    let plan = ProgramConfig {
+        program,
+        arguments,
+        cwd,
+        env: variables(&pool.name, env)?,
+        policy,
+        framing,
+        is_hosted,
+        alignment: match &carries {
+            _ if tagged || is_hosted || own.is_some() || framing.ends_with_stream() => None,
+            Some(_) => Some(settings::Alignment::Off),
+            None => Some(alignment),
+        },
+        carries,
+        rejects_line_breaks: framing == wire::Framing::Lines
+            && own.as_ref().is_none_or(|own| own.reset.is_some())
+            && line_breaks == settings::LineBreaks::Reject,
+        tagged,
+        stream: stream.map(|settings::Stream { until, gap }| ReplyStreamConfig {
+            until: until.map(String::into_bytes),
+            gap,
+        }),
+        greets: handshake == settings::Handshake::Mcp,
+        is_shared: pipeline > 1,
+        is_own: own.is_some(),
+        tries: match pool.idempotent {
+            Idempotent::All if own.is_none() => pool.balance.retries.tries,
+            _ => 1,
+        },
+        watches_memory: recycle.memory.is_some(),
+        times: ProgramTimeouts {
+            start: start_timeout,
+            first_byte: unless_zero(first_byte),
+            slow: unless_zero(slow),
+            write_stall: unless_zero(write_stall),
+        },
+        says_ready: ready == settings::Ready::Line,
+        reply_max,
+        grace,
+        deadline,
+        last_words,
+    };
+    let recycle = launch::recycling(recycle);
+    let program = Arc::new(plan);
+    let workers = if is_hosted {
+        let servers = asked(pool);
+        WorkersConfig::Hosted(Box::new(HostedConfig { program, servers, socket }))
+    } else {
+        WorkersConfig::Programs(program)
+    };
+    Ok((workers, Said { slots: pipeline, settle, recycle, own, members: Vec::new() }))
+}
+
+/// What programs of a pool find in their environment, with the variables of the daemon that are passed
+/// on purpose.
+pub(super) fn variables(
+    pool: &str,
+    env: Vec<(String, String)>,
+) -> Result<Vec<(String, String)>, BuildError> {
+    let passed = |(name, value): (String, String)| {
+        let Some(from) = settings::passed_variable(&value) else { return Ok((name, value)) };
+        let value = std::env::var(from).map_err(|error| BuildError::Variable {
+            pool: pool.to_owned(),
+            why: format!("`env`: `{name}` gets the variable `{from}`: {error}"),
+        })?;
+        Ok((name, value))
+    };
+    env.into_iter().map(passed).collect()
+}
+
+/// Whether what makes a program forget its client has a reply: only then is it known to have forgotten.
+pub(super) fn resets(
+    pool: &str,
+    framing: wire::Framing,
+    reset: Option<&str>,
+) -> Result<(), BuildError> {
+    let Some(reset) = reset.filter(|_| framing.is_json()) else { return Ok(()) };
+    let why = match wire::jsonrpc::scan(reset.as_bytes()) {
+        Ok(message) if message.is_replied_to(reset.as_bytes()) => return Ok(()),
+        Ok(_) => "a program replies to a `method` with an `id` that is not `null`",
+        Err(fault) => fault.text(),
+    };
+    Err(BuildError::Reset { pool: pool.to_owned(), why })
+}
+
+/// Whether requests of such a program go out with tags.
+pub(super) fn is_tagged(program: &settings::Program) -> bool {
+    match program.dispatch {
+        settings::Dispatch::Auto => wire_framing(program.framing).is_json(),
+        settings::Dispatch::InOrder | settings::Dispatch::Session => false,
+        settings::Dispatch::Tagged => true,
+    }
+}
+
+/// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
+fn asked(pool: &settings::Pool) -> ServersConfig {
+    let deadline = pool.deadline;
+    let deadline = unless_zero(deadline).unwrap_or(NEVER);
+    ServersConfig {
+        addresses: Vec::new(),
+        reply: servers::response_limits(pool),
+        limits: StreamLimits::default(),
+        connect: deadline,
+        deadline,
+        between: deadline,
+        total: None,
+        idle: HOSTED_IDLE,
+        // It ends with its sockets, here.
+        keepalive: None,
+        retries: pool.balance.retries,
+        idempotent: pool.idempotent,
+        checked: false,
+        is_hosted: true,
+        is_branch: false,
+    }
+}
+
+/// As good as never.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// How long a connection to a program is kept that nobody asks on: shorter than servers keep theirs,
+/// so that none is closed just when it is used.
+const HOSTED_IDLE: Duration = Duration::from_secs(1);
+
+/// The codec of a framing.
+pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {
+    use wire::Width;
+    match framing {
+        settings::Framing::Lines => wire::Framing::Lines,
+        settings::Framing::Nul => wire::Framing::Nul,
+        settings::Framing::Len1 => wire::Framing::Len(Width::One),
+        settings::Framing::Len2 => wire::Framing::Len(Width::Two),
+        settings::Framing::Len4 => wire::Framing::Len(Width::Four),
+        settings::Framing::Netstring => wire::Framing::Netstring,
+        settings::Framing::ContentLength => wire::Framing::ContentLength,
+        settings::Framing::JsonRpc => wire::Framing::JsonRpc,
+        // Nothing is decoded of one that serves HTTP.
+        settings::Framing::Raw | settings::Framing::Http => wire::Framing::Raw,
+        settings::Framing::Oneshot => wire::Framing::Oneshot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::{Framing, Width};
+
+    #[test]
+    fn in_json_a_reset_is_a_request_with_an_id() {
+        let takes = |framing, reset: &str| super::resets("main", framing, Some(reset)).is_ok();
+        for framing in [Framing::JsonRpc, Framing::ContentLength] {
+            for id in ["1", "\"r\""] {
+                assert!(takes(framing, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a"}}"#)));
+            }
+            for reset in [
+                r#"{"jsonrpc":"2.0","method":"$/forget"}"#,
+                r#"{"jsonrpc":"2.0","id":null,"method":"forget"}"#,
+                r#"{"jsonrpc":"2.0","id":"r","result":1}"#,
+                r#"[{"jsonrpc":"2.0","id":"r","method":"forget"}]"#,
+                "forget",
+            ] {
+                assert!(!takes(framing, reset), "{reset}");
+            }
+        }
+        assert!(takes(Framing::Lines, "forget") && takes(Framing::Len(Width::Two), "forget"));
+    }
+}

@@ -1,0 +1,87 @@
+//! Other settings for a daemon that serves, made ready off its loops.
+//!
+//! What it is: everything of a configuration that may fail, done before any shard is told: names
+//! resolved, files read, secrets drawn. What it must never know: a stream, a request.
+
+use std::sync::Arc;
+
+use exchange::PoolId;
+use settings::Configuration;
+
+use super::branch::{branch, elsewhere};
+use super::context::{BuildContext, Workshop};
+use super::listener::listener;
+use super::pool::pool;
+use crate::drain::DrainLimits;
+use crate::error::BuildError;
+use crate::fleet::Fleet;
+use crate::reload::{PoolReload, Reload};
+use crate::shares::{Shares, shared_servers};
+
+impl Reload {
+    /// What `new` means for each shard of a daemon that serves `old`, in their order. Of both,
+    /// listeners and pools must be the same ([`settings::fixed`]), in whatever order: a place means the
+    /// same pool as before.
+    ///
+    /// # Errors
+    /// When a file cannot be read, handlers cannot be made, or a name has no address. Nothing has changed then.
+    pub fn prepare(
+        old: &Configuration,
+        new: &Configuration,
+        fleet: &Fleet,
+        workshop: &dyn Workshop,
+    ) -> Result<Vec<Self>, BuildError> {
+        let mut new = new.clone();
+        settings::in_order_of(old, &mut new);
+        let new = &new;
+        spawn::withhold(new.secret_variables())
+            .map_err(|error| BuildError::Unprotected(error.to_string()))?;
+        let places = fleet.pool_ids();
+        let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
+        fleet.look_up(new)?;
+        let site = BuildContext { places: &places, workshop, drawn: &drawn, names: fleet.names() };
+        let listeners = new.listeners.iter().cloned();
+        let listeners: Vec<_> = listeners
+            .map(|listener| {
+                let found = fleet.listener(&listener.name);
+                let id = found.ok_or_else(|| BuildError::NoSocket(listener.name.clone()))?;
+                let listener = self::listener(listener, (id, fleet.bodies(id)), &places)?;
+                Ok(Arc::new(listener))
+            })
+            .collect::<Result<_, _>>()?;
+        let shards = 0..u32::try_from(fleet.length()).unwrap_or(u32::MAX);
+        let found = |pool: &settings::Pool| {
+            fleet.find(&pool.name).ok_or_else(|| BuildError::NoPool(pool.name.clone()))
+        };
+        let ids: Vec<(PoolId, u32)> = new.pools.iter().map(found).collect::<Result<_, _>>()?;
+        let shares = new.pools.iter().zip(&ids).map(|(pool, (id, _))| {
+            let shared = fleet.shared(*id).zip(shared_servers(pool));
+            let renewed = shared.map(|(shares, servers)| shares.with(&servers));
+            renewed.map(|shares| shares.ok_or_else(|| BuildError::Servers(pool.name.clone())))
+        });
+        let shares: Vec<Option<Shares>> =
+            shares.map(Option::transpose).collect::<Result<_, _>>()?;
+        let of_shard = |shard: u32| {
+            let pools = old.pools.iter().zip(&new.pools).zip(&ids).zip(&shares);
+            let pools = pools.map(|(((old, new), &(id, home)), shares)| {
+                let (next, shares) = (new.clone(), shares.clone());
+                let plan = match (home == shard, &shares) {
+                    (true, _) => pool(next, site),
+                    (false, Some(_)) => branch(next, site),
+                    (false, None) => elsewhere(next),
+                };
+                Ok(PoolReload { id, plan: plan?, replaces: settings::replaces(old, new), shares })
+            });
+            Ok(Self {
+                listeners: listeners.clone(),
+                pools: pools.collect::<Result<_, BuildError>>()?,
+                drain: DrainLimits::of(&new.daemon),
+            })
+        };
+        let reloads = shards.map(of_shard).collect::<Result<_, BuildError>>()?;
+        for ((id, _), shares) in ids.into_iter().zip(shares) {
+            shares.into_iter().for_each(|shares| fleet.share(id, shares));
+        }
+        Ok(reloads)
+    }
+}

@@ -1,0 +1,76 @@
+//! What the settings say of servers.
+
+use event::StreamLimits;
+
+use super::durations::unless_zero;
+use crate::error::BuildError;
+use crate::names::Names;
+use crate::servers::ServersConfig;
+
+/// The servers of `pool`.
+pub(super) fn plan(
+    pool: &settings::Pool,
+    servers: settings::Servers,
+    names: &Names,
+) -> Result<ServersConfig, BuildError> {
+    let settings::Servers {
+        servers,
+        requests_max: _,
+        connect,
+        between,
+        total,
+        keep,
+        tcp_keepalive,
+        // It is for whoever looks names up.
+        resolve: _,
+    } = servers;
+    let address = |settings::Server { address, weight: _, slots: _, backup: _ }| {
+        let shown = address.to_string();
+        let to = match address {
+            settings::Address::Internet(address) => event::Address::Internet(address),
+            settings::Address::Unix(path) => event::Address::Unix(path),
+            // The checks refuse it: nobody hands a connection over.
+            settings::Address::Inherited(name) => event::Address::Unix(name.into()),
+            settings::Address::Named(name) => {
+                let found = names.address(&name).map(event::Address::Internet);
+                found.ok_or_else(|| BuildError::Name {
+                    pool: pool.name.clone(),
+                    name: name.to_string(),
+                    why: "it was not looked up".to_owned(),
+                })?
+            }
+        };
+        Ok((to, shown))
+    };
+    Ok(ServersConfig {
+        addresses: servers.into_iter().map(address).collect::<Result<_, _>>()?,
+        reply: response_limits(pool),
+        limits: StreamLimits::default(),
+        connect,
+        deadline: pool.deadline,
+        between,
+        total: unless_zero(total),
+        idle: keep,
+        keepalive: unless_zero(tcp_keepalive),
+        retries: pool.balance.retries,
+        idempotent: pool.idempotent,
+        // Something looks at them.
+        checked: pool.balance.health.check.is_some(),
+        is_hosted: false,
+        is_branch: false,
+    })
+}
+
+/// What a response of this pool may have at most.
+pub(super) fn response_limits(pool: &settings::Pool) -> wire::http1::Limits {
+    let settings::ResponseLimits { head_max, fields_max } = pool.response;
+    let all = wire::http1::Limits::REPLY;
+    wire::http1::Limits { head: head_max, line: all.line.min(head_max), fields: fields_max, ..all }
+}
+
+/// What a server is to its pool.
+pub(super) fn member(server: &settings::Server) -> pool::Member {
+    let settings::Server { address, weight, slots, backup } = server;
+    let (weight, slots, backup) = (*weight, *slots, *backup);
+    pool::Member { weight, slots, backup, ..pool::Member::new(&address.to_string()) }
+}

@@ -1,0 +1,49 @@
+//! A listener of HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use exchange::Peer;
+
+use crate::bodies::{Bodies, BodyLimits, BodyShare};
+use crate::routing::RoutingConfig;
+
+/// What a front of HTTP needs to know.
+#[derive(Debug)]
+pub(crate) struct HttpConfig {
+    pub(crate) limits: wire::http1::Limits,
+    /// Bytes of the bodies that are being taken whole, of all shards, and the most there may be.
+    pub(crate) bodies: Arc<Bodies>,
+    pub(crate) body_limits: BodyLimits,
+    /// Bytes a second that a body must bring over each `read`.
+    pub(crate) body_rate_min: usize,
+    /// A tunnel in which neither side says anything for so long is ended.
+    pub(crate) tunnel_idle: Option<Duration>,
+    pub(crate) forwarded: wire::http1::Forwarded,
+    /// What is added to messages that are forwarded.
+    pub(crate) via: wire::http1::Via,
+    pub(crate) allow_trace: bool,
+    pub(crate) allow_upgrade: bool,
+    pub(crate) trusted: Vec<settings::Network>,
+    /// What a server is told where the client names no host.
+    pub(crate) host: String,
+    pub(crate) read: Option<Duration>,
+    /// None where all goes to one pool as it comes.
+    pub(crate) routing: Option<RoutingConfig>,
+}
+
+impl HttpConfig {
+    /// Whether what this client says of those before it is believed.
+    pub(crate) fn trusts(&self, client: std::net::IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.contains(client))
+    }
+
+    /// What a body of this client takes. A proxy that is trusted speaks for many.
+    pub(crate) fn share(&self, peer: Peer) -> BodyShare {
+        let address = match peer {
+            Peer::Internet(address) => Some(address.ip()),
+            Peer::Local | Peer::Inside => None,
+        };
+        self.bodies.share(address.filter(|address| !self.trusts(*address)))
+    }
+}

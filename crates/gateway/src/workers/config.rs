@@ -1,0 +1,68 @@
+//! What the workers of a pool are, of whatever kind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::hosted::HostedConfig;
+use crate::programs::ProgramConfig;
+use crate::servers::ServersConfig;
+
+/// What the workers of a pool are.
+pub(crate) enum WorkersConfig {
+    Servers(Box<ServersConfig>),
+    Programs(Arc<ProgramConfig>),
+    /// Programs that serve HTTP.
+    Hosted(Box<HostedConfig>),
+    Handlers {
+        factory: Arc<dyn exchange::Factory>,
+        deadline: Duration,
+        /// What they do has no effect: it may be cut short when nobody wants to know of it.
+        reads: bool,
+    },
+    /// On another shard.
+    Elsewhere,
+}
+
+impl WorkersConfig {
+    pub(crate) const fn elsewhere() -> Self {
+        Self::Elsewhere
+    }
+
+    pub(crate) const fn is_elsewhere(&self) -> bool {
+        matches!(self, Self::Elsewhere)
+    }
+
+    /// Where they listen, and how that is shown, if they do before they are started.
+    pub(crate) fn addresses(&self) -> &[(event::Address, String)] {
+        match self {
+            Self::Servers(plan) => &plan.addresses,
+            Self::Programs(_) | Self::Hosted(_) | Self::Handlers { .. } | Self::Elsewhere => &[],
+        }
+    }
+
+    /// What another program of the operator starts from that serves this pool: no command yet, but the user
+    /// and the environment of the pool's programs. Where they are not programs, those of the daemon, less the
+    /// variables that are withheld.
+    pub(crate) fn helper(&self) -> spawn::Command {
+        let program = match self {
+            Self::Programs(program) => program,
+            Self::Hosted(hosted) => &hosted.program,
+            Self::Servers(_) | Self::Handlers { .. } | Self::Elsewhere => {
+                return spawn::Command::default();
+            }
+        };
+        spawn::Command {
+            env: program.env.clone(),
+            env_clear: program.policy.env_clear,
+            bounds: program.policy.identity(),
+            ..spawn::Command::default()
+        }
+    }
+
+    /// The same on a shard that is not their home.
+    pub(crate) fn branch(&mut self) {
+        if let Self::Servers(plan) = self {
+            plan.is_branch = true;
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What holds of the users and groups that programs run as.
+
+use crate::diagnostics::Fault;
+use crate::walk::{Group, Value};
+
+/// A number of a user or a group is one. The largest number of 32 bits tells the system to change
+/// nothing, so a program would stay what the daemon is.
+pub(super) fn check(group: &Group, faults: &mut Vec<Fault>) {
+    for option in ["user", "group"] {
+        let Some(Value::Text(text)) = group.value(option) else { continue };
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number || text.parse::<u32>().is_ok_and(|number| number != u32::MAX) {
+            continue;
+        }
+        let Some(place) = group.place(option) else { continue };
+        faults.push(
+            Fault::at(place, format!("`{text}` is not the number of a {option}"))
+                .expected(format!("expected a name, or a number from 0 to {}", u32::MAX - 1))
+                .mend(
+                    format!("write `{option} = \"nobody\"`")
+                        .replace("group = \"nobody", "group = \"nogroup"),
+                ),
+        );
+    }
+}

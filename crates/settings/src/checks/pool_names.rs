@@ -1,0 +1,28 @@
+//! What holds of the names by which pools are referred to.
+
+use crate::diagnostics::{Fault, Trust};
+use crate::nearest::nearest;
+use crate::walk::{Group, Section, Value};
+
+/// Every pool that is named is there.
+pub(super) fn check(group: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
+    for option in ["pool", "then"] {
+        let (Some(Value::Text(name)), Some(place)) = (group.value(option), group.place(option))
+        else {
+            continue;
+        };
+        if pools.iter().any(|pool| pool.name == *name) {
+            continue;
+        }
+        let names = || pools.iter().map(|pool| pool.name.as_str());
+        let fault = Fault::at(place, format!("there is no pool `{name}`")).trust(Trust::Absent);
+        faults.push(match nearest(name, names()) {
+            Some(nearest) => fault
+                .expected(format!("did you mean `{nearest}`?"))
+                .mend(format!("write `{option} = \"{nearest}\"`, or add `[pool.{name}]`")),
+            None => fault
+                .expected("expected the name of a pool")
+                .mend(format!("add a section `[pool.{name}]`")),
+        });
+    }
+}
