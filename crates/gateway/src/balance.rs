@@ -7,7 +7,7 @@ use exchange::PoolId;
 use crate::checks::CheckConfig;
 use crate::cookies::CookieConfig;
 use crate::page::Page;
-use crate::upward::Head;
+use crate::reply_head::Head;
 use crate::wish::Wishes;
 
 /// What is looked for in requests, and what is answered in place of a refusal.

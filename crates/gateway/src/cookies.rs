@@ -9,7 +9,7 @@ use exchange::{Slice, WorkerId};
 use pool::{CookieCodec, CookieFault, CookieMode, prefixed, split_prefixed};
 use wire::http1::{keys, object};
 
-use crate::upward::Head;
+use crate::reply_head::Head;
 
 mod config;
 

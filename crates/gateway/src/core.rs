@@ -30,10 +30,11 @@ use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 use crate::others::Others;
 use crate::pool_config::PoolConfig;
 use crate::receipts::Receipts;
+use crate::reply_head::Carried;
 use crate::request_control::RequestControl;
 use crate::request_shape::RequestShape;
 use crate::table::Table;
-use crate::upward::{Carried, Upward};
+use crate::upward::Upward;
 use crate::window::Window;
 use crate::workers::Workers;
 

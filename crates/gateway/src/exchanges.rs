@@ -102,7 +102,7 @@ impl Client {
 #[derive(Debug)]
 pub(crate) enum Delivery {
     /// The head of its reply, before the parts.
-    Head(crate::upward::Carried),
+    Head(crate::reply_head::Carried),
     /// How the outcome behind it is told over HTTP.
     Page(Arc<Page>),
     /// Whether more of its body is wanted now.

@@ -57,6 +57,7 @@ mod question;
 mod rate;
 mod receipts;
 mod reload;
+mod reply_head;
 mod request_control;
 mod request_shape;
 mod routing;

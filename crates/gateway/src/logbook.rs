@@ -8,125 +8,27 @@
 //! one: in the steady state none allocates.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use exchange::Outcome;
 use settings::AccessLog;
 use wire::http1::RequestHead;
 
-use crate::listener::{FrontConfig, ListenerConfig};
+use crate::listener::ListenerConfig;
 
 mod digits;
 mod line;
 mod sink;
+mod trail;
 
 use digits::Dated;
 pub(crate) use digits::{MONTHS, calendar};
 pub(crate) use line::Line;
-use line::status_of;
 pub use sink::{LogBatch, LogSink, LogSource};
+pub(crate) use trail::Trail;
 
 /// Lines that are sent together hold so many bytes, or a little more.
 const BATCH_BYTES: usize = 64 << 10;
-/// Bytes of a request line, or of one field, that are kept; what is longer is cut.
-const KEPT_MAX: usize = 2048;
-/// Places for requests that are kept between two of them, and the bytes that such a place keeps.
+/// Places for requests that are kept between two of them.
 const SPARES_MAX: usize = 64;
-const SPARE_BYTES: usize = 1024;
-
-/// What is kept of a request for its line.
-#[derive(Debug, Default)]
-pub(crate) struct Trail {
-    listener: Option<Arc<ListenerConfig>>,
-    /// The request line, and behind it the fields that were asked for.
-    text: Vec<u8>,
-    /// Where the line and each field end in it.
-    ends: Vec<usize>,
-    pub(crate) status: u16,
-    /// The rule that it broke, in the word of docs/http1.md or docs/routes.md.
-    pub(crate) reason: &'static str,
-    /// The status of a reply that comes without one; 0 is 200.
-    pub(crate) replied: u16,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
-    pub(crate) retries: u32,
-    /// When the connection was made that its worker had no other for.
-    pub(crate) connected: Option<Instant>,
-    /// What the worker that had it last is called.
-    pub(crate) worker: String,
-}
-
-impl Trail {
-    /// Forgets its request, and memory beyond what most of them need.
-    fn clear(&mut self) {
-        let Self {
-            listener,
-            text,
-            ends,
-            status,
-            reason,
-            replied,
-            bytes_in,
-            bytes_out,
-            retries,
-            connected,
-            worker,
-        } = self;
-        *reason = "";
-        (*listener, *connected) = (None, None);
-        (*status, *replied, *bytes_in, *bytes_out, *retries) = (0, 0, 0, 0, 0);
-        text.clear();
-        text.shrink_to(SPARE_BYTES);
-        ends.clear();
-        worker.clear();
-        worker.shrink_to(SPARE_BYTES);
-    }
-
-    /// What the outcome adds: its bytes, and the status where no server gave one.
-    pub(crate) fn end(&mut self, outcome: &Outcome) {
-        if let Outcome::Reply(body) | Outcome::Sorry(_, body) = outcome {
-            self.bytes_out += body.len() as u64;
-        }
-        match outcome {
-            Outcome::Reply(_) => self.begin_reply(),
-            outcome => self.settle(status_of(outcome)),
-        }
-    }
-
-    /// A reply without a head begins: over HTTP its client is told a status of ours.
-    pub(crate) fn begin_reply(&mut self) {
-        self.settle(if self.replied == 0 { 200 } else { self.replied });
-    }
-
-    /// What the client is told, unless it was told something else before.
-    pub(crate) fn settle(&mut self, status: u16) {
-        let listener = self.listener.as_ref();
-        if self.status == 0 && listener.is_some_and(|it| matches!(it.front, FrontConfig::Http(_))) {
-            self.status = status;
-        }
-    }
-
-    /// Keeps what is wanted of the head of a request.
-    fn keep(&mut self, head: &RequestHead, fields: &[String]) {
-        self.push(head.line_bytes());
-        for name in fields {
-            let value = head.fields.get(name.as_str()).map_or(&b""[..], |it| it.bytes_or_empty());
-            self.push(value);
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.text.extend_from_slice(&bytes[..bytes.len().min(KEPT_MAX)]);
-        self.ends.push(self.text.len());
-    }
-
-    /// The request line at 0, and the fields behind it.
-    fn kept(&self, place: usize) -> &[u8] {
-        let Some(&end) = self.ends.get(place) else { return b"" };
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.text[start..end]
-    }
-}
 
 /// The log of a shard, if it keeps one.
 #[derive(Debug, Default)]

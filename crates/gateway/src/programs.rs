@@ -19,7 +19,7 @@
 //! buffer goes back to the head of the queue.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
 use exchange::{PoolId, Request, RequestId, WorkerId};
@@ -34,6 +34,7 @@ use crate::upward::Upward;
 
 mod audience;
 mod config;
+mod deadlines;
 mod ending;
 mod fault;
 mod hearing;
@@ -45,27 +46,13 @@ mod trouble;
 
 use audience::Audience;
 pub(crate) use config::{LaunchPolicy, ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
+use deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
 pub(crate) use fault::Epitaph;
 use fault::Fault;
 use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
 pub(crate) use trouble::Trouble;
-
-/// A deadline of a program's output: its oldest request must be answered by then.
-const ANSWER: DeadlineName = DeadlineName(0);
-
-/// And the other: silence ends a reply of several frames.
-const GAP: DeadlineName = DeadlineName(1);
-
-/// And another: the oldest request has no byte of its reply yet.
-const FIRST: DeadlineName = DeadlineName(2);
-
-/// And the last: the oldest request takes long enough for a line in the log.
-const SLOW: DeadlineName = DeadlineName(3);
-
-/// The deadline of a program's input: it must have read something by then.
-const STALL: DeadlineName = DeadlineName(0);
 
 /// The programs of one pool.
 pub(crate) struct Programs {
@@ -582,13 +569,7 @@ impl Programs {
     }
 }
 
-/// The shortest time between two looks at a program that is to end.
-const GRACE_MIN: Duration = Duration::from_millis(20);
 /// How long the end of a program's output waits for how it exited.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 /// Replies that are held beyond one, while they come.
 const HOLD_SLACK: usize = 512 << 10;
-
-fn answer_by(now: Instant, deadline: Duration) -> Option<Instant> {
-    (!deadline.is_zero()).then(|| now + deadline)
-}

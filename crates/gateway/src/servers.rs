@@ -27,6 +27,8 @@ use crate::upward::Upward;
 use crate::workers::Heard;
 
 mod config;
+mod distrust;
+mod fault;
 mod hosted;
 mod link;
 mod places;
@@ -38,7 +40,8 @@ mod trust;
 mod tunnel;
 
 pub(crate) use config::ServersConfig;
-use link::{Fault, Link, Step};
+use fault::Fault;
+use link::{Link, Step};
 use retry::{Budget, Declared, Reached, Then};
 
 pub(crate) use room::Room;

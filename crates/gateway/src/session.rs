@@ -17,8 +17,8 @@ use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Delivery, SessionId, Source};
 use crate::listener::{FrontConfig, HttpConfig, ListenerConfig};
+use crate::reply_head::Carried;
 use crate::transport::{LOOK, Look, READ, Transport};
-use crate::upward::Carried;
 
 mod connect;
 mod frames;

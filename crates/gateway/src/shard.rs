@@ -38,15 +38,18 @@ mod clients;
 mod datagrams;
 mod displace;
 mod ending;
+mod idle;
 mod mail;
+mod make_room;
 mod memory;
 mod refused;
+mod refused_connections;
 mod reload;
 mod shortage;
 mod workers;
 
-use displace::IdleFound;
-use refused::RefusedConnections;
+use idle::IdleFound;
+use refused_connections::RefusedConnections;
 use shortage::Shortage;
 
 /// What a shard is made of.

@@ -3,7 +3,7 @@
 use exchange::Slice;
 use wire::http1::{Method, Refusal, object};
 
-use crate::upward::Carried;
+use crate::reply_head::Carried;
 
 /// What it takes to read the answer to one request as a reply to it.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use super::ServedPool;
 use crate::cookies::{Cookies, Told};
 use crate::exchanges::{Exchange, State};
 use crate::form::Form;
-use crate::upward::Head;
+use crate::reply_head::Head;
 
 /// Seconds since the Unix epoch.
 fn second(at_us: i64) -> u32 {

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, End, Outcome, Peer, RequestId, Stamps, Verdict, is_hidden};
+use exchange::{Cause, End, Peer, RequestId, Stamps, Verdict, is_hidden};
 use settings::{AccessLog, LogFormat, LogPiece, LogValue};
 
 use super::Trail;
@@ -167,15 +167,6 @@ fn passed<'a>(from: Option<Instant>, to: Option<Instant>) -> Shown<'a> {
     let time = to.saturating_duration_since(from);
     let seconds = time.as_secs().saturating_mul(1_000_000);
     Shown::Number(seconds.saturating_add(u64::from(time.subsec_micros())))
-}
-
-/// The status that tells of an end that no server gave one for.
-pub(crate) fn status_of(outcome: &Outcome) -> u16 {
-    match outcome {
-        Outcome::Reply(_) => 200,
-        Outcome::Sorry(..) => 503,
-        Outcome::Ended(end, _) => crate::session::status_of(end.cause),
-    }
 }
 
 /// The line that says that there were more.

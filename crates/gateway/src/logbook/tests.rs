@@ -1,9 +1,10 @@
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, Peer, Phase, RequestId, Stamps};
 use settings::{LogFormat, LogPiece, LogTarget, LogValue};
 
+use super::trail::{KEPT_MAX, SPARE_BYTES};
 use super::*;
 
 fn plan(format: LogFormat, fields: &[&str]) -> AccessLog {

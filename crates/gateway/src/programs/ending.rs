@@ -4,9 +4,10 @@ use event::{Calls, TimerId};
 use exchange::WorkerId;
 use spawn::{Exit, Status};
 
+use super::deadlines::GRACE_MIN;
 use super::link::Link;
 use super::program::Phase;
-use super::{Fault, GRACE_MIN, Programs};
+use super::{Fault, Programs};
 use crate::outside::Outside;
 use crate::upward::Upward;
 

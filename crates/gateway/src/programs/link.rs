@@ -20,16 +20,19 @@ use wire::lines::holds_line_break;
 use wire::{Decoder, Framing, Over, Unframable, envelope};
 
 use super::config::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
+use super::deadlines::{ANSWER, FIRST, SLOW, STALL, answer_by};
 use super::fault::Epitaph;
-use super::{ANSWER, FIRST, Fault, Pipe, SLOW, STALL, answer_by};
+use super::{Fault, Pipe};
 use crate::form::Form;
 use crate::upward::Upward;
 
 mod alignment;
 mod carried;
 mod flights;
+mod held;
 mod late;
 mod latency;
+mod notice;
 mod notices;
 mod pending;
 mod replies;
@@ -43,14 +46,13 @@ pub(super) use alignment::Suspects;
 use alignment::{Alignment, Keep};
 use carried::Finder;
 use flights::{Flight, Flights};
-use notices::Notice;
+use held::Held;
+use notice::Notice;
 use pending::Pending;
-pub(in crate::programs) use replies::PARTIAL;
 use reset::Reset;
 use silence::Silence;
 use tags::{Outgoing, Tags};
 use unreadable::Unreadable;
-use words::Held;
 
 /// Why a request on lines is rejected that some readers take for several.
 const LINE_BREAK: &str =
@@ -599,3 +601,6 @@ const FRAME_MAX: Duration = Duration::from_secs(1);
 
 /// Bytes that may wait for a program when something is added that no slot bounds.
 pub(super) const UNREAD_MAX: usize = 64 << 10;
+
+/// What the log says of a frame whose end did not come.
+pub(in crate::programs) const PARTIAL: &str = "a part of a frame";

@@ -7,8 +7,8 @@ use exchange::{PoolId, Request, WorkerId};
 use settings::LastWords;
 use spawn::{Exit, Pipes};
 
-use super::GRACE_MIN;
 use super::audience::Audience;
+use super::deadlines::GRACE_MIN;
 use super::fault::{Epitaph, Fault};
 use super::link::Link;
 use super::stderr::Stderr;

@@ -3,7 +3,8 @@
 use event::Calls;
 use exchange::WorkerId;
 
-use super::link::{Fault, Flight};
+use super::fault::Fault;
+use super::link::Flight;
 use super::{LinkId, Servers};
 use crate::upward::Upward;
 

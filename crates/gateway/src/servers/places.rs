@@ -7,7 +7,7 @@ use event::Calls;
 use exchange::WorkerId;
 
 use super::config::ServersConfig;
-use super::link::Fault;
+use super::fault::Fault;
 use super::{LinkId, Room, Servers};
 use crate::upward::Upward;
 

@@ -3,7 +3,7 @@
 use settings::{Idempotent, Retries, RetryFault, RetryOn};
 
 use super::config::ServersConfig;
-use super::link::Fault;
+use super::fault::Fault;
 use crate::form::{Effect, Expects, Form};
 
 /// How far a request had come when its link ended.

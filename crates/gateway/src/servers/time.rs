@@ -3,7 +3,7 @@
 
 use event::{Calls, DeadlineName};
 
-use super::link::Fault;
+use super::fault::Fault;
 use super::{LINK, LinkId, Servers};
 use crate::upward::Upward;
 

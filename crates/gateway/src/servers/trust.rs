@@ -8,13 +8,6 @@
 
 use std::time::{Duration, Instant};
 
-use event::Calls;
-use exchange::WorkerId;
-use exchange::plant::{Plant, active};
-
-use super::Servers;
-use crate::upward::Upward;
-
 /// How long the connections of a server are not reused, the first time and at most.
 const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -27,17 +20,17 @@ const LONGEST: Duration = Duration::from_secs(3600);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trust {
     /// Its connections are not reused before this.
-    until: Option<Instant>,
+    pub(super) until: Option<Instant>,
     /// Times that it became distrusted.
-    times: u32,
+    pub(super) times: u32,
     /// Reports of all shards that were taken into account.
-    reports: u32,
+    pub(super) reports: u32,
 }
 
 impl Trust {
     /// The server sent bytes that no request asked for. How long it is distrusted now, if it was
     /// trusted before.
-    fn distrust(&mut self, now: Instant) -> Option<Duration> {
+    pub(super) fn distrust(&mut self, now: Instant) -> Option<Duration> {
         let was_trusted = self.is_given(now);
         self.times = self.times.saturating_add(u32::from(was_trusted));
         let doublings = self.times.saturating_sub(1).min(16);
@@ -47,69 +40,8 @@ impl Trust {
     }
 
     /// Whether connections of the server may be reused.
-    fn is_given(&self, now: Instant) -> bool {
+    pub(super) fn is_given(&self, now: Instant) -> bool {
         self.until.is_none_or(|until| now >= until)
-    }
-}
-
-impl Servers {
-    /// What is known of the server at a place.
-    fn trust(&mut self, place: usize) -> &mut Trust {
-        if self.trust.len() <= place {
-            self.trust.resize_with(place + 1, Trust::default);
-        }
-        &mut self.trust[place]
-    }
-
-    /// Another server is at this place: nothing is known of it.
-    pub(super) fn forget_trust(&mut self, place: usize) {
-        let reports = self.room.as_ref().map_or(0, |room| room.reports(place));
-        *self.trust(place) = Trust { reports, ..Trust::default() };
-    }
-
-    /// Whether connections of a server may be reused.
-    pub(super) fn may_reuse(&mut self, now: Instant, worker: WorkerId) -> bool {
-        let place = worker.index();
-        let reports = self.room.as_ref().map_or(0, |room| room.reports(place));
-        let trust = self.trust(place);
-        if trust.reports != reports {
-            trust.reports = reports;
-            trust.distrust(now);
-        }
-        trust.is_given(now) || active(Plant::Trusting)
-    }
-
-    /// A server sent bytes that no request asked for.
-    pub(super) fn distrust_replies(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        up: &mut Vec<Upward>,
-    ) {
-        let place = worker.index();
-        up.push(Upward::Unrequested);
-        let reports = self.room.as_ref().map_or(0, |room| room.report(place));
-        let trust = self.trust(place);
-        trust.reports = reports;
-        // While it is distrusted nothing is logged again.
-        if let Some(span) = trust.distrust(calls.now()) {
-            let (server, pool) = (self.address(worker), &self.pool);
-            tracing::warn!(
-                server,
-                pool,
-                "sent bytes that no request asked for; its connections are not reused for {} s",
-                span.as_secs()
-            );
-        }
-        self.close_idle(calls, worker);
-    }
-
-    /// Closes the connections of a server that carry no request.
-    pub(super) fn close_idle(&mut self, calls: &mut Calls<'_>, worker: WorkerId) {
-        let idle = self.find(worker).map(|server| std::mem::take(&mut server.idle));
-        for id in idle.unwrap_or_default() {
-            self.close(calls, id);
-        }
     }
 }
 

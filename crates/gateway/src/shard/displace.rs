@@ -1,37 +1,19 @@
 //! A listener with as many connections as it may have takes one more by closing an idle one of this shard:
 //! the one that has been silent longest, and never one that waits for a reply. Where open files are short,
-//! that is done among the connections of all listeners (`shortage.rs`).
+//! that is done among the connections of all listeners (`make_room.rs`).
 
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use event::Calls;
 use exchange::{Cause, ListenerId};
 
 use super::Shard;
+use super::idle::{Among, IdleFound, SEARCH_INTERVAL_MS};
 use crate::exchanges::SessionId;
 
 /// Idle connections that one search finds. The next are found without a search, until one of them has
 /// been displaced, has left, or is not idle any more.
 const FOUND_MAX: usize = 64;
-/// After a search that found no idle connection the next is made when so many milliseconds have passed.
-pub(super) const SEARCH_INTERVAL_MS: u64 = 10;
-
-/// Whose idle connections are closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Among {
-    /// Those of this listener.
-    Listener(ListenerId),
-    All,
-}
-
-/// Idle connections, as the last search has found them.
-#[derive(Debug, Default)]
-pub(super) struct IdleFound {
-    /// The tick since which each is silent, and its id; the longest silent first.
-    found: VecDeque<(u64, SessionId)>,
-    search_after: u64,
-}
-
 impl Shard {
     /// Closes the connection of this listener that has been silent longest. False when none
     /// of this shard is idle.

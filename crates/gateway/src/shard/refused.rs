@@ -6,7 +6,6 @@
 //! [`HEAD_MAX`] bytes and for the `read` time of the listener; a connection that sends no request in
 //! this time is reset.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +13,9 @@ use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{ListenerId, Outcome, Peer};
 
 use super::Shard;
+use super::refused_connections::Waiting;
 use crate::exchanges::Source;
-use crate::listener::{FrontConfig, ListenerConfig};
+use crate::listener::FrontConfig;
 use crate::owners::StreamOwner;
 use crate::session::Session;
 
@@ -30,21 +30,6 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const HEAD_MAX: usize = 16 << 10;
 /// The deadline of a head.
 const HEAD: DeadlineName = DeadlineName(0);
-
-/// Rejected connections whose request has not been read yet.
-#[derive(Debug, Default)]
-pub(super) struct RefusedConnections {
-    /// All that are open, also those that were answered.
-    open: usize,
-    waiting: BTreeMap<usize, Waiting>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    listener: Arc<ListenerConfig>,
-    peer: Peer,
-    outcome: Outcome,
-}
 
 impl Shard {
     /// Rejects a connection, with an answer where there is room for one.

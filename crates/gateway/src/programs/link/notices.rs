@@ -10,21 +10,11 @@ use std::time::Duration;
 use event::Calls;
 use exchange::{RequestId, Slice, WorkerId};
 
-use super::super::STALL;
+use super::super::deadlines::STALL;
+use super::notice::Notice;
 use super::{Link, UNREAD_MAX};
 use crate::form::Form;
 use crate::upward::Upward;
-
-/// A notification that is written and not read.
-#[derive(Debug)]
-pub(super) struct Notice {
-    pub(super) id: RequestId,
-    /// As it was asked, to be given back if it never leaves us.
-    body: Slice,
-    form: Form,
-    /// Bytes offered before it.
-    start: u64,
-}
 
 impl Link {
     /// A notification was written. It has ended, unless too much waits for the program.

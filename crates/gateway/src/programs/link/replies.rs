@@ -8,10 +8,10 @@ use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
 use wire::jsonrpc::Skimmed;
 use wire::{Framing, Last, Piece};
 
-use super::super::GAP;
+use super::super::deadlines::GAP;
 use super::flights::Landed;
 use super::tags::{self, Message, Spoken, Tags, id_is_kept};
-use super::{Keep, Link, Said, UNREAD_MAX};
+use super::{Keep, Link, PARTIAL, Said, UNREAD_MAX};
 use crate::upward::Upward;
 
 impl Link {
@@ -524,9 +524,6 @@ const OTHER: Said = Said::Broken("its reply has the id of another request");
 
 /// Bytes of the line by which a program without frames says that it is ready.
 const READY_MAX: usize = 4096;
-
-/// What the log says of a frame whose end did not come.
-pub(in crate::programs) const PARTIAL: &str = "a part of a frame";
 
 /// What the log says of a reply that is too long to be shown.
 const UNASKED_TOO_LONG: &str = "a reply longer than reply_max";

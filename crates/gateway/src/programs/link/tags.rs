@@ -9,6 +9,7 @@
 //! what the program said then.
 
 mod keys;
+mod outgoing;
 mod sharing;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,6 +23,8 @@ use wire::jsonrpc::{
 };
 
 use keys::Keys;
+pub(super) use outgoing::Outgoing;
+use outgoing::write_result;
 pub(super) use sharing::id_is_kept;
 use sharing::{LONG_NUMBER, NOT_VERSION_2, RESPONSE, end_of_session, greeted, misread, naming};
 
@@ -31,25 +34,6 @@ const LATE_MAX: u32 = 1 << 20;
 
 /// Requests whose further replies are discarded, each by its tag.
 const OVER_MAX: usize = 1024;
-
-/// What becomes of a message to the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outgoing {
-    /// It is sent, and a reply waited for.
-    Request,
-    /// It is sent, and nothing is answered.
-    Notification,
-    /// It is not for the program, and nothing is answered.
-    Dropped,
-    /// As before, and counted: it names a request or a token, which may be another client's.
-    Stray,
-    /// What was written is the reply.
-    Answered,
-    /// It cannot be sent.
-    Refused(&'static str),
-    /// Its method is not for clients that share a program.
-    Unshared,
-}
 
 /// What a message of the program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -520,14 +504,6 @@ const FOR_ALL: [&str; 3] = [
     "notifications/prompts/list_changed",
     "notifications/resources/list_changed",
 ];
-
-fn write_result(id: &[u8], result: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    out.extend_from_slice(id);
-    out.extend_from_slice(br#","result":"#);
-    splice(result, &[], out);
-    out.push(b'}');
-}
 
 /// What a program is told that asks something of its clients: it has many, and none of them is
 /// meant more than another.

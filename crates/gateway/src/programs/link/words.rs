@@ -1,31 +1,18 @@
 //! What is said of a program and of the requests that it has: a client does not take what it says,
 //! takes it again, or wants no reply any more.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use event::Calls;
 use exchange::{RequestId, WorkerId};
 
-use super::super::{ANSWER, FIRST, GAP, SLOW, STALL};
+use super::super::deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
+use super::held::{Held, Holders};
 use super::{Link, UNREAD_MAX};
 use crate::upward::Upward;
 
 /// Cancelled requests of one program whose replies may still come.
 const CANCELLED_MAX: usize = 1024;
-
-/// Why a program's output is not read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    since: Instant,
-    by: Holders,
-}
-
-/// Who does not take what it says: the client of this request, or the one whose own it is, or both.
-#[derive(Clone, Copy, Debug, Default)]
-struct Holders {
-    request: Option<RequestId>,
-    owner: bool,
-}
 
 impl Link {
     /// Nobody wants this reply any more. With tags, the program is told and the slot is free;

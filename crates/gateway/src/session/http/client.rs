@@ -12,8 +12,8 @@ use super::{Dialogue, Ending, Input, Output};
 use crate::core::Core;
 use crate::exchanges::{Delivery, SessionId};
 use crate::listener::HttpConfig;
+use crate::reply_head::Carried;
 use crate::transport::Transport;
-use crate::upward::Carried;
 
 /// Dialogues that are kept for the next who asks: of as many clients as are busy in one turn.
 const SPARES_MAX: usize = 256;

@@ -8,8 +8,8 @@ use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
 use crate::core::Core;
 use crate::exchanges::Delivery;
 use crate::listener::HttpConfig;
+use crate::reply_head::Carried;
 use crate::transport::Transport;
-use crate::upward::Carried;
 
 /// The body of a reply is copied behind its head up to this; a longer one is sent as it lies.
 const BODY_ALONG_MAX: usize = 1024;

@@ -3,7 +3,7 @@
 
 use wire::jsonrpc::{self, Kind, NUMBER_MAX, Task, is_unshared};
 
-use super::{Outgoing, write_result};
+use super::outgoing::{Outgoing, write_result};
 
 /// Why a message to a program that answers in order, and keeps the ids, is none that every program takes for the
 /// same: it would be answered though nothing is waited for, or the other way round, or under another id.

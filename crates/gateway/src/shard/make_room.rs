@@ -1,0 +1,111 @@
+//! Open files are short: idle connections make room for new ones and for workers, whose need goes first.
+//! New clients are rejected where no connection is idle, and the log says which limit to raise.
+
+use std::time::Duration;
+
+use event::{Calls, StreamId};
+use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
+
+use super::Shard;
+use super::idle::{Among, SEARCH_INTERVAL_MS};
+use super::shortage::{MANY, Shortage};
+use crate::closings::Closing;
+use crate::descriptors::Supply;
+use crate::mail::Mail;
+
+/// The shortest time between two lines of the log.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+impl Shard {
+    /// Sees to it that a connection that was just accepted leaves enough descriptors to workers. False when
+    /// it was rejected because no connection is idle.
+    pub(super) fn affords(
+        &mut self,
+        calls: &mut Calls<'_>,
+        stream: StreamId,
+        peer: Peer,
+        id: ListenerId,
+    ) -> bool {
+        let number = calls.descriptor(stream).unwrap_or(0);
+        let supply = self.fleet.descriptors().supply(number);
+        if supply == Supply::Enough || self.make_room(calls, 1) {
+            return true;
+        }
+        self.shortage.rejected += 1;
+        self.note_shortage();
+        if supply == Supply::Last {
+            // An answer would hold the descriptor for as long as its client takes.
+            self.listeners[id].turned.count(Cause::Connections);
+            calls.close(stream);
+            return false;
+        }
+        let text = "the daemon has hardly any open file left, and no connection is idle";
+        let outcome = Outcome::ended(Cause::Connections, Phase::Receive, text);
+        self.refuse_connection(calls, stream, peer, id, outcome);
+        false
+    }
+
+    /// The system has refused a descriptor to a connection that waits to be accepted.
+    pub(super) fn lacks_descriptor_to_accept(&mut self, calls: &mut Calls<'_>) {
+        if self.shortage.closed_in != self.turns {
+            self.lacks_descriptor(calls, MANY);
+        }
+    }
+
+    /// The system has refused a descriptor. Closes up to `most` connections.
+    pub(super) fn lacks_descriptor(&mut self, calls: &mut Calls<'_>, most: usize) {
+        // Where the limit is not known, nobody can say that idle clients have to do with it.
+        if self.fleet.descriptors().max().is_some() {
+            self.make_room(calls, most);
+        }
+        self.note_shortage();
+    }
+
+    /// Closes up to `most` idle connections, of whichever listener, those that have been silent longest.
+    /// Where this shard has none, the others are asked to. False when it has none.
+    pub(super) fn make_room(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
+        let closed = self.close_idle(calls, most);
+        let is_alone = self.fleet.length() == 1;
+        if !closed && !is_alone && calls.tick() >= self.shortage.ask_after {
+            self.shortage.ask_after = calls.tick() + SEARCH_INTERVAL_MS;
+            let others = (0..).take(self.fleet.length());
+            for shard in others.filter(|shard| *shard != self.core.others.me()) {
+                self.fleet.mailbox(shard).post(Mail::MakeRoom);
+            }
+        }
+        closed
+    }
+
+    pub(super) fn close_idle(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
+        let before = self.shortage.closed;
+        for _ in 0..most {
+            let Some(id) = self.longest_idle(calls, Among::All) else { break };
+            self.count_closing(id, Closing::Displaced);
+            self.leave(calls, id, Cause::Left);
+            self.shortage.closed += 1;
+        }
+        let closed = self.shortage.closed > before;
+        if closed {
+            self.shortage.closed_in = self.turns;
+            self.note_shortage();
+        }
+        closed
+    }
+
+    fn note_shortage(&mut self) {
+        let now = self.core.now;
+        let Shortage { logged, closed, rejected, .. } = &mut self.shortage;
+        if logged.is_some_and(|logged| now.duration_since(logged) < LOG_INTERVAL) {
+            return;
+        }
+        *logged = Some(now);
+        let (closed, rejected) = (std::mem::take(closed), std::mem::take(rejected));
+        let limit = self.fleet.descriptors().max();
+        let limit = limit.map_or_else(|| "unknown".to_owned(), |limit| limit.to_string());
+        tracing::warn!(
+            closed,
+            rejected,
+            "open files are short (the limit is {limit}): idle connections are closed, and new ones rejected where none \
+             is idle; raise the limit (LimitNOFILE= of systemd, ulimit -n) or lower connections_max"
+        );
+    }
+}
