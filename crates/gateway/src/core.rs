@@ -45,14 +45,20 @@ mod balance;
 mod batch;
 mod bound;
 mod branch;
+mod branches;
 mod calendar;
 mod changes;
 mod check;
+mod cookie;
+mod dates;
 mod ending;
+mod fallback_log;
 mod memory;
 mod outcomes;
 mod own;
+mod own_programs;
 mod paused;
+mod pausing;
 mod pump;
 mod reload;
 mod served;
@@ -61,11 +67,10 @@ mod unseen;
 mod waiting;
 mod words;
 
-use account::Books;
 use branch::Branch;
 use calendar::Calendar;
 pub(crate) use calendar::{DateLine, Epoch};
-use changes::FallbackLog;
+use fallback_log::FallbackLog;
 pub(crate) use outcomes::{down, refusal};
 use outcomes::{lost, whole};
 use own::Own;
@@ -157,6 +162,14 @@ pub(crate) struct Core {
     pub(crate) ways: crate::routing::Scratch,
     /// For whoever writes something that is sent at once: see [`Core::take_scratch`].
     pub(crate) scratch: Vec<u8>,
+}
+
+/// What a request is counted and logged in.
+struct Books<'a> {
+    pools: &'a mut Table<PoolId, ServedPool>,
+    listener_ends: &'a mut Table<ListenerId, ListenerEnds>,
+    logbook: &'a mut Logbook,
+    now: Instant,
 }
 
 impl Core {

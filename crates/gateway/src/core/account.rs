@@ -1,23 +1,12 @@
 //! What is left of a request that has ended: counts, a line in the log when it failed, and a line in
 //! the access log.
 
-use std::time::Instant;
+use exchange::{Outcome, Peer, PoolId, RequestId, Stamps};
 
-use exchange::{End, ListenerId, Outcome, Peer, PoolId, RequestId, Stamps};
-
-use super::{Core, ServedPool};
+use super::tallies::count_at_listener;
+use super::{Books, Core};
 use crate::exchanges::{Exchange, Source, State};
-use crate::logbook::{Line, Logbook, Trail};
-use crate::metrics::ListenerEnds;
-use crate::table::Table;
-
-/// What a request is counted and logged in.
-pub(super) struct Books<'a> {
-    pub(super) pools: &'a mut Table<PoolId, ServedPool>,
-    pub(super) listener_ends: &'a mut Table<ListenerId, ListenerEnds>,
-    pub(super) logbook: &'a mut Logbook,
-    pub(super) now: Instant,
-}
+use crate::logbook::{Line, Trail};
 
 impl Books<'_> {
     pub(super) fn account(self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
@@ -55,19 +44,6 @@ impl Books<'_> {
             trail: &trail,
         });
         self.logbook.recycle(trail);
-    }
-}
-
-/// Requests of one listener that ended alike.
-pub(super) fn count_at_listener(
-    listeners: &mut Table<ListenerId, ListenerEnds>,
-    listener: Option<ListenerId>,
-    end: End,
-    count: u64,
-) {
-    let found = listener.and_then(|id| listeners.get_mut(id));
-    if let Some(ends) = found {
-        ends.count(end, count);
     }
 }
 

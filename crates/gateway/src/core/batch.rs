@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId};
 
-use super::account::count_at_listener;
+use super::tallies::count_at_listener;
 use super::{Core, ServedPool};
 use crate::exchanges::{Client, Delivery, Exchange, State};
 use crate::metrics::ListenerEnds;

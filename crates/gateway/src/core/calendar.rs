@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use super::Core;
 use crate::logbook::{MONTHS, calendar};
 
 /// `Date: Sun, 06 Nov 1994 08:49:37 GMT` with its CR LF (RFC 9110 §5.6.7).
@@ -40,22 +39,20 @@ impl Calendar {
         let dated = (epoch.instant, epoch.unix_us);
         Self { epoch, dated, second, line: date_line(second) }
     }
-}
 
-impl Core {
-    /// Now on the calendar, in microseconds since the Unix epoch.
-    pub(super) fn at_us(&mut self) -> i64 {
-        let Calendar { epoch, dated, .. } = &mut self.calendar;
-        if dated.0 != self.now {
-            *dated = (self.now, epoch.at_us(self.now));
+    /// This moment on the calendar, in microseconds since the Unix epoch.
+    pub(super) fn at_us(&mut self, now: Instant) -> i64 {
+        let Self { epoch, dated, .. } = self;
+        if dated.0 != now {
+            *dated = (now, epoch.at_us(now));
         }
         dated.1
     }
 
-    /// The line `Date` of a message that is made now. It is written once a second.
-    pub(crate) fn date_line(&mut self) -> DateLine {
-        let second = self.at_us().div_euclid(1_000_000);
-        let Calendar { second: written, line, .. } = &mut self.calendar;
+    /// The line `Date` of a message that is made at this moment. It is written once a second.
+    pub(super) fn date_line(&mut self, now: Instant) -> DateLine {
+        let second = self.at_us(now).div_euclid(1_000_000);
+        let Self { second: written, line, .. } = self;
         if second != *written {
             (*written, *line) = (second, date_line(second));
         }

@@ -6,7 +6,7 @@ use exchange::{PoolId, WorkerId};
 use pool::Pool;
 
 use super::branch::Branch;
-use super::changes::FallbackLog;
+use super::fallback_log::FallbackLog;
 use super::own::Own;
 use super::paused::PausedClients;
 use super::tallies::Tallies;

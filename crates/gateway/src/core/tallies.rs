@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, Outcome, Verdict, WorkerId};
+use exchange::{Cause, End, ListenerId, Outcome, Verdict, WorkerId};
 
+use crate::metrics::ListenerEnds;
 use crate::status::WorkerTally;
+use crate::table::Table;
 
 /// What is counted of one worker.
 #[derive(Clone, Debug, Default)]
@@ -92,5 +94,18 @@ impl Tally {
         let is_status = found.is_some();
         found.into_iter().for_each(|count| *count += 1);
         is_status
+    }
+}
+
+/// Requests of one listener that ended alike.
+pub(super) fn count_at_listener(
+    listeners: &mut Table<ListenerId, ListenerEnds>,
+    listener: Option<ListenerId>,
+    end: End,
+    count: u64,
+) {
+    let found = listener.and_then(|id| listeners.get_mut(id));
+    if let Some(ends) = found {
+        ends.count(end, count);
     }
 }
