@@ -29,12 +29,17 @@
 mod answers;
 mod asking;
 mod client;
+mod course;
 mod delivering;
+mod dialogue;
 mod ends;
+mod forwarding;
+mod gathering;
 mod hops;
 mod moves;
 mod objects;
 mod refusing;
+mod rejection;
 mod status;
 mod storing;
 mod told;
@@ -43,28 +48,25 @@ mod watch;
 
 use std::sync::Arc;
 
-use event::{Calls, Data, StreamId};
-use exchange::{Peer, RequestId, Slice};
-use wire::http1::{
-    Body, BodyKind, ForwardedFor, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version,
-    WholeChunks,
-};
+use event::{Calls, Data};
+use exchange::Slice;
+use wire::http1::{Body, BodyKind, Limits, Method, Refusal, RequestHead, Sending, WholeChunks};
 
 use crate::core::Core;
-use crate::exchanges::{Client, SessionId};
+use crate::exchanges::Client;
 use crate::form::{Effect, Expects, Form};
 use crate::listener::HttpConfig;
-use crate::page::Page;
 use crate::request_shape::RequestShape;
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
-use asking::Asking;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
+use course::{Asking, Course};
+use dialogue::{Asked, Dialogue, Ending, Input, Output};
+use forwarding::forwarded_for;
 use moves::Move;
 pub use moves::{session_moves, session_moves_made};
-use objects::{Course, Gathering};
-use refusing::method_begun;
+use rejection::method_begun;
 pub use status::status_of;
 use told::{Asker, RETRY, Said, TEXT, Told, tell};
 
@@ -72,127 +74,7 @@ use told::{Asker, RETRY, Said, TEXT, Told, tell};
 /// given to another server.
 const BODY_HELD_MAX: usize = 64 << 10;
 
-/// What is done with what the client sends.
-#[derive(Debug)]
-enum Input {
-    Head,
-    Body(Body),
-    /// A body is taken whole before its request is submitted.
-    Gathering(Box<Gathering>),
-    Whole,
-    Switched,
-    /// There will be no more.
-    Ended,
-}
-
-/// How far the reply has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Output {
-    None,
-    Begun(Sending),
-    /// A head has gone to which nothing is added, whatever the worker sends: the reply to HEAD.
-    HeadOnly,
-    Done,
-}
-
-impl Output {
-    /// What is sent behind the head of a reply to this method.
-    const fn begun(method: Method, sending: Sending) -> Self {
-        if matches!(method, Method::Head) { Self::HeadOnly } else { Self::Begun(sending) }
-    }
-}
-
-/// Whether the connection ends, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    No,
-    /// Once its output is sent.
-    Said,
-    /// Likewise, and its end is the end of its last reply.
-    OpenEnded,
-    /// By a reset: its end would be taken for that of a reply which is not whole.
-    CutOff,
-}
-
-/// The request on its way.
-#[derive(Debug)]
-struct Asked {
-    request: RequestId,
-    method: Method,
-    version: Version,
-    output: Output,
-    /// Which way it went.
-    route: RouteId,
-    /// The connection goes on behind the reply.
-    keep: bool,
-    /// The connection's end is all that tells its client where the reply ends.
-    open_ended: bool,
-    /// The worker takes parts of the body.
-    wanted: bool,
-    /// The client says nothing of its body before the worker has said that it may.
-    waits: bool,
-    /// The worker was asked to wait with parts of the reply.
-    holding: bool,
-    /// Bytes of the reply that have come.
-    came: usize,
-    /// The server has ended its direction of a tunnel.
-    said_all: bool,
-    /// Where parts of the reply come from that go to the client unseen.
-    relayed_from: Option<StreamId>,
-    /// How the answer of a pool that is sorry is told.
-    page: Option<Arc<Page>>,
-    /// Where the reply comes in chunks and the client knows none: where in them it is.
-    chunks: Option<Box<Body>>,
-    /// What a reply without a head of its own is.
-    told: Told,
-}
-
-impl Asked {
-    const fn asker(&self) -> Asker {
-        Asker { method: self.method, version: self.version, route: self.route }
-    }
-}
-
-/// What was begun with a client and has not come to its end. Between two requests there is none.
-#[derive(Debug)]
-pub(crate) struct Dialogue {
-    id: SessionId,
-    /// Number of the request on its way, or of the last one. Only the one on its way is compared, so
-    /// it may begin anew.
-    number: u32,
-    scan: HeadScan,
-    input: Input,
-    asked: Option<Asked>,
-    /// No further request is taken: the client sends no more.
-    refusing: bool,
-    /// The client has ended its direction.
-    half_closed: bool,
-    ending: Ending,
-    /// The deadline of a head or a body is armed.
-    watched: bool,
-    /// Bytes of a body that have come since it was.
-    came: usize,
-    /// The method of the request at hand, as far as it has come.
-    method: Method,
-}
-
 impl Dialogue {
-    fn new(id: SessionId, number: u32) -> Self {
-        Self {
-            id,
-            number,
-            scan: HeadScan::default(),
-            input: Input::Head,
-            asked: None,
-            refusing: false,
-            half_closed: false,
-            ending: Ending::No,
-            watched: false,
-            came: 0,
-            method: Asker::NOBODY.method,
-        }
-    }
-
     /// Whether the response to the request at hand announces the end of the connection, whatever the
     /// request says: the client sends no more, or the daemon is about to end.
     const fn is_last(&self, core: &Core) -> bool {
@@ -447,17 +329,6 @@ const fn effect_of(method: Method) -> Effect {
         method if method.is_idempotent() => Effect::Once,
         _ => Effect::Unknown,
     }
-}
-
-/// Who asked, for the server.
-fn forwarded_for(plan: &HttpConfig, peer: Peer, received: Version) -> ForwardedFor<'_> {
-    let client = match peer {
-        Peer::Internet(address) => Some(address.ip()),
-        Peer::Local | Peer::Inside => None,
-    };
-    let trusted = client.is_none_or(|client| plan.trusts(client));
-    let via = plan.via.line(received);
-    ForwardedFor { fields: plan.forwarded, trusted, client, secure: false, via }
 }
 
 /// Takes what is there of a body along with its head, and counts its bytes without framing.

@@ -3,31 +3,20 @@
 //! A reply that is small comes whole, with its length. Of a larger one parts come as the worker makes
 //! them, behind a head of ours; what goes wrong then can only be told by ending the connection.
 
-use std::sync::Arc;
-
 use event::Calls;
-use exchange::{Cause, Outcome, Phase, PoolId, Slice};
+use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_open_answer};
 
-use super::refusing::Why;
+use super::course::Asking;
+use super::rejection::Why;
 use super::told::{edits, open_lines};
 use super::{Asked, Dialogue, Ending, Input, Move, Output, Sending, TEXT, Told, tell};
 use crate::core::Core;
 use crate::crossing::Rejected;
 use crate::exchanges::Client;
 use crate::form::Form;
-use crate::question::{NoQuestion, Question};
-use crate::routing::RouteId;
+use crate::question::NoQuestion;
 use crate::transport::Transport;
-
-/// A question on its way to its pool.
-pub(super) struct Asking<'a> {
-    pub(super) question: Arc<Question>,
-    pub(super) pool: PoolId,
-    pub(super) route: RouteId,
-    /// What its route made of the target.
-    pub(super) target: Option<&'a [u8]>,
-}
 
 impl Dialogue {
     /// Submits a question.

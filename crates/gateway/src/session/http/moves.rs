@@ -3,11 +3,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Dialogue, Input, Output};
-
 /// How far the request has come, without what is kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     Head,
     Body,
     Gathering,
@@ -92,48 +90,27 @@ const fn bit(stage: usize, step: usize) -> usize {
     stage * MOVES + step
 }
 
-impl Input {
-    const fn stage(&self) -> Stage {
-        match self {
-            Self::Head => Stage::Head,
-            Self::Body(_) => Stage::Body,
-            Self::Gathering(_) => Stage::Gathering,
-            Self::Whole => Stage::Whole,
-            Self::Switched => Stage::Switched,
-            Self::Ended => Stage::Ended,
-        }
+impl Stage {
+    /// How far a reply may have come: not at all, begun. Where neither, nothing is asked.
+    pub(super) const fn replies(self) -> [bool; 2] {
+        REPLIES[self as usize]
     }
 }
 
-impl Dialogue {
-    /// Makes a move, and gives what was kept of the stage before. That the table allows it is looked at
-    /// where debug assertions are: what a peer says must not end a daemon.
-    pub(super) fn step(&mut self, step: Move, next: Input) -> Input {
-        if cfg!(debug_assertions) {
-            let (from, to) = (self.input.stage() as usize, next.stage());
-            assert_eq!(TABLE[from][step as usize], Some(to), "{step:?} of {:?}", self.input);
-            MADE.fetch_or(1 << bit(from, step as usize), Ordering::Relaxed);
-        }
-        std::mem::replace(&mut self.input, next)
+impl Move {
+    /// What it makes of a stage; none: it cannot happen.
+    pub(super) const fn of(self, stage: Stage) -> Option<Stage> {
+        TABLE[stage as usize][self as usize]
     }
 
-    /// Sweeps that the reply has come no further than it may at this stage of the request.
-    pub(super) fn check(&self) {
-        let allowed = REPLIES[self.input.stage() as usize];
-        let fits = match self.asked.as_ref().map(|asked| asked.output) {
-            None => true,
-            Some(Output::None) => allowed[0],
-            Some(Output::Begun(_) | Output::HeadOnly) => allowed[1],
-            Some(Output::Done) => false,
-        };
-        assert!(fits, "{:?} of {:?}", self.asked, self.input);
+    /// It is made at this stage: for tests.
+    pub(super) fn note(self, stage: Stage) {
+        MADE.fetch_or(1 << bit(stage as usize, self as usize), Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use wire::http1::{Method, Sending};
-
     use super::*;
 
     /// The table, as a reader wants it; `-` cannot happen.
@@ -158,21 +135,5 @@ ended      -         -         -         -         -         -         -
             printed += &line(word, row.map(|to| to.map_or("-", |to| STAGE_WORDS[to as usize])));
         }
         assert_eq!(printed, PRINTED);
-    }
-
-    #[test]
-    fn behind_the_head_of_a_reply_to_head_nothing_is_sent() {
-        for sending in [Sending::Verbatim, Sending::Chunked, Sending::Data] {
-            assert_eq!(Output::begun(Method::Head, sending), Output::HeadOnly);
-            assert_eq!(Output::begun(Method::Get, sending), Output::Begun(sending));
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "Switch of Head")]
-    fn a_move_that_the_table_has_not_is_found() {
-        let session = crate::exchanges::SessionId::new(0, crate::table::Place::new(0, 0));
-        let mut dialogue = Dialogue::new(session, 0);
-        dialogue.step(Move::Switch, Input::Switched);
     }
 }

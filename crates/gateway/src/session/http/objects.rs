@@ -2,124 +2,23 @@
 //! each, and to what stores records.
 
 use event::{Calls, Data};
-use exchange::{Cause, Outcome, Peer, Phase, PoolId, Slice};
-use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
+use exchange::{Cause, Outcome, Phase, Slice};
+use wire::http1::{RequestHead, object};
 
-use super::refusing::Why;
-use super::{Asked, Dialogue, Input, Move, Output, Told, forwarded_for};
-use crate::bodies::{BodyShare, Full};
+use super::course::Course;
+use super::gathering::{Gathering, Taken};
+use super::rejection::Why;
+use super::{Asked, Dialogue, Input, Move, Output, Told};
+use crate::bodies::Full;
 use crate::core::Core;
 use crate::exchanges::{Client, Source};
 use crate::form::Form;
 use crate::listener::HttpConfig;
-use crate::logbook::Trail;
-use crate::routing::RouteId;
 use crate::translation::Translation;
 use crate::transport::Transport;
 
 /// What a client that waits to be told so may do.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-
-/// A request whose body comes. It holds at most what the listener takes as a body.
-#[derive(Debug)]
-pub(super) struct Gathering {
-    pool: PoolId,
-    route: RouteId,
-    method: Method,
-    version: Version,
-    keep: bool,
-    /// The object, up to the body; without one the body goes alone.
-    object: Option<Vec<u8>>,
-    body: Body,
-    /// What has come of it.
-    held: Vec<u8>,
-    share: BodyShare,
-    /// Of its line in the access log: others are submitted before it.
-    trail: Option<Box<Trail>>,
-}
-
-impl Gathering {
-    /// Bytes of the body that have come.
-    pub(super) const fn held(&self) -> usize {
-        self.held.len()
-    }
-}
-
-/// What has come of a body.
-enum Taken {
-    More,
-    Whole,
-    /// All bodies together, or those of its client, may hold no more.
-    Full(Full),
-}
-
-/// Which way an object goes, and what its route makes of it.
-pub(super) struct Course<'a> {
-    pub(super) pool: PoolId,
-    pub(super) route: RouteId,
-    pub(super) changes: Option<&'a crate::routing::RouteConfig>,
-    /// What its route made of the target.
-    pub(super) target: Option<&'a [u8]>,
-}
-
-impl Gathering {
-    pub(super) fn new(
-        course: &Course<'_>,
-        plan: &HttpConfig,
-        peer: Peer,
-        head: &mut RequestHead,
-    ) -> Self {
-        let body = Body::new(head.body, &plan.limits);
-        let keep = head.connection.keep_alive;
-        let (method, version) = (head.method(), head.version);
-        let from = forwarded_for(plan, peer, version);
-        head.prepare(&from);
-        if let Some(changes) = course.changes {
-            changes.change(head);
-        }
-        let mut object = Vec::new();
-        let target = course.target.unwrap_or_else(|| head.path_and_query());
-        object::open(head, target, from.client, &mut object);
-        let (pool, route) = (course.pool, course.route);
-        let (object, held) = (Some(object), Vec::new());
-        let share = plan.share(peer);
-        Self { pool, route, method, version, keep, object, body, held, share, trail: None }
-    }
-
-    /// One whose body is all that its pool gets.
-    pub(super) fn of_record(
-        (pool, route): (PoolId, RouteId),
-        plan: &HttpConfig,
-        peer: Peer,
-        head: &RequestHead,
-    ) -> Self {
-        let body = Body::new(head.body, &plan.limits);
-        let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
-        let (held, object) = (Vec::new(), None);
-        let share = plan.share(peer);
-        Self { pool, route, method, version, keep, object, body, held, share, trail: None }
-    }
-
-    /// Which way its request goes.
-    pub(super) const fn route(&self) -> RouteId {
-        self.route
-    }
-
-    /// Takes what is there of the body.
-    fn take(&mut self, plan: &HttpConfig, data: &mut Data<'_>) -> Result<Taken, Refusal> {
-        while !self.body.is_done() {
-            let Some(span) = self.body.next(data.bytes(), &plan.limits)? else { break };
-            if span.kind == Kind::Data {
-                if let Err(full) = self.share.take(span.length, plan.body_limits) {
-                    return Ok(Taken::Full(full));
-                }
-                self.held.extend_from_slice(&data.bytes()[..span.length]);
-            }
-            data.consume(span.length);
-        }
-        Ok(if self.body.is_done() { Taken::Whole } else { Taken::More })
-    }
-}
 
 impl Dialogue {
     /// Begins a request to a program.

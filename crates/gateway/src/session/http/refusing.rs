@@ -1,74 +1,15 @@
 //! Requests that get no further than their session.
 
-use std::sync::Arc;
-
 use event::Calls;
 use exchange::{Cause, Outcome, Phase};
-use wire::http1::{Answer, BodyKind, HeadScan, Method, Refusal, RequestHead};
+use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
-use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell, told};
+use super::rejection::Why;
+use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell};
 use crate::core::Core;
 use crate::crossing::Rejected;
-use crate::listener::{HttpConfig, ListenerConfig};
 use crate::routing::RouteId;
 use crate::transport::Transport;
-
-/// Why a request is rejected.
-#[derive(Clone, Copy)]
-pub(super) struct Why<'a> {
-    pub(super) cause: Cause,
-    /// The rule that it broke; empty where it broke none.
-    pub(super) reason: &'static str,
-    pub(super) text: &'a str,
-}
-
-impl<'a> Why<'a> {
-    /// Without a rule that was broken.
-    pub(super) const fn of(cause: Cause, text: &'a str) -> Self {
-        Self { cause, reason: "", text }
-    }
-}
-
-/// The method of a request of which so much has come: HEAD, whose replies have no body, or any other.
-pub(super) fn method_begun(bytes: &[u8]) -> Method {
-    let line = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
-    let is_head = line.is_some_and(|at| bytes[at..].starts_with(b"HEAD "));
-    if is_head { Method::Head } else { Asker::NOBODY.method }
-}
-
-impl HttpConfig {
-    /// Writes the response to the first request of a connection that is rejected. False while the
-    /// head is not whole and more of it is waited for.
-    pub(in crate::session) fn refuse_request(
-        &self,
-        listener: &Arc<ListenerConfig>,
-        (bytes, is_last): (&[u8], bool),
-        outcome: &Outcome,
-        core: &mut Core,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let mut asker = Asker { method: method_begun(bytes), ..Asker::NOBODY };
-        match HeadScan::default().next(bytes, &self.limits) {
-            Ok(None) if !is_last => return false,
-            Ok(Some(found)) => {
-                let mut head = RequestHead::default();
-                match head.read(&bytes[found.head.clone()], &found, &self.limits) {
-                    Ok(()) => {
-                        core.logbook.begin_head(listener, &head);
-                        asker.method = head.method();
-                        asker.version = head.version;
-                    }
-                    Err(_) => core.logbook.begin_unread(listener, bytes),
-                }
-            }
-            Ok(None) | Err(_) => core.logbook.begin_unread(listener, bytes),
-        }
-        let date = core.date_line();
-        let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
-        told::write(&Said::of(outcome, Told::TEXT).answer(false), asker, edits, &date, out);
-        true
-    }
-}
 
 impl Dialogue {
     /// A request is answered without a worker. The connection goes on where no body is to come.

@@ -7,7 +7,7 @@ use exchange::{Cause, Outcome, Phase, PoolId};
 use fields::known;
 use wire::http1::{Answer, Method, RequestHead};
 
-use super::objects::Gathering;
+use super::gathering::Gathering;
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
 use crate::core::Core;
 use crate::crossing::Rejected;

@@ -4,7 +4,7 @@
 use event::Calls;
 use exchange::Cause;
 
-use super::refusing::Why;
+use super::rejection::Why;
 use super::{Dialogue, Input};
 use crate::core::Core;
 use crate::listener::HttpConfig;
