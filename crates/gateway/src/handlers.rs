@@ -16,12 +16,12 @@ use exchange::{
 };
 
 use crate::form::Form;
-use crate::mail::{HandlerReport, Mail};
 use crate::outside::Outside;
 use crate::owners::WorkerTimer;
 use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
+use crate::worker_report::{HandlerReport, WorkerReport};
 
 mod flow;
 
@@ -100,8 +100,8 @@ impl Handlers {
         let thread = HandlerThread {
             factory: Arc::clone(&self.factory),
             report: {
-                let (mailbox, pool) = (outside.mailbox.clone(), self.pool_id);
-                Box::new(move |report| mailbox.post(Mail::Handler { pool, worker, report }))
+                let (reports, pool) = (Arc::clone(&outside.reports), self.pool_id);
+                Box::new(move |report| reports(WorkerReport::Handler { pool, worker, report }))
             },
         };
         if let Err(error) =

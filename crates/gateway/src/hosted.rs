@@ -26,8 +26,8 @@ use crate::programs::{Epitaph, Programs, Trouble};
 use crate::request_control::RequestControl;
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
+use crate::stream_event::StreamEvent;
 use crate::upward::Upward;
-use crate::workers::Heard;
 
 mod birth;
 mod config;
@@ -223,7 +223,7 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         (stream, purpose): (StreamId, Purpose),
-        heard: Heard<'_, '_>,
+        heard: StreamEvent<'_, '_>,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
@@ -232,7 +232,9 @@ impl Hosted {
                 match self.servers.worker_of(link) {
                     Some(worker) => {
                         let owner = match heard {
-                            Heard::Connected => self.port_owner(calls, worker, stream, outside),
+                            StreamEvent::Connected => {
+                                self.port_owner(calls, worker, stream, outside)
+                            }
                             _ => PortOwner::Program,
                         };
                         self.with_server(calls, worker, outside, up, |servers, calls, up| {
@@ -252,14 +254,14 @@ impl Hosted {
                     programs.hear(calls, (worker, pipe), heard, outside, up);
                 });
             }
-            (Purpose::Trial(worker), Heard::Connected) => {
+            (Purpose::Trial(worker), StreamEvent::Connected) => {
                 self.handle_connected(calls, worker, stream, outside, up);
             }
-            (Purpose::Trial(worker), Heard::Closed(_)) => {
+            (Purpose::Trial(worker), StreamEvent::Closed(_)) => {
                 self.handle_closed(calls, worker, stream);
             }
             // It is asked nothing there.
-            (Purpose::Trial(_), Heard::Data(data)) => data.consume(data.bytes().len()),
+            (Purpose::Trial(_), StreamEvent::Data(data)) => data.consume(data.bytes().len()),
             (Purpose::Trial(_), _) => {}
         }
     }

@@ -3,26 +3,20 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use exchange::{Batch, Outcome, PoolId, Slice, WorkerId};
+use exchange::{Outcome, PoolId, Slice};
 
 use crate::crossing::Crossings;
 use crate::order::Order;
 use crate::reload::Reload;
 use crate::status::{LatelyAt, Status, Told, Why};
+use crate::worker_report::WorkerReport;
 
 /// One message to a shard.
 pub enum Mail {
     /// From the thread that talks to the keeper.
     Program(spawn::Report),
-    /// From a handler's thread.
-    Handler {
-        /// Its pool.
-        pool: PoolId,
-        /// Which of its workers.
-        worker: WorkerId,
-        /// What happened.
-        report: HandlerReport,
-    },
+    /// From a worker.
+    Worker(WorkerReport),
     /// A request from within this process.
     Ask {
         /// Its pool.
@@ -56,15 +50,6 @@ pub enum Mail {
         count: usize,
         /// Called once, on the shard's thread; must not block. None: there is no such pool.
         reply: Box<dyn FnOnce(Option<LatelyAt>) + Send>,
-    },
-    /// A worker answered what it was asked to see whether it is fit.
-    Checked {
-        /// Its pool.
-        pool: PoolId,
-        /// The number of the question.
-        number: u64,
-        /// The answer.
-        outcome: Outcome,
     },
     /// What is going on.
     Status(Box<dyn FnOnce(Status) + Send>),
@@ -113,13 +98,13 @@ impl std::fmt::Debug for Mail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Program(_) => "Program",
-            Self::Handler { .. } => "Handler",
+            Self::Worker(WorkerReport::Handler { .. }) => "Handler",
+            Self::Worker(WorkerReport::Checked { .. }) => "Checked",
             Self::Ask { .. } => "Ask",
             Self::Order { .. } => "Order",
             Self::Why { .. } => "Why",
             Self::Lately { .. } => "Lately",
             Self::MakeRoom => "MakeRoom",
-            Self::Checked { .. } => "Checked",
             Self::Status(_) => "Status",
             Self::Recycle { .. } => "Recycle",
             Self::Reload { .. } => "Reload",
@@ -130,29 +115,4 @@ impl std::fmt::Debug for Mail {
             Self::Stop => "Stop",
         })
     }
-}
-
-/// What a handler's thread reports.
-#[derive(Debug)]
-pub enum HandlerReport {
-    /// It is open and takes batches.
-    Started,
-    /// It could not be opened; the thread has ended.
-    OpenFailed(Arc<str>),
-    /// A part of the reply to the one request of its batch.
-    Part(Slice),
-    /// Answers before the batch is done, by their place in it.
-    Answers(Vec<(usize, Outcome)>),
-    /// The batch is done. What it left unanswered will not be answered.
-    Served {
-        /// Its last answers, by their place in it.
-        answers: Vec<(usize, Outcome)>,
-        /// The batch itself, whose memory came from the shard's thread.
-        batch: Batch,
-    },
-    /// The thread has ended; `panicked` when the handler did.
-    Ended {
-        /// Whether a panic ended it.
-        panicked: bool,
-    },
 }

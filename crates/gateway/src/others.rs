@@ -8,10 +8,10 @@ use std::sync::Arc;
 use exchange::{PoolId, RequestId};
 
 use crate::backlog::Backlog;
+use crate::connection_counts::ConnectionCounts;
 use crate::crossing::{Crossing, Crossings};
 use crate::fleet::Fleet;
 use crate::mail::Mail;
-use crate::servers::Room;
 use crate::table::Table;
 
 /// What a shard has to do with others.
@@ -75,7 +75,7 @@ impl Others {
     }
 
     /// How many links all shards together have to the servers of a pool that all serve.
-    pub(crate) fn room(&self, pool: PoolId) -> Option<Room> {
+    pub(crate) fn room(&self, pool: PoolId) -> Option<ConnectionCounts> {
         self.fleet.shared(pool).map(|shared| shared.room)
     }
 

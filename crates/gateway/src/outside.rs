@@ -1,14 +1,13 @@
-//! What a shard reaches outside of itself: programs, threads, its own mailbox. A simulation replaces
+//! What a shard reaches outside of itself: programs, threads, what these report. A simulation replaces
 //! all of it.
 
 use std::collections::BTreeMap;
 use std::io;
 
-use event::Mailbox;
 use exchange::{PoolId, WorkerId};
 use spawn::Spawn;
 
-use crate::mail::Mail;
+use crate::worker_report::Reports;
 
 /// Starts the threads of handlers. A simulation replaces it.
 pub trait Runner: Send {
@@ -39,7 +38,8 @@ impl Runner for Threads {
 pub(crate) struct Outside {
     pub(crate) spawner: Box<dyn Spawn>,
     pub(crate) runner: Box<dyn Runner>,
-    pub(crate) mailbox: Mailbox<Mail>,
+    /// Where threads report to.
+    pub(crate) reports: Reports,
     /// Which worker a report of the spawner is about.
     pub(crate) tokens: BTreeMap<u64, (PoolId, WorkerId)>,
     pub(crate) token_next: u64,

@@ -17,14 +17,15 @@ use exchange::plant::{Plant, active};
 use exchange::{Outcome, Phase, PoolId, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
+use crate::connection_counts::ConnectionCounts;
 use crate::form::Form;
 use crate::ids::LinkId;
 use crate::owners::{Purpose, StreamOwner};
 use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
+use crate::stream_event::StreamEvent;
 use crate::table::Table;
 use crate::upward::Upward;
-use crate::workers::Heard;
 
 mod config;
 mod distrust;
@@ -34,7 +35,6 @@ mod link;
 mod places;
 mod rejected;
 mod retry;
-mod room;
 mod time;
 mod trust;
 mod tunnel;
@@ -44,7 +44,6 @@ use fault::Fault;
 use link::{Link, Step};
 use retry::{Budget, Declared, Reached, Then};
 
-pub(crate) use room::Room;
 use trust::Trust;
 
 /// The deadline of a link: whatever it waits for.
@@ -77,7 +76,7 @@ pub(crate) struct Servers {
     of_request: Vec<LinkId>,
     budget: Budget,
     /// Where other shards have links to them as well.
-    room: Option<Room>,
+    room: Option<ConnectionCounts>,
     /// What is known of the replies of each, by place.
     trust: Vec<Trust>,
     /// Whose backlogs were full, once for each slot that stays taken for that.
@@ -87,7 +86,11 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn new((id, pool): (PoolId, &str), plan: ServersConfig, room: Option<Room>) -> Self {
+    pub(crate) fn new(
+        (id, pool): (PoolId, &str),
+        plan: ServersConfig,
+        room: Option<ConnectionCounts>,
+    ) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,
@@ -214,17 +217,17 @@ impl Servers {
         &mut self,
         calls: &mut Calls<'_>,
         id: LinkId,
-        heard: Heard<'_, '_>,
+        heard: StreamEvent<'_, '_>,
         up: &mut Vec<Upward>,
     ) {
         match heard {
-            Heard::Data(data) => self.handle_data(calls, id, data, up),
-            Heard::Connected => self.handle_connected(calls, id, up),
-            Heard::Eof => self.handle_eof(calls, id, up),
-            Heard::Drained => self.handle_drained(id, up),
-            Heard::Relayed(count, done) => self.handle_relayed(calls, id, (count, done), up),
-            Heard::Deadline(name) => self.handle_deadline(calls, id, name, up),
-            Heard::Closed(reason) => self.handle_closed(calls, id, reason, up),
+            StreamEvent::Data(data) => self.handle_data(calls, id, data, up),
+            StreamEvent::Connected => self.handle_connected(calls, id, up),
+            StreamEvent::Eof => self.handle_eof(calls, id, up),
+            StreamEvent::Drained => self.handle_drained(id, up),
+            StreamEvent::Relayed(count, done) => self.handle_relayed(calls, id, (count, done), up),
+            StreamEvent::Deadline(name) => self.handle_deadline(calls, id, name, up),
+            StreamEvent::Closed(reason) => self.handle_closed(calls, id, reason, up),
         }
     }
 

@@ -29,7 +29,7 @@ use connect::Connect;
 use frames::Frames;
 use http::Http;
 pub(crate) use http::Spares as Dialogues;
-pub use http::{session_moves, session_moves_made, status_of};
+pub use http::{session_moves, session_moves_made};
 
 /// During a drain, a connection is not examined more often than this.
 const DRAIN_LOOK_MIN: Duration = Duration::from_millis(100);

@@ -31,8 +31,8 @@ use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
 use crate::owners::{StreamOwner, TimerOwner};
 use crate::session::{Dialogues, Session};
+use crate::stream_event::StreamEvent;
 use crate::table::Table;
-use crate::workers::Heard;
 
 mod clients;
 mod datagrams;
@@ -204,7 +204,10 @@ impl Shard {
             outside: Outside {
                 spawner,
                 runner,
-                mailbox: fleet.mailbox(shard).clone(),
+                reports: {
+                    let mailbox = fleet.mailbox(shard).clone();
+                    Arc::new(move |report| mailbox.post(Mail::Worker(report)))
+                },
                 tokens: std::collections::BTreeMap::new(),
                 token_next: 1,
                 checks: std::collections::BTreeMap::new(),
@@ -302,7 +305,7 @@ impl Shard {
                 }
             }
             StreamOwner::Worker { pool, purpose } => {
-                self.hear(calls, stream, (pool, purpose), Heard::Data(&mut data));
+                self.hear(calls, stream, (pool, purpose), StreamEvent::Data(&mut data));
             }
             StreamOwner::Check { pool, target } => {
                 self.core.with_checks(pool, |checks, up| {
@@ -317,7 +320,7 @@ impl Shard {
             StreamOwner::Nobody => {}
             StreamOwner::Refused => self.refused_eof(calls, stream),
             StreamOwner::Worker { pool, purpose } => {
-                self.hear(calls, stream, (pool, purpose), Heard::Eof);
+                self.hear(calls, stream, (pool, purpose), StreamEvent::Eof);
             }
             StreamOwner::Check { pool, target } => {
                 self.core.with_checks(pool, |checks, up| {
@@ -361,7 +364,7 @@ impl Shard {
                 self.remove_session(id, cause);
             }
             StreamOwner::Worker { pool, purpose } => {
-                self.hear(calls, stream, (pool, purpose), Heard::Closed(reason));
+                self.hear(calls, stream, (pool, purpose), StreamEvent::Closed(reason));
             }
             StreamOwner::Check { pool, target } => {
                 let now = calls.now();
@@ -390,7 +393,7 @@ impl Shard {
                 }
             }
             StreamOwner::Worker { pool, purpose } => {
-                self.hear(calls, stream, (pool, purpose), Heard::Deadline(name));
+                self.hear(calls, stream, (pool, purpose), StreamEvent::Deadline(name));
             }
             StreamOwner::Check { pool, target } => {
                 self.core.with_checks(pool, |checks, up| {
@@ -556,18 +559,18 @@ impl Owner for Shard {
             Event::Drained { stream, key } => match self.owner(key) {
                 StreamOwner::Session(id) => self.touch(id),
                 StreamOwner::Worker { pool, purpose } => {
-                    self.hear(calls, stream, (pool, purpose), Heard::Drained);
+                    self.hear(calls, stream, (pool, purpose), StreamEvent::Drained);
                 }
                 _ => {}
             },
             Event::Relayed { stream, key, count, done } => {
                 if let StreamOwner::Worker { pool, purpose } = self.owner(key) {
-                    self.hear(calls, stream, (pool, purpose), Heard::Relayed(count, done));
+                    self.hear(calls, stream, (pool, purpose), StreamEvent::Relayed(count, done));
                 }
             }
             Event::Connected { stream, key } => match self.owner(key) {
                 StreamOwner::Worker { pool, purpose } => {
-                    self.hear(calls, stream, (pool, purpose), Heard::Connected);
+                    self.hear(calls, stream, (pool, purpose), StreamEvent::Connected);
                 }
                 StreamOwner::Check { pool, target } => {
                     self.core.check_connected(calls, (pool, target), stream, &self.outside);

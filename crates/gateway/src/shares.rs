@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pool::Tokens;
 
-use crate::servers::Room;
+use crate::connection_counts::ConnectionCounts;
 
 /// Servers that a pool may have had. Each costs some 200 bytes a shard, also when it has left.
 pub(crate) const PLACES_MAX: usize = 4096;
@@ -21,7 +21,7 @@ pub(crate) struct Shares {
     pub(crate) slots: Vec<u32>,
     pub(crate) tokens: Vec<Arc<Tokens>>,
     /// Links to them.
-    pub(crate) room: Room,
+    pub(crate) room: ConnectionCounts,
 }
 
 impl Shares {

@@ -6,23 +6,23 @@ use std::net::SocketAddr;
 use event::{Calls, StreamId, TimerId};
 use exchange::{PoolId, Request, RequestId, WorkerId};
 
+use crate::connection_counts::ConnectionCounts;
 use crate::form::Form;
 use crate::handlers::Handlers;
 use crate::hosted::Hosted;
-use crate::mail::HandlerReport;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
 use crate::programs::{Outfit, Programs, Trouble};
 use crate::request_control::RequestControl;
-use crate::servers::{Room, Servers};
+use crate::servers::Servers;
 use crate::status::WorkerStatus;
+use crate::stream_event::StreamEvent;
 use crate::upward::Upward;
+use crate::worker_report::HandlerReport;
 
 mod config;
-mod streams;
 
 pub(crate) use config::WorkersConfig;
-pub(crate) use streams::Heard;
 
 /// The workers of one pool.
 pub(crate) enum Workers {
@@ -36,7 +36,11 @@ pub(crate) enum Workers {
 
 impl Workers {
     /// `room`: where other shards have links to the same servers.
-    pub(crate) fn new(pool: (PoolId, &str), plan: WorkersConfig, room: Option<Room>) -> Self {
+    pub(crate) fn new(
+        pool: (PoolId, &str),
+        plan: WorkersConfig,
+        room: Option<ConnectionCounts>,
+    ) -> Self {
         match plan {
             WorkersConfig::Servers(plan) => {
                 Self::Servers(Box::new(Servers::new(pool, *plan, room)))
@@ -56,7 +60,7 @@ impl Workers {
         &mut self,
         plan: WorkersConfig,
         names: &[Option<String>],
-        room: Option<Room>,
+        room: Option<ConnectionCounts>,
     ) {
         match (self, plan) {
             (Self::Servers(servers), WorkersConfig::Servers(plan)) => {
@@ -91,7 +95,7 @@ impl Workers {
         &mut self,
         calls: &mut Calls<'_>,
         (stream, purpose): (StreamId, Purpose),
-        heard: Heard<'_, '_>,
+        heard: StreamEvent<'_, '_>,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {

@@ -1,6 +1,8 @@
 //! Checks of workers, as the core sees them: what they say goes to the pool, and lines that programs
 //! are asked are requests of ours.
 
+use std::sync::Arc;
+
 use event::{Calls, StreamId};
 use exchange::{Cause, Outcome, Peer, PoolId, Slice, WorkerId};
 
@@ -8,9 +10,9 @@ use super::{Core, Waiting};
 use crate::checks::{Checks, Question};
 use crate::exchanges::{Client, Move, Source};
 use crate::form::Form;
-use crate::mail::Mail;
 use crate::outside::Outside;
 use crate::upward::Upward;
+use crate::worker_report::WorkerReport;
 
 impl Core {
     /// Runs `act` on the checks of a pool, and carries what they say to it.
@@ -73,8 +75,9 @@ impl Core {
             self.with_checks(pool, |checks, _| checks.handle_unasked(now, number));
             return;
         }
-        let mailbox = outside.mailbox.clone();
-        let reply = move |outcome: Outcome| mailbox.post(Mail::Checked { pool, number, outcome });
+        let reports = Arc::clone(&outside.reports);
+        let reply =
+            move |outcome: Outcome| reports(WorkerReport::Checked { pool, number, outcome });
         let client = Client::Inside(Box::new(reply));
         self.probe(pool, worker, client, Slice::from(line.as_str()));
     }

@@ -112,6 +112,6 @@ fn status_of(outcome: &Outcome) -> u16 {
     match outcome {
         Outcome::Reply(_) => 200,
         Outcome::Sorry(..) => 503,
-        Outcome::Ended(end, _) => crate::session::status_of(end.cause),
+        Outcome::Ended(end, _) => crate::http_status::status_of(end.cause),
     }
 }

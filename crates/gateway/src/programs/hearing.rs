@@ -7,30 +7,32 @@ use spawn::Report;
 use super::link::{Link, Said, Suspects};
 use super::{Fault, Pipe, Programs};
 use crate::outside::Outside;
+use crate::stream_event::StreamEvent;
 use crate::upward::Upward;
-use crate::workers::Heard;
 
 impl Programs {
     pub(crate) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
         (worker, pipe): (WorkerId, Pipe),
-        heard: Heard<'_, '_>,
+        heard: StreamEvent<'_, '_>,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         match heard {
-            Heard::Data(data) => self.handle_data(calls, worker, pipe, data, outside, up),
-            Heard::Deadline(name) => self.handle_deadline(calls, worker, pipe, name, outside, up),
-            Heard::Closed(_) => self.handle_closed(calls, worker, pipe, outside, up),
-            Heard::Drained => {
+            StreamEvent::Data(data) => self.handle_data(calls, worker, pipe, data, outside, up),
+            StreamEvent::Deadline(name) => {
+                self.handle_deadline(calls, worker, pipe, name, outside, up)
+            }
+            StreamEvent::Closed(_) => self.handle_closed(calls, worker, pipe, outside, up),
+            StreamEvent::Drained => {
                 let deadline = self.plan.deadline;
                 if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
                     link.handle_drained(calls, worker, deadline, up);
                 }
             }
             // The end of a pipe is its closing.
-            Heard::Connected | Heard::Eof | Heard::Relayed(..) => {}
+            StreamEvent::Connected | StreamEvent::Eof | StreamEvent::Relayed(..) => {}
         }
     }
 

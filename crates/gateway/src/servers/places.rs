@@ -8,7 +8,8 @@ use exchange::WorkerId;
 
 use super::config::ServersConfig;
 use super::fault::Fault;
-use super::{LinkId, Room, Servers};
+use super::{LinkId, Servers};
+use crate::connection_counts::ConnectionCounts;
 use crate::upward::Upward;
 
 impl Servers {
@@ -18,7 +19,7 @@ impl Servers {
         &mut self,
         mut plan: ServersConfig,
         names: &[Option<String>],
-        room: Option<Room>,
+        room: Option<ConnectionCounts>,
     ) {
         if room.is_some() {
             self.room = room;

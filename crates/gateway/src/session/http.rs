@@ -40,7 +40,6 @@ mod moves;
 mod objects;
 mod refusing;
 mod rejection;
-mod status;
 mod storing;
 mod told;
 mod tunnel;
@@ -67,7 +66,6 @@ use forwarding::forwarded_for;
 use moves::Move;
 pub use moves::{session_moves, session_moves_made};
 use rejection::method_begun;
-pub use status::status_of;
 use told::{Asker, RETRY, Said, TEXT, Told, tell};
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be

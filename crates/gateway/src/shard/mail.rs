@@ -13,12 +13,13 @@ use crate::drain::Stage;
 use crate::exchanges::{Client, Source};
 use crate::mail::Mail;
 use crate::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
+use crate::worker_report::WorkerReport;
 
 impl Shard {
     pub(super) fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {
         match mail {
             Mail::Program(report) => self.program_report(calls, report),
-            Mail::Handler { pool, worker, report } => {
+            Mail::Worker(WorkerReport::Handler { pool, worker, report }) => {
                 self.core.with_workers(pool, |workers, up| {
                     workers.handle_thread(calls, worker, report, up);
                 });
@@ -30,7 +31,7 @@ impl Shard {
             }
             Mail::Why { id, reply } => reply(self.core.why(id)),
             Mail::Lately { pool, count, reply } => reply(self.core.lately(&pool, count)),
-            Mail::Checked { pool, number, outcome } => {
+            Mail::Worker(WorkerReport::Checked { pool, number, outcome }) => {
                 let now = calls.now();
                 self.core.with_checks(pool, |checks, up| {
                     checks.handle_answer(now, number, &outcome, up);

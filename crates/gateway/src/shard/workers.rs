@@ -5,7 +5,7 @@ use exchange::PoolId;
 
 use super::Shard;
 use crate::owners::{Purpose, TimerOwner};
-use crate::workers::Heard;
+use crate::stream_event::StreamEvent;
 
 impl Shard {
     /// Something is heard on a stream to a worker of this pool.
@@ -15,7 +15,7 @@ impl Shard {
         calls: &mut Calls<'_>,
         stream: StreamId,
         (pool, purpose): (PoolId, Purpose),
-        heard: Heard<'_, '_>,
+        heard: StreamEvent<'_, '_>,
     ) {
         let outside = &mut self.outside;
         self.core.with_workers(pool, |workers, up| {

@@ -1,11 +1,12 @@
 //! A request whose body is taken whole before it is submitted.
 
+use std::net::IpAddr;
+
 use event::Data;
 use exchange::{Peer, PoolId};
 use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 
 use super::course::Course;
-use super::forwarding::forwarded_for;
 use crate::bodies::{BodyShare, Full};
 use crate::listener::HttpConfig;
 use crate::logbook::Trail;
@@ -45,23 +46,19 @@ pub(super) enum Taken {
 }
 
 impl Gathering {
+    /// One of a head as its server is to see it; `client`: who asked.
     pub(super) fn new(
         course: &Course<'_>,
         plan: &HttpConfig,
-        peer: Peer,
-        head: &mut RequestHead,
+        (peer, client): (Peer, Option<IpAddr>),
+        head: &RequestHead,
     ) -> Self {
         let body = Body::new(head.body, &plan.limits);
         let keep = head.connection.keep_alive;
         let (method, version) = (head.method(), head.version);
-        let from = forwarded_for(plan, peer, version);
-        head.prepare(&from);
-        if let Some(changes) = course.changes {
-            changes.change(head);
-        }
         let mut object = Vec::new();
         let target = course.target.unwrap_or_else(|| head.path_and_query());
-        object::open(head, target, from.client, &mut object);
+        object::open(head, target, client, &mut object);
         let (pool, route) = (course.pool, course.route);
         let (object, held) = (Some(object), Vec::new());
         let share = plan.share(peer);

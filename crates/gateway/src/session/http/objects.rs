@@ -6,6 +6,7 @@ use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{RequestHead, object};
 
 use super::course::Course;
+use super::forwarding::forwarded_for;
 use super::gathering::{Gathering, Taken};
 use super::rejection::Why;
 use super::{Asked, Dialogue, Input, Move, Output, Told};
@@ -32,7 +33,13 @@ impl Dialogue {
         core: &mut Core,
     ) {
         let waits = head.expects_continue;
-        let gathering = Gathering::new(course, plan, transport.peer(), head);
+        let peer = transport.peer();
+        let from = forwarded_for(plan, peer, head.version);
+        head.prepare(&from);
+        if let Some(changes) = course.changes {
+            changes.change(head);
+        }
+        let gathering = Gathering::new(course, plan, (peer, from.client), head);
         self.begin_gathering(gathering, waits, transport, calls, core);
     }
 

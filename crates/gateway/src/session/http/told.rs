@@ -5,8 +5,8 @@ use exchange::{Cause, Outcome, Slice};
 use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
 
-use super::status::status_of;
 use crate::core::{Core, DateLine};
+use crate::http_status::status_of;
 use crate::listener::FrontConfig;
 use crate::routing::RouteId;
 use crate::transport::Transport;

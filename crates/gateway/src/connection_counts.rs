@@ -25,9 +25,9 @@ impl Count {
 
 /// The same of all servers of a pool, by place.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Room(Vec<Arc<Count>>);
+pub(crate) struct ConnectionCounts(Vec<Arc<Count>>);
 
-impl Room {
+impl ConnectionCounts {
     /// The same with so many slots by place, and further places.
     pub(crate) fn with(&self, slots: &[u32]) -> Self {
         let mut counts = self.0.clone();
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_link_beyond_the_slots_asks_for_another_to_go() {
-        let room = Room::default().with(&[2, 1]);
+        let room = ConnectionCounts::default().with(&[2, 1]);
         assert_eq!([room.open(0), room.open(0), room.open(0)], [false, false, true]);
         assert!(room.is_short(0) && !room.is_short(1));
         room.close(0);

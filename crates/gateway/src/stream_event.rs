@@ -4,7 +4,7 @@ use event::{Data, DeadlineName, Reason};
 
 /// What is heard on a stream, in the words of the loop.
 #[derive(Debug)]
-pub(crate) enum Heard<'h, 'd> {
+pub(crate) enum StreamEvent<'h, 'd> {
     Connected,
     Data(&'h mut Data<'d>),
     Eof,
