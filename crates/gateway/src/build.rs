@@ -10,7 +10,6 @@ mod branch;
 mod check;
 mod context;
 mod cookie;
-mod durations;
 mod fallback;
 mod files;
 mod launch;

@@ -38,7 +38,6 @@ mod clients;
 mod datagrams;
 mod displace;
 mod ending;
-mod idle;
 mod mail;
 mod make_room;
 mod memory;
@@ -48,9 +47,8 @@ mod reload;
 mod shortage;
 mod workers;
 
-use idle::IdleFound;
 use refused_connections::RefusedConnections;
-use shortage::Shortage;
+use shortage::{IdleFound, Shortage};
 
 /// What a shard is made of.
 pub struct Parts {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use exchange::PoolId;
 
@@ -26,4 +27,9 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) drawn: &'a [u8],
     /// Where servers are that have names.
     pub(crate) names: &'a Names,
+}
+
+/// A duration setting of which zero means never.
+pub(super) fn unless_zero(duration: Duration) -> Option<Duration> {
+    (!duration.is_zero()).then_some(duration)
 }

@@ -9,7 +9,7 @@ use event::StreamLimits;
 use settings::{FrameOver, HalfClose, LastLine, Protocol, ReplyStyle};
 use wire::Marks;
 
-use super::durations::unless_zero;
+use super::context::unless_zero;
 use super::{program, routes};
 use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use event::StreamLimits;
 use settings::Idempotent;
 
-use super::durations::unless_zero;
+use super::context::unless_zero;
 use super::said::Said;
 use super::{launch, servers};
 use crate::error::BuildError;

@@ -2,7 +2,7 @@
 
 use event::StreamLimits;
 
-use super::durations::unless_zero;
+use super::context::unless_zero;
 use crate::error::BuildError;
 use crate::names::Names;
 use crate::servers::ServersConfig;

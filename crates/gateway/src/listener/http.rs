@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::Peer;
+use wire::http1::{ForwardedFor, Version};
 
 use crate::bodies::{Bodies, BodyLimits, BodyShare};
 use crate::routing::RoutingConfig;
@@ -45,5 +46,15 @@ impl HttpConfig {
             Peer::Local | Peer::Inside => None,
         };
         self.bodies.share(address.filter(|address| !self.trusts(*address)))
+    }
+    /// Who asked, for the server.
+    pub(crate) fn forwarded_for(&self, peer: Peer, received: Version) -> ForwardedFor<'_> {
+        let client = match peer {
+            Peer::Internet(address) => Some(address.ip()),
+            Peer::Local | Peer::Inside => None,
+        };
+        let trusted = client.is_none_or(|client| self.trusts(client));
+        let via = self.via.line(received);
+        ForwardedFor { fields: self.forwarded, trusted, client, secure: false, via }
     }
 }

@@ -22,7 +22,7 @@ impl Programs {
         match heard {
             StreamEvent::Data(data) => self.handle_data(calls, worker, pipe, data, outside, up),
             StreamEvent::Deadline(name) => {
-                self.handle_deadline(calls, worker, pipe, name, outside, up)
+                self.handle_deadline(calls, worker, pipe, name, outside, up);
             }
             StreamEvent::Closed(_) => self.handle_closed(calls, worker, pipe, outside, up),
             StreamEvent::Drained => {

@@ -33,7 +33,6 @@ mod course;
 mod delivering;
 mod dialogue;
 mod ends;
-mod forwarding;
 mod gathering;
 mod hops;
 mod moves;
@@ -62,7 +61,6 @@ pub(super) use client::Http;
 pub(crate) use client::Spares;
 use course::{Asking, Course};
 use dialogue::{Asked, Dialogue, Ending, Input, Output};
-use forwarding::forwarded_for;
 use moves::Move;
 pub use moves::{session_moves, session_moves_made};
 use rejection::method_begun;
@@ -222,7 +220,7 @@ impl Dialogue {
         if !changes.map_or(plan.allow_upgrade, |route| route.allow_upgrade) {
             head.ignore_upgrade();
         }
-        let from = forwarded_for(plan, transport.peer(), head.version);
+        let from = plan.forwarded_for(transport.peer(), head.version);
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.is_last(core);
         let (upgrade, waits) = (head.upgrade, head.expects_continue);

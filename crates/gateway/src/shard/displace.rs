@@ -8,7 +8,7 @@ use event::Calls;
 use exchange::{Cause, ListenerId};
 
 use super::Shard;
-use super::idle::{Among, IdleFound, SEARCH_INTERVAL_MS};
+use super::shortage::{Among, IdleFound, SEARCH_INTERVAL_MS};
 use crate::exchanges::SessionId;
 
 /// Idle connections that one search finds. The next are found without a search, until one of them has

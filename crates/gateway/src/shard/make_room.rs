@@ -7,8 +7,7 @@ use event::{Calls, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::Shard;
-use super::idle::{Among, SEARCH_INTERVAL_MS};
-use super::shortage::{MANY, Shortage};
+use super::shortage::{Among, MANY, SEARCH_INTERVAL_MS, Shortage};
 use crate::closings::Closing;
 use crate::descriptors::Supply;
 use crate::mail::Mail;

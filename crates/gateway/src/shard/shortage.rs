@@ -1,8 +1,30 @@
-//! What a shard has done for want of descriptors.
+//! Idle connections that may be closed for others, and what was done so for want of descriptors.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::idle::IdleFound;
+use exchange::ListenerId;
+
+use crate::exchanges::SessionId;
+
+/// After a search that found no idle connection the next is made when so many milliseconds have passed.
+pub(super) const SEARCH_INTERVAL_MS: u64 = 10;
+
+/// Whose idle connections are closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    /// Those of this listener.
+    Listener(ListenerId),
+    All,
+}
+
+/// Idle connections, as the last search has found them.
+#[derive(Debug, Default)]
+pub(super) struct IdleFound {
+    /// The tick since which each is silent, and its id; the longest silent first.
+    pub(super) found: VecDeque<(u64, SessionId)>,
+    pub(super) search_after: u64,
+}
 
 /// Idle connections that are closed when the system refuses a descriptor: for a connection that waits to be
 /// accepted, and for the pipes of a program.

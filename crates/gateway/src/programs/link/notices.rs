@@ -11,7 +11,7 @@ use event::Calls;
 use exchange::{RequestId, Slice, WorkerId};
 
 use super::super::deadlines::STALL;
-use super::notice::Notice;
+use super::kept::Notice;
 use super::{Link, UNREAD_MAX};
 use crate::form::Form;
 use crate::upward::Upward;

@@ -7,7 +7,7 @@ use event::Calls;
 use exchange::{RequestId, WorkerId};
 
 use super::super::deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
-use super::held::{Held, Holders};
+use super::kept::{Held, Holders};
 use super::{Link, UNREAD_MAX};
 use crate::upward::Upward;
 

@@ -6,7 +6,6 @@ use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{RequestHead, object};
 
 use super::course::Course;
-use super::forwarding::forwarded_for;
 use super::gathering::{Gathering, Taken};
 use super::rejection::Why;
 use super::{Asked, Dialogue, Input, Move, Output, Told};
@@ -34,7 +33,7 @@ impl Dialogue {
     ) {
         let waits = head.expects_continue;
         let peer = transport.peer();
-        let from = forwarded_for(plan, peer, head.version);
+        let from = plan.forwarded_for(peer, head.version);
         head.prepare(&from);
         if let Some(changes) = course.changes {
             changes.change(head);
