@@ -9,13 +9,17 @@
 //! - Whoever can be made to wait is not rejected because a queue is full. Requests from within cannot
 //!   be made to wait, and may take the last place of a request that was taken in before.
 
+mod dues;
+pub(crate) mod ends;
+pub(crate) mod http;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use exchange::{Cause, Outcome, Verdict};
-
-use crate::asks::{Ask, NOWHERE};
 use wire::Framing;
 
+use crate::asks::{Ask, NOWHERE};
+use crate::check::ends::Ends;
 use crate::clients::{Client, End, Leaving, LineKind};
 use crate::programs::frames;
 use crate::scenario::{Finish, Job};
@@ -31,9 +35,6 @@ enum Said<'a> {
     Refused(&'a [u8]),
     Nonsense,
 }
-
-/// Requests by how they ended, for the report of many runs.
-pub(crate) type Ends = BTreeMap<&'static str, u64>;
 
 /// Who asks from within is told once, and the truth.
 fn check_ask(

@@ -8,13 +8,14 @@ use gateway::metrics::Metrics;
 use gateway::{Access, Fleet, LogSink, Mail, Parts, Shard};
 use settings::{Configuration, Source};
 
-use crate::http;
+use crate::cradle::Cradle;
+use crate::happening::Moment;
 use crate::kernel::Simulated;
-use crate::loops::{self, Next};
-use crate::programs::Cradle;
-use crate::store::Tables;
-use crate::threads::Lockstep;
-use crate::world::{Moment, Shared};
+use crate::lockstep::Lockstep;
+use crate::tables::Tables;
+use crate::turns::Next;
+use crate::world::Shared;
+use crate::{http, turns};
 
 /// All shards of a gateway that have not ended.
 pub(crate) struct Crew {
@@ -103,16 +104,16 @@ impl Crew {
             shard.start(&mut turning.calls());
         }
         for Member { turning, shard } in self.members.iter_mut().flatten() {
-            loops::fall_asleep(turning, shard)?;
+            turns::fall_asleep(turning, shard)?;
         }
         Ok(())
     }
 
     /// The next turn of a shard, with a sweep behind it, or the moment before which none has one.
     pub(crate) fn turn(&mut self, until: Option<Moment>) -> Result<(), String> {
-        let Next::Turn(number) = loops::next(&self.shared, until) else { return Ok(()) };
+        let Next::Turn(number) = turns::next(&self.shared, until) else { return Ok(()) };
         let Some(Member { turning, shard }) = &mut self.members[number] else { return Ok(()) };
-        let going = loops::turn(&self.shared, number, turning, shard)?;
+        let going = turns::turn(&self.shared, number, turning, shard)?;
         shard.check();
         if going {
             return Ok(());

@@ -14,17 +14,21 @@ use event::{
 use gateway::Mail;
 
 use crate::chance::Chance;
-use crate::check::Ends;
+use crate::check::ends::Ends;
 use crate::clients::{Client, End, Leaving, Reading};
+use crate::ids::DescriptorId;
 use crate::kernel::Simulated;
-use crate::loops::{self, Next};
-use crate::net::DescriptorId;
+use crate::turns;
+use crate::turns::Next;
 use crate::world::{Shared, World};
 
 /// When a stream goes on that rests; when one is given up that nobody uses.
 const GO_ON: DeadlineName = DeadlineName(0);
+
 const IDLE: DeadlineName = DeadlineName(1);
+
 const IDLE_MAX: Duration = Duration::from_secs(300);
+
 const TURNS_MAX: u64 = 400_000;
 const LIMITS: StreamLimits = StreamLimits {
     hold_max: 1 << 20,
@@ -208,12 +212,12 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         violations: Vec::new(),
         given_up: 0,
     };
-    loops::fall_asleep(&mut turning, &mut owner)?;
+    turns::fall_asleep(&mut turning, &mut owner)?;
     loop {
         *turns += 1;
         let until = shared.lock().now + Duration::from_secs(1);
-        if let Next::Turn(_) = loops::next(shared, Some(until)) {
-            loops::turn(shared, 0, &mut turning, &mut owner)?;
+        if let Next::Turn(_) = turns::next(shared, Some(until)) {
+            turns::turn(shared, 0, &mut turning, &mut owner)?;
         }
         let streams = turning.calls().streams();
         let mut world = shared.lock();

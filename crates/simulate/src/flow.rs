@@ -7,34 +7,8 @@
 
 use std::collections::VecDeque;
 
-use crate::net::DescriptorId;
-use crate::world::Moment;
-
-/// A flow by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlowId(pub(crate) usize);
-
-/// Who is at one end of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Party {
-    Gateway(DescriptorId),
-    Client(usize),
-    Program(usize),
-    /// One who speaks HTTP: a visitor, or a server that the gateway has connected to.
-    Speaker(usize),
-}
-
-impl Party {
-    /// The number among those of its kind.
-    pub(crate) const fn number(self) -> usize {
-        match self {
-            Self::Gateway(DescriptorId(number))
-            | Self::Client(number)
-            | Self::Program(number)
-            | Self::Speaker(number) => number,
-        }
-    }
-}
+use crate::happening::Moment;
+use crate::ids::Party;
 
 #[derive(Debug)]
 enum Item {

@@ -13,6 +13,15 @@
 //! SIMULATE_SEED=26 SIMULATE_SHARDS=2 cargo test -p roadstead-simulate -- --nocapture replay
 //! ```
 //!
+//! The layers; each module imports only from those above its own, or from an earlier one of the same line:
+//!
+//! - `ids`, `chance`, `happening`, `scenario`: names, random numbers, what can happen, and in which world;
+//! - `flow`, `net`, `plants`, `asks`, `clients`, `datagrams`, `http`, `loops`, `programs`, `store`, `threads`,
+//!   `transcripts`: the state of those who live in a world;
+//! - `world`: all of them under one lock, and, in the files below it, what each of them does;
+//! - `kernel`, `cradle`, `lockstep`, `tables`, `turns`: what the gateway is given in place of the real ones;
+//! - `check`, `crew`, `echo`, `run`: runs, and what must hold after them.
+//!
 //! The seams are those of the real house: [`event::Kernel`], [`spawn::Spawn`], [`gateway::Runner`]
 //! and the seed and clock that a shard is given. Handlers run on threads of the system, one at a
 //! time, passed a baton at each of their steps; real descriptors of `/dev/null` stand for the pipes
@@ -32,12 +41,16 @@ mod asks;
 mod chance;
 mod check;
 mod clients;
+mod cradle;
 mod crew;
 mod datagrams;
 mod echo;
 mod flow;
+mod happening;
 mod http;
+mod ids;
 mod kernel;
+mod lockstep;
 mod loops;
 mod net;
 mod plants;
@@ -45,8 +58,10 @@ mod programs;
 mod run;
 mod scenario;
 mod store;
+mod tables;
 mod threads;
 mod transcripts;
+mod turns;
 mod world;
 
 pub use plants::Plant;

@@ -7,25 +7,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::time::Duration;
 
 use event::{Interest, Readiness, Token};
 
-use crate::flow::{Flow, FlowId, Party};
-use crate::plants::Plant;
-use crate::world::{Happening, Moment, World};
-
-/// A descriptor of the gateway; numbers are not used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DescriptorId(pub(crate) usize);
-
-/// A place that connections come to. Each loop that listens there has a descriptor of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PortId(pub(crate) usize);
-
-/// A connection of the gateway with somebody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ConnectionId(pub(crate) usize);
+use crate::flow::Flow;
+use crate::happening::Moment;
+use crate::ids::{ConnectionId, DescriptorId, FlowId, Party, PortId};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
@@ -61,14 +48,14 @@ pub(crate) struct Descriptor {
     /// Which of its loops has.
     pub(crate) shard: usize,
     pub(crate) watch: Option<(Token, Interest)>,
-    read_armed: bool,
+    pub(crate) read_armed: bool,
     pub(crate) write_armed: bool,
     /// A send has found no room, and nobody has said since that there is some.
     pub(crate) blocked: bool,
     /// It is in the list of those to be reported.
-    queued: bool,
+    pub(crate) queued: bool,
     /// That the peer has ended was reported.
-    end_told: bool,
+    pub(crate) end_told: bool,
     /// The connection was reset.
     pub(crate) broken: bool,
     /// Its close is to be a reset.
@@ -96,17 +83,17 @@ pub(crate) enum Edge {
 
 #[derive(Debug)]
 pub(crate) struct Net {
-    flows: Vec<Flow>,
+    pub(crate) flows: Vec<Flow>,
     /// Connections that nobody has accepted, by the port that they came to.
-    backlogs: Vec<VecDeque<ConnectionId>>,
-    listeners: Vec<DescriptorId>,
+    pub(crate) backlogs: Vec<VecDeque<ConnectionId>>,
+    pub(crate) listeners: Vec<DescriptorId>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) descriptors: Vec<Descriptor>,
     /// Real descriptors that stand for simulated ones, by their number.
     pub(crate) placeholders: BTreeMap<i32, DescriptorId>,
-    reports: Vec<DescriptorId>,
+    pub(crate) reports: Vec<DescriptorId>,
     /// Reports about what is no longer watched, under their old tokens, by the loop that had it.
-    stale: Vec<(usize, Token)>,
+    pub(crate) stale: Vec<(usize, Token)>,
     /// No descriptor is to be had until then, and how often one was asked for meanwhile.
     pub(crate) shortage: (Moment, usize),
 }
@@ -184,7 +171,7 @@ impl Net {
     }
 
     /// Whether anybody listens at a port.
-    fn is_listened_to(&self, port: PortId) -> bool {
+    pub(crate) fn is_listened_to(&self, port: PortId) -> bool {
         self.listeners.iter().any(|id| {
             let descriptor = &self.descriptors[id.0];
             descriptor.open && matches!(descriptor.kind, Kind::Listener(it) if it == port)
@@ -192,7 +179,7 @@ impl Net {
     }
 
     /// Whether a listener of this loop has somebody to accept.
-    fn is_knocked_at(&self, shard: usize) -> bool {
+    pub(crate) fn is_knocked_at(&self, shard: usize) -> bool {
         self.listeners.iter().any(|id| {
             let descriptor = &self.descriptors[id.0];
             let mine = descriptor.watch.is_some() && descriptor.shard == shard;
@@ -227,7 +214,7 @@ impl Net {
     }
 
     /// What poll(2) would say of it.
-    fn readiness(&self, id: DescriptorId) -> Readiness {
+    pub(crate) fn readiness(&self, id: DescriptorId) -> Readiness {
         let descriptor = &self.descriptors[id.0];
         let mut ready = Readiness::NONE;
         match descriptor.connecting {
@@ -279,318 +266,5 @@ impl Net {
         let descriptors = self.descriptors.iter().enumerate();
         let open = descriptors.filter(|(_, it)| it.open && it.owned && it.shard == shard);
         open.map(|(place, _)| DescriptorId(place)).collect()
-    }
-}
-
-impl World {
-    /// How long bytes of a socket are on their way.
-    pub(crate) fn latency(&mut self) -> Duration {
-        let most = self.scenario.latency_max;
-        self.chance.time(Duration::from_micros(5), most)
-    }
-
-    /// Something happened to a descriptor: it is reported if somebody is to know.
-    pub(crate) fn edge(&mut self, id: DescriptorId, edge: Edge) {
-        let eager = self.chance.in_1000(self.scenario.eager);
-        let descriptor = self.net.descriptor(id);
-        if descriptor.watch.is_none() {
-            return;
-        }
-        let due = match edge {
-            // It stays armed until that was really reported.
-            Edge::Read => descriptor.read_armed || eager,
-            Edge::Write => descriptor.write_armed || eager,
-            Edge::End => true,
-        };
-        if due && !std::mem::replace(&mut descriptor.queued, true) {
-            self.net.reports.push(id);
-        }
-    }
-
-    /// A receive found an end: what comes next is reported, and at once what is there already.
-    /// `untrue`: there was more, and the gateway was not told.
-    pub(crate) fn rearm_read(&mut self, id: DescriptorId, untrue: bool) {
-        let Some(input) = self.net.flows_of(id).0 else { return };
-        let flow = self.net.flow(input);
-        let (more, ended) = (flow.ready() > 0, flow.ended);
-        let descriptor = self.net.descriptor(id);
-        descriptor.read_armed = true;
-        let end = ended || descriptor.error.is_some();
-        let again = end && (untrue || !descriptor.end_told || self.chance.in_1000(300));
-        if more || again {
-            self.edge(id, Edge::Read);
-        }
-    }
-
-    /// A send found an end.
-    pub(crate) fn rearm_write(&mut self, id: DescriptorId) {
-        let Some(output) = self.net.flows_of(id).1 else { return };
-        let room = self.net.flow(output).space() > 0;
-        self.net.descriptor(id).write_armed = true;
-        if room {
-            self.edge(id, Edge::Write);
-        }
-    }
-
-    /// Reports from now on, and at once what is there already.
-    pub(crate) fn watch(
-        &mut self,
-        shard: usize,
-        id: DescriptorId,
-        token: Token,
-        interest: Interest,
-    ) {
-        let descriptor = self.net.descriptor(id);
-        descriptor.watch = Some((token, interest));
-        descriptor.shard = shard;
-        (descriptor.read_armed, descriptor.write_armed) = (true, true);
-        if matches!(interest, Interest::Stream(_)) && self.readiness(id) != Readiness::NONE {
-            self.edge(id, Edge::End);
-        }
-        self.replant_stale_token(shard, token);
-    }
-
-    /// Whether there is something to report to a loop.
-    pub(crate) fn has_reports(&self, shard: usize) -> bool {
-        let mine = |id: &DescriptorId| self.net.descriptors[id.0].shard == shard;
-        self.net.reports.iter().any(mine) || self.net.is_knocked_at(shard)
-    }
-
-    /// Gives what is to be reported to a loop, in any order, and sometimes not all at once.
-    pub(crate) fn reports(&mut self, shard: usize, most: usize) -> Vec<(Token, Readiness)> {
-        let reports = std::mem::take(&mut self.net.reports);
-        let (mut list, others): (Vec<_>, Vec<_>) =
-            reports.into_iter().partition(|id| self.net.descriptors[id.0].shard == shard);
-        self.net.reports = others;
-        // Not as the gateway's calls brought them.
-        list.sort_unstable();
-        self.chance.shuffle(&mut list);
-        let mut left = list.len().saturating_sub(most);
-        if list.len() > 1 && self.chance.in_1000(200) {
-            left = left.max(self.chance.below(list.len()));
-        }
-        let later = list.split_off(list.len() - left);
-        self.net.reports.extend(later);
-        let listeners = self.net.listeners.iter();
-        list.extend(listeners.filter(|id| self.net.descriptors[id.0].shard == shard));
-        let mut reports: Vec<_> = list.into_iter().filter_map(|id| self.report(id)).collect();
-        for (owner, token) in std::mem::take(&mut self.net.stale) {
-            // Late ones may find somebody else in their place.
-            if owner != shard || self.chance.in_1000(800) {
-                self.net.stale.push((owner, token));
-            } else {
-                reports.push((token, Readiness::READ | Readiness::READ_END | Readiness::HANGUP));
-            }
-        }
-        reports
-    }
-
-    fn readiness(&self, id: DescriptorId) -> Readiness {
-        let mut ready = self.net.readiness(id);
-        if matches!(self.net.descriptors[id.0].kind, Kind::Datagrams) {
-            if self.datagrams.can_be_received() {
-                ready |= Readiness::READ;
-            }
-            if self.datagrams.can_be_sent() {
-                ready |= Readiness::WRITE;
-            }
-        }
-        ready
-    }
-
-    fn report(&mut self, id: DescriptorId) -> Option<(Token, Readiness)> {
-        let ready = self.readiness(id);
-        let descriptor = self.net.descriptor(id);
-        descriptor.queued = false;
-        let (token, interest) = descriptor.watch?;
-        if ready == Readiness::NONE || !descriptor.open {
-            return None;
-        }
-        let stream = matches!(interest, Interest::Stream(_));
-        if stream && ready.any(Readiness::READ) && self.planted.strikes(Plant::LostEdge) {
-            self.note("PLANT: a report of bytes is lost: descriptor", id.0, 0);
-            self.net.descriptor(id).read_armed = false;
-            return None;
-        }
-        if stream && ready.any(Readiness::WRITE) && self.room_is_waited_for(id) {
-            self.note("PLANT: a report of room is lost: descriptor", id.0, 0);
-            self.net.descriptor(id).write_armed = false;
-            return None;
-        }
-        let descriptor = self.net.descriptor(id);
-        if ready.any(Readiness::READ | Readiness::HANGUP) {
-            descriptor.read_armed = false;
-        }
-        if ready.any(Readiness::WRITE) {
-            descriptor.write_armed = false;
-            descriptor.blocked = false;
-        }
-        descriptor.end_told |= ready.any(Readiness::READ_END | Readiness::HANGUP);
-        self.tell(|| format!("report: descriptor {}, {token:?}, {ready:?}", id.0));
-        Some((token, ready))
-    }
-
-    fn room_is_waited_for(&mut self, id: DescriptorId) -> bool {
-        self.net.descriptors[id.0].blocked && self.planted.strikes(Plant::LostRoom)
-    }
-
-    /// Bytes, or their end, have arrived for the gateway.
-    pub(crate) fn arrived_at_gateway(&mut self, id: DescriptorId, end: bool) {
-        self.edge(id, if end { Edge::End } else { Edge::Read });
-    }
-
-    /// The reader of what the gateway writes has taken some.
-    pub(crate) fn room_at_gateway(&mut self, id: DescriptorId) {
-        if self.net.descriptor(id).open {
-            self.edge(id, Edge::Write);
-        }
-    }
-
-    /// Whoever reads `flow` made room in it.
-    pub(crate) fn made_room(&mut self, flow: FlowId) {
-        match self.net.flow(flow).writer {
-            Party::Gateway(id) => {
-                let delay = self.chance.time(Duration::from_micros(1), Duration::from_micros(500));
-                self.after(delay, Happening::Room(id));
-            }
-            Party::Client(client) => self.client_has_room(client),
-            Party::Speaker(speaker) => {
-                let delay = self.latency();
-                self.call_speaker(speaker, self.now + delay);
-            }
-            Party::Program(program) => self.wake_program(program, Duration::from_micros(2)),
-        }
-    }
-
-    /// Bytes came for somebody who had closed: the sender is told by a reset.
-    pub(crate) fn answer_with_reset(&mut self, flow: FlowId) {
-        let delay = self.latency();
-        let flow = self.net.flow(flow);
-        match (flow.reader, flow.writer) {
-            (Party::Client(_) | Party::Speaker(_), Party::Gateway(id)) => {
-                self.after(delay, Happening::ResetAtGateway(id));
-            }
-            (Party::Gateway(_), far @ (Party::Client(_) | Party::Speaker(_))) => {
-                self.after(delay, Happening::ResetAt(far));
-            }
-            _ => {}
-        }
-    }
-
-    /// A connection reaches its listener, or nobody.
-    pub(crate) fn knock(&mut self, id: ConnectionId) {
-        let connection = self.net.connection(id);
-        let port = connection.listener.expect("who knocks does so somewhere");
-        if !self.net.is_listened_to(port) {
-            self.note("nobody listens any more: client", connection.far.number(), 0);
-            self.net.descriptor(connection.descriptor).open = false;
-            return self.after(Duration::from_micros(50), Happening::ResetAt(connection.far));
-        }
-        self.net.backlogs[port.0].push_back(id);
-    }
-
-    /// The gateway learns of a reset.
-    pub(crate) fn reset_at_gateway(&mut self, id: DescriptorId) {
-        let descriptor = self.net.descriptor(id);
-        if !descriptor.open || descriptor.broken {
-            return;
-        }
-        if descriptor.connecting.is_some() {
-            return self.refuse_connect(id, io::ErrorKind::ConnectionReset);
-        }
-        descriptor.broken = true;
-        descriptor.error = Some(io::ErrorKind::ConnectionReset);
-        let (input, output) = self.net.flows_of(id);
-        for flow in [input, output].into_iter().flatten() {
-            self.net.flow(flow).cut();
-        }
-        self.note("reset reaches the gateway: descriptor", id.0, 0);
-        self.edge(id, Edge::End);
-    }
-
-    /// The gateway closes a descriptor.
-    pub(crate) fn close(&mut self, id: DescriptorId) {
-        self.note("the gateway closes descriptor", id.0, 0);
-        let stale = self.chance.in_1000(50);
-        let descriptor = self.net.descriptor(id);
-        descriptor.open = false;
-        let watch = descriptor.watch.take();
-        // Nobody is at the other end of what never came to be.
-        let broken = descriptor.broken || descriptor.connecting.is_some();
-        let (shard, resets) = (descriptor.shard, descriptor.resets);
-        if let (Some((token, Interest::Stream(_))), true) = (watch, stale) {
-            self.net.add_stale(shard, token);
-        }
-        self.forget_stale_token(shard, watch.map(|(token, _)| token));
-        match &mut self.net.descriptor(id).kind {
-            Kind::Listener(port) => {
-                let port = *port;
-                self.close_port(port);
-            }
-            Kind::Socket(connection) => {
-                let connection = *connection;
-                if !broken {
-                    self.close_socket(connection, resets);
-                }
-            }
-            Kind::PipeIn(flow) => {
-                let flow = *flow;
-                self.net.flow(flow).leave();
-                self.made_room(flow);
-            }
-            Kind::PipeOut(flow) => {
-                let flow = *flow;
-                self.end_flow(flow);
-            }
-            Kind::Datagrams => {}
-        }
-    }
-
-    /// One who listened at a port is gone. With the last goes who still waits there.
-    fn close_port(&mut self, port: PortId) {
-        if self.net.is_listened_to(port) {
-            return;
-        }
-        while let Some(connection) = self.net.take_from_backlog(port) {
-            let connection = self.net.connection(connection);
-            self.net.descriptor(connection.descriptor).open = false;
-            let delay = self.latency();
-            self.after(delay, Happening::ResetAt(connection.far));
-        }
-    }
-
-    /// With bytes unread, or where it was asked for, it is a reset, which may overtake what was sent;
-    /// else an end behind it.
-    fn close_socket(&mut self, id: ConnectionId, resets: bool) {
-        let connection = self.net.connection(id);
-        let unread = self.net.flow(connection.up).leave();
-        if unread || resets {
-            if self.chance.in_1000(500) {
-                self.net.flow(connection.down).cut();
-            }
-            let delay = self.latency();
-            let at = (self.now + delay).max(self.net.flow(connection.down).last_arrival());
-            self.at(at, Happening::ResetAt(connection.far));
-        } else {
-            self.end_flow(connection.down);
-        }
-    }
-
-    /// Ends a flow, unless that was done.
-    pub(crate) fn end_flow(&mut self, id: FlowId) {
-        if self.net.flow(id).end_sent {
-            return;
-        }
-        let delay = self.latency();
-        let at = self.now + delay;
-        let at = self.net.flow(id).put_end(at);
-        self.at(at, Happening::Arrive(id));
-    }
-
-    /// Sends bytes through a flow.
-    pub(crate) fn put(&mut self, id: FlowId, bytes: Vec<u8>, delay: Duration) {
-        let at = self.now + delay;
-        let at = self.net.flow(id).put(bytes, at);
-        self.at(at, Happening::Arrive(id));
     }
 }

@@ -2,10 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use event::Token;
-
-use crate::world::World;
-
 /// One deliberate defect of a kernel, or of a loop that uses it wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
@@ -64,25 +60,5 @@ impl Planted {
         }
         self.plant = None;
         true
-    }
-}
-
-impl World {
-    /// The planted bug: a report of what was closed is told of what has its place now.
-    pub(crate) fn replant_stale_token(&mut self, shard: usize, token: Token) {
-        let place = (shard, token.number() & u64::from(u32::MAX));
-        if self.planted.old_places.contains(&place) && self.planted.strikes(Plant::StaleToken) {
-            self.note("PLANT: an old report is told of a new stream", 0, 0);
-            self.net.add_stale(shard, token);
-        }
-    }
-
-    /// Remembers a place that is free again.
-    pub(crate) fn forget_stale_token(&mut self, shard: usize, token: Option<Token>) {
-        if let Some(token) = token
-            && self.planted.plant == Some(Plant::StaleToken)
-        {
-            self.planted.old_places.insert((shard, token.number() & u64::from(u32::MAX)));
-        }
     }
 }

@@ -6,23 +6,25 @@ use std::time::Duration;
 
 use gateway::Status;
 
-use crate::check::{self, Ends};
+use crate::check::ends::Ends;
 use crate::crew::{Crew, Left};
-use crate::echo;
-use crate::http;
+use crate::happening::{Happening, Moment};
 use crate::plants::{Plant, Planted};
 use crate::scenario::{Finish, Scenario};
-use crate::threads;
 use crate::transcripts::Transcript;
-use crate::world::{Happening, Moment, Shared, World};
+use crate::world::{Shared, World};
+use crate::{check, echo, lockstep};
 
 /// Turns of the loops in one run at most, of each.
 const TURNS_MAX: u64 = 400_000;
+
 /// How long the work may take, in the world's time.
 const WORK_MAX: Duration = Duration::from_secs(900);
+
 /// How long a gateway that nobody asks anything may take until it is at rest, and until it answers
 /// again.
 const REST_MAX: Duration = Duration::from_secs(90);
+
 const RECOVER_MAX: Duration = Duration::from_secs(200);
 
 /// How long the end of a gateway at rest may take: the last batch, graces, pipes that others hold.
@@ -107,7 +109,7 @@ impl Job {
                     }
                     Run::new(shared, seed)?.go_before_servers(turns)
                 };
-                run_with(options, go, http::check::check)
+                run_with(options, go, check::http::check)
             }
             Self::Echo => {
                 run_with(options, |shared, turns| echo::run(shared, seed, turns), echo::check)
@@ -131,7 +133,7 @@ fn run_with(
     let shared = Shared::new(world);
     let mut turns = 0;
     let ran = catch_unwind(AssertUnwindSafe(|| go(&shared, &mut turns)));
-    threads::end_all(&shared);
+    lockstep::end_all(&shared);
     let mut world = shared.lock();
     match ran {
         Ok(Ok(())) => {}
@@ -416,7 +418,7 @@ impl Run {
         self.shared.lock().note("the daemon crashes", 0, 0);
         self.shared.crash();
         self.crew.vanish();
-        threads::end_all(&self.shared);
+        lockstep::end_all(&self.shared);
         self.fade();
         Ok(())
     }

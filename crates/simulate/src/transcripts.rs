@@ -6,10 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::flow::Party;
-use crate::net::{DescriptorId, Kind};
-use crate::world::World;
-
 /// The bytes of all streams of a world, as numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
@@ -23,20 +19,21 @@ pub struct Transcript {
 
 /// What was sent to one party.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
-    bytes: u64,
-    digest: u64,
+pub(crate) struct Sent {
+    pub(crate) bytes: u64,
+    pub(crate) digest: u64,
 }
 
 /// The bytes of each stream so far.
 #[derive(Debug, Default)]
-pub(crate) struct Transcripts(BTreeMap<(&'static str, usize), Sent>);
+pub(crate) struct Transcripts(pub(crate) BTreeMap<(&'static str, usize), Sent>);
 
 /// FNV-1a, 64 bits.
-const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0000_0100_0000_01b3;
+pub(crate) const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
-fn fnv(digest: u64, bytes: &[u8]) -> u64 {
+pub(crate) const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+pub(crate) fn fnv(digest: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(digest, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
@@ -58,25 +55,6 @@ impl Transcripts {
             }
         }
         whole
-    }
-}
-
-impl World {
-    /// The kernel took bytes of the gateway.
-    pub(crate) fn note_sent(&mut self, id: DescriptorId, bytes: &[u8]) {
-        let party = match self.net.descriptor(id).kind {
-            Kind::Socket(connection) => self.net.connection(connection).far,
-            Kind::PipeOut(flow) => self.net.flow(flow).reader,
-            Kind::Listener(_) | Kind::PipeIn(_) | Kind::Datagrams => return,
-        };
-        let kind = match party {
-            Party::Client(_) => "client",
-            Party::Program(_) => "program",
-            Party::Speaker(_) => "speaker",
-            Party::Gateway(_) => return,
-        };
-        self.transcripts.sent((kind, party.number()), bytes);
-        self.tell(|| format!("sent to {kind} {}: {}", party.number(), bytes.escape_ascii()));
     }
 }
 

@@ -4,6 +4,26 @@
 //! order of its moment; ties are broken by chance, so that no order is relied on that the real
 //! world does not give. All of it stands under one lock, which is never contended: of the threads
 //! of a world only the one that has the baton runs.
+//!
+//! Each file below carries a part of [`World`]: what one kind of those who live in it does.
+
+mod asks;
+mod clients;
+mod datagrams;
+mod hosts;
+mod kernel;
+mod loops;
+mod net;
+mod plan;
+mod plants;
+mod programs;
+mod servers;
+mod speakers;
+mod store;
+mod transcripts;
+mod trust;
+mod tunnels;
+mod visitors;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,101 +36,17 @@ use crate::asks::Ask;
 use crate::chance::{Actor, Chance, Chances};
 use crate::clients::Client;
 use crate::datagrams::Datagrams;
-use crate::flow::{FlowId, Party};
-use crate::http::Http;
+use crate::happening::{Happening, Moment};
+use crate::http::speakers::Http;
+use crate::ids::{FlowId, Party};
 use crate::loops::Sleeper;
-use crate::net::{ConnectionId, DescriptorId, Net};
+use crate::net::Net;
 use crate::plants::Planted;
 use crate::programs::Program;
 use crate::scenario::Scenario;
 use crate::store::Store;
 use crate::threads::Threads;
 use crate::transcripts::Transcripts;
-
-/// A moment: time since the beginning of the world.
-pub(crate) type Moment = Duration;
-
-/// Something that is to happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happening {
-    /// What is due in a flow arrives.
-    Arrive(FlowId),
-    /// A connection reaches its listener.
-    Knock(ConnectionId),
-    /// The gateway learns that a connection was reset.
-    ResetAtGateway(DescriptorId),
-    /// Somebody learns that the connection was reset.
-    ResetAt(Party),
-    /// A connection that the gateway makes reaches a server, or nobody.
-    Reach(ConnectionId),
-    /// One who speaks HTTP does what it does next.
-    Speaker(usize),
-    /// A datagram comes to the gateway's socket.
-    Letter(usize),
-    /// One of the gateway's has left its buffer.
-    LetterLeft,
-    /// A server goes down, or comes up again.
-    ServerTurns(usize),
-    /// There is room again in a flow that the gateway writes.
-    Room(DescriptorId),
-    /// A client does what it does next.
-    Client(usize),
-    /// Somebody looks whether a client is still waiting.
-    Patience(usize),
-    /// A program's start is done.
-    ProgramStarts(usize),
-    /// A program does what it does next.
-    Program(usize),
-    /// A signal reaches a program.
-    Signal(usize, spawn::Stop),
-    /// The end of a program is reported.
-    ProgramReported(usize),
-    /// Somebody else who held a program's pipes open lets go of them.
-    PipesReleased(usize),
-    /// Somebody in the gateway's own process asks.
-    Ask(usize),
-    /// A handler's thread goes on.
-    Thread(usize),
-    /// A loop has its turn, if there still is a reason for it.
-    Turn(usize),
-    /// The keeper of the programs is lost.
-    KeeperLost,
-    /// A plug is pulled: a connection is cut, whoever's it is.
-    Cut,
-    /// Somebody orders the gateway to end in good order.
-    Drain,
-}
-
-impl Happening {
-    /// Whose doing it is.
-    pub(crate) const fn actor(self) -> Actor {
-        match self {
-            Self::Arrive(FlowId(number)) => Actor("arrival", number),
-            Self::Knock(ConnectionId(number)) => Actor("knock", number),
-            Self::ResetAtGateway(DescriptorId(number)) => Actor("reset of a descriptor", number),
-            Self::ResetAt(party) => Actor("reset", party.number()),
-            Self::Reach(ConnectionId(number)) => Actor("reach", number),
-            Self::Speaker(number) => Actor("speaker", number),
-            Self::Letter(number) => Actor("datagram", number),
-            Self::LetterLeft => Actor("datagram left", 0),
-            Self::ServerTurns(number) => Actor("server", number),
-            Self::Room(DescriptorId(number)) => Actor("room", number),
-            Self::Client(number) => Actor("client", number),
-            Self::Patience(number) => Actor("patience", number),
-            Self::ProgramStarts(number) => Actor("start of a program", number),
-            Self::Program(number) => Actor("program", number),
-            Self::Signal(number, _) => Actor("signal", number),
-            Self::ProgramReported(number) => Actor("report of a program", number),
-            Self::PipesReleased(number) => Actor("pipes of a program", number),
-            Self::Ask(number) => Actor("ask", number),
-            Self::Thread(number) => Actor("thread", number),
-            Self::Turn(number) => Actor("turn", number),
-            Self::KeeperLost => Actor("keeper", 0),
-            Self::Cut => Actor("cut", 0),
-            Self::Drain => Actor("drain", 0),
-        }
-    }
-}
 
 /// A world, shared by everything that stands in for a piece of the real one.
 #[derive(Clone, Debug)]

@@ -5,34 +5,35 @@ use std::collections::BTreeMap;
 
 use gateway::{LogBatch, LogSource};
 
-use super::visitors::{Ask, Visitor};
-use super::{Http, Role};
+use crate::http::speakers::{Http, Role};
+use crate::http::visitors::{Ask, Visitor};
 
 /// What stands in a line, as [`FORMAT`] has it.
 #[derive(Clone, Copy, Debug)]
-struct Line {
-    status: u16,
-    out: usize,
+pub(crate) struct Line {
+    pub(crate) status: u16,
+    pub(crate) out: usize,
 }
 
 /// The template of a line: a request line has blanks, so it is the last.
-pub(super) const FORMAT: &str =
+pub(crate) const FORMAT: &str =
     "\n[access_log]\nto = \"stdout\"\nformat = \"{client} {status} {out} {request}\"\n";
 /// More than any world writes.
 pub(crate) const BYTES_MAX: usize = 1 << 30;
+
 /// The port of a visitor is this and its number.
-const PORTS: usize = 10_000;
+pub(crate) const PORTS: usize = 10_000;
 
 /// Lines by the visitor; those whose request is known by that, and the statuses of the others.
 #[derive(Debug, Default)]
-struct Lines {
-    known: BTreeMap<u64, Line>,
-    unknown: Vec<u16>,
+pub(crate) struct Lines {
+    pub(crate) known: BTreeMap<u64, Line>,
+    pub(crate) unknown: Vec<u16>,
 }
 
 impl Http {
     /// Holds the log against what was told.
-    pub(super) fn check_log(
+    pub(crate) fn check_log(
         &self,
         source: Option<LogSource>,
         shards: usize,
@@ -56,7 +57,7 @@ impl Http {
 }
 
 /// All that was written, once nobody writes any more.
-fn read(mut source: LogSource) -> String {
+pub(crate) fn read(mut source: LogSource) -> String {
     let (mut batch, mut text) = (LogBatch::default(), String::new());
     while source.next(&mut batch) {
         text += &String::from_utf8_lossy(&batch.bytes);
@@ -64,7 +65,7 @@ fn read(mut source: LogSource) -> String {
     text
 }
 
-fn note(lines: &mut BTreeMap<usize, Lines>, line: &str) -> Result<(), &'static str> {
+pub(crate) fn note(lines: &mut BTreeMap<usize, Lines>, line: &str) -> Result<(), &'static str> {
     let mut words = line.split(' ');
     let port = words.next().and_then(|client| client.rsplit_once(':')?.1.parse::<usize>().ok());
     let number = port.and_then(|port| port.checked_sub(PORTS)).ok_or("a client that nobody is")?;
@@ -86,7 +87,7 @@ fn note(lines: &mut BTreeMap<usize, Lines>, line: &str) -> Result<(), &'static s
     }
 }
 
-fn check_visitor(
+pub(crate) fn check_visitor(
     number: usize,
     visitor: &Visitor,
     lines: &Lines,
@@ -113,7 +114,7 @@ fn check_visitor(
 }
 
 /// Whether so many bytes are what a visitor has: as the server had them, or as they went to it.
-fn has_bytes(ask: Ask, reply: &super::message::Reply, line: Line) -> bool {
+pub(crate) fn has_bytes(ask: Ask, reply: &crate::http::message::Reply, line: Line) -> bool {
     let is_ours = !matches!(reply.status, 101 | 200);
     let same = line.out == reply.raw || line.out == reply.body.len();
     // To HTTP/1.0 chunks go without what marks them.

@@ -2,7 +2,7 @@
 
 /// What a request is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(crate) enum Manner {
     Plain,
     /// Of HTTP/1.0; `keeps`: the connection is to go on behind it.
     Old {
@@ -19,49 +19,49 @@ pub(super) enum Manner {
 }
 
 impl Manner {
-    pub(super) const fn is_old(self) -> bool {
+    pub(crate) const fn is_old(self) -> bool {
         matches!(self, Self::Old { .. })
     }
 
-    pub(super) const fn upgrades(self) -> bool {
+    pub(crate) const fn upgrades(self) -> bool {
         matches!(self, Self::Upgrades { .. })
     }
 }
 
 /// A request that was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) id: u64,
-    pub(super) is_post: bool,
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) is_post: bool,
     /// It wants the head of the reply alone.
-    pub(super) head_only: bool,
+    pub(crate) head_only: bool,
     /// It waits with its body until it is told to go on.
-    pub(super) expects: bool,
+    pub(crate) expects: bool,
     /// It wants another protocol.
-    pub(super) upgrades: bool,
+    pub(crate) upgrades: bool,
     /// Its body and all of its bytes, once they are there.
-    pub(super) whole: Option<(Vec<u8>, usize)>,
+    pub(crate) whole: Option<(Vec<u8>, usize)>,
 }
 
 /// A reply that was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
     /// Bytes behind its head, with what frames them.
-    pub(super) raw: usize,
+    pub(crate) raw: usize,
     /// Bytes of it.
-    pub(super) used: usize,
-    pub(super) is_whole: bool,
+    pub(crate) used: usize,
+    pub(crate) is_whole: bool,
     /// The connection ends behind it.
-    pub(super) closes: bool,
+    pub(crate) closes: bool,
 }
 
 /// A body so far: its bytes, how many of the message they took, and whether it is whole.
 type Framed = (Vec<u8>, usize, bool);
 
 /// The request at the beginning of these bytes; none before its head is whole.
-pub(super) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
+pub(crate) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
     let Some((head, length)) = head(bytes)? else { return Ok(None) };
     let mut words = head.split(' ');
     let (is_post, head_only) = match words.next() {
@@ -85,7 +85,7 @@ pub(super) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
 }
 
 /// The number of a request whose head was cut off, if so much of it came.
-pub(super) fn begun(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn begun(bytes: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (target, _) = text.split_once("/r/")?.1.split_once(' ')?;
     target.parse().ok()
@@ -93,7 +93,7 @@ pub(super) fn begun(bytes: &[u8]) -> Option<u64> {
 
 /// The reply at the beginning of these bytes, those of status 1xx before it left out; none before its
 /// head is whole. `manner`: of the request. `ended`: nothing more comes.
-pub(super) fn reply(
+pub(crate) fn reply(
     bytes: &[u8],
     manner: Manner,
     ended: bool,
@@ -134,12 +134,12 @@ pub(super) fn reply(
 }
 
 /// Whether the first final reply in these bytes changes the protocol.
-pub(super) fn switches(bytes: &[u8], manner: Manner) -> bool {
+pub(crate) fn switches(bytes: &[u8], manner: Manner) -> bool {
     matches!(reply(bytes, manner, false), Ok(Some(Reply { status: 101, .. })))
 }
 
 /// Whether the first thing in these bytes says that the body may come.
-pub(super) fn continues(bytes: &[u8]) -> bool {
+pub(crate) fn continues(bytes: &[u8]) -> bool {
     bytes.starts_with(b"HTTP/1.1 100 ")
 }
 
@@ -188,7 +188,7 @@ fn chunked(bytes: &[u8]) -> Result<Framed, &'static str> {
 }
 
 /// Writes a body in chunks, and trailers of which none tells anything.
-pub(super) fn write_chunked(body: &[u8], size: usize, trailers: bool, out: &mut Vec<u8>) {
+pub(crate) fn write_chunked(body: &[u8], size: usize, trailers: bool, out: &mut Vec<u8>) {
     for part in body.chunks(size.max(1)) {
         out.extend(format!("{:x}\r\n", part.len()).into_bytes());
         out.extend_from_slice(part);

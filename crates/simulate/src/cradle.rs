@@ -8,20 +8,21 @@ use std::time::Duration;
 
 use spawn::{Command, Home, Pipes, Serves, Spawn, Status, Stop};
 
-use super::{Life, Nature, Program};
 use crate::chance::Actor;
-use crate::flow::Party;
-use crate::net::{DescriptorId, Kind};
-use crate::world::{Happening, Shared, World};
+use crate::happening::Happening;
+use crate::ids::{DescriptorId, Party};
+use crate::net::Kind;
+use crate::programs::{Life, Nature, Program};
+use crate::world::{Shared, World};
 
 /// The spawner of a world.
 #[derive(Debug)]
 pub(crate) struct Cradle {
-    shared: Shared,
+    pub(crate) shared: Shared,
     /// Whose programs it starts.
-    shard: usize,
+    pub(crate) shard: usize,
     /// A descriptor of the system; its copies stand for the simulated pipes.
-    placeholder: OwnedFd,
+    pub(crate) placeholder: OwnedFd,
 }
 
 impl Cradle {
@@ -29,7 +30,11 @@ impl Cradle {
         Ok(Self { shared, shard, placeholder: File::open("/dev/null")?.into() })
     }
 
-    fn stand_in(&self, world: &mut World, kind: Kind) -> Option<(OwnedFd, DescriptorId)> {
+    pub(crate) fn stand_in(
+        &self,
+        world: &mut World,
+        kind: Kind,
+    ) -> Option<(OwnedFd, DescriptorId)> {
         let fd = self.placeholder.try_clone().ok()?;
         let id = world.net.add_descriptor(kind);
         world.net.placeholders.insert(fd.as_raw_fd(), id);

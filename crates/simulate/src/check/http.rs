@@ -10,18 +10,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::dues;
-use super::message::{self, Manner, Reply};
-use super::servers::{Fault, Link};
-use super::visitors::{Ask, Visitor};
-use super::{Http, Role};
-use crate::check::Ends;
+use crate::check::dues;
+use crate::check::ends::Ends;
 use crate::clients::End;
-use crate::world::{Moment, World};
+use crate::happening::Moment;
+use crate::http::message;
+use crate::http::message::{Manner, Reply};
+use crate::http::servers::{Fault, Link};
+use crate::http::speakers::{Http, Role};
+use crate::http::visitors::{Ask, Visitor};
+use crate::world::World;
 
 /// Times that a request may be lost before it is not asked again, and in a world as a whole until the
 /// gateway may have none in hand: both as its own rules say.
 const TRIES_MAX: u32 = 3;
+
 const LOST_MAX: u32 = 15;
 
 /// Programs that must have ended too soon until a pool refuses what comes, as its rule says.

@@ -1,0 +1,67 @@
+//! Whether everybody was given its due.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::http::dues::{Dues, FIRST_ID, SCHEDULES, name_of};
+use crate::http::message;
+use crate::http::speakers::{Http, Role};
+
+/// What went otherwise than it was due. `well`: nothing went wrong with any link.
+pub(super) fn check(http: &Http, well: bool) -> Vec<String> {
+    let (mut found, mut given) = (Vec::new(), BTreeMap::<usize, u64>::new());
+    let mut servers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let dues = &http.dues;
+    for (server, id) in requests(http) {
+        *given.entry(server).or_default() += 1;
+        if dues.weights.get(server) == Some(&0) {
+            found.push(format!("request {id} was given to server {server}, of weight 0"));
+        }
+        if server < dues.weights.len() {
+            servers.entry(name_of(id)).or_default().insert(server);
+        }
+    }
+    if !well || http.may_be_out {
+        return found;
+    }
+    for (name, servers) in servers.iter().filter(|(_, servers)| servers.len() > 1) {
+        if dues.is_sticky {
+            found.push(format!("visitors known by {name} were given to servers {servers:?}"));
+        }
+    }
+    let is_exact = SCHEDULES.iter().any(|(word, exact)| *word == dues.schedule && *exact);
+    if is_exact && !dues.is_sticky && http.is_alone && http.slots >= PLENTY {
+        found.extend(uneven(dues, &given));
+    }
+    found
+}
+
+/// So many slots a server never has in use.
+const PLENTY: usize = 1000;
+
+/// Whether somebody has more than two turns too many, or too few.
+fn uneven(dues: &Dues, given: &BTreeMap<usize, u64>) -> Option<String> {
+    let of = |place: usize| given.get(&place).copied().unwrap_or_default();
+    let all: u64 = (0..dues.weights.len()).map(of).sum();
+    let weights = u64::from(dues.weights.iter().sum::<u32>());
+    let off = |(place, weight): (usize, &u32)| {
+        (of(place) * weights).abs_diff(all * u64::from(*weight)) > 2 * weights
+    };
+    let is_uneven = dues.weights.iter().enumerate().any(off);
+    is_uneven.then(|| format!("weights {:?} were given {given:?}", dues.weights))
+}
+
+/// The requests of visitors that servers were given, by server.
+fn requests(http: &Http) -> impl Iterator<Item = (usize, u64)> + '_ {
+    http.speakers.iter().flat_map(|speaker| {
+        let mut all = Vec::new();
+        if let Role::Server(link) = &speaker.role {
+            let mut rest = &link.given[..];
+            while let Ok(Some(request)) = message::request(rest) {
+                all.push((link.server, request.id));
+                let Some((_, used)) = request.whole else { break };
+                rest = &rest[used..];
+            }
+        }
+        all.into_iter().filter(|(_, id)| *id >= FIRST_ID)
+    })
+}

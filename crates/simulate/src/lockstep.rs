@@ -1,0 +1,198 @@
+//! Runs the threads of handlers in lockstep: starts them, and gives each the baton at its moment. `threads`
+//! says where a thread can be.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use gateway::Runner;
+
+use crate::chance::Actor;
+use crate::happening::Happening;
+use crate::threads::{Baton, Place, Thread};
+use crate::world::Shared;
+
+/// How often the loop's thread looks whether a thread has come to its rest: many seconds.
+const LOOKS_MAX: u32 = 20_000_000;
+
+thread_local! {
+    /// The seat of this thread, if it is one of a world.
+    static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
+}
+
+/// A thread's place in its world.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    pub(crate) shared: Shared,
+    shard: usize,
+    baton: Arc<Baton>,
+}
+
+/// The daemon has crashed: this thread is no more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crashed;
+
+impl Seat {
+    /// The seat of the thread that calls.
+    pub(crate) fn of_this_thread() -> Self {
+        let seat = SEAT.with_borrow(Clone::clone);
+        seat.expect("handlers of a world run on its threads")
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, time: Duration) -> Result<(), Crashed> {
+        self.wait(Place::Waiting(time))
+    }
+
+    /// It found a batch or the end, and waits for its turn.
+    pub(crate) fn arrive(&self) -> Result<(), Crashed> {
+        self.wait(Place::Arrived)
+    }
+
+    pub(crate) fn wait(&self, place: Place) -> Result<(), Crashed> {
+        if self.shared.crashed() {
+            return Err(Crashed);
+        }
+        self.baton.set(place);
+        self.baton.wait_while(|place| place != Place::Running && !self.shared.crashed());
+        if self.shared.crashed() { Err(Crashed) } else { Ok(()) }
+    }
+
+    /// It sends so many messages more and then rests.
+    pub(crate) fn rest(&self, messages: usize) {
+        let mail = self.shared.lock().loops[self.shard].mail_waiting() + messages;
+        self.baton.set(Place::Resting { mail });
+    }
+
+    /// Whether it has the baton.
+    pub(crate) fn is_running(&self) -> bool {
+        *self.baton.lock() == Place::Running
+    }
+}
+
+/// Starts the threads of one shard into a world.
+#[derive(Debug)]
+pub(crate) struct Lockstep {
+    pub(crate) shared: Shared,
+    pub(crate) shard: usize,
+}
+
+impl Runner for Lockstep {
+    fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        let mut world = self.shared.lock();
+        let number = world.threads.0.len();
+        world.act(Actor("thread of a handler", number));
+        if world.fault(20) {
+            world.note("no thread is to be had", 0, 0);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let place = Place::Waiting(Duration::ZERO);
+        let baton = Arc::new(Baton { place: Mutex::new(place), moved: Condvar::new() });
+        let shard = self.shard;
+        let seat = Seat { shared: self.shared.clone(), shard, baton: Arc::clone(&baton) };
+        let handle = std::thread::Builder::new().name(name.clone()).spawn(move || {
+            let shared = seat.shared.clone();
+            let baton = Arc::clone(&seat.baton);
+            let turn = baton.wait_while(|place| place != Place::Running && !shared.crashed());
+            SEAT.set(Some(seat));
+            if turn == Place::Running {
+                body();
+            }
+            baton.set(Place::Ended);
+        })?;
+        let thread = Thread { name, shard, baton, handle: Some(handle), handed: false };
+        world.threads.0.push(thread);
+        let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(5));
+        world.note("a thread starts: thread", number, 0);
+        world.after(delay, Happening::Thread(number));
+        Ok(())
+    }
+
+    fn handed(&mut self, name: &str) {
+        let mut world = self.shared.lock();
+        let mut threads = world.threads.0.iter_mut().rev();
+        let found = threads.find(|it| it.shard == self.shard && it.name == name);
+        if let Some(thread) = found {
+            thread.handed = true;
+        }
+    }
+}
+
+/// Threads that were handed something arrive where they wait for their turn, in the order of their
+/// starts.
+pub(crate) fn settle(shared: &Shared) {
+    let mut world = shared.lock();
+    for number in 0..world.threads.0.len() {
+        let thread = &mut world.threads.0[number];
+        if !thread.handed {
+            continue;
+        }
+        // It does not need the world to get there.
+        let place = thread.baton.wait_while(|place| matches!(place, Place::Resting { .. }));
+        if place != Place::Arrived {
+            continue;
+        }
+        thread.handed = false;
+        world.act(Actor("thread that was handed something", number));
+        let delay = world.chance.time(Duration::from_micros(1), Duration::from_millis(1));
+        world.note("a thread has found something: thread", number, 0);
+        world.after(delay, Happening::Thread(number));
+    }
+}
+
+/// Gives a thread the baton and waits until it comes back. No loop may have its turn meanwhile. One
+/// whose shard has ended does nothing more.
+pub(crate) fn go_on(shared: &Shared, number: usize) {
+    let (baton, shard, bell) = {
+        let mut world = shared.lock();
+        let shard = world.threads.0[number].shard;
+        if world.loops[shard].is_gone() {
+            return;
+        }
+        world.note("a thread goes on: thread", number, 0);
+        let baton = Arc::clone(&world.threads.0[number].baton);
+        (baton, shard, world.loops[shard].bell_of_next())
+    };
+    baton.set(Place::Running);
+    match baton.wait_while(|place| place == Place::Running) {
+        Place::Waiting(time) => shared.lock().after(time, Happening::Thread(number)),
+        Place::Resting { mail } => {
+            let mut looked = 0;
+            let settled = || bell.as_ref().is_none_or(|bell| bell.is_settled());
+            // To a loop that sleeps the first of the messages rings; if it does not, that is seen.
+            while shared.lock().loops[shard].mail_waiting() < mail || !settled() {
+                looked += 1;
+                if looked > LOOKS_MAX {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+        Place::Running | Place::Arrived => unreachable!("only who rests finds something"),
+        Place::Ended => {
+            let handle = shared.lock().threads.0[number].handle.take();
+            if let Some(handle) = handle {
+                // Its handler's panics are caught; there is nothing to learn from it.
+                drop(handle.join());
+            }
+        }
+    }
+}
+
+/// The daemon is no more, and its threads with it.
+pub(crate) fn end_all(shared: &Shared) {
+    shared.crash();
+    let handles: Vec<_> = {
+        let mut world = shared.lock();
+        world.threads.0.iter_mut().map(|it| (Arc::clone(&it.baton), it.handle.take())).collect()
+    };
+    for (baton, handle) in handles {
+        // Under the lock, so that one who has just looked is not missed.
+        drop(baton.lock());
+        baton.moved.notify_all();
+        if let Some(handle) = handle {
+            drop(handle.join());
+        }
+    }
+}

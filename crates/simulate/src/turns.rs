@@ -1,0 +1,82 @@
+//! Lets the world go on until a loop has its turn, and gives it that turn. `loops` says how they wait.
+
+use event::{Loop, Owner};
+use gateway::Mail;
+
+use crate::happening::{Happening, Moment};
+use crate::kernel::Simulated;
+use crate::lockstep;
+use crate::world::Shared;
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The turn of this loop.
+    Turn(usize),
+    /// The moment that was waited for has come.
+    Time,
+    /// Nothing, for ever.
+    Rest,
+}
+
+/// Lets the world go on until a loop has its turn, or until a moment.
+pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
+    loop {
+        lockstep::settle(shared);
+        let mut world = shared.lock();
+        world.call_loops();
+        if world.at_rest {
+            return Next::Rest;
+        }
+        match world.next(until) {
+            Some(Happening::Turn(shard)) => {
+                if world.has_turn(shard) {
+                    return Next::Turn(shard);
+                }
+            }
+            Some(Happening::Thread(thread)) => {
+                world.act(Happening::Thread(thread).actor());
+                drop(world);
+                lockstep::go_on(shared, thread);
+            }
+            Some(happening) => world.happen(happening),
+            None => match until {
+                Some(until) => {
+                    world.now = world.now.max(until);
+                    return Next::Time;
+                }
+                None => {
+                    world.at_rest = true;
+                    return Next::Rest;
+                }
+            },
+        }
+    }
+}
+
+/// Gives a loop the turn that it was called for; then it waits again. False once it was stopped.
+pub(crate) fn turn<O: Owner<Mail = Mail>>(
+    shared: &Shared,
+    shard: usize,
+    turning: &mut Loop<Simulated, Mail>,
+    owner: &mut O,
+) -> Result<bool, String> {
+    if !turning.turn(owner, None).map_err(|error| error.to_string())? {
+        shared.lock().loop_is_gone(shard);
+        return Ok(false);
+    }
+    fall_asleep(turning, owner)?;
+    Ok(true)
+}
+
+/// Lets a loop wait that was not called.
+pub(crate) fn fall_asleep<O: Owner<Mail = Mail>>(
+    turning: &mut Loop<Simulated, Mail>,
+    owner: &mut O,
+) -> Result<(), String> {
+    match turning.turn(owner, None) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+        Err(error) => Err(error.to_string()),
+        Ok(_) => Err("a loop turns though nobody called it".to_owned()),
+    }
+}

@@ -1,0 +1,43 @@
+//! Requests from within the gateway's own process are made.
+
+use std::sync::{Arc, PoisonError};
+
+use exchange::{PoolId, Slice};
+use gateway::Mail;
+
+use crate::asks::{Ask, NOWHERE};
+use crate::happening::{Happening, Moment};
+use crate::world::World;
+
+impl World {
+    /// A request that will be made at `at`.
+    pub(crate) fn add_ask(&mut self, at: Moment) {
+        let number = self.asks.len();
+        let id = u64::try_from(number).expect("few requests") + 9_000_000;
+        let line = format!("{id} from within").into_bytes();
+        let pool = self.scenario.job.first_pool();
+        let pool = if self.chance.in_1000(100) { NOWHERE } else { pool };
+        self.asks.push(Ask { id, line, pool, asked_at: None, outcomes: Arc::default() });
+        self.at(at, Happening::Ask(number));
+    }
+
+    pub(crate) fn ask(&mut self, number: usize) {
+        let home = self.scenario.home;
+        if self.loops[home].is_gone() {
+            return;
+        }
+        self.note("asks from within: request", number, 0);
+        let ask = &mut self.asks[number];
+        ask.asked_at = Some(self.now);
+        let outcomes = Arc::clone(&ask.outcomes);
+        let reply = move |outcome| {
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+        };
+        let line = Slice::from(&ask.line[..]);
+        // Ids are given in the order of the configuration. Before the pool that clients ask stands one aside for
+        // each shard before its home.
+        let place = u32::try_from(home).expect("few shards");
+        let pool = if ask.pool == NOWHERE { PoolId::NONE } else { PoolId::new(place, 1) };
+        self.post(home, Mail::Ask { pool, line, reply: Box::new(reply) });
+    }
+}

@@ -1,0 +1,240 @@
+//! Programs that serve HTTP start, accept and end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use spawn::{At, Command, Home, Serves, Socket, Status};
+
+use crate::http::hosts::{Host, START_MAX, server_at};
+use crate::http::servers::{Fault, Mode, Server};
+use crate::http::speakers::{FIRST_PORT, Role, State};
+use crate::ids::ConnectionId;
+use crate::net::Edge;
+use crate::programs::Nature;
+use crate::world::World;
+
+/// How long a host waits for room in the backlog of another before it asks again.
+const SYN_AGAIN: Duration = Duration::from_millis(200);
+
+/// How programs that serve go wrong.
+const FAULTY: &[Nature] = &[
+    Nature::Slow,
+    Nature::Quits,
+    Nature::Quits,
+    Nature::Mute,
+    Nature::Hides,
+    Nature::Stubborn,
+    Nature::StillBorn,
+    Nature::LeavesChild,
+];
+
+fn host_of(servers: &mut [Server], server: usize) -> &mut Host {
+    servers[server].host.as_mut().expect("only programs get here")
+}
+
+impl World {
+    /// The gateway makes a place for a program to serve.
+    pub(crate) fn make_home(&mut self, how: Serves) -> io::Result<Home> {
+        if self.fault(5) {
+            self.http.starved.push(self.now);
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let server = self.http.servers.len();
+        let at = match how {
+            Serves::Port => {
+                let port = usize::from(FIRST_PORT) + server;
+                At::Port(u16::try_from(port).expect("a world has few programs"))
+            }
+            Serves::Inherited | Serves::Path => At::Path(PathBuf::from(format!("/s/{server}"))),
+        };
+        let socket = (how == Serves::Inherited).then(Socket::simulated);
+        let keep = Arc::new(());
+        self.http.servers.push(Server {
+            mode: Mode::Refuses,
+            steady: false,
+            host: Some(Host {
+                how,
+                socket: socket.clone(),
+                kept: Arc::downgrade(&keep),
+                program: None,
+                has_ended: false,
+                backlog: self.http.lives.backlog,
+                waiting: Vec::new(),
+            }),
+            distrusted: None,
+        });
+        self.note("a home is made: server", server, 0);
+        Ok(Home::new(at, socket, Box::new(keep)))
+    }
+
+    /// Which server a program is to be, as its command tells it.
+    pub(crate) fn server_of(&mut self, program: usize, command: &Command) -> Option<usize> {
+        let told = |name: &str| command.env.iter().find(|(it, _)| it == name).map(|(_, it)| it);
+        let server = match (&command.socket, told("ROADSTEAD_SOCKET"), told("PORT")) {
+            (Some(socket), ..) => {
+                let mut hosts = self.http.servers.iter();
+                hosts.position(|it| {
+                    it.host.as_ref().is_some_and(|it| it.socket.as_ref() == Some(socket))
+                })?
+            }
+            (None, Some(path), _) => server_at(Path::new(path)).ok()?,
+            (None, None, Some(port)) => port.parse::<usize>().ok()? - usize::from(FIRST_PORT),
+            (None, None, None) => return None,
+        };
+        self.http.host(server)?.program = Some(program);
+        Some(server)
+    }
+
+    /// How the next one behaves.
+    pub(crate) fn host_nature(&mut self) -> Nature {
+        let faulty = self.scenario.faulty_programs;
+        if self.fault(faulty) { self.chance.pick(FAULTY) } else { Nature::Good }
+    }
+
+    /// How long a process takes until it listens; none: it never does.
+    pub(crate) fn listens_after(&mut self, nature: Nature) -> Option<Duration> {
+        match nature {
+            Nature::Mute => None,
+            Nature::StillBorn if self.chance.in_1000(500) => None,
+            Nature::Slow => Some(self.chance.time(START_MAX / 2, START_MAX * 2)),
+            _ => {
+                let longest =
+                    self.chance.pick(&[Duration::from_millis(1), Duration::from_millis(300)]);
+                Some(self.chance.time(Duration::from_micros(50), longest))
+            }
+        }
+    }
+
+    /// It listens, and whoever waits is accepted.
+    pub(crate) fn host_serves(&mut self, server: usize) {
+        self.note("a program listens: server", server, 0);
+        self.http.servers[server].mode = Mode::Serves;
+        let waiting = self.http.host(server).map(|host| host.waiting.clone());
+        waiting.into_iter().flatten().for_each(|number| self.host_will_accept(number));
+    }
+
+    pub(super) fn host_will_accept(&mut self, number: usize) {
+        let longest = self.chance.pick(&[Duration::from_micros(50), self.scenario.work_max]);
+        let at = self.now + self.chance.time(Duration::from_micros(5), longest);
+        self.link(number).accepted_at = Some(at);
+        self.call_speaker(number, at);
+    }
+
+    /// It takes a connection that waited.
+    pub(super) fn host_accepts(&mut self, number: usize) {
+        let server = self.link(number).server;
+        self.note("is accepted: speaker, server", number, server);
+        self.link(number).accepted_at = None;
+        self.http.speakers[number].state = State::There;
+        if let Some(host) = self.http.host(server) {
+            host.waiting.retain(|it| *it != number);
+        }
+    }
+
+    /// A `connect` reaches the socket of a program, or the place where one would be.
+    pub(super) fn reach_host(&mut self, id: ConnectionId, number: usize, server: usize) {
+        let descriptor = self.net.connection(id).descriptor;
+        let serves = self.http.servers[server].mode == Mode::Serves;
+        let Some(host) = self.http.host(server) else { return };
+        let refusal = match host.how {
+            _ if host.has_ended => Some(io::ErrorKind::ConnectionRefused),
+            Serves::Inherited => None,
+            Serves::Path if !serves => Some(io::ErrorKind::NotFound),
+            Serves::Port if !serves => Some(io::ErrorKind::ConnectionRefused),
+            Serves::Path | Serves::Port => None,
+        };
+        let room = match &host.socket {
+            Some(socket) if !socket.is_open() => 1,
+            Some(_) => usize::MAX,
+            None => host.backlog,
+        };
+        let full = host.waiting.len() >= room;
+        let is_far = host.how == Serves::Port;
+        if let Some(why) = refusal {
+            self.note("refuses: server", server, 0);
+            return self.refuse_connect(descriptor, why);
+        }
+        if full {
+            self.note("has no room for a connection: server", server, 0);
+            if is_far {
+                return self.after(SYN_AGAIN, crate::happening::Happening::Reach(id));
+            }
+            return self.refuse_connect(descriptor, io::ErrorKind::WouldBlock);
+        }
+        self.note("a connection waits: server, speaker", server, number);
+        host_of(&mut self.http.servers, server).waiting.push(number);
+        self.net.descriptor(descriptor).connecting = None;
+        self.edge(descriptor, Edge::Write);
+        if serves {
+            self.host_will_accept(number);
+        }
+    }
+
+    /// Whether this request is the one at which a program ends.
+    pub(super) fn host_is_to_die(&mut self, server: usize) -> bool {
+        let program = self.http.host(server).and_then(|host| host.program);
+        program.is_some_and(|program| self.program_quits(program))
+    }
+
+    /// The process of a speaker ends by itself.
+    pub(super) fn host_dies_of(&mut self, number: usize) {
+        let server = self.link(number).server;
+        if let Some(program) = self.http.host(server).and_then(|host| host.program) {
+            self.exit(program, Status::Code(1));
+        }
+    }
+
+    /// The process of a server has ended, and all of its connections with it.
+    pub(crate) fn host_has_ended(&mut self, server: usize, status: Status) {
+        let served = std::mem::replace(&mut self.http.servers[server].mode, Mode::Refuses);
+        let ordered = matches!(status, Status::Signal(9 | 15)) && served == Mode::Serves;
+        self.http.lives.cut_short += u32::from(!ordered);
+        let host = host_of(&mut self.http.servers, server);
+        host.has_ended = true;
+        let waiting = std::mem::take(&mut host.waiting);
+        for number in 0..self.http.speakers.len() {
+            let Speaks { is_of, state } = self.speaks(number, server);
+            if is_of && (state == State::There || waiting.contains(&number)) {
+                self.end_with_its_process(number, ordered);
+            }
+        }
+    }
+
+    fn speaks(&self, number: usize, server: usize) -> Speaks {
+        let speaker = &self.http.speakers[number];
+        let is_of = matches!(&speaker.role, Role::Server(link) if link.server == server);
+        Speaks { is_of, state: speaker.state }
+    }
+
+    /// Its connection ends as the kernel ends it. `ordered`: the gateway wanted that, and has to
+    /// answer for what it had given to it.
+    pub(super) fn end_with_its_process(&mut self, number: usize, ordered: bool) {
+        let connection = self.connection_of_speaker(number);
+        let unread = self.net.flow(connection.down).ready() > 0;
+        let arrived = self.net.flow(connection.up).has_arrived();
+        let speaker = &self.http.speakers[number];
+        let written = speaker.written == speaker.output.len();
+        let link = self.link(number);
+        // What the kernel took of it arrives, unless a reset destroys it.
+        let said = written && (arrived || !(unread || link.until_close || link.works()));
+        let is_part = !written || link.fault == Some(Fault::Within);
+        let cut_off = link.until_close && is_part;
+        if !ordered {
+            link.blame(if said { Fault::Before } else { Fault::Cut });
+        }
+        // Where the end of a reply is that of its connection, only a reset tells that it was cut off.
+        if cut_off {
+            self.speaker_resets(number);
+        } else {
+            self.speaker_closes(number);
+        }
+    }
+}
+
+/// What a speaker is to a server.
+struct Speaks {
+    is_of: bool,
+    state: State,
+}

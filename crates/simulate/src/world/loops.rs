@@ -1,0 +1,145 @@
+//! Loops fall asleep and are called.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use event::{Happened, Mailbox};
+use gateway::Mail;
+
+use crate::chance::Actor;
+use crate::happening::Happening;
+use crate::ids::DescriptorId;
+use crate::loops::{Bell, Stage};
+use crate::plants::Plant;
+use crate::world::World;
+
+/// Turns of a loop without any pause after which it is said to spin.
+const SPINS_MAX: u32 = 100_000;
+
+impl World {
+    /// A loop is there, and this is its mailbox.
+    pub(crate) fn add_mailbox(&mut self, shard: usize, mailbox: Mailbox<Mail>) {
+        self.loops[shard].mailbox = Some(mailbox);
+    }
+
+    /// The daemon is no more: nobody reads mail.
+    pub(crate) fn end_loops(&mut self) {
+        for shard in 0..self.loops.len() {
+            self.loop_is_gone(shard);
+        }
+    }
+
+    /// What the gateway has opened and not closed.
+    pub(crate) fn open_at_gateway(&self) -> Vec<DescriptorId> {
+        (0..self.loops.len()).flat_map(|shard| self.net.open_at(shard)).collect()
+    }
+
+    /// A loop has ended: nobody reads its mail.
+    pub(crate) fn loop_is_gone(&mut self, shard: usize) {
+        self.loops[shard].mailbox = None;
+        self.loops[shard].stage = Stage::Gone;
+    }
+
+    pub(crate) fn bell(&self, shard: usize) -> Arc<Bell> {
+        Arc::clone(&self.loops[shard].bell)
+    }
+
+    /// Mail to a shard, from a thread that the world stands in for.
+    pub(crate) fn post(&self, shard: usize, mail: Mail) {
+        if let Some(mailbox) = &self.loops[shard].mailbox {
+            mailbox.post(mail);
+        }
+    }
+
+    /// What a loop asks its kernel for: reports if it was called; else it falls asleep.
+    pub(crate) fn wait(
+        &mut self,
+        shard: usize,
+        timeout: Option<Duration>,
+        events_max: usize,
+        happened: &mut Vec<Happened>,
+    ) -> bool {
+        if self.loops[shard].stage == Stage::Called {
+            self.loops[shard].stage = Stage::Turning;
+            self.loops[shard].bell.take();
+            let reports = self.reports(shard, events_max).into_iter();
+            happened.extend(reports.map(|(token, readiness)| Happened { token, readiness }));
+            return true;
+        }
+        // What the loop did since it last asked took some time.
+        let busy = self.chance.time(Duration::from_nanos(200), Duration::from_micros(40));
+        let idle = timeout != Some(Duration::ZERO);
+        if idle
+            && self.planted.plant == Some(Plant::LostWake)
+            && self.planted.strikes(Plant::LostWake)
+        {
+            self.note("PLANT: the next wake-up is lost", shard, 0);
+            self.loops[shard].bell.deaf.store(true, Ordering::SeqCst);
+        }
+        let late = match timeout {
+            Some(timeout) if !timeout.is_zero() && self.chance.in_1000(100) => {
+                self.chance.time(Duration::from_micros(1), Duration::from_millis(3))
+            }
+            _ => Duration::ZERO,
+        };
+        let busy_until = self.now + busy;
+        let until = timeout.map(|timeout| busy_until + timeout + late);
+        let sleeper = &mut self.loops[shard];
+        sleeper.busy_until = busy_until;
+        sleeper.stage = Stage::Asleep { until, idle };
+        sleeper.summoned = None;
+        sleeper.spins = if idle { 0 } else { sleeper.spins + 1 };
+        if sleeper.spins == SPINS_MAX {
+            self.violation("a loop turns without end and never sleeps".to_owned());
+            self.at_rest = true;
+        }
+        if let Some(until) = until {
+            self.at(until, Happening::Turn(shard));
+        }
+        false
+    }
+
+    /// Calls every loop that has a reason to wake, each after a while of its own.
+    pub(crate) fn call_loops(&mut self) {
+        for shard in 0..self.loops.len() {
+            let sleeper = &self.loops[shard];
+            let Stage::Asleep { idle, .. } = sleeper.stage else { continue };
+            let rung = sleeper.bell.is_rung();
+            if idle && !rung && sleeper.mail_waiting() > 0 {
+                self.violation("a loop sleeps though mail waits for it".to_owned());
+                self.at_rest = true;
+                return;
+            }
+            let (busy_until, summoned) = (sleeper.busy_until, sleeper.summoned.is_some());
+            if summoned || !(rung || self.has_reports(shard)) {
+                continue;
+            }
+            self.act(Actor("call", shard));
+            // One that is slow to come back finds more than one thing.
+            let slow = match self.chance.below(10) {
+                0 if self.loops.len() > 1 => {
+                    self.chance.time(Duration::from_micros(10), Duration::from_millis(20))
+                }
+                0..=3 => self.chance.time(Duration::from_micros(1), Duration::from_micros(800)),
+                _ => Duration::ZERO,
+            };
+            let at = self.now.max(busy_until) + slow;
+            self.loops[shard].summoned = Some(at);
+            self.at(at, Happening::Turn(shard));
+        }
+    }
+
+    /// Whether a loop that somebody called has its turn now.
+    pub(crate) fn has_turn(&mut self, shard: usize) -> bool {
+        let now = self.now;
+        let sleeper = &mut self.loops[shard];
+        let Stage::Asleep { until, .. } = sleeper.stage else { return false };
+        let due = [until, sleeper.summoned].into_iter().flatten().any(|at| at <= now);
+        if due {
+            sleeper.summoned = None;
+            sleeper.stage = Stage::Called;
+        }
+        due
+    }
+}

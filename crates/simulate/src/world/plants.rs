@@ -1,0 +1,26 @@
+//! Planted bugs strike.
+
+use event::Token;
+
+use crate::plants::Plant;
+use crate::world::World;
+
+impl World {
+    /// The planted bug: a report of what was closed is told of what has its place now.
+    pub(crate) fn replant_stale_token(&mut self, shard: usize, token: Token) {
+        let place = (shard, token.number() & u64::from(u32::MAX));
+        if self.planted.old_places.contains(&place) && self.planted.strikes(Plant::StaleToken) {
+            self.note("PLANT: an old report is told of a new stream", 0, 0);
+            self.net.add_stale(shard, token);
+        }
+    }
+
+    /// Remembers a place that is free again.
+    pub(crate) fn forget_stale_token(&mut self, shard: usize, token: Option<Token>) {
+        if let Some(token) = token
+            && self.planted.plant == Some(Plant::StaleToken)
+        {
+            self.planted.old_places.insert((shard, token.number() & u64::from(u32::MAX)));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Batches are committed.
+
+use std::time::Duration;
+
+use crate::store::Fate;
+use crate::world::World;
+
+impl World {
+    /// How a batch goes, and how long its three steps take.
+    pub(crate) fn fate_of_batch(&mut self) -> (Fate, [Duration; 3]) {
+        let most = self.scenario.commit_max;
+        let mut time = || self.chance.time(Duration::from_micros(20), most);
+        let mut steps = [time(), time(), time()];
+        if self.fault(25) {
+            // Longer than the deadline of its pool.
+            steps[1] = self.scenario.deadline * 2;
+        }
+        let fate = if self.fault(150) {
+            self.chance.pick(&[
+                Fate::Fails,
+                Fate::Lost { stored: true },
+                Fate::Lost { stored: false },
+                Fate::Panics { stored: true },
+                Fate::Panics { stored: false },
+                Fate::Forgets,
+                Fate::InParts,
+            ])
+        } else {
+            Fate::Commits
+        };
+        self.tell(|| format!("a batch will end as {fate:?}, after {steps:?}"));
+        (fate, steps)
+    }
+
+    pub(crate) fn commit(&mut self, rows: &[(usize, u64)]) {
+        self.note("rows are committed", rows.len(), 0);
+        for (_, id) in rows {
+            *self.store.rows.entry(*id).or_default() += 1;
+        }
+    }
+}

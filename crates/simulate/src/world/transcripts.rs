@@ -1,0 +1,24 @@
+//! What the gateway sends is noted.
+
+use crate::ids::{DescriptorId, Party};
+use crate::net::Kind;
+use crate::world::World;
+
+impl World {
+    /// The kernel took bytes of the gateway.
+    pub(crate) fn note_sent(&mut self, id: DescriptorId, bytes: &[u8]) {
+        let party = match self.net.descriptor(id).kind {
+            Kind::Socket(connection) => self.net.connection(connection).far,
+            Kind::PipeOut(flow) => self.net.flow(flow).reader,
+            Kind::Listener(_) | Kind::PipeIn(_) | Kind::Datagrams => return,
+        };
+        let kind = match party {
+            Party::Client(_) => "client",
+            Party::Program(_) => "program",
+            Party::Speaker(_) => "speaker",
+            Party::Gateway(_) => return,
+        };
+        self.transcripts.sent((kind, party.number()), bytes);
+        self.tell(|| format!("sent to {kind} {}: {}", party.number(), bytes.escape_ascii()));
+    }
+}

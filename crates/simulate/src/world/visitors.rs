@@ -1,0 +1,257 @@
+//! Visitors ask and understand what they are told.
+
+use std::time::Duration;
+
+use crate::clients::End;
+use crate::happening::{Happening, Moment};
+use crate::http::dues::{FIRST_ID, OF_ONE};
+use crate::http::message;
+use crate::http::message::Manner;
+use crate::http::speakers::{Role, State, body_of};
+use crate::http::visitors::{Ask, Visitor};
+use crate::world::World;
+
+impl World {
+    pub(super) fn add_visitor(&mut self, after: Duration, tame: bool) -> usize {
+        let count = if tame { 1 } else { self.chance.between(1, self.scenario.lines_max) };
+        let number = self.http.speakers.len();
+        let mut asks = Vec::new();
+        for place in 0..count {
+            let of = |number: usize| u64::try_from(number).expect("few visitors");
+            let id = FIRST_ID + of(number) * OF_ONE + of(place);
+            let is_post = !tame && self.chance.in_1000(400);
+            let length = if is_post {
+                self.chance.weighted(&[(3, 0), (3, 5), (3, 900), (3, 6000), (1, 70_000)])
+            } else {
+                0
+            };
+            let manner = if tame { Manner::Plain } else { self.manner(is_post, length) };
+            // What it says in a tunnel.
+            let length = if manner.upgrades() { self.talk_length() } else { length };
+            self.http.asked.insert(id, length);
+            let chunked = !manner.is_old() && self.chance.in_1000(400);
+            let may_stall = !tame && matches!(manner, Manner::Plain | Manner::Old { .. });
+            let stalls = may_stall && self.scenario.trouble > 0 && self.chance.in_1000(15);
+            let stalls = stalls.then(|| self.chance.below(1000));
+            asks.push(Ask { id, is_post, length, chunked, manner, stalls });
+            if manner.upgrades() || stalls.is_some() {
+                break;
+            }
+        }
+        let resets = !tame && self.scenario.trouble > 0 && self.chance.in_1000(100);
+        let stays = self.chance.time(Duration::from_millis(1), Duration::from_secs(5));
+        let visitor = Visitor {
+            asks,
+            begun: 0,
+            answers: Vec::new(),
+            times: Vec::new(),
+            window: self.chance.pick(&[1, 1, 3, 100]),
+            pace: self.chance.time(Duration::from_micros(50), Duration::from_millis(300)),
+            pause_until: Moment::ZERO,
+            resets_at: resets.then(|| self.now + after + stays),
+            held: None,
+            parting: None,
+            is_silent: false,
+        };
+        let number = self.add_speaker(Role::Visitor(visitor), true);
+        if !tame && self.chance.in_1000(100) {
+            let speaker = &mut self.http.speakers[number];
+            speaker.rests = Duration::from_millis(100);
+            speaker.piece = speaker.piece.min(700);
+        }
+        self.http.speakers[number].excused = resets;
+        self.call_speaker(number, self.now + after);
+        number
+    }
+
+    /// What a request is like.
+    pub(super) fn manner(&mut self, is_post: bool, length: usize) -> Manner {
+        let keeps = self.chance.in_1000(700);
+        match self.chance.below(10) {
+            0 => Manner::Old { keeps },
+            1 if !is_post => Manner::HeadOnly,
+            // Where replies may be shifted, so may a 101.
+            2 if !is_post && !self.http.answers_twice => {
+                Manner::Upgrades { eager: self.chance.in_1000(300) }
+            }
+            1 | 2 if length > 0 => Manner::Expects,
+            _ => Manner::Plain,
+        }
+    }
+
+    pub(super) fn visitor_comes(&mut self, number: usize) {
+        self.note("comes: visitor", number, 0);
+        self.http.speakers[number].state = State::There;
+        // An empty line may come before a request, and long before it.
+        if self.chance.in_1000(200) {
+            let pause = self.chance.time(Duration::from_micros(1), Duration::from_secs(3));
+            self.visitor(number).pause_until = self.now + pause;
+            self.http.speakers[number].output.extend(b"\r\n");
+        }
+        let delay = self.latency();
+        self.after(delay, Happening::Knock(self.http.speakers[number].connection));
+        if let Some(at) = self.visitor(number).resets_at {
+            self.at(at, Happening::Speaker(number));
+        }
+    }
+
+    pub(super) fn visitor_acts(&mut self, number: usize, ended: bool) {
+        self.visitor_understands(number, false);
+        // Once it has understood that this was the end, no 101 is left to be answered.
+        let talks = self.visitor_talks(number);
+        if ended {
+            self.visitor_understands(number, true);
+        }
+        let now = self.now;
+        if ended && self.visitor_goes_on(number) {
+            return;
+        }
+        if ended {
+            self.end_speaker(number, End::Eof);
+            let connection = self.connection_of_speaker(number);
+            self.net.flow(connection.down).leave();
+            return self.end_flow(connection.up);
+        }
+        let visitor = self.visitor(number);
+        if visitor.resets_at.is_some_and(|at| at <= now) {
+            return self.speaker_resets(number);
+        }
+        if visitor.answers.len() == visitor.asks.len() {
+            return self.speaker_closes(number);
+        }
+        if talks || self.visitor_waits(number) {
+            return;
+        }
+        self.visitor_asks(number);
+    }
+
+    /// Whether it waits with a body. Told to go on, or tired of waiting, it sends it.
+    pub(super) fn visitor_waits(&mut self, number: usize) -> bool {
+        let now = self.now;
+        let read = self.http.speakers[number].read;
+        let told = message::continues(&self.http.speakers[number].input[read..]);
+        let visitor = self.visitor(number);
+        // Of requests before it there may be answers yet to come.
+        let (next, begun) = (visitor.answers.len() + 1, visitor.begun);
+        let Some((_, until)) = visitor.held else { return false };
+        if (told && next == begun) || until <= now {
+            let (body, _) = visitor.held.take().expect("it was there");
+            self.note("goes on: visitor, bytes", number, body.len());
+            self.http.speakers[number].output.extend(body);
+            return false;
+        }
+        self.call_speaker(number, until);
+        true
+    }
+
+    /// Begins the next request, if it is time.
+    pub(super) fn visitor_asks(&mut self, number: usize) {
+        let now = self.now;
+        let visitor = self.visitor(number);
+        let owed = visitor.begun - visitor.answers.len();
+        if visitor.begun == visitor.asks.len() || owed >= visitor.window {
+            return;
+        }
+        if visitor.pause_until > now {
+            let at = visitor.pause_until;
+            return self.call_speaker(number, at);
+        }
+        let Ask { id, is_post, length, chunked, manner, stalls } = visitor.asks[visitor.begun];
+        visitor.begun += 1;
+        visitor.times.push((now, Moment::MAX));
+        let pace = visitor.pace;
+        let method = match manner {
+            Manner::HeadOnly => "HEAD",
+            _ if is_post => "POST",
+            _ => "GET",
+        };
+        let version = if manner.is_old() { "1.0" } else { "1.1" };
+        let more = match manner {
+            Manner::Old { keeps: true } => "Connection: keep-alive\r\n",
+            Manner::Expects => "Expect: 100-continue\r\n",
+            Manner::Upgrades { .. } => "Connection: upgrade\r\nUpgrade: x\r\n",
+            _ => "",
+        };
+        let who = self.http.dues.line(number);
+        let mut bytes =
+            format!("{method} /r/{id} HTTP/{version}\r\nHost: a\r\n{who}{more}").into_bytes();
+        let late = manner == Manner::Upgrades { eager: false };
+        let mut body = if late { Vec::new() } else { body_of(id, length) };
+        if is_post && chunked {
+            bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+            let size = self.chance.pick(&[1000, 17, 100_000]);
+            let mut chunks = Vec::new();
+            message::write_chunked(&body, size, self.chance.in_1000(300), &mut chunks);
+            body = chunks;
+        } else if is_post {
+            bytes.extend(format!("Content-Length: {length}\r\n\r\n").into_bytes());
+        } else {
+            bytes.extend(b"\r\n");
+        }
+        if manner == Manner::Expects {
+            let patience = self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
+            self.visitor(number).held = Some((body, now + patience));
+        } else {
+            bytes.extend(body);
+        }
+        if let Some(part) = stalls {
+            bytes.truncate(1 + (bytes.len() - 1) * part / 1000);
+        }
+        self.note("asks: visitor, request", number, usize::try_from(id).unwrap_or(0));
+        self.http.speakers[number].output.extend(bytes);
+        let pause = self.chance.time(Duration::from_micros(1), pace);
+        self.visitor(number).pause_until = now + pause;
+        self.call_speaker(number, now + pause);
+    }
+
+    /// Takes the answers that are there; with `ended` also one that was cut off.
+    pub(super) fn visitor_understands(&mut self, number: usize, ended: bool) {
+        // An end by a reset ends no reply.
+        let in_order = ended && self.http.speakers[number].end != Some(End::Reset);
+        let now = self.now;
+        loop {
+            let read = self.http.speakers[number].read;
+            let visitor = self.visitor(number);
+            let asked = visitor.asks.get(visitor.answers.len());
+            let manner = asked.map_or(Manner::Plain, |ask| ask.manner);
+            match message::reply(&self.http.speakers[number].input[read..], manner, in_order) {
+                Ok(None) => return,
+                Ok(Some(reply)) if reply.is_whole || ended => {
+                    let (is_whole, closes) = (reply.is_whole, reply.closes);
+                    self.http.speakers[number].read += reply.used;
+                    let visitor = self.visitor(number);
+                    if let Some((_, answered)) = visitor.times.get_mut(visitor.answers.len()) {
+                        *answered = now;
+                    }
+                    visitor.answers.push(reply);
+                    // Refused before its body was sent: nobody waits for that any more.
+                    let refused = visitor.held.is_some() && visitor.answers.len() == visitor.begun;
+                    let closes = closes || refused;
+                    if refused {
+                        visitor.held = None;
+                    }
+                    if closes {
+                        // What it did not ask yet it does not ask here.
+                        let begun = visitor.begun;
+                        visitor.asks.truncate(begun);
+                    }
+                    if visitor.answers.len() > visitor.begun {
+                        // Refused what it wanted, it had already said something that is no request.
+                        let last = visitor.asks.last().map(|ask| ask.manner);
+                        if last == Some(Manner::Upgrades { eager: true }) {
+                            visitor.answers.pop();
+                            return;
+                        }
+                        return self
+                            .violation(format!("visitor {number} got an answer to nothing"));
+                    }
+                    if !is_whole {
+                        return;
+                    }
+                }
+                Ok(Some(_)) => return,
+                Err(why) => return self.violation(format!("visitor {number} got {why}")),
+            }
+        }
+    }
+}
