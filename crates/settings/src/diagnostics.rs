@@ -20,6 +20,7 @@ const LINE_SHOWN_MAX: usize = 240;
 /// Everything that is wrong with a source, in its order. [`fmt::Display`] renders all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
+    /// The name of the source, and its text without secrets.
     source: Source,
     list: Vec<Diagnostic>,
 }
@@ -96,13 +97,14 @@ impl Diagnostics {
     ///
     /// Where a part of the text could not be read, nothing is called missing: it may stand there.
     pub(crate) fn of(source: &Source, mut faults: Vec<Fault>) -> Self {
-        let lines = Lines::of(&source.text);
+        let shown = Source { name: source.name.clone(), text: mask::source(&source.text) };
+        let mut lines = Lines::of(&source.text, &shown.text);
         if faults.iter().any(|fault| fault.trust == Trust::Syntax) {
             faults.retain(|fault| fault.trust != Trust::Absent);
         }
         faults.sort_by_key(|fault| (fault.span.start, fault.trust == Trust::Absent));
         let list = faults.into_iter().map(|fault| lines.place(fault)).collect();
-        Self { source: source.clone(), list }
+        Self { source: shown, list }
     }
 
     /// A source that could not even be read.
@@ -135,7 +137,6 @@ impl Diagnostics {
             title.element(annotate_snippets::Origin::path(name))
         } else {
             let (line, span) = shown_line(&self.source.text, &diagnostic.span);
-            let line = mask::line(&self.source.text, diagnostic.span.start, line);
             if line.len() < LINE_SHOWN_MAX {
                 let mut marker = AnnotationKind::Primary.span(span);
                 if let Some(expected) = &diagnostic.expected {
@@ -230,32 +231,40 @@ pub(crate) fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// Where the lines of a text begin.
+/// The places of a text, which are asked for in their order.
 struct Lines<'a> {
     text: &'a str,
-    starts: Vec<usize>,
+    masked: &'a str,
+    /// The last place, its line and its column, from 1.
+    at: usize,
+    line: usize,
+    column: usize,
 }
 
 impl<'a> Lines<'a> {
-    fn of(text: &'a str) -> Self {
-        let after = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
-        Self { text, starts: std::iter::once(0).chain(after).collect() }
+    fn of(text: &'a str, masked: &'a str) -> Self {
+        Self { text, masked, at: 0, line: 1, column: 1 }
     }
 
-    /// The line of a byte, from 1.
-    fn line(&self, at: usize) -> usize {
-        self.starts.partition_point(|start| *start <= at)
+    fn go(&mut self, at: usize) {
+        let passed = &self.text[self.at..at];
+        let newlines = passed.matches('\n').count();
+        let rest = passed.rsplit('\n').next().unwrap_or_default().chars().count();
+        self.column = rest + if newlines == 0 { self.column } else { 1 };
+        self.line += newlines;
+        self.at = at;
     }
 
-    fn place(&self, fault: Fault) -> Diagnostic {
+    fn place(&mut self, fault: Fault) -> Diagnostic {
         let start = floor(self.text, fault.span.start);
         let end = floor(self.text, fault.span.end.max(start));
-        let line = self.line(start);
-        let column = self.text[self.starts[line - 1]..start].chars().count() + 1;
-        let (whole, span) = shown_line(self.text, &(start..end));
-        let masked = mask::line(self.text, start, whole);
+        self.go(start);
+        let (line, column) = (self.line, self.column);
+        let whole = &self.text[start..end];
+        let length = whole.find('\n').unwrap_or(whole.len());
         let is_quote = |c: char| matches!(c, '"' | '\'');
-        let (word, hidden) = (whole[span.clone()].trim_matches(is_quote), &masked[span]);
+        let word = whole[..length].trim_end_matches('\r').trim_matches(is_quote);
+        let hidden = &self.masked[start..start + length];
         let shown = |text: &str| match !word.is_empty() && !hidden.contains(word) {
             true => shown(&text.replace(word, hidden.trim_matches(is_quote))),
             false => shown(text),

@@ -1,80 +1,38 @@
 //! What of a configuration no error shows: errors are logged, and a log is read by more people than the file.
 //!
-//! A secret does not belong into a configuration, but it stands in some: as a variable of a program, in the
-//! address of a database, as a field of HTTP, or as an option that should have named a place. What is hidden keeps its
-//! length in bytes, so that spans of the text hold.
+//! A secret does not belong into a configuration, but it stands in some: as a variable or an argument of a program, in
+//! the address of a database, as a field of HTTP, or as an option that should have named a place. What is hidden keeps
+//! its length in bytes and its lines, so that spans of the text hold.
+//!
+//! The time is linear in the length of a text, whatever stands in it: somebody else may have written it.
 
 use std::ops::Range;
 
 /// Options that name the place of a secret.
-const SECRETS: [&str; 5] = ["password", "secret", "token", "bearer", "basic"];
+pub(crate) const SECRETS: [&str; 5] = ["password", "secret", "token", "bearer", "basic"];
 /// Tables of which every value may be one: variables of a program, fields of requests and responses.
-const TABLES: [&str; 3] = ["env", "set", "add"];
+pub(crate) const TABLES: [&str; 3] = ["env", "set", "append"];
+/// Programs with their arguments, which may be one.
+pub(crate) const COMMANDS: [&str; 2] = ["program", "command"];
+/// What a field of a request must be.
+pub(crate) const VALUES: [&str; 1] = ["equals"];
+/// Paths, with a query that may have one.
+pub(crate) const PATHS: [&str; 1] = ["path"];
 /// What a value begins with that is a place and no secret.
 const PLACES: [&str; 2] = ["env:", "file:"];
 /// Behind these a password stands in an address.
 const PARAMETERS: [&str; 3] = ["password=", "passwd=", "pwd="];
 
-/// A line of a configuration, with the byte `at` on it, without its secrets.
-pub(crate) fn line(source: &str, at: usize, line: &str) -> String {
-    let start = source[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    // What is open from an earlier line says what the line is about.
-    let begin = statement(&source[..start]);
-    let text = &source[begin..start + line.len()];
-    part(text, is_env(&source[..at])).split_off(start - begin)
-}
-
-/// Where the statement begins that goes on behind this text; its end where nothing is open.
-fn statement(text: &str) -> usize {
-    let (mut at, mut depth, mut begin) = (0, 0_usize, 0);
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
-        at += match c {
-            '#' => rest.find('\n').unwrap_or(rest.len()),
-            '"' | '\'' => {
-                let length = word(text, at).1 - at;
-                // A text without its end ends with its line, unless it may have several.
-                let is_long = ["\"\"\"", "'''"].iter().any(|quotes| rest.starts_with(quotes));
-                let line = rest[..length].find('\n').filter(|_| !is_long);
-                line.unwrap_or(length)
-            }
-            _ => c.len_utf8(),
-        };
-        match c {
-            '[' | '{' => depth += 1,
-            ']' | '}' => depth = depth.saturating_sub(1),
-            '\n' if depth == 0 || is_header(&text[at..]) => (begin, depth) = (at, 0),
-            _ => {}
-        }
-    }
-    begin
-}
-
-/// Whether a text begins with the header of a table, before which nothing is open.
-fn is_header(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    let name = line.trim_end().strip_prefix('[').and_then(|line| line.strip_suffix(']'));
-    let is_bare = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '[' | ']');
-    name.is_some_and(|name| name.contains(|c: char| c.is_alphabetic()) && name.chars().all(is_bare))
-}
-
-/// A part of a configuration without its secrets. `in_env`: it stands in a table of variables.
-fn part(text: &str, in_env: bool) -> String {
+/// A configuration without its secrets.
+pub(crate) fn source(text: &str) -> String {
     let mut hidden = addresses(text);
-    hidden.extend(values(text, in_env));
+    hidden.extend(values(text));
     blank(text, hidden)
 }
 
 /// A text of ours that may repeat a value.
 pub(crate) fn message(text: &str) -> String {
     blank(text, addresses(text))
-}
-
-/// Whether what stands behind this text is in a table of variables or fields.
-fn is_env(before: &str) -> bool {
-    let headers = before.lines().rev().map(str::trim).filter(|line| line.starts_with('['));
-    let mut headers = headers.filter_map(|line| line.trim_start_matches('[').split(']').next());
-    headers.next().is_some_and(|name| TABLES.contains(&last_part(name)))
 }
 
 fn blank(text: &str, mut hidden: Vec<Range<usize>>) -> String {
@@ -85,7 +43,7 @@ fn blank(text: &str, mut hidden: Vec<Range<usize>>) -> String {
         while let Some(range) = hidden.next_if(|range| range.start <= at) {
             end = end.max(range.end);
         }
-        match at < end {
+        match at < end && !matches!(c, '\n' | '\r') {
             true => (0..c.len_utf8()).for_each(|_| shown.push('*')),
             false => shown.push(c),
         }
@@ -95,121 +53,288 @@ fn blank(text: &str, mut hidden: Vec<Range<usize>>) -> String {
 
 /// Passwords in addresses: of `scheme://USER:PASSWORD@HOST`, and as parameters.
 fn addresses(text: &str) -> Vec<Range<usize>> {
+    const SCHEME: &str = "://";
     let mut found = Vec::new();
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
-    for (at, _) in text.match_indices("://") {
-        let start = at + "://".len();
+    let mut from = 0;
+    while let Some(at) = text[from..].find(SCHEME) {
+        let start = from + at + SCHEME.len();
         let rest = &text[start..];
-        // A password may have an `@` or a slash in it that should have been escaped.
+        // A password may have an `@` or a slash in it that should have been escaped, so what follows on an
+        // address up to a blank is a part of it.
         let address = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        from = start + address.len();
         let Some(host) = address.rfind('@') else { continue };
         let colon = address[..host].find(':');
         found.extend(colon.map(|colon| start + colon + 1..start + host));
     }
     let lower = text.to_ascii_lowercase();
     for parameter in PARAMETERS {
-        for (at, _) in lower.match_indices(parameter) {
-            let start = at + parameter.len();
+        let mut from = 0;
+        while let Some(at) = lower[from..].find(parameter) {
+            let start = from + at + parameter.len();
             let rest = &text[start..];
-            let length = rest.find(|c| ends(c) || c == '&').unwrap_or(rest.len());
-            found.push(start..start + length);
+            from = start + rest.find(|c| ends(c) || c == '&').unwrap_or(rest.len());
+            found.push(start..from);
         }
     }
     found
 }
 
 /// Values of options and variables that may be secrets.
-fn values(text: &str, in_env: bool) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    // What the next value belongs to, and the braces that are open since such a table began.
-    let (mut name, mut is_next_value, mut env) = (String::new(), false, usize::from(in_env));
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let (word, next) = word(text, at);
-        match c {
-            '=' => is_next_value = true,
-            // A comment. Behind a word it may be a part of a value without quotes.
-            '#' if text[..at].ends_with(char::is_whitespace) => {
-                // An array goes on behind it.
-                if let Some(length) = text[at..].find('\n') {
-                    at += length;
+fn values(text: &str) -> Vec<Range<usize>> {
+    let mut scan = Scan { text, hidden: Vec::new(), in_table: false, now: Now::default() };
+    scan.line_begins(0);
+    scan.run(0..text.len(), false);
+    scan.hidden
+}
+
+/// What of a value is hidden.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Hides {
+    #[default]
+    Nothing,
+    /// A place is shown.
+    All,
+    /// All but the first word.
+    Arguments,
+    /// What stands behind a question mark.
+    Query,
+}
+
+/// Where in a statement a scan is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Now {
+    /// Brackets and braces that are open.
+    depth: usize,
+    /// Braces that are open since a table began whose values are hidden.
+    table: usize,
+    /// The name is one of such a table, which begins with the next brace.
+    is_table: bool,
+    /// What is hidden of the value of this name.
+    hides: Hides,
+    /// There was an equals sign behind the name.
+    is_value: bool,
+    /// There was a word of the value.
+    has_word: bool,
+    /// There was nothing since a comma, a brace or the beginning of a line, so a name may come.
+    may_be_name: bool,
+    /// A value that is hidden has no end on its line.
+    is_cut: bool,
+    /// Where a name begins of which only a part was read.
+    name_begin: Option<usize>,
+}
+
+struct Scan<'a> {
+    text: &'a str,
+    hidden: Vec<Range<usize>>,
+    /// The header of the section is one of a table whose values are hidden.
+    in_table: bool,
+    now: Now,
+}
+
+impl Scan<'_> {
+    fn run(&mut self, range: Range<usize>, in_comment: bool) {
+        let mut at = range.start;
+        while let Some(c) = self.text[at..range.end].chars().next() {
+            let next = at + c.len_utf8();
+            let now = &mut self.now;
+            if !matches!(c, ' ' | '\t') && is_delimiter(c) {
+                now.name_begin = None;
+            }
+            match c {
+                '\n' => {
+                    self.line_begins(next);
+                    at = next;
                     continue;
                 }
-                is_next_value = false;
-            }
-            ',' => is_next_value = is_next_value && !env_is_open(env, in_env),
-            '{' if TABLES.contains(&last_part(&name)) || env > 0 => {
-                (env, is_next_value) = (env + 1, false);
-            }
-            '{' => is_next_value = false,
-            '}' => env = env.saturating_sub(1).max(usize::from(in_env)),
-            _ if word.is_empty() => {}
-            _ => {
-                let value = &text[word.clone()];
-                let is_name = text[next..].trim_start().starts_with('=');
-                if is_name {
-                    (name, is_next_value) = (value.to_owned(), false);
-                } else if is_next_value
-                    && (env > 0 || is_secret(&name))
-                    && !PLACES.iter().any(|place| value.starts_with(place))
-                {
-                    found.push(word);
+                '#' if !in_comment => {
+                    at = self.comment(at, next);
+                    continue;
                 }
+                '=' => (now.is_value, now.may_be_name) = (true, false),
+                ',' => now.may_be_name = true,
+                '{' | '[' => {
+                    now.depth += 1;
+                    if c == '{' {
+                        now.table += usize::from(now.table > 0 || now.is_table);
+                        *now = Now { depth: now.depth, table: now.table, ..Now::begin() };
+                    }
+                }
+                '}' | ']' => {
+                    now.depth = now.depth.saturating_sub(1);
+                    now.table -= usize::from(c == '}' && now.table > 0);
+                }
+                _ => {}
             }
+            at = match is_delimiter(c) {
+                true => next,
+                false => self.word(at, range.end),
+            };
         }
-        at = next;
     }
-    found
+
+    /// What is open at the end of a line goes on in the next, unless this has a header.
+    fn line_begins(&mut self, at: usize) {
+        let line = self.text[at..].split('\n').next().unwrap_or_default();
+        let is_rest = self.now.is_cut
+            && !line.trim().is_empty()
+            && !line.trim_start().starts_with('[')
+            && !line.trim_end_matches(['=', '"', '\'']).contains('=');
+        let is_new = self.now.depth == 0 && !is_rest || is_header(line);
+        if is_new {
+            self.now = Now::begin();
+        }
+        self.now.may_be_name = true;
+        if let Some(name) = line.trim_start().strip_prefix('[') {
+            let name = name.trim_start_matches('[').split(']').next().unwrap_or_default();
+            let is_table = TABLES.contains(&last_part(name));
+            // In a text that cannot be read, a header may stand where something seems to be open.
+            self.in_table = is_table || self.in_table && !is_new;
+        }
+    }
+
+    /// Looks at a comment, which may have a secret as well, and says where it ends.
+    fn comment(&mut self, at: usize, next: usize) -> usize {
+        let rest = &self.text[at..];
+        let end = at + rest.find('\n').unwrap_or(rest.len());
+        let before = self.now;
+        // Behind a word it may be a part of a value without quotes.
+        if self.text[..at].chars().next_back().is_none_or(char::is_whitespace) {
+            self.now = Now { table: before.table, ..Now::begin() };
+        }
+        self.run(next..end, true);
+        self.now = before;
+        end
+    }
+
+    /// Looks at a word, and says where to go on.
+    fn word(&mut self, at: usize, end: usize) -> usize {
+        let Word { inner, next, resume } = word(&self.text[..end], at);
+        let behind = self.text[next..end].trim_start_matches([' ', '\t']).chars().next();
+        let now = &mut self.now;
+        let begin = now.name_begin.unwrap_or(at);
+        let value = &self.text[inner.clone()];
+        // Parts of a name may be apart.
+        let is_part = behind == Some('.') || self.text[..next].ends_with('.');
+        let may_go_on = is_part && (now.may_be_name || now.name_begin.is_some());
+        now.name_begin = may_go_on.then_some(begin);
+        // Behind a value that is hidden, what looks like a name may be a part of it.
+        let is_value = now.is_value && !now.may_be_name && now.hides != Hides::Nothing;
+        if behind == Some('=') && !is_value {
+            let name = &self.text[begin..next];
+            (now.hides, now.is_table) = hides(name);
+            (now.is_value, now.has_word, now.is_cut) = (false, false, false);
+        } else if now.is_value {
+            let in_table = self.in_table || now.table > 0;
+            let is_place = PLACES.iter().any(|place| value.starts_with(place));
+            let hides = if in_table { Hides::All } else { now.hides };
+            let from = match hides {
+                Hides::Nothing => None,
+                _ if is_place => None,
+                Hides::All => Some(0),
+                Hides::Arguments | Hides::Query if now.has_word => Some(0),
+                Hides::Arguments => value.find(char::is_whitespace),
+                Hides::Query => value.find('?').map(|at| at + 1),
+            };
+            self.hidden.extend(from.map(|from| inner.start + from..inner.end));
+            let is_cut = inner.start > at && inner.end == next;
+            (now.has_word, now.is_cut) = (true, now.is_cut || is_cut && from.is_some());
+        }
+        now.may_be_name = false;
+        resume
+    }
 }
 
-const fn env_is_open(env: usize, in_env: bool) -> bool {
-    env > in_env as usize
+impl Now {
+    /// A name is expected.
+    fn begin() -> Self {
+        Self { may_be_name: true, ..Self::default() }
+    }
 }
 
-/// The word that begins at a place, without its quotes, and where to go on; empty for anything else.
-fn word(text: &str, at: usize) -> (Range<usize>, usize) {
+/// Whether a line is the header of a section, before which nothing is open.
+fn is_header(line: &str) -> bool {
+    let name = line.trim_end().strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+    let is_bare = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '[' | ']');
+    name.is_some_and(|name| name.contains(|c: char| c.is_alphabetic()) && name.chars().all(is_bare))
+}
+
+/// Whether no word has this character, unless it is in quotes.
+fn is_delimiter(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '=' | ',' | '{' | '}' | '[' | ']' | '#')
+}
+
+struct Word {
+    /// It, without its quotes.
+    inner: Range<usize>,
+    /// Behind it.
+    next: usize,
+    /// Where to go on: a text of several lines that does not end may have swallowed the file.
+    resume: usize,
+}
+
+/// The word that begins at a place.
+fn word(text: &str, at: usize) -> Word {
     let rest = &text[at..];
     let c = rest.chars().next().unwrap_or_default();
-    let is_bare =
-        |c: char| !c.is_whitespace() && !matches!(c, '=' | ',' | '{' | '}' | '[' | ']' | '#');
-    match c {
-        '"' | '\'' => {
-            let quotes = &rest[..(rest.len() - rest.trim_start_matches(c).len()).min(3)];
-            let quotes = if quotes.len() == 3 { quotes } else { &rest[..1] };
-            let (start, mut is_escaped) = (at + quotes.len(), false);
-            let end = text[start..].char_indices().find(|(inner, found)| {
-                let ends = !is_escaped && text[start + inner..].starts_with(quotes);
-                is_escaped = c == '"' && *found == '\\' && !is_escaped;
-                ends
-            });
-            match end {
-                Some((end, _)) => (start..start + end, start + end + quotes.len()),
-                None => (start..text.len(), text.len()),
-            }
+    if !matches!(c, '"' | '\'') {
+        let end = at + rest.find(is_delimiter).unwrap_or(rest.len());
+        return Word { inner: at..end, next: end, resume: end };
+    }
+    let is_long = rest.starts_with(if c == '"' { "\"\"\"" } else { "'''" });
+    let quotes = &rest[..if is_long { 3 } else { 1 }];
+    let start = at + quotes.len();
+    let mut is_escaped = false;
+    let end = text[start..].char_indices().find(|(inner, found)| {
+        let is_cut = !is_long && *found == '\n';
+        let ends = !is_escaped && text[start + inner..].starts_with(quotes);
+        is_escaped = c == '"' && *found == '\\' && !is_escaped;
+        ends || is_cut
+    });
+    match end.map(|(end, _)| start + end) {
+        Some(end) if text[end..].starts_with('\n') => {
+            Word { inner: start..end, next: end, resume: end }
         }
-        _ if is_bare(c) => {
-            let length = rest.find(|c| !is_bare(c)).unwrap_or(rest.len());
-            (at..at + length, at + length)
+        Some(end) => {
+            // Two quotes may stand before those that end a long text.
+            let more = text[end + quotes.len()..].chars().take(2).take_while(|next| *next == c);
+            let more = if is_long { more.count() } else { 0 };
+            let next = end + more + quotes.len();
+            Word { inner: start..end + more, next, resume: next }
         }
-        _ => (at..at, at + c.len_utf8()),
+        None => {
+            let resume = start + text[start..].find('\n').unwrap_or(text.len() - start);
+            Word { inner: start..text.len(), next: text.len(), resume }
+        }
     }
 }
 
-/// Whether an option or a variable of this name may be a secret: variables are written in capitals.
-fn is_secret(name: &str) -> bool {
-    let parts = name.rsplit_once('.');
+/// What is hidden of a value of this name, and whether it is a table of which every value is.
+fn hides(name: &str) -> (Hides, bool) {
     let last = last_part(name);
+    // Variables are written in capitals.
     let is_variable = last.len() > 1
         && last.bytes().any(|byte| byte.is_ascii_uppercase())
         && !last.bytes().any(|byte| byte.is_ascii_lowercase());
-    is_variable
-        || SECRETS.contains(&last)
-        || parts.is_some_and(|(of, _)| TABLES.contains(&last_part(of)))
+    let in_table = name.split('.').any(|part| TABLES.contains(&unquoted(part)));
+    let hides = match last {
+        _ if is_variable || in_table || SECRETS.contains(&last) || VALUES.contains(&last) => {
+            Hides::All
+        }
+        _ if COMMANDS.contains(&last) => Hides::Arguments,
+        _ if PATHS.contains(&last) => Hides::Query,
+        _ => Hides::Nothing,
+    };
+    (hides, in_table)
 }
 
 fn last_part(name: &str) -> &str {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    last.trim().trim_matches(['"', '\''])
+    unquoted(name.rsplit('.').next().unwrap_or(name))
+}
+
+fn unquoted(part: &str) -> &str {
+    part.trim().trim_matches(['"', '\''])
 }
 
 #[cfg(test)]
@@ -235,22 +360,39 @@ mod tests {
             (r#"bearer = ["file:/x", "hush"]"#, r#"bearer = ["file:/x", "****"]"#),
             (r#"pool.x.env = { a = "b" }"#, r#"pool.x.env = { a = "*" }"#),
             (r#"key = "header:X", listen = ":80""#, r#"key = "header:X", listen = ":80""#),
-            (r#"program = ["a", "B=c"]"#, r#"program = ["a", "B=c"]"#),
+            (r#"program = ["a", "B=c", 5]"#, r#"program = ["a", "***", *]"#),
+            ("program = \"a --b c\"", "program = \"a******\""),
+            ("program = a --b=c", "program = a ***=*"),
+            (
+                r#"health = { command = ["a", "-p", "b"], path = "/h?a=b", zz = 1 }"#,
+                r#"health = { command = ["a", "**", "*"], path = "/h?***", zz = 1 }"#,
+            ),
+            (
+                r#"header = [{ name = "x-key", equals = "hush" z }]"#,
+                r#"header = [{ name = "x-key", equals = "****" * }]"#,
+            ),
             ("query = \"select 1\"", "query = \"select 1\""),
             ("=", "="),
             ("AB = \"\"\"b\"ü", "AB = \"\"\"****"),
             (
-                r#"request_headers = { set = { Authorization = "Bearer x", X = 5 } }"#,
-                r#"request_headers = { set = { Authorization = "********", X = * } }"#,
+                r#"request_headers = { append = { Authorization = "Bearer x", X = 5 } }"#,
+                r#"request_headers = { append = { Authorization = "********", X = * } }"#,
             ),
-            ("request_headers.add.Cookie = 'xy'", "request_headers.add.Cookie = '**'"),
+            ("request_headers.append.Cookie = 'xy'", "request_headers.append.Cookie = '**'"),
+            ("a.append = { \"X-Key\" = \"b\" z", "a.append = { \"X-Key\" = \"*\" *"),
+            ("\"a\" . set . 'b.c' = \"d\"", "\"a\" . set . 'b.c' = \"*\""),
+            ("env = [\"A=b\"]", "env = [\"***\"]"),
+            ("env = { a = [1, \"b\"], c = 2 }", "env = { a = [*, \"*\"], c = * }"),
+            ("x = 5 password = \"b\"", "x = 5 password = \"*\""),
+            ("PASSWORD = a=b", "PASSWORD = *=*"),
+            ("token = [\"a.\", 'b']", "token = [\"**\", '*']"),
+            ("# PASSWORD = \"b\"", "# PASSWORD = \"*\""),
             ("AB = \"\"", "AB = \"\""),
             ("\"", "\""),
         ] {
-            assert_eq!(part(text, false), shown);
-            assert_eq!(part(text, false).len(), text.len());
+            assert_eq!(source(text), shown);
+            assert_eq!(source(text).len(), text.len());
         }
-        assert_eq!(part("a = \"b\", c", true), "a = \"*\", *");
     }
 
     #[test]
@@ -261,6 +403,16 @@ mod tests {
             ("token = [ # [\n  \"file:/x\",\n  \"hush\",", "  \"****\","),
             ("env = {\n  A = \"hush\",", "  A = \"****\","),
             ("[x.request_headers.set]\nAuthorization = \"hush\"", "Authorization = \"****\""),
+            ("[request_headers.append] # x\nA = \"\"\"\nhush\"\"\" z", "****\"\"\" *"),
+            ("request_headers.append.A = \"\"\"\nhush\"\"\" z", "****\"\"\" *"),
+            ("append = {\nA.b = \"hush\" z", "A.b = \"****\" *"),
+            ("program = [\n\"a\", # b\n\"hush\" z", "\"****\" *"),
+            ("[pool.p.env]\n# x\n[pool.q]\na = \"b\"", "a = \"b\""),
+            ("[pool.p.env\na = \"hush\"", "a = \"****\""),
+            ("x = {\n[\"pool\".p.\"env\"]\na = \"hush\"", "a = \"****\""),
+            ("x = \"\"\"\npassword = \"hush\" z", "password = \"****\" *"),
+            ("password = \"a\nhush\"", "*****"),
+            ("password = \"a\n\nlisten = \":80\"", "listen = \":80\""),
             // Nothing is open before these.
             ("env = { A = \"b\" }\nlisten = \":80\"", "listen = \":80\""),
             ("env = { A = \"b\n[pool.p]\nlisten = \":80\"", "listen = \":80\""),
@@ -268,8 +420,7 @@ mod tests {
             ("a = \"\"\"\"\"\"\nlisten = \":80\"", "listen = \":80\""),
             ("query = \"\"\"\nselect 1", "select 1"),
         ] {
-            let last = text.rsplit('\n').next().unwrap();
-            assert_eq!(line(text, text.len(), last), shown, "{text}");
+            assert_eq!(source(text).rsplit('\n').next(), Some(shown), "{text}");
         }
     }
 
@@ -287,12 +438,33 @@ mod tests {
         }
     }
 
+    /// Minutes, where the time were quadratic.
     #[test]
-    fn a_table_of_variables_is_known_by_its_header() {
-        assert!(is_env("[pool.x]\na = 1\n[pool.x.env]\nB = 2\n"));
-        assert!(is_env("[pool.x.env] # those\n"));
-        assert!(!is_env("[pool.x.env]\n[pool.y]\n"));
-        assert!(!is_env("[[listener.x.route]]\n"));
-        assert!(!is_env(""));
+    fn the_time_is_linear_in_the_length_of_a_text() {
+        for (begin, piece, end) in [
+            ("a=\"", "://", "\""),
+            ("a=\"", "://a:b@", "\""),
+            ("a=\"", "password=", "\""),
+            ("a=", "{", ""),
+            ("a=", "{env=", ""),
+            ("", "a.", "b=1"),
+            ("", "a .", "b=1"),
+            ("", "a=[", ""),
+            ("", "a=\"\n", ""),
+            ("", "a=\"\"\"\n", ""),
+            ("", "\"\"\"\\", ""),
+            ("env=\"\"\"\n", "\\\"\"\"\n", ""),
+            ("a=[\n", "[b\n", ""),
+            ("", "\"", ""),
+            ("x ", "'", ""),
+            ("", "# ", ""),
+            ("", "#\n", ""),
+            ("a=", " ", ""),
+            ("[", "[", "\n"),
+        ] {
+            let text = format!("{begin}{}{end}", piece.repeat(1_000_000 / piece.len()));
+            assert_eq!(source(&text).len(), text.len());
+            assert_eq!(message(&text).len(), text.len());
+        }
     }
 }

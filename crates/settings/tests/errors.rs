@@ -618,7 +618,7 @@ fn lists_and_variables_are_texts() {
     let cases = [
         ("[]", 11, "[]", "`program` is empty", ""),
         ("[\"\"]", 12, "\"\"", "`\"\"` in `program` is empty", ""),
-        ("[\"nice\", 5]", 20, "5", "`5` in `program` is not a text", "write \"5\""),
+        ("[\"nice\", 5]", 20, "5", "`*` in `program` is not a text", "write \"*\""),
     ];
     for (list, column, word, message, mend) in cases {
         says((only(&program(list)), 5), column, word, message, mend);

@@ -39,10 +39,10 @@ error: `idle` cannot be a whole number
 error: `program` cannot be a text
  --> roadstead.toml:7:11
   |
-7 | program = "perl parse.pl"
+7 | program = "perl*********"
   |           ^^^^^^^^^^^^^^^ expected a program and its arguments, like ["perl", "parse.pl"]
   |
-  = help: write `program = ["perl", "parse.pl"]`
+  = help: write `program = ["perl", ...]`
 
 error: `min` = 20 is more than `max` = 2
  --> roadstead.toml:8:19
@@ -80,7 +80,7 @@ error: `10m` is not in quotes
 error: this `[` is never closed
  --> roadstead.toml:6:11
   |
-6 | program = ["perl", "parse.pl"
+6 | program = ["perl", "********"
   |           ^ expected a `]` after it
 
 error: this `{` is never closed

@@ -355,7 +355,11 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
         (Kind::Time { .. }, Raw::Integer(Some(0..))) => format!("\"{word}s\""),
         (Kind::Address, Raw::Integer(Some(0..=65_535))) => format!("\":{word}\""),
         (Kind::Command, Raw::Text(text)) if !text.trim().is_empty() => {
-            let words: Vec<String> = text.split_whitespace().map(quote).collect();
+            // Arguments may be secrets, which are not repeated.
+            let more = |_: &str| "...".to_owned();
+            let words = text.split_whitespace();
+            let words: Vec<String> =
+                words.clone().take(1).map(quote).chain(words.skip(1).take(1).map(more)).collect();
             format!("[{}]", words.join(", "))
         }
         (Kind::Names, Raw::Text(text)) if !text.is_empty() => format!("[{}]", quote(text)),
