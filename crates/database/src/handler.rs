@@ -583,7 +583,7 @@ impl<D: Driver> Work<'_, D> {
                 self.outbox.answer(self.rows.request(row), outcome.clone());
             }
         }
-        self.log_unsettled(settled);
+        self.log_unsettled(settled, None);
     }
 }
 

@@ -61,11 +61,23 @@ impl<D: Driver> Work<'_, D> {
             log_lost(table, count, &fault);
             return Ok(());
         }
-        let error = fault.for_operators();
-        tracing::warn!(table, count, error, "dead letters cannot be written now: their rows fail");
-        let fault = if refused.len() == 1 { fault } else { fault.for_others() };
+        // The letters of some may be there: these stay refused, or their clients would send them again.
+        let is_alone = refused.len() == 1;
+        let (settled, open): (Vec<usize>, Vec<usize>) =
+            refused.into_iter().partition(|row| self.rows.is_settled(*row));
+        let (count, error) = (open.len(), fault.for_operators());
+        self.log_unsettled(settled.len(), Some(&error));
+        if count > 0 {
+            tracing::warn!(
+                table,
+                count,
+                error,
+                "dead letters cannot be written now: their rows fail"
+            );
+        }
+        let fault = if is_alone { fault } else { fault.for_others() };
         let failed = Fault { cause: Cause::Database, ..fault };
-        refused.into_iter().for_each(|row| self.rows.refuse(row, failed.clone()));
+        open.into_iter().for_each(|row| self.rows.refuse(row, failed.clone()));
         Ok(())
     }
 
@@ -83,12 +95,13 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// Logs that so many rows are refused whose letters could not be sent again.
-    pub(super) fn log_unsettled(&self, count: usize) {
+    /// Logs that so many rows are refused whose letters could not be written again, and why.
+    pub(super) fn log_unsettled(&self, count: usize, error: Option<&str>) {
         if let (Some(table), 1..) = (&self.setup.job.dead, count) {
             tracing::error!(
                 table,
                 count,
+                error,
                 "the connection was lost while dead letters were committed: they may be missing"
             );
         }
