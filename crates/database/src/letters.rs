@@ -7,9 +7,10 @@
 //! the client, the message has the details of the error, which may show values of other rows: the
 //! table is the operator's, as the rows themselves are.
 //!
-//! A batch that is sent again because nobody knows whether it is stored may have left its letters. They
-//! have no key that would say so, and need none: a letter is written where the table has fewer of the
-//! same bytes and time than the batch has.
+//! A batch that is sent again because nobody knows whether it is stored may have left its letters. The
+//! unique column `uid` tells each letter from all others, so that the second write meets the first, also
+//! where that is not committed yet. In a table without this column, as earlier versions made it, a letter
+//! is written where the table has fewer of the same bytes and time than the batch has.
 
 use std::sync::Arc;
 

@@ -18,6 +18,7 @@ use crate::ack::Piece;
 use crate::column::{Fit, Takes, misfit};
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault, for_clients};
+use crate::letter::Uids;
 use crate::source::{Members, Source};
 use crate::text::{one_line, shortened};
 use crate::{DatabaseError, Job, Record, UnknownFields};
@@ -187,12 +188,14 @@ pub(crate) struct Rows {
     late: Vec<u8>,
     shape: Option<Arc<Shape>>,
     rows: Vec<Row>,
+    uids: Uids,
 }
 
 impl Rows {
     /// Forgets all rows; those that come are of this shape.
     pub(crate) fn begin(&mut self, shape: &Arc<Shape>) {
         self.shape = shape.is_late.then(|| Arc::clone(shape));
+        self.uids.begin_batch();
         self.late.clear();
         self.late.shrink_to(KEPT_BYTES_MAX);
         self.record.clear();
@@ -207,6 +210,11 @@ impl Rows {
 
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// What tells the letter of that row from all others.
+    pub(crate) fn uid(&self, row: usize) -> String {
+        self.uids.of(row)
     }
 
     /// Reads request number `index` of its batch as one more row.

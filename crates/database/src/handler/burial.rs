@@ -166,7 +166,8 @@ fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) 
             cause => cause.word(),
         };
         let text = for_operators(&refusal.text, &refusal.detail).into();
-        Some(Letter { at_us: request.at_us, row: &request.body, code, text, count: None })
+        let (uid, at_us, row) = (rows.uid(row), request.at_us, &request.body);
+        Some(Letter { uid, at_us, row, code, text, count: None })
     };
     if !again {
         return of.filter_map(letter).collect();

@@ -14,6 +14,7 @@ use super::form::Form;
 use super::link::{LockWait, MysqlLink, Run, Session};
 use super::{durability, engines, letters, link, place, schema};
 use crate::ack;
+use crate::letter;
 use crate::loopback;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
@@ -41,9 +42,10 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
             unless_for_now(name, &error, |text| DatabaseError::Create(text.into()))
         })?;
     }
-    if let Some(table) = &job.dead {
-        letters::prepare(&mut connection, name, table).await?;
-    }
+    let has_uid = match &job.dead {
+        Some(table) => letters::prepare(&mut connection, name, table).await?,
+        None => true,
+    };
     let mut members = Members::default();
     let sources = driver.names.iter().map(|name| members.source(name));
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
@@ -85,6 +87,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     let engines = engines::check(&mut connection, name, job).await?;
     let is_atomic = engines.is_empty();
     doubts.extend(engines);
+    doubts.extend(job.dead.as_deref().filter(|_| !has_uid).map(letter::doubt));
     let ack = ack::of(job, &mut members, &[])?;
     let shape = Arc::new(Shape::new(job, members, sources, ack)?);
     let server: Option<(usize, String)> = connection
@@ -111,6 +114,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         is_atomic,
         request_max,
         locks,
+        has_uid,
     })
 }
 

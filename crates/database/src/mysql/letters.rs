@@ -5,21 +5,22 @@ use mysql_async::{Conn, Error, Params, Value};
 
 use super::bind;
 use super::fault::{self, unless_for_now};
-use super::schema::table_sql;
+use super::schema::{apart, table_sql};
 use crate::DatabaseError;
 use crate::fault::Fault;
-use crate::letter::{Letter, StoredLetter};
+use crate::letter::{Letter, StoredLetter, UID_CHARS_MAX};
 use crate::letters::log_made;
 
-/// Makes the table where it is missing, and proves that it is one of letters.
+/// Makes the table where it is missing, and proves that it is one of letters. Whether it keeps their uids.
 pub(super) async fn prepare(
     connection: &mut Conn,
     server: &str,
     table: &str,
-) -> Result<(), DatabaseError> {
+) -> Result<bool, DatabaseError> {
     let create = format!(
         "create table if not exists {} (id bigint not null auto_increment primary key, at bigint \
-         not null, `row` longblob not null, code varchar(20) not null, message text not null) \
+         not null, `row` longblob not null, code varchar(20) not null, message text not null, \
+         uid varchar({UID_CHARS_MAX}) character set ascii null unique) \
          engine = InnoDB default charset = utf8mb4",
         table_sql(table)
     );
@@ -34,27 +35,53 @@ pub(super) async fn prepare(
             Err(error) => Err(error),
         },
     };
-    fits.map_err(|error| {
+    let told = |error: Error| {
         unless_for_now(server, &error, |text| DatabaseError::Dead(table.to_owned(), text.into()))
-    })
+    };
+    fits.map_err(told)?;
+    has_uid(connection, table).await.map_err(told)
+}
+
+/// Whether the table has a text column `uid` that alone is a unique key.
+async fn has_uid(connection: &mut Conn, table: &str) -> Result<bool, Error> {
+    let sql = "select count(*) from information_schema.columns c \
+               join information_schema.statistics s using (table_schema, table_name, column_name) \
+               where c.table_schema = coalesce(?, database()) and c.table_name = ? \
+               and c.column_name = 'uid' and c.character_maximum_length >= ? \
+               and s.non_unique = 0 and s.sub_part is null and not exists (\
+               select 1 from information_schema.statistics o where o.table_schema = s.table_schema \
+               and o.table_name = s.table_name and o.index_name = s.index_name \
+               and o.column_name <> s.column_name)";
+    let (schema, name) = apart(table);
+    let keys: Option<u64> = connection.exec_first(sql, (schema, name, UID_CHARS_MAX)).await?;
+    Ok(keys.unwrap_or_default() > 0)
 }
 
 fn insert(table: &str) -> String {
     format!("insert into {} (at, `row`, code, message) values (?, ?, ?, ?)", table_sql(table))
 }
 
+fn insert_once(table: &str) -> String {
+    format!(
+        "insert into {} (at, `row`, code, message, uid) values (?, ?, ?, ?, ?)",
+        table_sql(table)
+    )
+}
+
 pub(super) async fn bury(
     connection: &mut Conn,
-    table: &str,
+    (table, has_uid): (&str, bool),
     letters: &[Letter<'_>],
     bytes_max: usize,
 ) -> Result<(), Fault> {
     let told = |error: Error| fault::of(&error);
-    for Letter { at_us, row, code, text, count } in letters {
+    for Letter { uid, at_us, row, code, text, count } in letters {
         let at = Value::Int(*at_us);
         let mut values = vec![at.clone(), (*row).into(), (*code).into(), (&**text).into()];
-        if let Some(count) = count {
-            values.extend([at, (*row).into(), Value::Int(*count)]);
+        match count {
+            _ if has_uid => values.push(uid.into()),
+            Some(count) => values.extend([at, (*row).into(), Value::Int(*count)]),
+            None => {}
         }
         let bytes: usize = values.iter().map(bind::bytes_of).sum();
         if bytes > bytes_max {
@@ -62,10 +89,16 @@ pub(super) async fn bury(
             continue;
         }
         // Prepared once, and found again by its text.
-        let sql = if count.is_none() { insert(table) } else { insert_up_to(table) };
+        let sql = match count {
+            _ if has_uid => insert_once(table),
+            Some(_) => insert_up_to(table),
+            None => insert(table),
+        };
         let statement = connection.prep(sql).await.map_err(told)?;
-        let written = connection.exec_drop(&statement, Params::Positional(values)).await;
-        written.map_err(told)?;
+        match connection.exec_drop(&statement, Params::Positional(values)).await {
+            Err(error) if count.is_some() && is_there(&error, uid) => continue,
+            written => written.map_err(told)?,
+        }
         if connection.affected_rows() == 0 && count.is_none() {
             return Err(Fault::ignored());
         }
@@ -73,13 +106,20 @@ pub(super) async fn bury(
     Ok(())
 }
 
-/// Writes a letter where there are fewer of it. What reads beside an insert waits for those that
+/// Whether an insert has met the letter with that uid. It has waited for the other session where that had
+/// not committed yet.
+fn is_there(error: &Error, uid: &str) -> bool {
+    matches!(error, Error::Server(said) if said.code == 1062 && said.message.contains(uid))
+}
+
+/// Writes a letter where there are fewer of it, into a table without uids. It waits for letters that
 /// another session has written and not committed yet.
 fn insert_up_to(table: &str) -> String {
     let table = table_sql(table);
     format!(
         "insert into {table} (at, `row`, code, message) select ?, ?, ?, ? from dual \
-         where (select count(*) from {table} as there where there.at = ? and there.`row` = ?) < ?"
+         where (select count(*) from {table} as there where there.at = ? and there.`row` = ? \
+         lock in share mode) < ?"
     )
 }
 

@@ -61,6 +61,8 @@ pub(super) struct Session {
     /// Bytes of a request at most: the server closes the connection of a larger one.
     pub(super) request_max: usize,
     pub(super) locks: LockWait,
+    /// The table of letters keeps their uids.
+    pub(super) has_uid: bool,
 }
 
 /// How long statements wait for a lock, in seconds.
@@ -433,8 +435,9 @@ impl Link for MysqlLink {
     }
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
-        let Self { runtime, session: Session { connection, options, request_max, .. }, .. } = self;
-        let id = connection.id();
+        let Self { runtime, session, .. } = self;
+        let Session { connection, options, request_max, has_uid, .. } = session;
+        let (id, table) = (connection.id(), (table, *has_uid));
         let work = async { letters::bury(connection, table, letters, *request_max).await };
         stoppable(runtime, options, id, stop, work)
     }

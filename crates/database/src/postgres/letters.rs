@@ -11,12 +11,12 @@ use crate::fault::Fault;
 use crate::letter::{Letter, StoredLetter};
 use crate::letters::log_made;
 
-/// Makes the table where it is missing, and proves that it is one of letters.
+/// Makes the table where it is missing, and proves that it is one of letters. Whether it keeps their uids.
 pub(super) async fn prepare(
     client: &Client,
     server: &str,
     table: &str,
-) -> Result<(), DatabaseError> {
+) -> Result<bool, DatabaseError> {
     let named = table_sql(table);
     // Where it is there, we may not have the right to make one.
     let there = format!("select from {named} where false");
@@ -26,7 +26,7 @@ pub(super) async fn prepare(
             .batch_execute(&format!(
                 "create table if not exists {named} (id bigint generated always as identity \
                      primary key, at bigint not null, \"row\" bytea not null, code text not null, \
-                     message text not null)"
+                     message text not null, uid text unique)"
             ))
             .await
             .inspect(|()| log_made(table)),
@@ -35,7 +35,27 @@ pub(super) async fn prepare(
         Ok(()) => client.prepare(&insert(table)).await.map(drop),
         Err(error) => Err(error),
     };
-    fits.map_err(|error| dead(server, table, &error))
+    fits.map_err(|error| dead(server, table, &error))?;
+    // Preparing does not look for the key.
+    let planned = format!("explain {}", insert_once(table, ["0", "''", "''", "''", "''"]));
+    match client.batch_execute(&planned).await {
+        Ok(()) => Ok(true),
+        // No such column, no key of it, another type, no right to read it; not on a view with rules.
+        Err(error) if error.code().is_some_and(|it| matches!(&it.code()[..2], "42" | "0A")) => {
+            Ok(false)
+        }
+        Err(error) => Err(dead(server, table, &error)),
+    }
+}
+
+/// Writes a letter that is not there yet. Where another session has written it and not committed yet, it
+/// waits for that.
+fn insert_once(table: &str, [at, row, code, message, uid]: [&str; 5]) -> String {
+    let named = table_sql(table);
+    format!(
+        "insert into {named} (at, \"row\", code, message, uid) values ({at}::bigint, {row}::bytea, \
+         {code}::text, {message}::text, {uid}::text) on conflict (uid) do nothing"
+    )
 }
 
 fn insert(table: &str) -> String {
@@ -48,24 +68,31 @@ fn insert(table: &str) -> String {
 
 pub(super) async fn bury(
     client: &Client,
-    table: &str,
+    (table, has_uid): (&str, bool),
     letters: &[Letter<'_>],
 ) -> Result<(), Fault> {
     let told = |error: Error| fault::of(&error);
     let again = letters.iter().any(|letter| letter.count.is_some());
-    if again {
+    if again && !has_uid {
         client.batch_execute(&waiting(table)).await.map_err(told)?;
     }
-    let statement = client.prepare(&if again { insert_up_to(table) } else { insert(table) }).await;
-    let statement = statement.map_err(told)?;
-    for Letter { at_us, row, code, text, count } in letters {
+    let sql = match again {
+        _ if has_uid => insert_once(table, ["$1", "$2", "$3", "$4", "$5"]),
+        true => insert_up_to(table),
+        false => insert(table),
+    };
+    let statement = client.prepare(&sql).await.map_err(told)?;
+    for Letter { uid, at_us, row, code, text, count } in letters {
         let mut bytes = Vec::with_capacity(2 + 2 * row.len());
         push_hexadecimal(&mut bytes, row);
         // What the database said holds no NUL, but it may have been shortened by us.
         let text = text.replace('\0', " ").into_bytes();
         let mut values =
             vec![at_us.to_string().into_bytes(), bytes, code.as_bytes().to_vec(), text];
-        values.extend(count.map(|count| count.to_string().into_bytes()));
+        match has_uid {
+            true => values.push(uid.clone().into_bytes()),
+            false => values.extend(count.map(|count| count.to_string().into_bytes())),
+        }
         let values: Vec<Text<'_>> = values.iter().map(|value| Text(Some(value))).collect();
         let written = client.execute_raw(&statement, values).await.map_err(told)?;
         if written == 0 && count.is_none() {
@@ -77,7 +104,7 @@ pub(super) async fn bury(
 
 /// Waits for those who have written letters and not committed yet: the session whose COMMIT was not
 /// answered may be one of them. Who may not, or has waited long enough, goes on: a letter too many is
-/// better than none.
+/// better than none. For a table without uids.
 fn waiting(table: &str) -> String {
     let named = table_sql(table);
     format!(
@@ -86,7 +113,7 @@ fn waiting(table: &str) -> String {
     )
 }
 
-/// Writes a letter where there are fewer of it.
+/// Writes a letter where there are fewer of it, into a table without uids.
 fn insert_up_to(table: &str) -> String {
     let named = table_sql(table);
     format!(

@@ -79,6 +79,8 @@ pub(super) struct Session {
     pub(super) has_foreign: bool,
     /// Of the columns that the values are judged by.
     pub(super) form: Option<Form>,
+    /// The table of letters keeps their uids.
+    pub(super) has_uid: bool,
 }
 
 /// An open session, the runtime of its connection, and where its transaction is.
@@ -395,11 +397,11 @@ impl Link for PostgresLink {
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
         let ahead = std::mem::take(&mut self.ahead);
-        let Self { runtime, session: Session { client, tls, .. }, .. } = self;
+        let Self { runtime, session: Session { client, tls, has_uid, .. }, .. } = self;
         // Without its transaction no letter may be written.
         let work = async {
             client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
-            letters::bury(client, table, letters).await
+            letters::bury(client, (table, *has_uid), letters).await
         };
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
     }

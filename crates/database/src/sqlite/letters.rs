@@ -13,7 +13,7 @@ use crate::letters::log_made;
 pub(super) fn prepare(connection: &Connection, table: &str) -> Result<(), DatabaseError> {
     let sql = format!(
         "create table if not exists {} (id integer primary key autoincrement, at integer not null, \
-         row blob not null, code text not null, message text not null)",
+         row blob not null, code text not null, message text not null, uid text unique)",
         quoted(table)
     );
     let is_there = connection.prepare(&format!("select 1 from {}", quoted(table))).is_ok();
@@ -34,24 +34,41 @@ pub(super) fn bury(
     table: &str,
     letters: &[Letter<'_>],
 ) -> Result<(), Fault> {
-    for Letter { at_us, row, code, text, count } in letters {
-        match count {
+    // Before or behind a change of the table: it is looked at each time.
+    let has_uid = connection.prepare_cached(&insert_once(table)).is_ok();
+    for Letter { uid, at_us, row, code, text, count } in letters {
+        let text = &**text;
+        let written = match count {
+            _ if has_uid => {
+                let mut statement = connection.prepare_cached(&insert_once(table))?;
+                statement.execute((at_us, row, code, text, uid))?
+            }
             None => {
                 let mut statement = connection.prepare_cached(&insert(table))?;
-                if statement.execute((at_us, row, code, &**text))? == 0 {
-                    return Err(Fault::ignored());
-                }
+                statement.execute((at_us, row, code, text))?
             }
             Some(count) => {
                 let mut statement = connection.prepare_cached(&insert_up_to(table))?;
-                statement.execute((at_us, row, code, &**text, count))?;
+                statement.execute((at_us, row, code, text, count))?
             }
+        };
+        if written == 0 && count.is_none() {
+            return Err(Fault::ignored());
         }
     }
     Ok(())
 }
 
-/// Writes a letter where there are fewer of it.
+/// Writes a letter that is not there yet.
+fn insert_once(table: &str) -> String {
+    format!(
+        "insert into {} (at, row, code, message, uid) values (?, ?, ?, ?, ?) \
+         on conflict (uid) do nothing",
+        quoted(table)
+    )
+}
+
+/// Writes a letter where there are fewer of it, into a table without uids.
 fn insert_up_to(table: &str) -> String {
     let table = quoted(table);
     format!(

@@ -1,5 +1,6 @@
 //! Dead letters.
 
+use std::thread;
 use std::time::Duration;
 
 use database::{
@@ -244,14 +245,139 @@ fn a_letter_that_is_lost_behind_a_refused_commit_is_written_again() {
 }
 
 mod on_servers {
-    crate::suite_of_servers!(a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter);
-    use super::a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter;
+    crate::suite_of_servers!(
+        a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter,
+        a_letter_whose_commit_comes_late_is_written_once,
+        a_row_stays_refused_when_its_letter_cannot_be_written_again,
+        equal_rows_of_two_batches_have_a_letter_each,
+        a_table_without_uids_goes_on_and_is_doubted,
+    );
+    use super::{
+        a_letter_whose_commit_comes_late_is_written_once,
+        a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter,
+        a_row_stays_refused_when_its_letter_cannot_be_written_again,
+        a_table_without_uids_goes_on_and_is_doubted, equal_rows_of_two_batches_have_a_letter_each,
+    };
+}
+
+fn null() -> String {
+    r#"{"id":2,"path":null,"status":0}"#.to_owned()
+}
+
+/// The usual table without a key.
+fn with_hits_without_key(place: &Place) {
+    place.run("create table hits (id bigint, path varchar(20) not null, status integer)");
+}
+
+/// Whether a session of this database waits for a lock.
+fn waits(place: &Place) -> bool {
+    let sql = match place.is_postgres() {
+        true => {
+            "select count(*) > 0 from pg_stat_activity \
+             where datname = current_database() and wait_event_type = 'Lock'"
+        }
+        false => {
+            // What InnoDB itself says is as old as the last who asked often.
+            "select if(count(*) > 0, 't', 'f') from information_schema.processlist \
+             where db = database() and info like 'insert into `dead`%' and time_ms > 50"
+        }
+    };
+    place.run(sql) == ["t"]
+}
+
+fn a_letter_whose_commit_comes_late_is_written_once(place: &Place) {
+    with_hits_without_key(place);
+    let isolation = match place.is_postgres() {
+        true => "set session characteristics as transaction isolation level",
+        false => "set session transaction isolation level",
+    };
+    let levels = ["read uncommitted", "read committed", "repeatable read", "serializable"];
+    let mut cases: Vec<_> = levels.iter().map(|level| (level, true)).collect();
+    // Without uids letters are counted, which PostgreSQL does as of the beginning of the transaction.
+    cases.extend(levels[..if place.is_postgres() { 2 } else { 4 }].iter().map(|it| (it, false)));
+    for (level, has_uid) in cases {
+        let job = Job { create: Some(format!("{isolation} {level}")), ..keeping() };
+        let proxy = Proxy::to(place.port());
+        if !has_uid {
+            drop(place.handler(keeping()));
+            place.run("alter table dead drop column if exists uid");
+        }
+        let mut handler = place.handler_by(&proxy, job);
+        place.run("delete from dead");
+        proxy.cut(Cut::LateCommit);
+        let served = thread::spawn(move || serve(&mut handler, [null(), null()]));
+        eventually("the letters wait", || served.is_finished() || waits(place));
+        proxy.release();
+        let answers = served.join().unwrap();
+        assert_eq!(proxy.cuts(), 1);
+        assert!(answers.iter().all(|it| it.starts_with("!row ")), "{level}: {answers:?}");
+        assert_eq!(place.run("select count(*) from dead"), ["2"], "{level} {has_uid}");
+    }
+}
+
+fn a_row_stays_refused_when_its_letter_cannot_be_written_again(place: &Place) {
+    with_hits_without_key(place);
+    let job = Job { lock_wait: Duration::from_millis(50), ..keeping() };
+    let proxy = Proxy::to(place.port());
+    let mut handler = place.handler_by(&proxy, job);
+    proxy.cut(Cut::LateCommit);
+    // Its letter is locked by the session whose COMMIT is late.
+    let answers = serve(&mut handler, [null()]);
+    assert_eq!(proxy.cuts(), 1);
+    assert!(answers[0].starts_with("!row "), "{answers:?}");
+    proxy.release();
+    eventually("the letter is there", || place.run("select count(*) from dead") == ["1"]);
+    let answers = serve(&mut handler, [hit(1), null()]);
+    assert!(answers[0] == "ok 1" && answers[1].starts_with("!row "), "{answers:?}");
+    assert_eq!(place.run("select count(*) from dead"), ["2"]);
+}
+
+fn equal_rows_of_two_batches_have_a_letter_each(place: &Place) {
+    with_hits_without_key(place);
+    let proxy = Proxy::to(place.port());
+    for (number, cut) in [Cut::BeforeCommit, Cut::AfterCommit].into_iter().enumerate() {
+        let mut handler = place.handler_by(&proxy, keeping());
+        let kept = |batches: usize| [(4 * number + 2 * batches).to_string()];
+        serve(&mut handler, [null(), null()]);
+        assert_eq!(place.run("select count(*) from dead"), kept(1), "{cut:?}");
+        proxy.cut(cut);
+        let answers = serve(&mut handler, [null(), null()]);
+        assert!(answers.iter().all(|it| it.starts_with("!row ")), "{cut:?}: {answers:?}");
+        assert_eq!(place.run("select count(*) from dead"), kept(2), "{cut:?}");
+    }
+}
+
+/// One that an earlier version made, or one of the operator's.
+fn a_table_without_uids_goes_on_and_is_doubted(place: &Place) {
+    with_hits_without_key(place);
+    let doubts = || {
+        let doubts = place.options(keeping()).and_then(|it| it.doubts()).unwrap();
+        doubts.iter().filter(|it| it.contains("`dead`")).count()
+    };
+    assert_eq!(doubts(), 0);
+    for change in [
+        "drop column uid",
+        "add uid varchar(80)",
+        "add constraint two unique (uid, id)",
+        "add constraint one unique (uid)",
+    ] {
+        place.run(&format!("delete from dead; alter table dead {change}"));
+        assert_eq!(doubts(), usize::from(!change.contains("one")), "{change}");
+        for cut in [Cut::BeforeCommit, Cut::AfterCommit] {
+            place.run("delete from dead");
+            let proxy = Proxy::to(place.port());
+            let mut handler = place.handler_by(&proxy, keeping());
+            proxy.cut(cut);
+            let answers = serve(&mut handler, [null(), null()]);
+            assert!(answers.iter().all(|it| it.starts_with("!row ")), "{cut:?}: {answers:?}");
+            assert_eq!(place.run("select count(*) from dead"), ["2"], "{change} {cut:?}");
+        }
+    }
 }
 
 fn a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter(place: &Place) {
-    place.run("create table hits (id bigint, path varchar(20) not null, status integer)");
+    with_hits_without_key(place);
     let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
-    let null = || r#"{"id":2,"path":null,"status":0}"#.to_owned();
     let unsent = Job { resend: false, ..insert() };
     for (job, kept) in [insert(), unsent, statement(sql)].into_iter().flat_map(|job| {
         let keeping = Job { dead: Some("dead".to_owned()), ..job.clone() };

@@ -6,7 +6,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 
 /// Where in a transaction the way is cut, once.
@@ -22,6 +22,8 @@ pub(crate) enum Cut {
     WithinCommit,
     /// The server has committed, and nobody hears of it.
     AfterCommit,
+    /// The client loses its connection, and the server gets the COMMIT when it is [released](Proxy::release).
+    LateCommit,
     /// The same, of the commit of a server of PostgreSQL for its foreign tables.
     AfterForeignCommit,
     /// The server has committed and said so.
@@ -56,9 +58,11 @@ impl Cut {
             }
             Self::BeforeLetter => bytes.windows(18).any(|it| it == br#"insert into "dead""#),
             Self::FailedBegin | Self::LostFailedBegin => place_of_begin(bytes).is_some(),
-            Self::BeforeCommit | Self::WithinCommit | Self::AfterCommit | Self::AfterAnswer => {
-                without_end(bytes).ends_with(b"commit")
-            }
+            Self::BeforeCommit
+            | Self::WithinCommit
+            | Self::AfterCommit
+            | Self::LateCommit
+            | Self::AfterAnswer => without_end(bytes).ends_with(b"commit"),
             Self::AfterForeignCommit => without_end(bytes).ends_with(b"COMMIT TRANSACTION"),
             Self::Dark(statement) => without_end(bytes).ends_with(statement.as_bytes()),
         }
@@ -96,6 +100,9 @@ struct Plan {
     closed: AtomicBool,
     /// Connections that were made.
     connections: AtomicU32,
+    /// What is held on its way to a server may go on.
+    is_released: Mutex<bool>,
+    released: Condvar,
 }
 
 impl Proxy {
@@ -146,6 +153,12 @@ impl Proxy {
     /// Lets new connections through again.
     pub(crate) fn open(&self) {
         self.plan.closed.store(false, Ordering::SeqCst);
+    }
+
+    /// Lets a COMMIT that is late reach its server.
+    pub(crate) fn release(&self) {
+        *self.plan.is_released.lock().unwrap() = true;
+        self.plan.released.notify_all();
     }
 
     /// How many connections were made so far.
@@ -208,6 +221,15 @@ impl Way {
                 None | Some(Cut::FailedBegin) => {}
                 Some(Cut::BeforeRows | Cut::BeforeCommit | Cut::BeforeLetter) => {
                     return self.close();
+                }
+                Some(Cut::LateCommit) => {
+                    self.answer.store(LOSE, Ordering::SeqCst);
+                    let _ = self.client.shutdown(Shutdown::Both);
+                    let held = plan.is_released.lock().unwrap();
+                    let mut held = plan.released.wait_while(held, |it| !*it).unwrap();
+                    *held = false;
+                    let _ = (&self.server).write_all(bytes);
+                    return;
                 }
                 Some(Cut::WithinCommit) => {
                     bytes = &bytes[..count - 4];
