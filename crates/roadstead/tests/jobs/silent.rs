@@ -214,7 +214,7 @@ fn a_server_is_not_blamed_for_open_files_that_are_short() {
     let (gate, port) = Gate::start();
     let (_folder, daemon) = with_files(128, &http_text("", port));
     // One is idle until its request was read, and none makes room from then on.
-    let clients: Vec<TcpStream> = (0..200)
+    let clients: Vec<TcpStream> = (0..120)
         .map(|_| {
             let mut client = TcpStream::connect(daemon.address()).unwrap();
             client.write_all(GET).unwrap();
@@ -223,7 +223,8 @@ fn a_server_is_not_blamed_for_open_files_that_are_short() {
         .collect();
     let accepted = || daemon.metric("roadstead_connections_total", &["main"]);
     let rejected = || daemon.metric(REFUSED, &["\"connections\""]);
-    until("all came", || accepted() + rejected() == 200);
+    // Some seven a second are rejected once none is idle.
+    until("all came", || accepted() + rejected() == 120);
     assert!(rejected() + daemon.metric(CLOSED, &["\"displaced\""]) > 0);
     until("some are served", || gate.held() > 20);
     drop(clients);
@@ -231,7 +232,7 @@ fn a_server_is_not_blamed_for_open_files_that_are_short() {
     let mut client = TcpStream::connect(daemon.address()).unwrap();
     client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     client.write_all(GET).unwrap();
-    (0..200).for_each(|_| gate.let_go());
+    (0..120).for_each(|_| gate.let_go());
     let mut said = [0; 15];
     client.read_exact(&mut said).unwrap();
     assert_eq!(&said, b"HTTP/1.1 200 OK");
