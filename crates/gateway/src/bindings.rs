@@ -60,8 +60,9 @@ struct Binding {
     in_flight: u32,
     /// It has one request, its first: if that never reached it, nothing has.
     is_first: bool,
-    /// It said things unasked that could not be told from its answer to the order to forget.
-    has_spoken: bool,
+    /// It is not told to forget: it said things unasked that could not be told from its answer to
+    /// that, or it cannot be told.
+    is_replaced: bool,
     /// What it says unasked, on its way to another shard.
     window: Window,
 }
@@ -111,7 +112,7 @@ impl Bindings {
                 state,
                 in_flight: 1,
                 is_first: true,
-                has_spoken: false,
+                is_replaced: false,
                 window: Window::default(),
             },
         );
@@ -161,7 +162,7 @@ impl Bindings {
                 self.workers.remove(&worker);
                 Slot::Replace
             }
-            (State::Left, 0) if binding.has_spoken => {
+            (State::Left, 0) if binding.is_replaced => {
                 self.workers.remove(&worker);
                 Slot::Replace
             }
@@ -204,10 +205,10 @@ impl Bindings {
         }
     }
 
-    /// A worker has said something unasked that could not be told from an answer.
-    pub(crate) fn spoke(&mut self, worker: WorkerId) {
+    /// A worker is not told to forget its client, but replaced.
+    pub(crate) fn replace(&mut self, worker: WorkerId) {
         if let Some(binding) = self.workers.get_mut(&worker) {
-            binding.has_spoken = true;
+            binding.is_replaced = true;
         }
     }
 
@@ -253,7 +254,7 @@ impl Bindings {
         let binding = self.workers.get_mut(&worker)?;
         let idle = binding.in_flight == 0;
         binding.state = if idle { State::Returning } else { State::Left };
-        let slot = if binding.has_spoken { Slot::Replace } else { Slot::Return };
+        let slot = if binding.is_replaced { Slot::Replace } else { Slot::Return };
         idle.then_some((worker, slot))
     }
 
@@ -360,7 +361,7 @@ mod tests {
         for in_flight in [false, true] {
             bindings.dispatched(worker(7), Some(session(1)));
             assert_eq!(bindings.client(worker(7)), Some(session(1)));
-            bindings.spoke(worker(7));
+            bindings.replace(worker(7));
             if in_flight {
                 assert_eq!(bindings.left(session(1)), None);
                 assert_eq!(bindings.client(worker(7)), None, "nobody hears it any more");

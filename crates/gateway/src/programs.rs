@@ -138,6 +138,9 @@ impl Programs {
             timer: None,
             killed_for: None,
             expected: false,
+            is_left: false,
+            is_asked: false,
+            is_proven: false,
             served: 0,
             looked_at: None,
             last_words: self.plan.last_words,
@@ -263,19 +266,14 @@ impl Programs {
             program.pending = Some((request, form));
             return self.launch(calls, worker, Outfit::default(), outside);
         }
+        program.is_asked = true;
+        program.is_left &= !form.is_reset;
         program.audience.handle_sent(form.asker.client, form.is_reset, program.stderr.said());
         match program.link.as_mut() {
             Some(link) => link.send(calls, worker, (request, form), deadline, up),
             None => {
                 up.push(Upward::Again { id: request.id, body: request.body, form, failed: None });
             }
-        }
-    }
-
-    /// Whether the connection whose own it is hears what it says unasked.
-    pub(crate) fn set_heard(&mut self, worker: WorkerId, heard: bool) {
-        if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
-            link.set_heard(heard);
         }
     }
 
@@ -343,6 +341,7 @@ impl Programs {
         link.tell_unreadable(calls, &program.name);
         let answers = link.answers - before;
         program.served += answers;
+        program.prove(up);
         let has_answered = answers > 0;
         if watches_memory && has_answered {
             program.look_at_memory(calls.now(), outside, up);
@@ -451,6 +450,7 @@ impl Programs {
             (Pipe::Output, GAP) => {
                 let said = link.handle_gap(calls, worker, up);
                 link.arm(calls, deadline);
+                program.prove(up);
                 return self.condemn(calls, worker, &said, outside, up);
             }
             (Pipe::Output, SLOW) => {

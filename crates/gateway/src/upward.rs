@@ -86,6 +86,11 @@ pub(crate) enum Upward {
     Released {
         worker: WorkerId,
     },
+    /// Its start did not fail, whatever becomes of it; `answered`: it has answered its first request.
+    Proven {
+        worker: WorkerId,
+        answered: bool,
+    },
     /// The slots of a program are for this client alone, without one for nobody: it may be out of
     /// step with its requests.
     Kept {

@@ -343,6 +343,13 @@ impl Workers {
         }
     }
 
+    /// That connection asks nothing more, or has `gone`; `replaced`: the program is to serve no other.
+    pub(crate) fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
+        if let Self::Programs(programs) = self {
+            programs.leave(worker, gone, replaced);
+        }
+    }
+
     /// That connection takes nothing of what it says, or takes it again.
     pub(crate) fn hush(&mut self, calls: &mut Calls<'_>, worker: WorkerId, hush: bool) {
         if let Self::Programs(programs) = self {

@@ -337,7 +337,7 @@ impl<P: Payload> Pool<P> {
         {
             if self.backoff.in_trouble() {
                 let worker = self.workers.at(place);
-                if worker.answered {
+                if worker.proven {
                     self.backoff.handle_answer(worker.round);
                 }
             }
@@ -354,6 +354,18 @@ impl<P: Payload> Pool<P> {
             self.counts.stale += 1;
         }
         self.turn();
+    }
+
+    /// The start of a worker has not failed, however soon it ends. `answered`: for it has answered a
+    /// request, though its slot stays in use, so starts do not fail any more.
+    pub fn handle_proven(&mut self, now: Instant, worker: WorkerId, answered: bool) {
+        let Some(place) = self.workers.find(worker) else { return };
+        self.workers.prove(place);
+        if answered && self.backoff.in_trouble() {
+            self.begin(now);
+            self.backoff.handle_answer(self.workers.at(place).round);
+            self.turn();
+        }
     }
 
     /// A worker is not trusted any more, or ends: it gets nothing more, and its owner is ending
@@ -376,7 +388,7 @@ impl<P: Payload> Pool<P> {
 
     /// A worker is gone, and its slots with it. `expected`: its end was asked for, by
     /// [`Effect::Stop`] or by its owner; otherwise it is a failure if it had not settled, and a failed
-    /// start if it had not answered a request either.
+    /// start unless it had answered a request or was [proven](Self::handle_proven).
     pub fn handle_ended(&mut self, now: Instant, worker: WorkerId, expected: bool) {
         self.begin(now);
         let before = self.workers.find(worker).map(|place| *self.workers.at(place));
@@ -393,7 +405,7 @@ impl<P: Payload> Pool<P> {
             };
             if quick && !expected {
                 self.counts.failures += 1;
-                if before.answered {
+                if before.proven {
                     self.backoff.handle_crash(self.now, worker);
                 } else {
                     self.backoff.handle_failure(self.now, worker, before.round);

@@ -84,8 +84,8 @@ pub(crate) struct Worker {
     pub(crate) round: u32,
     /// Retired before it had settled: whether that was a failure is known when it is gone.
     pub(crate) undecided: bool,
-    /// It has answered a request: its start did not fail, however soon it ends.
-    pub(crate) answered: bool,
+    /// It has answered a request, or its owner says so: its start did not fail, however soon it ends.
+    pub(crate) proven: bool,
 }
 
 impl Worker {
@@ -97,7 +97,7 @@ impl Worker {
             ready_at: None,
             round,
             undecided: false,
-            answered: false,
+            proven: false,
         }
     }
 }
@@ -269,13 +269,18 @@ impl Workers {
     pub(crate) fn release(&mut self, place: u32) -> Option<u32> {
         let worker = &mut self.table[place as usize];
         worker.in_use = worker.in_use.checked_sub(1)?;
-        worker.answered |= matches!(worker.state, State::Ready | State::Leaving);
+        worker.proven |= matches!(worker.state, State::Ready | State::Leaving);
         self.slots_in_use -= 1;
         let in_use = worker.in_use;
         if in_use == 0 && worker.state == State::Ready {
             self.idle.push_last(&mut self.links, place);
         }
         Some(in_use)
+    }
+
+    /// Its start did not fail.
+    pub(crate) fn prove(&mut self, place: u32) {
+        self.table[place as usize].proven = true;
     }
 
     fn count(&mut self, state: State, change: fn(u32, u32) -> u32) {

@@ -98,7 +98,7 @@ impl Core {
             Crossing::Announced(pool, frame) => self.announce(pool, frame),
             Crossing::Hush(session, pool, hush) => self.hush(pool, session, hush),
             Crossing::Taken(id, bytes) => self.credit(id, bytes),
-            Crossing::Left(session, pool) => self.leave_pool(pool, session),
+            Crossing::Left(session, pool) => self.leave_pool(pool, session, true),
             Crossing::Serving => self.others.note_serving(from),
             Crossing::Token(pool, worker) => {
                 self.pools[pool].dirty = true;

@@ -119,16 +119,20 @@ impl Core {
             }
             match self.others.elsewhere(pool) {
                 Some(home) => self.others.tell(home, Crossing::Left(session, pool)),
-                None => self.leave_pool(pool, session),
+                None => self.leave_pool(pool, session, true),
             }
         }
     }
 
-    /// As [`Self::leave`], of a pool that is at home here.
-    pub(super) fn leave_pool(&mut self, pool: PoolId, session: SessionId) {
+    /// As [`Self::leave`], of a pool that is at home here; `gone`: the connection has gone.
+    pub(super) fn leave_pool(&mut self, pool: PoolId, session: SessionId, gone: bool) {
         let ServedPool { own: Some(own), workers, .. } = &mut self.pools[pool] else { return };
         if let Way::Worker(worker) = own.bindings.way(session) {
-            workers.set_heard(worker, false);
+            let replaced = own.order().is_none();
+            if replaced {
+                own.bindings.replace(worker);
+            }
+            workers.leave(worker, gone, replaced);
             self.hushed.push_back((pool, worker, false));
         }
         match own.bindings.left(session) {
@@ -143,7 +147,7 @@ impl Core {
         let ServedPool { own, counts, .. } = &mut self.pools[pool];
         let Some(own) = own else { return };
         if !own.tells_apart {
-            own.bindings.spoke(worker);
+            own.bindings.replace(worker);
             own.has_spoken = true;
         }
         match own.bindings.client(worker) {
@@ -201,7 +205,7 @@ impl Core {
             }
         }
         for (pool, session) in sessions {
-            self.leave_pool(pool, session);
+            self.leave_pool(pool, session, false);
         }
     }
 

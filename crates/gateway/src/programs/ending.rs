@@ -85,6 +85,7 @@ impl Programs {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
+        let (is_own, says_ready) = (self.plan.is_own, self.plan.says_ready || self.plan.greets);
         let Some(program) = self.find(worker) else { return };
         let read = program.link.as_ref().is_none_or(Link::is_read)
             && program.stderr.is_closed()
@@ -100,7 +101,7 @@ impl Programs {
             program.served += link.answers - before;
         }
         let well = program.exit.is_some_and(|exit| exit.status == Status::Code(0));
-        if !(program.expected || program.is_slot && well) {
+        if !(program.is_expected() || program.is_slot && well) {
             let (exit, tail) = (program.exit_text(), program.stderr.tail());
             let tail =
                 if tail.is_empty() { String::new() } else { format!("; it said last: {tail:?}") };
@@ -130,8 +131,13 @@ impl Programs {
             program.empty();
             return up.push(Upward::Released { worker });
         }
-        let trouble = (!program.expected).then(|| program.trouble(calls.now()));
-        up.push(Upward::Ended { worker, expected: program.expected, reached: true });
+        if is_own && program.is_asked && program.killed_for.is_none() && (well || says_ready) {
+            // Its client had it: that ends a session, and says nothing of its start.
+            up.push(Upward::Proven { worker, answered: false });
+        }
+        let expected = program.is_expected();
+        let trouble = (!expected).then(|| program.trouble(calls.now()));
+        up.push(Upward::Ended { worker, expected, reached: true });
         self.epitaph = epitaph;
         self.trouble = trouble.or_else(|| self.trouble.take());
         self.live[worker.index()] = None;

@@ -36,6 +36,23 @@ impl Programs {
         }
     }
 
+    /// Whether the connection whose own it is hears what it says unasked.
+    pub(crate) fn set_heard(&mut self, worker: WorkerId, heard: bool) {
+        if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
+            link.set_heard(heard);
+        }
+    }
+
+    /// That connection asks nothing more, or has `gone`; `replaced`: it is to serve no other. Where the
+    /// connection has gone its end is nobody's loss, until it is told to forget.
+    pub(crate) fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
+        let Some(program) = self.find(worker) else { return };
+        program.is_left |= gone;
+        if let Some(link) = program.link.as_mut() {
+            link.leave(replaced);
+        }
+    }
+
     /// It said what cannot be: it is killed.
     pub(super) fn condemn(
         &mut self,

@@ -28,6 +28,7 @@ use crate::upward::Upward;
 
 mod alignment;
 mod carried;
+mod ears;
 mod flights;
 mod kept;
 mod late;
@@ -110,8 +111,8 @@ pub(super) struct Link {
     cancellations: Pending,
     /// It is one connection's own, which it may ask things too.
     is_own: bool,
-    /// That connection is there, and hears what it says unasked.
-    is_heard: bool,
+    /// Who hears what it says unasked.
+    ears: ears::Ears,
     tags: Option<Tags>,
     /// Requests that some readers of lines take for several are rejected.
     rejects_line_breaks: bool,
@@ -176,7 +177,7 @@ impl Link {
             own_answers: Pending::default(),
             cancellations: Pending::default(),
             is_own: plan.is_own,
-            is_heard: false,
+            ears: ears::Ears::default(),
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
             rejects_line_breaks: plan.rejects_line_breaks,
             silence: Silence::default(),

@@ -60,6 +60,12 @@ pub(super) struct Program {
     pub(super) killed_for: Option<Fault>,
     /// It was ended because we wanted it, not because of what it did.
     pub(super) expected: bool,
+    /// The connection whose own it was has gone, and it was not told to forget that.
+    pub(super) is_left: bool,
+    /// It was given a request.
+    pub(super) is_asked: bool,
+    /// It was told that it has answered one.
+    pub(super) is_proven: bool,
     pub(super) served: u64,
     /// When its memory was last looked at.
     pub(super) looked_at: Option<Instant>,
@@ -92,6 +98,20 @@ impl Program {
     pub(super) fn claim(&self, calls: &mut Calls<'_>, stream: StreamId, pipe: Pipe) {
         let purpose = Purpose::Pipe(self.worker, pipe);
         calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
+    }
+
+    /// Whether its end is nobody's loss: we wanted it, or it has no client any more.
+    pub(super) const fn is_expected(&self) -> bool {
+        self.expected || self.is_left
+    }
+
+    /// Tells that it has answered the first request of the connection whose own it is: its slot stays
+    /// in use.
+    pub(super) fn prove(&mut self, up: &mut Vec<Upward>) {
+        let answers = self.link.as_ref().is_some_and(Link::has_answered_its_own);
+        if answers && !std::mem::replace(&mut self.is_proven, true) {
+            up.push(Upward::Proven { worker: self.worker, answered: true });
+        }
     }
 
     /// Its start is over.

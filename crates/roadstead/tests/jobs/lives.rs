@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, until};
+use crate::framings::serve;
 
 fn daemon(program: &[&str], pool: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
@@ -327,4 +328,74 @@ fn a_program_that_never_answers_is_named_with_the_way_to_find_out_why() {
     until("it is logged", || read_log(folder.path()).contains(hint));
     client.send("b\n");
     assert_eq!(read_log(folder.path()).matches(hint).count(), 1);
+}
+
+/// Answers with three lines. Asked to `wait`, not before there is a file of that name. Told to `quit`, it
+/// exits with the code behind that.
+const OWN: &str = r#"
+$| = 1; print "ready\n" if @ARGV;
+while (my $line = <STDIN>) {
+    chomp $line;
+    exit $1 if $line =~ /^quit (\d+)/;
+    if ($line =~ /^wait (\w+)/) {
+        open my $asked, '>', "asked-$1"; close $asked;
+        select undef, undef, undef, 0.001 until -e "go-$1";
+    }
+    syswrite STDOUT, "first $line\nsecond\nthird\n";
+}
+"#;
+
+#[test]
+fn clients_that_leave_before_they_are_answered_close_the_pool_to_nobody() {
+    for reset in ["", "reset = \"forget\"\n"] {
+        let folder = folder();
+        let pool = format!("dispatch = \"session\"\nworkers = 1\n{reset}");
+        let daemon = serve(folder.path(), "lines", &["perl", "-e", OWN], &pool);
+        let pid = || daemon.status()["pools"][0]["workers"][0]["pid"].as_u64();
+        let mut last = None;
+        for number in 0..6 {
+            until("another is there", || pid().is_some() && pid() != last);
+            last = pid();
+            let mut client = daemon.connect();
+            client.send(format!("wait {number}\n"));
+            let path = |what: &str| folder.path().join(format!("{what}-{number}"));
+            until("it is asked", || path("asked").exists());
+            client.reset();
+            let open = || daemon.metric("roadstead_connections", &["main"]);
+            until("its client has gone", || open() == 0);
+            std::fs::write(path("go"), "").unwrap();
+        }
+        assert_eq!(daemon.connect().ask("a"), "first a");
+        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+        assert!(!read_log(folder.path()).contains("ended by itself"));
+    }
+}
+
+#[test]
+fn clients_that_tell_their_programs_to_exit_close_the_pool_to_nobody() {
+    let ready = ("ready = \"line\"\n", &["perl", "-e", OWN, "ready"][..], 3);
+    for (ready, program, code) in [("", &["perl", "-e", OWN][..], 0), ready] {
+        let folder = folder();
+        let pool = format!("dispatch = \"session\"\nworkers = 1\n{ready}");
+        let daemon = serve(folder.path(), "lines", program, &pool);
+        for _ in 0..6 {
+            let reply = daemon.connect().ask(&format!("quit {code}"));
+            assert!(reply.starts_with("!unknown died "), "{reply}");
+        }
+        assert_eq!(daemon.connect().ask("a"), "first a");
+    }
+}
+
+#[test]
+fn a_program_that_serves_its_client_again_opens_the_pool_to_the_next_ones() {
+    let folder = folder();
+    let script = "[ -e mended ] || exit 1; while read line; do echo \"$line!\"; done".to_owned();
+    let pool = "dispatch = \"session\"\nworkers = 1\n";
+    let daemon = serve(folder.path(), "lines", &["sh", "-c", &script], pool);
+    until("it is given up", || daemon.connect().ask("a").starts_with("!down "));
+    std::fs::write(folder.path().join("mended"), "").unwrap();
+    until("it serves again", || daemon.connect().ask("a") == "a!");
+    for _ in 0..5 {
+        assert_eq!(daemon.connect().ask("a"), "a!");
+    }
 }

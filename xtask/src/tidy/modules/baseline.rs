@@ -16,7 +16,7 @@ pub(super) struct Baseline {
 /// The figures of this checkout.
 pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[],
-    large_crates: &[("database", 13), ("gateway", 28), ("xtask", 13)],
+    large_crates: &[("database", 13), ("gateway", 29), ("xtask", 13)],
     wide_structs: &[
         ("crates/gateway/src/core.rs Core", 8),
         ("crates/gateway/src/exchanges.rs Exchange", 2),

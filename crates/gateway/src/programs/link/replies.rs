@@ -9,6 +9,7 @@ use wire::jsonrpc::Skimmed;
 use wire::{Framing, Last, Piece};
 
 use super::super::deadlines::GAP;
+use super::ears::Ears;
 use super::flights::Landed;
 use super::tags::{self, Message, Spoken, Tags, id_is_kept};
 use super::{Keep, Link, PARTIAL, Said, UNREAD_MAX};
@@ -193,7 +194,7 @@ impl Link {
                 is_other.then_some(OTHER)
             }
             Spoken::Broken(text) => Some(Said::Broken(text)),
-            Spoken::Asked | Spoken::Aside if self.is_heard => {
+            Spoken::Asked | Spoken::Aside if self.ears == Ears::Client => {
                 Some(self.handle_unasked(worker, frame, up))
             }
             Spoken::Asked => Some(self.answer(calls, &out)),
@@ -267,8 +268,13 @@ impl Link {
 
     /// Nothing was asked of it. Only the client whose own it is wants to hear that.
     fn handle_unasked(&mut self, worker: WorkerId, frame: &[u8], up: &mut Vec<Upward>) -> Said {
-        if !self.is_heard {
-            return Said::Unasked(shown_bytes(frame));
+        match self.ears {
+            Ears::Client => {}
+            Ears::Nobody => return Said::Unasked(shown_bytes(frame)),
+            Ears::Gone => {
+                up.push(Upward::Discarded);
+                return Said::Fine;
+            }
         }
         if let Some(reset) = &mut self.reset {
             reset.handle_unasked();
@@ -279,7 +285,17 @@ impl Link {
 
     /// Whether somebody hears what it says unasked: the client whose own it is, while that is there.
     pub(in crate::programs) const fn set_heard(&mut self, heard: bool) {
-        self.is_heard = heard && self.is_own;
+        self.ears = if heard && self.is_own { Ears::Client } else { Ears::Nobody };
+    }
+
+    /// Whether it is one connection's own, and has answered that.
+    pub(in crate::programs) const fn has_answered_its_own(&self) -> bool {
+        self.is_own && self.answers > 0
+    }
+
+    /// That client asks nothing more; `replaced`: it is to serve no other.
+    pub(in crate::programs) const fn leave(&mut self, replaced: bool) {
+        self.ears = if replaced { Ears::Gone } else { Ears::Nobody };
     }
 
     /// One message of a program whose messages have tags.

@@ -221,6 +221,73 @@ fn an_answer_shows_that_starts_no_longer_fail_and_idle_workers_may_stop_again() 
     assert_eq!(yard.now - begin, ms(200));
 }
 
+impl Yard {
+    /// Workers fail to start until the circuit is open, and one is ready again.
+    fn probed() -> (Self, WorkerId) {
+        let mut yard = Self::new(Settings { backoff: BACKOFF, ..fixed(1) });
+        while !yard.pool.status().open {
+            match yard.started.pop() {
+                Some(worker) => yard.start_failed(worker),
+                None => _ = yard.wait(),
+            }
+        }
+        yard.wait();
+        let worker = yard.start_all()[0];
+        (yard, worker)
+    }
+}
+
+#[test]
+fn an_answer_forgives_though_the_slot_stays_in_use() {
+    let (mut yard, worker) = Yard::probed();
+    yard.requests([0]);
+    yard.pool.handle_proven(yard.now, worker, true);
+    // Its client goes, and it is replaced before its slot was ever free.
+    yard.retire(worker);
+    yard.ended(worker, true);
+    assert!(!yard.pool.status().open);
+    assert_eq!(yard.started.len(), 1, "the next one is started at once");
+    assert!(yard.request(Job(1, 1)).is_ok());
+}
+
+#[test]
+fn one_that_ends_with_its_client_is_no_failed_start_and_forgives_nothing() {
+    let (mut yard, worker) = Yard::probed();
+    let failures = yard.pool.counts().failures;
+    yard.requests([0]);
+    yard.retire(worker);
+    yard.pool.handle_proven(yard.now, worker, false);
+    yard.ended(worker, false);
+    assert!(yard.pool.status().open, "nothing shows that starts do not fail any more");
+    assert_eq!(yard.pool.counts().failures, failures + 1);
+
+    let mut yard = Yard::ready(Settings { backoff: BACKOFF, ..fixed(1) });
+    for number in 0..20 {
+        let worker = WorkerId::new(0, yard.generation(0));
+        assert!(yard.request(Job(number, 1)).is_ok());
+        yard.retire(worker);
+        yard.pool.handle_proven(yard.now, worker, false);
+        yard.ended(worker, false);
+        assert!(!yard.pool.status().open, "{number}");
+        let wait = yard.wait();
+        assert!(wait <= ms(100), "{wait:?}");
+        yard.start_all();
+    }
+}
+
+#[test]
+fn what_is_said_of_a_worker_that_is_gone_proves_nothing_of_the_next_at_its_place() {
+    let mut yard = Yard::ready(Settings { backoff: BACKOFF, ..fixed(1) });
+    let gone = WorkerId::new(0, 0);
+    yard.ended(gone, false);
+    yard.wait();
+    yard.start_all();
+    yard.pool.handle_proven(yard.now, gone, true);
+    yard.ended(WorkerId::new(0, yard.generation(0)), false);
+    let wait = yard.wait();
+    assert!(wait > ms(149), "the delay has doubled: {wait:?}");
+}
+
 #[test]
 fn requests_wait_while_a_program_crashes_now_and_then() {
     let queue = QueueLimits { wait: Duration::from_secs(60), ..QueueLimits::default() };
