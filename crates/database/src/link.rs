@@ -188,6 +188,10 @@ pub(crate) trait Link: Send {
     /// Writes letters into the table `table`, within the transaction that is open.
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault>;
 
+    /// Letters are written without uids until the next connection, because the table took none with one.
+    /// False where they had none before.
+    fn go_without_uids(&mut self) -> bool;
+
     /// Reads up to `limit` letters with numbers beyond `after`, in their order.
     fn letters(
         &mut self,

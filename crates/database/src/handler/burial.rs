@@ -58,6 +58,13 @@ impl<D: Driver> Work<'_, D> {
             Err(_) => return Err(fault.at_all(refused)),
         }
         if is_for_good(&fault) {
+            // The table may have been changed, or replaced, since the connection was made.
+            if link.go_without_uids() {
+                let error = fault.for_operators();
+                tracing::warn!(table, error, "dead letters are written without `uid`");
+                let rows = refused[0]..refused[refused.len() - 1] + 1;
+                return self.bury(rows);
+            }
             log_lost(table, count, &fault);
             return Ok(());
         }

@@ -442,6 +442,10 @@ impl Link for MysqlLink {
         stoppable(runtime, options, id, stop, work)
     }
 
+    fn go_without_uids(&mut self) -> bool {
+        std::mem::replace(&mut self.session.has_uid, false)
+    }
+
     fn letters(
         &mut self,
         table: &str,

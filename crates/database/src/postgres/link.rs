@@ -406,6 +406,10 @@ impl Link for PostgresLink {
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
     }
 
+    fn go_without_uids(&mut self) -> bool {
+        std::mem::replace(&mut self.session.has_uid, false)
+    }
+
     fn letters(
         &mut self,
         table: &str,

@@ -31,11 +31,10 @@ fn insert(table: &str) -> String {
 
 pub(super) fn bury(
     connection: &Connection,
-    table: &str,
+    (table, uids): (&str, bool),
     letters: &[Letter<'_>],
 ) -> Result<(), Fault> {
-    // Before or behind a change of the table: it is looked at each time.
-    let has_uid = connection.prepare_cached(&insert_once(table)).is_ok();
+    let has_uid = uids && connection.prepare_cached(&insert_once(table)).is_ok();
     for Letter { uid, at_us, row, code, text, count } in letters {
         let text = &**text;
         let written = match count {

@@ -54,6 +54,8 @@ pub(super) struct SqliteLink {
     returned: Vec<String>,
     /// It returns others by now.
     returns_others: bool,
+    /// The table of letters takes none with uids.
+    without_uids: bool,
     /// Which version of the schema all these are of.
     schema: i64,
     lock_wait: Duration,
@@ -137,6 +139,7 @@ impl SqliteLink {
             takes,
             returned,
             returns_others: false,
+            without_uids: false,
             schema,
             lock_wait,
         })
@@ -541,7 +544,11 @@ impl Link for SqliteLink {
     }
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], _: &Stop) -> Result<(), Fault> {
-        letters::bury(&self.connection, table, letters)
+        letters::bury(&self.connection, (table, !self.without_uids), letters)
+    }
+
+    fn go_without_uids(&mut self) -> bool {
+        !std::mem::replace(&mut self.without_uids, true)
     }
 
     fn letters(

@@ -12,6 +12,7 @@ use crate::proxy::{Cut, Proxy};
 use crate::server::eventually;
 
 crate::suite!(
+    a_table_that_loses_its_uids_keeps_letters,
     a_refused_row_is_kept_with_its_reason,
     a_letter_is_tried_again_and_is_then_gone_or_still_there,
     letters_are_only_of_the_rows_that_were_refused,
@@ -155,6 +156,29 @@ fn a_record_with_a_name_that_is_not_used_is_refused_or_its_value_left_out(place:
     let query = Query::new("select id from hits where id = :id");
     let mut query = place.handler(Job::new(Action::Query(query)));
     assert_eq!(serve(&mut query, [more]), [r#"[{"id":1}]"#]);
+}
+
+/// It is changed while a connection is there that knows it with them.
+fn a_table_that_loses_its_uids_keeps_letters(place: &Place) {
+    place.with_hits();
+    let mut handler = place.handler(keeping());
+    let mut refuse = |letters: usize| {
+        let answers = serve(&mut handler, ["no json".to_owned()]);
+        assert!(answers[0].starts_with("!record "), "{answers:?}");
+        assert_eq!(place.run("select count(*) from dead"), [letters.to_string()]);
+    };
+    refuse(1);
+    let (change, before) = match place.is_sqlite() {
+        // A column with a key cannot be dropped there.
+        true => (
+            "alter table dead rename to old; create table dead (id integer primary key \
+             autoincrement, at integer, row blob, code text, message text)",
+            0,
+        ),
+        false => ("alter table dead drop column uid", 1),
+    };
+    place.run(change);
+    (before + 1..before + 4).for_each(&mut refuse);
 }
 
 fn without_its_table_a_letter_is_lost_and_the_rows_are_not(place: &Place) {
