@@ -345,7 +345,7 @@ impl World {
         }
     }
 
-    /// A connection is cut in the middle, by chance.
+    /// A connection is cut in the middle, at random.
     pub(crate) fn cut_somebody(&mut self) {
         let there: Vec<usize> = (0..self.clients.len())
             .filter(|number| self.clients[*number].state == State::There)

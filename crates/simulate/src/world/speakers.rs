@@ -271,7 +271,7 @@ impl World {
         }
     }
 
-    /// A connection is cut in the middle, by chance.
+    /// A connection is cut in the middle, at random.
     pub(crate) fn cut_speaker(&mut self) {
         let there: Vec<usize> = (0..self.http.speakers.len())
             .filter(|number| self.http.speakers[*number].state == State::There)
