@@ -13,7 +13,6 @@ use exchange::{
     Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId,
 };
 use pool::{Failed, Pool};
-use wire::http1::RequestHead;
 
 use crate::balance::BalanceConfig;
 use crate::bindings::{Slot, Way};
@@ -25,7 +24,7 @@ use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, Source, Stat
 use crate::fleet::Fleet;
 use crate::form::Form;
 use crate::journal::Journal;
-use crate::logbook::Logbook;
+use crate::logbook::{Logbook, Trail};
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 use crate::others::Others;
 use crate::pool_config::PoolConfig;
@@ -156,12 +155,6 @@ pub(crate) struct Core {
     hushed: VecDeque<(PoolId, WorkerId, bool)>,
     /// Links that rest and are to go for those of other shards: pool and place of the worker.
     spare: VecDeque<(PoolId, usize)>,
-    /// Where the head of a request is read, for whoever takes it in.
-    pub(crate) head: Option<Box<RequestHead>>,
-    /// For whoever looks for the way of a request.
-    pub(crate) ways: crate::routing::Scratch,
-    /// For whoever writes something that is sent at once: see [`Core::take_scratch`].
-    pub(crate) scratch: Vec<u8>,
 }
 
 /// What a request is counted and logged in.
@@ -208,20 +201,9 @@ impl Core {
             used_up: VecDeque::new(),
             hushed: VecDeque::new(),
             spare: VecDeque::new(),
-            head: None,
-            ways: crate::routing::Scratch::default(),
-            scratch: Vec::new(),
         };
         core.note_feeders();
         core
-    }
-
-    /// Empty memory to write to, which is given back to `scratch`. This is the one place where what was
-    /// written before is removed.
-    pub(crate) fn take_scratch(&mut self) -> Vec<u8> {
-        let mut out = std::mem::take(&mut self.scratch);
-        out.clear();
-        out
     }
 
     /// What requests of HTTP become for the workers of a pool.
@@ -240,27 +222,16 @@ impl Core {
     }
 
     /// Takes a request and returns its id. Its outcome comes through [`Self::finished`], for a
-    /// refusal in the same turn.
+    /// refusal in the same turn. `entry`: its own in the access log, if it has one.
     pub(crate) fn submit(
         &mut self,
         client: Client,
         source: Source,
-        body: Slice,
+        (body, form): (Slice, Form),
         pool: PoolId,
+        entry: Option<Box<Trail>>,
     ) -> RequestId {
-        self.submit_message(client, source, body, Form::default(), pool)
-    }
-
-    /// As [`Self::submit`], for a request of a form of its own.
-    pub(crate) fn submit_message(
-        &mut self,
-        client: Client,
-        source: Source,
-        body: Slice,
-        form: Form,
-        pool: PoolId,
-    ) -> RequestId {
-        let id = self.insert(client, source, pool, None);
+        let id = self.insert(client, source, (pool, None), entry);
         if self.others.lacks_memory() {
             self.reject_for_memory(id, pool);
         } else {
@@ -273,8 +244,8 @@ impl Core {
         &mut self,
         client: Client,
         Source { peer, listener }: Source,
-        pool: PoolId,
-        named: Option<u64>,
+        (pool, named): (PoolId, Option<u64>),
+        trail: Option<Box<Trail>>,
     ) -> RequestId {
         let at_us = self.at_us();
         self.exchanges.insert(Exchange {
@@ -284,7 +255,7 @@ impl Core {
             stamps: Stamps::received(self.now),
             listener,
             body_end: None,
-            trail: self.logbook.take_pending(),
+            trail,
             parts: Vec::new(),
             window: Window::default(),
             pool,

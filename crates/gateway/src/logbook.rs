@@ -38,8 +38,6 @@ pub(crate) struct Logbook(Option<Box<Open>>);
 struct Open {
     plan: AccessLog,
     sink: LogSink,
-    /// Of the request that is submitted or refused next.
-    pending: Option<Box<Trail>>,
     /// Places for those that come.
     #[expect(clippy::vec_box, reason = "the boxes move between here and the exchanges")]
     spares: Vec<Box<Trail>>,
@@ -55,7 +53,6 @@ impl Logbook {
         let open = plan.zip(sink).map(|(plan, sink)| Open {
             plan,
             sink,
-            pending: None,
             spares: Vec::new(),
             dated: Dated::default(),
             batch: LogBatch::default(),
@@ -65,45 +62,36 @@ impl Logbook {
         Self(open.map(Box::new))
     }
 
-    /// A request of this listener is submitted or refused next. Its trail, if it is to have one.
-    pub(crate) fn begin(&mut self, listener: &Arc<ListenerConfig>) -> Option<&mut Trail> {
+    /// The entry of a request of this listener, if it is to have one.
+    pub(crate) fn begin(&mut self, listener: &Arc<ListenerConfig>) -> Option<Box<Trail>> {
         let open = self.0.as_mut().filter(|_| listener.is_logged)?;
         let mut trail = open.spares.pop().unwrap_or_default();
         trail.listener = Some(Arc::clone(listener));
-        Some(open.pending.insert(trail))
+        Some(trail)
     }
 
     /// As [`Self::begin`], for one with a head.
-    pub(crate) fn begin_head(&mut self, listener: &Arc<ListenerConfig>, head: &RequestHead) {
-        if self.begin(listener).is_some()
-            && let Some(open) = &mut self.0
-            && let Some(trail) = &mut open.pending
-        {
+    pub(crate) fn begin_head(
+        &mut self,
+        listener: &Arc<ListenerConfig>,
+        head: &RequestHead,
+    ) -> Option<Box<Trail>> {
+        let mut trail = self.begin(listener)?;
+        if let Some(open) = &self.0 {
             trail.keep(head, &open.plan.fields);
         }
+        Some(trail)
     }
 
     /// As [`Self::begin`], for one of which no head was read: what came of its first line is kept.
-    pub(crate) fn begin_unread(&mut self, listener: &Arc<ListenerConfig>, bytes: &[u8]) {
-        if let Some(trail) = self.begin(listener) {
-            trail.push(first_line(bytes));
-        }
-    }
-
-    /// The trail that was begun last and belongs to nothing yet.
-    pub(crate) fn pending(&mut self) -> Option<&mut Trail> {
-        self.0.as_mut()?.pending.as_deref_mut()
-    }
-
-    /// It was taken, and its request is submitted or refused now.
-    pub(crate) fn put_back(&mut self, trail: Option<Box<Trail>>) {
-        if let (Some(open), Some(trail)) = (&mut self.0, trail) {
-            open.pending = Some(trail);
-        }
-    }
-
-    pub(crate) fn take_pending(&mut self) -> Option<Box<Trail>> {
-        self.0.as_mut()?.pending.take()
+    pub(crate) fn begin_unread(
+        &mut self,
+        listener: &Arc<ListenerConfig>,
+        bytes: &[u8],
+    ) -> Option<Box<Trail>> {
+        let mut trail = self.begin(listener)?;
+        trail.push(first_line(bytes));
+        Some(trail)
     }
 
     /// Writes a line.
@@ -124,12 +112,8 @@ impl Logbook {
         }
     }
 
-    /// Sends what was written in this turn. A trail that was begun belongs to a request that is submitted
-    /// or refused in the same turn: none is left for a request of the next.
+    /// Sends what was written in this turn.
     pub(crate) fn flush(&mut self) {
-        if let Some(left) = self.take_pending() {
-            self.recycle(left);
-        }
         if let Some(open) = self.0.as_mut().filter(|open| open.batch.lines > 0) {
             open.send();
         }

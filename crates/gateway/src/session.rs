@@ -21,11 +21,13 @@ use crate::reply_head::Carried;
 use crate::transport::{LOOK, Look, READ, Transport};
 
 mod connect;
+mod context;
 mod frames;
 mod http;
 mod owed;
 
 use connect::Connect;
+pub(crate) use context::{Scratch, SessionContext};
 use frames::Frames;
 use http::Http;
 pub(crate) use http::Spares as Dialogues;
@@ -55,17 +57,20 @@ impl Session {
         stream: StreamId,
         (peer, entry): (Peer, Option<Entry>),
         listener: Arc<ListenerConfig>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) -> Self {
         let front = match &listener.front {
-            FrontConfig::Frames(plan) => {
-                Front::Frames(Box::new(Frames::new(id, listener.pool, Arc::clone(plan), core)))
-            }
+            FrontConfig::Frames(plan) => Front::Frames(Box::new(Frames::new(
+                id,
+                listener.pool,
+                Arc::clone(plan),
+                cx.requests,
+            ))),
             // Of datagrams there are no sessions.
             FrontConfig::Connect | FrontConfig::Datagrams => {
-                core.logbook.begin(&listener);
+                cx.entry = cx.requests.logbook.begin(&listener);
                 let source = Source::of_listener(peer, listener.id);
-                Front::Connect(Box::new(Connect::open(id, listener.pool, source, entry, core)))
+                Front::Connect(Box::new(Connect::open(id, listener.pool, source, entry, cx)))
             }
             FrontConfig::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id)),
         };
@@ -93,19 +98,17 @@ impl Session {
     }
 
     /// Writes the refusal of a request on an HTTP connection that does not become a session. False
-    /// while its head is not whole, unless no more of it is waited for (`is_last`).
+    /// while its head is not whole, unless no more of it is waited for (`is_last`). It is written into the
+    /// scratch of the context.
     pub(crate) fn refuse_request(
         listener: &Arc<ListenerConfig>,
         bytes: &[u8],
         is_last: bool,
         outcome: &Outcome,
-        core: &mut Core,
-        out: &mut Vec<u8>,
+        cx: &mut SessionContext<'_>,
     ) -> bool {
         match &listener.front {
-            FrontConfig::Http(plan) => {
-                plan.refuse_request(listener, (bytes, is_last), outcome, core, out)
-            }
+            FrontConfig::Http(plan) => plan.refuse_request(listener, (bytes, is_last), outcome, cx),
             FrontConfig::Frames(_) | FrontConfig::Connect | FrontConfig::Datagrams => true,
         }
     }
@@ -116,11 +119,11 @@ impl Session {
         &mut self,
         calls: &mut Calls<'_>,
         listener: &Arc<ListenerConfig>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         match &mut self.front {
             Front::Frames(frames) => {
-                frames.handle_pool(&mut self.transport, calls, listener.pool, core);
+                frames.handle_pool(&mut self.transport, calls, listener.pool, cx);
             }
             // Its one request is on its way.
             Front::Connect(_) => {}
@@ -150,17 +153,17 @@ impl Session {
         &mut self,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
         dialogues: &mut Dialogues,
     ) {
         if self.transport.is_closing() {
             return data.consume(data.bytes().len());
         }
         match &mut self.front {
-            Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, core),
+            Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, cx),
             Front::Connect(_) => return data.consume(data.bytes().len()),
             Front::Http(plan, http) => {
-                http.handle_data(plan, &mut self.transport, calls, data, core, dialogues);
+                http.handle_data(plan, &mut self.transport, calls, data, cx, dialogues);
             }
         }
         let begun = match &self.front {
@@ -172,9 +175,14 @@ impl Session {
     }
 
     /// A program of this pool says something to all clients. Whether it is one for this client.
-    pub(crate) fn announce(&mut self, pool: PoolId, frame: &Slice, core: &mut Core) -> bool {
+    pub(crate) fn announce(
+        &mut self,
+        pool: PoolId,
+        frame: &Slice,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
         match &mut self.front {
-            Front::Frames(frames) => frames.announce(&self.transport, pool, frame, core),
+            Front::Frames(frames) => frames.announce(&self.transport, pool, frame, cx),
             Front::Connect(_) | Front::Http(..) => false,
         }
     }
@@ -185,13 +193,13 @@ impl Session {
         calls: &mut Calls<'_>,
         sequence: u64,
         delivery: Delivery,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         match &mut self.front {
-            Front::Frames(frames) => frames.deliver(&self.transport, sequence, delivery, core),
-            Front::Connect(connect) => connect.deliver(&self.transport, delivery, core),
+            Front::Frames(frames) => frames.deliver(&self.transport, sequence, delivery, cx),
+            Front::Connect(connect) => connect.deliver(&self.transport, delivery, cx),
             Front::Http(plan, http) => {
-                http.deliver(plan, &mut self.transport, calls, sequence, delivery, core);
+                http.deliver(plan, &mut self.transport, calls, sequence, delivery, cx);
             }
         }
     }
@@ -203,7 +211,7 @@ impl Session {
         sequence: u64,
         head: Carried,
         outcome: Outcome,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if let Front::Http(plan, http) = &mut self.front {
             return http.deliver_whole(
@@ -211,11 +219,11 @@ impl Session {
                 &mut self.transport,
                 calls,
                 (sequence, head, outcome),
-                core,
+                cx,
             );
         }
-        self.deliver(calls, sequence, Delivery::Head(head), core);
-        self.deliver(calls, sequence, Delivery::End(outcome), core);
+        self.deliver(calls, sequence, Delivery::Head(head), cx);
+        self.deliver(calls, sequence, Delivery::End(outcome), cx);
     }
 
     /// Writes what is ready, as far as the client's output has room, reads on when there is room
@@ -223,13 +231,13 @@ impl Session {
     pub(crate) fn flush(
         &mut self,
         calls: &mut Calls<'_>,
-        core: &mut Core,
-        (scratch, dialogues): (&mut Vec<u8>, &mut Dialogues),
+        cx: &mut SessionContext<'_>,
+        dialogues: &mut Dialogues,
     ) {
         match &mut self.front {
-            Front::Frames(frames) => frames.flush(&mut self.transport, calls, core, scratch),
-            Front::Connect(connect) => connect.flush(&mut self.transport, calls, core, scratch),
-            Front::Http(_, http) => http.flush(&mut self.transport, calls, core, dialogues),
+            Front::Frames(frames) => frames.flush(&mut self.transport, calls, cx),
+            Front::Connect(connect) => connect.flush(&mut self.transport, calls, cx),
+            Front::Http(_, http) => http.flush(&mut self.transport, calls, cx, dialogues),
         }
     }
 
@@ -243,17 +251,16 @@ impl Session {
     }
 
     /// Writes all that is ready, whether there is room or not, and ends the session once it is sent.
-    pub(crate) fn flush_and_finish(
-        &mut self,
-        calls: &mut Calls<'_>,
-        core: &mut Core,
-        scratch: &mut Vec<u8>,
-    ) {
+    pub(crate) fn flush_and_finish(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
         match &mut self.front {
-            Front::Frames(frames) => frames.flush_all(&mut self.transport, calls, scratch),
-            Front::Connect(connect) => connect.flush_all(&mut self.transport, calls, scratch),
+            Front::Frames(frames) => {
+                frames.flush_all(&mut self.transport, calls, &mut cx.scratch.bytes);
+            }
+            Front::Connect(connect) => {
+                connect.flush_all(&mut self.transport, calls, &mut cx.scratch.bytes);
+            }
             // What came was written when it came.
-            Front::Http(_, http) => http.refuse_begun(&mut self.transport, calls, core),
+            Front::Http(_, http) => http.refuse_begun(&mut self.transport, calls, cx),
         }
         if matches!(&self.front, Front::Http(_, http) if http.would_look_whole(0)) {
             return self.transport.reset(calls);
@@ -269,14 +276,14 @@ impl Session {
         &mut self,
         calls: &mut Calls<'_>,
         name: DeadlineName,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) -> Option<Closing> {
         match name {
-            LOOK => return self.look(calls, core),
+            LOOK => return self.look(calls, cx.requests),
             READ => match &mut self.front {
-                Front::Frames(frames) => frames.handle_slow(&self.transport, calls, core),
+                Front::Frames(frames) => frames.handle_slow(&self.transport, calls, cx),
                 Front::Connect(_) => {}
-                Front::Http(plan, http) => http.handle_slow(plan, &mut self.transport, calls, core),
+                Front::Http(plan, http) => http.handle_slow(plan, &mut self.transport, calls, cx),
             },
             DeadlineName(_) => {}
         }
@@ -319,11 +326,15 @@ impl Session {
     }
 
     /// The client sends no more. True when it has left for good, or nothing is to be said to it.
-    pub(crate) fn handle_eof(&mut self, calls: &mut Calls<'_>, core: &mut Core) -> bool {
+    pub(crate) fn handle_eof(
+        &mut self,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
         match &mut self.front {
             Front::Frames(frames) => frames.handle_eof(),
             Front::Connect(_) => {}
-            Front::Http(_, http) => return http.handle_eof(&self.transport, calls, core),
+            Front::Http(_, http) => return http.handle_eof(&self.transport, calls, cx),
         }
         !self.transport.listener().keeps_half_closed
     }
@@ -331,9 +342,9 @@ impl Session {
     /// The daemon is about to end. Framed requests are rejected from now on. An HTTP connection is
     /// served until it has received a response with `Connection: close`, or until it was idle for
     /// `drain_keepalive_timeout`.
-    pub(crate) fn begin_drain(&mut self, calls: &mut Calls<'_>, core: &mut Core) {
+    pub(crate) fn begin_drain(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
         match &mut self.front {
-            Front::Frames(frames) => frames.refuse_all(&mut self.transport, calls, core),
+            Front::Frames(frames) => frames.refuse_all(&mut self.transport, calls, cx),
             // Its one request is there.
             Front::Connect(_) => {}
             Front::Http(..) => self.transport.look_in(calls, Duration::ZERO),
@@ -376,10 +387,10 @@ impl Session {
     }
 
     /// The client is gone, or is cut. What had come of a request is told to the access log.
-    pub(crate) fn end(&mut self, cause: Cause, core: &mut Core) {
+    pub(crate) fn end(&mut self, cause: Cause, cx: &mut SessionContext<'_>) {
         match &mut self.front {
             Front::Frames(_) | Front::Connect(_) => {}
-            Front::Http(_, http) => http.end_gathering(&self.transport, cause, core),
+            Front::Http(_, http) => http.end_gathering(&self.transport, cause, cx),
         }
     }
 
@@ -391,9 +402,9 @@ impl Session {
     }
 
     /// It does not wait for room any more.
-    pub(crate) fn stop_waiting(&mut self, core: &mut Core) {
+    pub(crate) fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
         if let Front::Frames(frames) = &mut self.front {
-            frames.stop_waiting(core);
+            frames.stop_waiting(cx);
         }
     }
 

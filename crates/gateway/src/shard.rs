@@ -30,7 +30,7 @@ use crate::mail::Mail;
 use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
 use crate::owners::{StreamOwner, TimerOwner};
-use crate::session::{Dialogues, Session};
+use crate::session::{Dialogues, Scratch, Session, SessionContext};
 use crate::stream_event::StreamEvent;
 use crate::table::Table;
 
@@ -118,7 +118,8 @@ pub struct Shard {
     woken: Vec<(SessionId, u32)>,
     refused: RefusedConnections,
     shortage: Shortage,
-    scratch: Vec<u8>,
+    /// Lent to sessions.
+    scratch: Scratch,
     /// For clients of HTTP who begin to ask.
     dialogues: Dialogues,
     pool_timer: Option<(TimerId, Option<Instant>)>,
@@ -216,7 +217,7 @@ impl Shard {
             woken: Vec::new(),
             refused: RefusedConnections::default(),
             shortage: Shortage::default(),
-            scratch: Vec::new(),
+            scratch: Scratch::default(),
             dialogues: Dialogues::default(),
             pool_timer: None,
             drain: Drain::new(DrainLimits::of(&daemon)),
@@ -296,7 +297,8 @@ impl Shard {
                     if session.is_behind(listener) {
                         session.take_over(calls, listener);
                     }
-                    session.handle_data(calls, &mut data, &mut self.core, &mut self.dialogues);
+                    let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                    session.handle_data(calls, &mut data, &mut cx, &mut self.dialogues);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
                     }
@@ -328,7 +330,8 @@ impl Shard {
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
-                if session.handle_eof(calls, &mut self.core) {
+                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                if session.handle_eof(calls, &mut cx) {
                     self.leave(calls, id, Cause::Left);
                 } else {
                     self.touch(id);
@@ -385,7 +388,8 @@ impl Shard {
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
-                match session.handle_deadline(calls, name, &mut self.core) {
+                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                match session.handle_deadline(calls, name, &mut cx) {
                     Some(closing) => self.close_session(calls, id, closing),
                     None => self.touch(id),
                 }
@@ -441,11 +445,12 @@ impl Shard {
                         Delivery::Head(_) => end_behind(&mut deliveries, id, sequence),
                         _ => None,
                     };
+                    let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
                     match (delivery, end) {
                         (Delivery::Head(head), Some(outcome)) => {
-                            session.deliver_whole(calls, sequence, head, outcome, &mut self.core);
+                            session.deliver_whole(calls, sequence, head, outcome, &mut cx);
                         }
-                        (delivery, _) => session.deliver(calls, sequence, delivery, &mut self.core),
+                        (delivery, _) => session.deliver(calls, sequence, delivery, &mut cx),
                     }
                     // As `touch`, of one that was found already.
                     if !session.set_dirty(true) {

@@ -60,6 +60,7 @@ impl Core {
         pool: PoolId,
         Source { peer, listener }: Source,
         outcome: &Outcome,
+        entry: Option<Box<Trail>>,
     ) {
         let id = self.exchanges.id_of_rejected();
         count_at_listener(&mut self.listener_ends, listener, outcome.end(), 1);
@@ -73,7 +74,7 @@ impl Core {
                 served.pool.note_rejected(self.now, id.as_u64(), end.cause);
             }
         }
-        if let Some(mut trail) = self.logbook.take_pending() {
+        if let Some(mut trail) = entry {
             trail.end(outcome);
             let at_us = self.at_us();
             self.logbook.write(&Line {

@@ -85,7 +85,7 @@ impl Core {
     /// Hands a request of ours to this worker, past all that wait: who is down, or not checked yet, is
     /// given nothing else.
     fn probe(&mut self, pool: PoolId, worker: WorkerId, client: Client, body: Slice) {
-        let id = self.insert(client, Source::INSIDE, pool, None);
+        let id = self.insert(client, Source::INSIDE, (pool, None), None);
         let at_us = self.at_us();
         let body = body.compact();
         let waiting = Waiting { id, peer: Peer::Inside, at_us, body, form: Form::default() };

@@ -9,9 +9,10 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::{Asked, Framing, Marks, write_reply};
 
-use crate::core::Core;
 use crate::door::Entry;
 use crate::exchanges::{Client, Delivery, SessionId, Source};
+use crate::form::Form;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Connect {
         pool: PoolId,
         source: Source,
         entry: Option<Entry>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) -> Self {
         let quiet = Self {
             pool,
@@ -55,17 +56,28 @@ impl Connect {
             outcome: None,
             holding: false,
         };
-        if let Err(outcome) = core.doors.ask(core.now, entry) {
-            core.refused_at_receipt(pool, source, &outcome);
+        if let Err(outcome) = cx.requests.doors.ask(cx.requests.now, entry) {
+            cx.requests.refused_at_receipt(pool, source, &outcome, cx.entry.take());
             return Self { outcome: Some(outcome), ..quiet };
         }
         let client = Client::Session { session: id, sequence: 0 };
         let body = Slice::from(source.peer.to_string().as_str());
-        let request = Some(core.submit(client, source, body, pool));
+        let request = Some(cx.requests.submit(
+            client,
+            source,
+            (body, Form::default()),
+            pool,
+            cx.entry.take(),
+        ));
         Self { request, ..quiet }
     }
 
-    pub(super) fn deliver(&mut self, transport: &Transport, delivery: Delivery, core: &mut Core) {
+    pub(super) fn deliver(
+        &mut self,
+        transport: &Transport,
+        delivery: Delivery,
+        cx: &mut SessionContext<'_>,
+    ) {
         let send_max = transport.listener().limits.send_max;
         let length = match &delivery {
             Delivery::Part(part) | Delivery::End(Outcome::Reply(part)) => part.len(),
@@ -87,10 +99,10 @@ impl Connect {
         if self.held + length > send_max {
             let text = format!("a client's output holds at most {send_max} bytes");
             let outcome = Outcome::ended(Cause::Reply, Phase::Reply, &text);
-            core.note_undelivered(self.pool, transport.peer(), &outcome);
+            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
             let request = self.request.take();
             if let (Delivery::Part(_), Some(request)) = (delivery, request) {
-                core.abandon(request, Cause::Reply);
+                cx.requests.abandon(request, Cause::Reply);
             }
             self.outcome = Some(outcome);
             return;
@@ -122,17 +134,16 @@ impl Connect {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
-        scratch: &mut Vec<u8>,
+        cx: &mut SessionContext<'_>,
     ) {
         let high = transport.listener().limits.send_high;
-        self.write_below(transport, calls, scratch, high);
+        self.write_below(transport, calls, &mut cx.scratch.bytes, high);
         let hold = transport.holds_back(calls, self.came);
         if let Some(request) = self.request
             && hold != self.holding
         {
             self.holding = hold;
-            core.hold(request, hold);
+            cx.requests.hold(request, hold);
         }
         if !self.is_owed() {
             transport.finish(calls, None);

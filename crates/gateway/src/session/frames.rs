@@ -23,6 +23,7 @@ use crate::core::{Core, Permit};
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::Form;
 use crate::listener::FramesConfig;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 mod pace;
@@ -104,12 +105,14 @@ impl Frames {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         pool: PoolId,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        if pool != self.pool && core.replies_lines(pool) == core.replies_lines(self.pool) {
-            self.stop_waiting(core);
+        if pool != self.pool
+            && cx.requests.replies_lines(pool) == cx.requests.replies_lines(self.pool)
+        {
+            self.stop_waiting(cx);
             self.pool = pool;
-            self.read_on(transport, calls, core);
+            self.read_on(transport, calls, cx.requests);
         }
     }
 
@@ -140,7 +143,7 @@ impl Frames {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let bytes = data.bytes();
         if self.input == Input::Ended {
@@ -149,26 +152,26 @@ impl Frames {
         }
         let (mut from, mut found) = (0, false);
         while self.input != Input::Ended
-            && !self.is_full(core)
-            && self.may_send(bytes.len() - from, core)
+            && !self.is_full(cx.requests)
+            && self.may_send(bytes.len() - from, cx)
         {
             let Some(piece) = self.decoder.next(bytes, &mut from) else { break };
-            self.handle_piece(transport, piece, bytes, core);
+            self.handle_piece(transport, piece, bytes, cx);
             found = true;
         }
         let shown = bytes.len();
         let consumed = if self.input == Input::Ended {
             shown
-        } else if self.is_full(core) {
+        } else if self.is_full(cx.requests) {
             from
         } else if data.is_last() {
-            self.handle_last(transport, &bytes[from..], core);
+            self.handle_last(transport, &bytes[from..], cx);
             shown
         } else {
             self.decoder.consume(shown, from)
         };
         data.consume(consumed);
-        if self.is_full(core) || transport.is_clogged(calls) {
+        if self.is_full(cx.requests) || transport.is_clogged(calls) {
             transport.pause(calls);
             // It may have gone before: that is not told again.
             if self.has_left(transport) {
@@ -179,47 +182,58 @@ impl Frames {
     }
 
     /// The rest of the bytes of a client that sends no more.
-    fn handle_last(&mut self, transport: &Transport, rest: &[u8], core: &mut Core) {
+    fn handle_last(&mut self, transport: &Transport, rest: &[u8], cx: &mut SessionContext<'_>) {
         let incomplete = match self.decoder.finish(rest) {
             None => return,
-            Some(Last::Frame(range)) => return self.handle_frame(transport, range, rest, core),
+            Some(Last::Frame(range)) => return self.handle_frame(transport, range, rest, cx),
             Some(Last::Unterminated(range)) if self.plan.accepts_last => {
-                return self.handle_frame(transport, range, rest, core);
+                return self.handle_frame(transport, range, rest, cx);
             }
-            Some(Last::TooLong) => return self.refuse_too_long(transport, rest, core),
+            Some(Last::TooLong) => return self.refuse_too_long(transport, rest, cx),
             Some(Last::Unterminated(_)) if self.plan.framing == wire::Framing::Lines => {
                 "the last line has no newline at its end"
             }
             Some(Last::Unterminated(_) | Last::Partial) => "the last request came in part only",
         };
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, incomplete);
-        self.refuse(transport, outcome, Name::Unknown, core);
+        self.refuse(transport, outcome, Name::Unknown, cx);
     }
 
-    fn handle_piece(&mut self, transport: &Transport, piece: Piece, bytes: &[u8], core: &mut Core) {
+    fn handle_piece(
+        &mut self,
+        transport: &Transport,
+        piece: Piece,
+        bytes: &[u8],
+        cx: &mut SessionContext<'_>,
+    ) {
         match piece {
-            Piece::Frame(range) => self.handle_frame(transport, range, bytes, core),
+            Piece::Frame(range) => self.handle_frame(transport, range, bytes, cx),
             Piece::TooLong { .. } => {
                 let start = self.decoder.start_of_too_long(bytes);
-                self.refuse_too_long(transport, start, core);
+                self.refuse_too_long(transport, start, cx);
             }
             Piece::Skimmed(_) => {}
             Piece::Broken(wire::Fault::TooLong) => {
                 let start = self.decoder.start_of_too_long(bytes);
-                self.refuse_too_long(transport, start, core);
+                self.refuse_too_long(transport, start, cx);
                 self.input = Input::Ended;
             }
             Piece::Broken(fault) => {
                 // Whoever wrote this cannot be understood any more: it is told once.
                 let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
-                self.refuse(transport, outcome, Name::Unknown, core);
+                self.refuse(transport, outcome, Name::Unknown, cx);
                 self.input = Input::Ended;
             }
         }
     }
 
     /// A frame that begins so is too long. A message is rejected by its id, where that is found.
-    fn refuse_too_long(&mut self, transport: &Transport, start: &[u8], core: &mut Core) {
+    fn refuse_too_long(
+        &mut self,
+        transport: &Transport,
+        start: &[u8],
+        cx: &mut SessionContext<'_>,
+    ) {
         let (what, max) = (self.plan.word(), self.plan.frame_max);
         let text = format!("a {what} has at most {max} bytes");
         let outcome = Outcome::ended(Cause::TooLong, Phase::Receive, &text);
@@ -229,7 +243,7 @@ impl Frames {
             wire::Asked::Nothing if is_json => Name::Nothing,
             _ => Name::Unknown,
         };
-        self.refuse(transport, outcome, name, core);
+        self.refuse(transport, outcome, name, cx);
     }
 
     fn handle_frame(
@@ -237,27 +251,29 @@ impl Frames {
         transport: &Transport,
         range: Range<usize>,
         bytes: &[u8],
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let frame = &bytes[range];
         let name = if self.plan.framing.is_json() {
             match jsonrpc::scan(frame) {
-                Ok(message) => match self.name(frame, &message, core) {
+                Ok(message) => match self.name(frame, &message, cx) {
                     Some(name) if self.is_exit(frame, &message) => {
                         // What an editor says last (LSP); its own program is told.
                         self.input = Input::Ended;
                         name
                     }
-                    Some(name) if core.is_tagged(self.pool) && !message.is_version_2(frame) => {
+                    Some(name)
+                        if cx.requests.is_tagged(self.pool) && !message.is_version_2(frame) =>
+                    {
                         let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_VERSION_2);
-                        return self.refuse(transport, outcome, name, core);
+                        return self.refuse(transport, outcome, name, cx);
                     }
                     Some(name) => name,
                     None => return,
                 },
                 Err(fault) => {
                     let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
-                    return self.refuse(transport, outcome, Name::Unknown, core);
+                    return self.refuse(transport, outcome, Name::Unknown, cx);
                 }
             }
         } else {
@@ -266,18 +282,25 @@ impl Frames {
         if self.input == Input::Refusing {
             let text = "the daemon is about to end";
             let outcome = Outcome::ended(Cause::Draining, Phase::Receive, text);
-            return self.refuse(transport, outcome, name, core);
+            return self.refuse(transport, outcome, name, cx);
         }
-        if let Some(trail) = core.logbook.begin(transport.listener()) {
+        cx.entry = cx.requests.logbook.begin(transport.listener());
+        if let Some(trail) = &mut cx.entry {
             trail.bytes_in = frame.len() as u64;
         }
-        if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
-            return self.refuse(transport, outcome, name, core);
+        if let Err(outcome) = cx.requests.doors.ask(cx.requests.now, transport.entry()) {
+            return self.refuse(transport, outcome, name, cx);
         }
         let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
         let (source, form) = (transport.source(), Form { streams: self.rows, ..Form::default() });
         self.permit.spend();
-        let id = core.submit_message(client, source, Slice::copy_of(frame), form, self.pool);
+        let id = cx.requests.submit(
+            client,
+            source,
+            (Slice::copy_of(frame), form),
+            self.pool,
+            cx.entry.take(),
+        );
         self.owed.push(id, name);
     }
 
@@ -288,9 +311,14 @@ impl Frames {
     }
 
     /// How the reply to this message is to be named; none for a message that is no request.
-    fn name(&mut self, frame: &[u8], message: &Message, core: &mut Core) -> Option<Name> {
+    fn name(
+        &mut self,
+        frame: &[u8],
+        message: &Message,
+        cx: &mut SessionContext<'_>,
+    ) -> Option<Name> {
         // A program that is this connection's own knows its ids and may ask it: all is passed on.
-        let is_own = core.has_owners(self.pool);
+        let is_own = cx.requests.has_owners(self.pool);
         if is_own && message.kind() != Kind::Request {
             return Some(Name::Nothing);
         }
@@ -300,9 +328,9 @@ impl Frames {
                     if !message.cancels_with_reply(frame) {
                         self.owed.silence(request);
                     }
-                    core.cancel(request);
+                    cx.requests.cancel(request);
                 }
-                None => core.count_stray(self.pool),
+                None => cx.requests.count_stray(self.pool),
             }
             return None;
         }
@@ -316,11 +344,17 @@ impl Frames {
         }
     }
 
-    fn refuse(&mut self, transport: &Transport, outcome: Outcome, name: Name, core: &mut Core) {
-        if core.logbook.pending().is_none() {
-            core.logbook.begin(transport.listener());
+    fn refuse(
+        &mut self,
+        transport: &Transport,
+        outcome: Outcome,
+        name: Name,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if cx.entry.is_none() {
+            cx.entry = cx.requests.logbook.begin(transport.listener());
         }
-        core.refused_at_receipt(self.pool, transport.source(), &outcome);
+        cx.requests.refused_at_receipt(self.pool, transport.source(), &outcome, cx.entry.take());
         self.owed.push_ready(outcome, name);
     }
 
@@ -345,7 +379,7 @@ impl Frames {
         &mut self,
         transport: &Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if self.ending == Ending::Reset {
             // The output is looked at again when the session is flushed.
@@ -353,7 +387,7 @@ impl Frames {
         }
         let text = format!("a {} that was begun did not end in time", self.plan.word());
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
-        self.refuse(transport, outcome, Name::Unknown, core);
+        self.refuse(transport, outcome, Name::Unknown, cx);
         self.input = Input::Ended;
         transport.disarm_read(calls);
     }
@@ -366,14 +400,14 @@ impl Frames {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if self.input == Input::Open {
             self.input = Input::Refusing;
         }
         if self.is_waiting() {
-            self.stop_waiting(core);
-            self.read_on(transport, calls, core);
+            self.stop_waiting(cx);
+            self.read_on(transport, calls, cx.requests);
         }
     }
 
@@ -384,7 +418,7 @@ impl Frames {
         transport: &Transport,
         pool: PoolId,
         frame: &Slice,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) -> bool {
         let hears = self.answered && pool == self.pool && self.plan.framing.is_json();
         if !hears || self.owed.has_aside(frame) {
@@ -392,7 +426,7 @@ impl Frames {
         }
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
         if let Some(outcome) = self.owed.push_aside(frame.clone(), limits) {
-            core.note_undelivered(self.pool, transport.peer(), &outcome);
+            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
         }
         true
     }
@@ -404,7 +438,7 @@ impl Frames {
         transport: &Transport,
         sequence: u64,
         delivery: Delivery,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         self.answered |= matches!(
             delivery,
@@ -418,14 +452,14 @@ impl Frames {
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
         if let Delivery::Aside(_, frame) = delivery {
             if let Some(outcome) = self.owed.push_aside(frame, limits) {
-                core.note_undelivered(self.pool, transport.peer(), &outcome);
+                cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
             }
             return;
         }
         if let Some((more, outcome)) = self.owed.deliver(sequence, delivery, limits) {
-            core.note_undelivered(self.pool, transport.peer(), &outcome);
+            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
             if let Some(request) = more {
-                core.abandon(request, Cause::Reply);
+                cx.requests.abandon(request, Cause::Reply);
             }
         }
     }
@@ -434,13 +468,12 @@ impl Frames {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
-        scratch: &mut Vec<u8>,
+        cx: &mut SessionContext<'_>,
     ) {
         let high = transport.listener().limits.send_high;
-        self.write_below(transport, calls, scratch, high);
-        self.hold(transport, calls, core);
-        self.read_on(transport, calls, core);
+        self.write_below(transport, calls, &mut cx.scratch.bytes, high);
+        self.hold(transport, calls, cx);
+        self.read_on(transport, calls, cx.requests);
         if self.input == Input::Ended && self.owed.is_empty() && !self.owed.has_asides() {
             if self.ending == Ending::Reset {
                 self.reset(transport, calls);
@@ -532,16 +565,16 @@ impl Frames {
     }
 
     /// A worker whose parts the client does not take waits, where it can.
-    fn hold(&mut self, transport: &Transport, calls: &Calls<'_>, core: &mut Core) {
+    fn hold(&mut self, transport: &Transport, calls: &Calls<'_>, cx: &mut SessionContext<'_>) {
         let clogged = transport.is_clogged(calls);
         // Whatever its own program says is for this client, asked or not.
         let hush = (clogged && self.owed.has_asides()).then_some(self.pool);
         if hush != self.hushing {
             if let Some(before) = std::mem::replace(&mut self.hushing, hush) {
-                core.hush(before, self.id, false);
+                cx.requests.hush(before, self.id, false);
             }
             if let Some(now) = hush {
-                core.hush(now, self.id, true);
+                cx.requests.hush(now, self.id, true);
             }
         }
         let streaming = self.owed.streaming();
@@ -549,10 +582,10 @@ impl Frames {
         let wanted = wanted.map(|(request, _)| request);
         if wanted != self.holding {
             if let Some(before) = self.holding {
-                core.hold(before, false);
+                cx.requests.hold(before, false);
             }
             if let Some(now) = wanted {
-                core.hold(now, true);
+                cx.requests.hold(now, true);
             }
             self.holding = wanted;
         }

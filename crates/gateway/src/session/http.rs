@@ -56,6 +56,7 @@ use crate::form::{Effect, Expects, Form};
 use crate::listener::HttpConfig;
 use crate::request_shape::RequestShape;
 use crate::routing::{RouteId, Way};
+use crate::session::SessionContext;
 use crate::transport::Transport;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
@@ -90,7 +91,7 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         loop {
             let bytes = data.bytes();
@@ -105,22 +106,22 @@ impl Dialogue {
                         Ok(Some(found)) => found,
                         Ok(None) => return self.watch_head(plan, transport, calls),
                         Err(refusal) => {
-                            return self.refuse_unread(bytes, transport, calls, refusal, core);
+                            return self.refuse_unread(bytes, transport, calls, refusal, cx);
                         }
                     };
-                    let mut head = core.head.take().unwrap_or_default();
+                    let mut head = cx.scratch.head.take().unwrap_or_default();
                     match head.read(&bytes[found.head.clone()], &found, &plan.limits) {
                         Ok(()) => {
                             data.consume(found.head.end);
-                            self.ask(plan, transport, calls, data, &mut head, core);
+                            self.ask(plan, transport, calls, data, &mut head, cx);
                         }
                         Err(refusal) => {
-                            self.refuse_unread(bytes, transport, calls, refusal, core);
+                            self.refuse_unread(bytes, transport, calls, refusal, cx);
                             data.consume(found.head.end);
                         }
                     }
                     head.clear();
-                    core.head = Some(head);
+                    cx.scratch.head = Some(head);
                 }
                 Input::Body(body) => {
                     let Some(asked) = self.asked.as_ref().filter(|asked| asked.wanted) else {
@@ -129,14 +130,14 @@ impl Dialogue {
                     };
                     let run = match body.run(bytes, &plan.limits) {
                         Ok(run) => run,
-                        Err(refusal) => return self.refuse(transport, calls, refusal, core),
+                        Err(refusal) => return self.refuse(transport, calls, refusal, cx),
                     };
                     if run.pass > 0 {
-                        core.pass(asked.request, data.take(run.pass), run.data);
+                        cx.requests.pass(asked.request, data.take(run.pass), run.data);
                     }
                     data.consume(run.drop);
                     if body.is_done() {
-                        core.pass_end(asked.request);
+                        cx.requests.pass_end(asked.request);
                         self.step(Move::Complete, Input::Whole);
                         self.unwatch(transport, calls);
                     } else {
@@ -148,7 +149,7 @@ impl Dialogue {
                     }
                 }
                 Input::Gathering(_) => {
-                    if !self.gather(plan, transport, calls, data, core) {
+                    if !self.gather(plan, transport, calls, data, cx) {
                         return;
                     }
                 }
@@ -158,7 +159,7 @@ impl Dialogue {
                     }
                     return;
                 }
-                Input::Switched => return self.talk(transport, calls, data, core),
+                Input::Switched => return self.talk(transport, calls, data, cx),
             }
         }
     }
@@ -171,50 +172,50 @@ impl Dialogue {
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         head: &mut RequestHead,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         self.unwatch(transport, calls);
-        core.logbook.begin_head(transport.listener(), head);
-        let asked = core.doors.ask(core.now, transport.entry());
+        cx.entry = cx.requests.logbook.begin_head(transport.listener(), head);
+        let asked = cx.requests.doors.ask(cx.requests.now, transport.entry());
         if let Err(outcome) = asked {
-            return self.refuse_whole(transport, calls, head, &outcome, core);
+            return self.refuse_whole(transport, calls, head, &outcome, cx);
         }
         if head.method() == Method::Trace && !plan.allow_trace {
-            return self.refuse_on(RouteId::REST, transport, calls, Refusal::Trace, core);
+            return self.refuse_on(RouteId::REST, transport, calls, Refusal::Trace, cx);
         }
-        let mut ways = std::mem::take(&mut core.ways);
+        let mut ways = std::mem::take(&mut cx.scratch.routes);
         let way = plan.routing.as_ref().map(|routing| routing.way(head, &mut ways));
         let (pool, route, changes) = match way {
             None => (transport.listener().pool, RouteId::REST, None),
             Some(Way::Pool { pool, route, plan }) => (pool, route, Some(plan)),
             Some(way) => {
-                self.answer(transport, calls, head, &way, &ways, core);
-                core.ways = ways;
+                self.answer(transport, calls, head, &way, &ways, cx);
+                cx.scratch.routes = ways;
                 return;
             }
         };
-        if self.stops_here(route, transport, calls, head, core) {
-            core.ways = ways;
+        if self.stops_here(route, transport, calls, head, cx) {
+            cx.scratch.routes = ways;
             return;
         }
         let target = changes.and_then(|_| ways.target());
-        match core.takes(pool) {
+        match cx.requests.takes(pool) {
             RequestShape::Messages => {}
             RequestShape::Records(question) => {
                 let asking = Asking { question, pool, route, target };
-                self.ask_question(asking, transport, calls, head, core);
-                core.ways = ways;
+                self.ask_question(asking, transport, calls, head, cx);
+                cx.scratch.routes = ways;
                 return;
             }
             RequestShape::Objects => {
                 let course = Course { pool, route, changes, target };
-                self.ask_object(&course, plan, transport, calls, head, core);
-                core.ways = ways;
+                self.ask_object(&course, plan, transport, calls, head, cx);
+                cx.scratch.routes = ways;
                 return;
             }
             RequestShape::Bodies => {
-                core.ways = ways;
-                return self.ask_to_store((pool, route), plan, transport, calls, head, core);
+                cx.scratch.routes = ways;
+                return self.ask_to_store((pool, route), plan, transport, calls, head, cx);
             }
         }
         if !changes.map_or(plan.allow_upgrade, |route| route.allow_upgrade) {
@@ -222,7 +223,7 @@ impl Dialogue {
         }
         let from = plan.forwarded_for(transport.peer(), head.version);
         let (method, version) = (head.method(), head.version);
-        let keep = head.connection.keep_alive && !self.is_last(core);
+        let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         let (upgrade, waits) = (head.upgrade, head.expects_continue);
         head.prepare(&from);
         if let Some(changes) = changes {
@@ -235,10 +236,10 @@ impl Dialogue {
         if let Some(whole) = whole {
             head.give_length(whole.data);
         }
-        let mut out = core.take_scratch();
+        let mut out = cx.scratch.take();
         head.encode(target, plan.host.as_bytes(), &from, &mut out);
         let head_length = out.len();
-        core.ways = ways;
+        cx.scratch.routes = ways;
         let kind = if whole.is_some() { BodyKind::None } else { head.body };
         let mut body = Body::new(kind, &plan.limits);
         if let Some(whole) = whole {
@@ -259,13 +260,13 @@ impl Dialogue {
             },
             ..Form::default()
         };
-        if let Some(trail) = core.logbook.pending() {
+        if let Some(trail) = &mut cx.entry {
             trail.bytes_in = body_bytes as u64;
         }
         let whole = Slice::copy_of(&out);
-        core.scratch = out;
+        cx.scratch.give(out);
         if let Err(refusal) = held {
-            return self.refuse_on(route, transport, calls, refusal, core);
+            return self.refuse_on(route, transport, calls, refusal, cx);
         }
         if body.is_done() {
             self.step(Move::Ask, Input::Whole);
@@ -274,7 +275,8 @@ impl Dialogue {
         }
         self.number = self.number.wrapping_add(1);
         let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
-        let request = core.submit_message(client, transport.source(), whole, form, pool);
+        let request =
+            cx.requests.submit(client, transport.source(), (whole, form), pool, cx.entry.take());
         self.asked = Some(Asked {
             request,
             method,
@@ -299,13 +301,13 @@ impl Dialogue {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if let Some(asked) = &mut self.asked {
             let hold = transport.holds_back(calls, asked.came);
             if hold != asked.holding {
                 asked.holding = hold;
-                core.hold(asked.request, hold);
+                cx.requests.hold(asked.request, hold);
             }
         }
         if self.ending == Ending::CutOff {

@@ -11,7 +11,7 @@ use crate::closings::Closing;
 use crate::door;
 use crate::exchanges::SessionId;
 use crate::owners::StreamOwner;
-use crate::session::Session;
+use crate::session::{Session, SessionContext};
 
 impl Shard {
     pub(super) fn accepted(
@@ -60,7 +60,8 @@ impl Shard {
         let shard = self.core.others.me();
         let place = self.sessions.insert_with(|place| {
             let id = SessionId::new(shard, place);
-            Session::open(calls, id, stream, (peer, entry), plan, &mut self.core)
+            let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+            Session::open(calls, id, stream, (peer, entry), plan, &mut cx)
         });
         let session = SessionId::new(shard, place);
         calls.set_key(stream, StreamOwner::Session(session).key());
@@ -125,8 +126,9 @@ impl Shard {
         let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
-        session.end(cause, &mut self.core);
-        session.stop_waiting(&mut self.core);
+        let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+        session.end(cause, &mut cx);
+        session.stop_waiting(&mut cx);
         let listener = &mut self.listeners[session.listener_id()];
         listener.open -= 1;
         self.fleet.close(session.listener_id());
@@ -143,7 +145,8 @@ impl Shard {
         for (pool, frame) in std::mem::take(&mut self.core.announced) {
             for id in self.sessions.places().into_iter().map(|place| SessionId::new(shard, place)) {
                 let Some(session) = self.sessions.get_mut(id) else { continue };
-                if session.announce(pool, &frame, &mut self.core) && !session.set_dirty(true) {
+                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                if session.announce(pool, &frame, &mut cx) && !session.set_dirty(true) {
                     self.dirty.push(id);
                 }
             }
@@ -172,7 +175,8 @@ impl Shard {
             let found = self.sessions.get_mut(id);
             if let Some(session) = found {
                 session.set_dirty(false);
-                session.flush(calls, &mut self.core, (&mut self.scratch, &mut self.dialogues));
+                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                session.flush(calls, &mut cx, &mut self.dialogues);
             }
         }
         self.dirty = dirty;

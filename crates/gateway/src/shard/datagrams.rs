@@ -13,7 +13,9 @@ use super::Shard;
 use crate::closings::Closing;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Delivery, Source};
+use crate::form::Form;
 use crate::listener::ListenerConfig;
+use crate::logbook::Trail;
 use crate::session::Session;
 
 /// The most that UDP carries over IPv4.
@@ -60,8 +62,8 @@ impl Shard {
         if let Some((cause, text)) = refusal {
             listener.turned.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
-            self.begin_trail(&plan, bytes);
-            self.core.refused_at_receipt(plan.pool, source, &outcome);
+            let entry = self.begin_entry(&plan, bytes);
+            self.core.refused_at_receipt(plan.pool, source, &outcome, entry);
             if hears_errors && cause != Cause::Rate {
                 self.answer(calls, id, from, outcome);
             }
@@ -70,14 +72,19 @@ impl Shard {
         listener.accepted += 1;
         listener.asking += 1;
         let client = Client::Datagram { listener: id, to: Box::new(from.clone()), hears_errors };
-        self.begin_trail(&plan, bytes);
-        self.core.submit(client, source, Slice::copy_of(bytes), plan.pool);
+        let entry = self.begin_entry(&plan, bytes);
+        let request = (Slice::copy_of(bytes), Form::default());
+        self.core.submit(client, source, request, plan.pool, entry);
     }
 
-    fn begin_trail(&mut self, plan: &std::sync::Arc<ListenerConfig>, bytes: &[u8]) {
-        if let Some(trail) = self.core.logbook.begin(plan) {
-            trail.bytes_in = bytes.len() as u64;
-        }
+    fn begin_entry(
+        &mut self,
+        plan: &std::sync::Arc<ListenerConfig>,
+        bytes: &[u8],
+    ) -> Option<Box<Trail>> {
+        let mut entry = self.core.logbook.begin(plan)?;
+        entry.bytes_in = bytes.len() as u64;
+        Some(entry)
     }
 
     /// What came of a datagram.
@@ -113,9 +120,9 @@ impl Shard {
         let taken = match &outcome {
             Outcome::Reply(body) | Outcome::Sorry(_, body) => calls.send_datagram(socket, to, body),
             Outcome::Ended(..) => {
-                self.scratch.clear();
-                Session::refusal(&self.listeners[id].plan, &outcome, &mut self.scratch);
-                calls.send_datagram(socket, to, &self.scratch)
+                self.scratch.bytes.clear();
+                Session::refusal(&self.listeners[id].plan, &outcome, &mut self.scratch.bytes);
+                calls.send_datagram(socket, to, &self.scratch.bytes)
             }
         };
         // Too many wait to be sent, or the sender has no name.

@@ -2,7 +2,7 @@
 
 use super::Shard;
 use crate::drain::{DrainLimits, Stage};
-use crate::session::Session;
+use crate::session::{Session, SessionContext};
 use event::Calls;
 
 impl Shard {
@@ -35,7 +35,8 @@ impl Shard {
         self.drain.close(calls);
         self.hand_out(calls);
         for session in self.sessions.values_mut() {
-            session.flush_and_finish(calls, &mut self.core, &mut self.scratch);
+            let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+            session.flush_and_finish(calls, &mut cx);
         }
         if self.sessions.len() == 0 {
             calls.stop();
@@ -53,7 +54,8 @@ impl Shard {
                 let DrainLimits { within: _, keepalive_timeout } = self.drain.limits;
                 self.core.drain_keepalive_timeout = Some(keepalive_timeout);
                 for session in self.sessions.values_mut() {
-                    session.begin_drain(calls, &mut self.core);
+                    let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                    session.begin_drain(calls, &mut cx);
                 }
                 self.end_requests(calls);
             }

@@ -11,6 +11,7 @@ use super::shortage::MANY;
 use crate::checks::Checks;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Source};
+use crate::form::Form;
 use crate::mail::Mail;
 use crate::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
 use crate::worker_report::WorkerReport;
@@ -120,7 +121,13 @@ impl Shard {
             let text = "there is no such pool";
             return reply(Outcome::ended(Cause::NoPool, Phase::Receive, text));
         }
-        self.core.submit(Client::Inside(reply), Source::INSIDE, line, pool);
+        self.core.submit(
+            Client::Inside(reply),
+            Source::INSIDE,
+            (line, Form::default()),
+            pool,
+            None,
+        );
     }
 
     fn status(&self) -> Status {

@@ -17,7 +17,7 @@ use super::refused_connections::Waiting;
 use crate::exchanges::Source;
 use crate::listener::FrontConfig;
 use crate::owners::StreamOwner;
-use crate::session::Session;
+use crate::session::{Session, SessionContext};
 
 /// Rejected connections that are answered at the same time; more are closed without an answer, so
 /// that a flood of them cannot take all descriptors.
@@ -54,16 +54,16 @@ impl Shard {
             self.refused.waiting.insert(stream.index(), Waiting { listener, peer, outcome });
             return;
         }
-        self.scratch.clear();
-        Session::refusal(&listener, &outcome, &mut self.scratch);
-        self.core.logbook.begin(&listener);
+        self.scratch.bytes.clear();
+        Session::refusal(&listener, &outcome, &mut self.scratch.bytes);
+        let entry = self.core.logbook.begin(&listener);
         let source = Source::of_listener(peer, id);
-        self.core.refused_at_receipt(listener.pool, source, &outcome);
-        if self.scratch.is_empty() {
+        self.core.refused_at_receipt(listener.pool, source, &outcome, entry);
+        if self.scratch.bytes.is_empty() {
             // On a connection of raw bytes nothing else can be told from data.
             return calls.reset(stream);
         }
-        calls.send_bytes(stream, &self.scratch);
+        calls.send_bytes(stream, &self.scratch.bytes);
         calls.finish(stream, Some(LINGER));
     }
 
@@ -79,18 +79,19 @@ impl Shard {
             return data.consume(bytes.len());
         };
         let Waiting { listener, peer, outcome } = waiting;
-        self.scratch.clear();
+        self.scratch.bytes.clear();
         let rest = bytes.len() >= HEAD_MAX;
-        let core = &mut self.core;
-        if !Session::refuse_request(listener, bytes, rest, outcome, core, &mut self.scratch) {
+        let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+        if !Session::refuse_request(listener, bytes, rest, outcome, &mut cx) {
             return;
         }
+        let entry = cx.entry.take();
         let source = Source::of_listener(*peer, listener.id);
-        self.core.refused_at_receipt(listener.pool, source, outcome);
+        self.core.refused_at_receipt(listener.pool, source, outcome, entry);
         self.refused.waiting.remove(&stream.index());
         data.consume(bytes.len());
         calls.deadline(stream, HEAD, None);
-        calls.send_bytes(stream, &self.scratch);
+        calls.send_bytes(stream, &self.scratch.bytes);
         calls.finish(stream, Some(LINGER));
     }
 

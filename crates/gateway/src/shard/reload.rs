@@ -7,6 +7,7 @@ use event::Calls;
 use super::Shard;
 use crate::drain::Stage;
 use crate::reload::Reload;
+use crate::session::SessionContext;
 
 impl Shard {
     /// Takes over other settings, and gives what an operator should know of it. None, and nothing has
@@ -26,7 +27,8 @@ impl Shard {
         }
         for session in self.sessions.values_mut() {
             let plan = Arc::clone(&self.listeners[session.listener_id()].plan);
-            session.handle_listener(calls, &plan, &mut self.core);
+            let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+            session.handle_listener(calls, &plan, &mut cx);
         }
         Some(self.core.reload(calls, (pools, self.seed), &mut self.outside))
     }

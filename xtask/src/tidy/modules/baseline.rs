@@ -18,7 +18,6 @@ pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[],
     large_crates: &[("database", 13), ("gateway", 29), ("xtask", 13)],
     wide_structs: &[
-        ("crates/gateway/src/core.rs Core", 8),
         ("crates/gateway/src/exchanges.rs Exchange", 2),
         ("crates/simulate/src/world.rs World", 6),
         ("crates/wire/src/http1/request.rs RequestHead", 3),

@@ -5,6 +5,7 @@ use event::Calls;
 
 use super::{Frames, Input};
 use crate::core::{Core, Permit};
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Frames {
@@ -16,17 +17,17 @@ impl Frames {
         self.permit = Permit::Granted(requests);
     }
 
-    pub(in crate::session) fn stop_waiting(&mut self, core: &mut Core) {
-        core.stop_waiting(self.pool, &mut self.permit);
+    pub(in crate::session) fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
+        cx.requests.stop_waiting(self.pool, &mut self.permit);
     }
 
     /// Whether there is room for the next request, which has at most as many bytes as have come.
-    pub(super) fn may_send(&mut self, come: usize, core: &mut Core) -> bool {
+    pub(super) fn may_send(&mut self, come: usize, cx: &mut SessionContext<'_>) -> bool {
         if come == 0 || self.input == Input::Refusing {
             return true;
         }
         let bytes = come.min(self.plan.frame_max);
-        core.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
+        cx.requests.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
     }
 
     pub(super) fn is_full(&self, core: &Core) -> bool {

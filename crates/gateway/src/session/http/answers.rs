@@ -5,8 +5,8 @@ use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, RequestHead};
 
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
-use crate::core::Core;
 use crate::routing::{RouteId, Scratch, Way};
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -19,7 +19,7 @@ impl Dialogue {
         head: &RequestHead,
         way: &Way<'_>,
         scratch: &Scratch,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let refused = |cause: Cause, said: &str| Outcome::ended(cause, Phase::Receive, said);
         let named = |cause: Cause| {
@@ -32,32 +32,39 @@ impl Dialogue {
                 (*status, *route, (Outcome::Reply(Slice::default()), String::new()))
             }
             Way::Unclear(fault, route) => {
-                core.rejects.count_path(*fault);
+                cx.requests.rejects.count_path(*fault);
                 let text = format!("{}: {}", fault.word(), fault.text());
                 (400, *route, (refused(Cause::Malformed, &text), text))
             }
             Way::Unauthorized(route) => (401, *route, named(Cause::Unauthorized)),
             Way::Nowhere => (404, RouteId::REST, named(Cause::NoRoute)),
         };
-        if let Some(trail) = core.logbook.pending() {
+        if let Some(trail) = &mut cx.entry {
             trail.status = status;
             if let Way::Unclear(fault, _) = way {
                 trail.reason = fault.word();
             }
         }
-        core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
+        cx.requests.refused_at_receipt(
+            transport.listener().pool,
+            transport.source(),
+            &outcome,
+            cx.entry.take(),
+        );
         let text = text + "\n";
         let (content_type, body) = match way {
             Way::Answer { content_type, body, .. } => (*content_type, *body),
             _ => (TEXT, text.as_bytes()),
         };
         let unclear = matches!(way, Way::Unclear(..));
-        let keep_alive =
-            head.connection.keep_alive && !head.body.is_some() && !self.is_last(core) && !unclear;
+        let keep_alive = head.connection.keep_alive
+            && !head.body.is_some()
+            && !self.is_last(cx.requests)
+            && !unclear;
         let lines = scratch.lines();
         let answer = Answer { status, content_type, lines, body, keep_alive };
         let asker = Asker { method: head.method(), version: head.version, route };
-        tell(&answer, asker, transport, calls, core);
+        tell(&answer, asker, transport, calls, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;

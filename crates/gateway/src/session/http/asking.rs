@@ -11,11 +11,11 @@ use super::course::Asking;
 use super::rejection::Why;
 use super::told::{edits, open_lines};
 use super::{Asked, Dialogue, Ending, Input, Move, Output, Sending, TEXT, Told, tell};
-use crate::core::Core;
 use crate::crossing::Rejected;
 use crate::exchanges::Client;
 use crate::form::Form;
 use crate::question::NoQuestion;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -26,23 +26,23 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &RequestHead,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let Asking { question, pool, route, target } = asking;
         if head.body.is_some() {
             let text = "a question has no body";
             let why = Why::of(Cause::Malformed, text);
-            return self.refuse_with(transport, calls, (413, route), why, core);
+            return self.refuse_with(transport, calls, (413, route), why, cx);
         }
         let (method, version) = (head.method(), head.version);
-        let keep = head.connection.keep_alive && !self.is_last(core);
-        let mut out = core.take_scratch();
+        let keep = head.connection.keep_alive && !self.is_last(cx.requests);
+        let mut out = cx.scratch.take();
         let mut target =
             target.unwrap_or_else(|| head.path_and_query()).splitn(2, |&byte| byte == b'?');
         let (path, query) = (target.next().unwrap_or_default(), target.next());
         let read = question.record(method, path, query, &mut out);
         let record = Slice::copy_of(&out);
-        core.scratch = out;
+        cx.scratch.give(out);
         self.number = self.number.wrapping_add(1);
         let mut asked = Asked {
             // Nobody's, until it is submitted.
@@ -70,10 +70,11 @@ impl Dialogue {
                 // Of a reply to HEAD nothing is sent but its length, which takes all of it.
                 let form = Form { streams: method == Method::Get, ..Form::default() };
                 let source = transport.source();
-                asked.request = core.submit_message(client, source, record, form, pool);
+                asked.request =
+                    cx.requests.submit(client, source, (record, form), pool, cx.entry.take());
                 self.asked = Some(asked);
             }
-            Err(why) => self.answer_none(transport, calls, &asked, &why, core),
+            Err(why) => self.answer_none(transport, calls, &asked, &why, cx),
         }
     }
 
@@ -84,12 +85,17 @@ impl Dialogue {
         calls: &mut Calls<'_>,
         asked: &Asked,
         why: &NoQuestion,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let told = Rejected { status: why.status(), reason: "" };
-        self.begin_refused(transport, calls, told, core);
+        self.begin_refused(transport, calls, told, cx);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text());
-        core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
+        cx.requests.refused_at_receipt(
+            transport.listener().pool,
+            transport.source(),
+            &outcome,
+            cx.entry.take(),
+        );
         let body = format!("{}\n", why.text());
         let answer = Answer {
             status: why.status(),
@@ -98,7 +104,7 @@ impl Dialogue {
             body: body.as_bytes(),
             keep_alive: asked.keep,
         };
-        tell(&answer, asked.asker(), transport, calls, core);
+        tell(&answer, asked.asker(), transport, calls, cx);
         if !asked.keep {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;
@@ -112,14 +118,14 @@ impl Asked {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        let date = core.date_line();
-        let mut out = core.take_scratch();
+        let date = cx.requests.date_line();
+        let mut out = cx.scratch.take();
         let lines = open_lines(self.told.content_type, edits(transport, self.route), &date);
         let sending = write_open_answer(&lines, self.version, &mut self.keep, &mut out);
         transport.send_bytes(calls, &out);
-        core.scratch = out;
+        cx.scratch.give(out);
         self.output = Output::begun(self.method, sending);
         self.open_ended = matches!(self.output, Output::Begun(Sending::Verbatim | Sending::Data));
     }

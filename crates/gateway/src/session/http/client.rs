@@ -9,10 +9,10 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
 use super::{Dialogue, Ending, Input, Output};
-use crate::core::Core;
 use crate::exchanges::{Delivery, SessionId};
 use crate::listener::HttpConfig;
 use crate::reply_head::Carried;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 /// Dialogues that are kept for the next who asks: of as many clients as are busy in one turn.
@@ -66,14 +66,14 @@ impl Http {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
         spares: &mut Spares,
     ) {
         let mut dialogue = match self.dialogue.take() {
             Some(dialogue) => dialogue,
             None => spares.take(self),
         };
-        dialogue.handle_data(plan, transport, calls, data, core);
+        dialogue.handle_data(plan, transport, calls, data, cx);
         self.dialogue = Some(dialogue);
     }
 
@@ -85,10 +85,10 @@ impl Http {
         calls: &mut Calls<'_>,
         sequence: u64,
         delivery: Delivery,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if let Some(dialogue) = &mut self.dialogue {
-            dialogue.deliver(plan, transport, calls, sequence, delivery, core);
+            dialogue.deliver(plan, transport, calls, sequence, delivery, cx);
         }
     }
 
@@ -99,10 +99,10 @@ impl Http {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         reply: (u64, Carried, Outcome),
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if let Some(dialogue) = &mut self.dialogue {
-            dialogue.deliver_whole(plan, transport, calls, reply, core);
+            dialogue.deliver_whole(plan, transport, calls, reply, cx);
         }
     }
 
@@ -135,10 +135,10 @@ impl Http {
         &mut self,
         transport: &Transport,
         cause: Cause,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if let Some(dialogue) = &mut self.dialogue {
-            dialogue.end_gathering(transport, cause, core);
+            dialogue.end_gathering(transport, cause, cx);
         }
     }
 
@@ -148,10 +148,10 @@ impl Http {
         plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if let Some(dialogue) = &mut self.dialogue {
-            dialogue.handle_slow(plan, transport, calls, core);
+            dialogue.handle_slow(plan, transport, calls, cx);
         }
     }
 
@@ -160,13 +160,13 @@ impl Http {
         &mut self,
         transport: &Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) -> bool {
         if self.dialogue.is_none() && transport.queued(calls) == 0 {
             return true;
         }
         let mut dialogue = self.dialogue.take().unwrap_or_else(|| self.begin());
-        let cut_off = dialogue.handle_eof(transport, calls, core);
+        let cut_off = dialogue.handle_eof(transport, calls, cx);
         let is_owed = dialogue.asked.is_some();
         self.dialogue = Some(dialogue);
         cut_off || !is_owed && transport.queued(calls) == 0
@@ -191,10 +191,10 @@ impl Http {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if let Some(dialogue) = self.dialogue.as_mut().filter(|dialogue| dialogue.is_begun()) {
-            dialogue.refuse_draining(transport, calls, core);
+            dialogue.refuse_draining(transport, calls, cx);
         }
     }
 
@@ -202,11 +202,11 @@ impl Http {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
         spares: &mut Spares,
     ) {
         match &mut self.dialogue {
-            Some(dialogue) => dialogue.flush(transport, calls, core),
+            Some(dialogue) => dialogue.flush(transport, calls, cx),
             None if transport.is_clogged(calls) => {}
             None => transport.resume(calls),
         }

@@ -5,10 +5,10 @@ use exchange::{Outcome, Slice};
 use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
 use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
-use crate::core::Core;
 use crate::exchanges::Delivery;
 use crate::listener::HttpConfig;
 use crate::reply_head::Carried;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 /// The body of a reply is copied behind its head up to this; a longer one is sent as it lies.
@@ -23,19 +23,19 @@ impl Dialogue {
         calls: &mut Calls<'_>,
         sequence: u64,
         delivery: Delivery,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let Some(asked) = self.asked.as_mut().filter(|_| sequence == u64::from(self.number)) else {
             return;
         };
         match delivery {
             Delivery::Head(head) => {
-                self.deliver_head(plan, transport, calls, head, &mut Slice::default(), core);
+                self.deliver_head(plan, transport, calls, head, &mut Slice::default(), cx);
             }
             Delivery::Page(page) => asked.page = Some(page),
             Delivery::Part(part) => {
                 if asked.output == Output::None {
-                    asked.begin(transport, calls, core);
+                    asked.begin(transport, calls, cx);
                 }
                 asked.send_part(transport, calls, part);
             }
@@ -43,7 +43,7 @@ impl Dialogue {
                 if asked.output == Output::Begun(Sending::Verbatim) {
                     asked.relayed_from = Some(from);
                     transport.expect(calls);
-                    core.take_unseen(asked.request, transport.stream());
+                    cx.requests.take_unseen(asked.request, transport.stream());
                 }
             }
             Delivery::Relayed(done) => {
@@ -52,7 +52,7 @@ impl Dialogue {
             }
             Delivery::Flow(wanted) => self.handle_flow(plan, transport, calls, wanted),
             Delivery::SaidAll => self.handle_said_all(plan, transport, calls),
-            Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, core),
+            Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, cx),
             // Of frames only.
             Delivery::Aside(..) | Delivery::Finished => {}
         }
@@ -65,18 +65,18 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         (sequence, head, mut outcome): (u64, Carried, Outcome),
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if self.asked.is_none() || sequence != u64::from(self.number) {
             return head.recycle();
         }
         match &mut outcome {
             Outcome::Reply(body) => {
-                self.deliver_head(plan, transport, calls, head, body, core);
+                self.deliver_head(plan, transport, calls, head, body, cx);
             }
-            _ => self.deliver_head(plan, transport, calls, head, &mut Slice::default(), core),
+            _ => self.deliver_head(plan, transport, calls, head, &mut Slice::default(), cx),
         }
-        self.deliver_end(transport, calls, outcome, core);
+        self.deliver_end(transport, calls, outcome, cx);
     }
 
     /// Sends a head, and `body` along with it where both are small: then nothing is left of that.
@@ -87,9 +87,9 @@ impl Dialogue {
         calls: &mut Calls<'_>,
         mut carried: Carried,
         body: &mut Slice,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        let is_last = self.is_last(core);
+        let is_last = self.is_last(cx.requests);
         let Some(asked) = &mut self.asked else { return carried.recycle() };
         let head = carried.head();
         if head.is_interim() && asked.version == Version::Http10 {
@@ -121,18 +121,18 @@ impl Dialogue {
         let told_to_send =
             asked.waits && head.status == 100 && matches!(self.input, Input::Body(_));
         asked.waits &= head.is_interim() && head.status != 100;
-        let date = if head.lacks_date() { Some(core.date_line()) } else { None };
+        let date = if head.lacks_date() { Some(cx.requests.date_line()) } else { None };
         let added = Added {
             date: date.as_ref().map_or(b"", |date| date),
             via: plan.via.line(head.version),
         };
-        let mut out = core.take_scratch();
+        let mut out = cx.scratch.take();
         head.encode(sending, asked.version, asked.keep, added, &mut out);
         let switches = head.status == 101;
         if switches {
             asked.begin_to_talk();
             if self.half_closed {
-                core.pass_end(asked.request);
+                cx.requests.pass_end(asked.request);
             }
             transport.resume(calls);
         }
@@ -141,7 +141,7 @@ impl Dialogue {
             out.extend_from_slice(&std::mem::take(body));
         }
         transport.send_bytes(calls, &out);
-        core.scratch = out;
+        cx.scratch.give(out);
         if told_to_send {
             self.watch_anew(plan, transport, calls);
         }
@@ -156,9 +156,9 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         outcome: Outcome,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        let is_last = self.is_last(core);
+        let is_last = self.is_last(cx.requests);
         let Some(asked) = &mut self.asked else { return };
         let whole = matches!(self.input, Input::Whole);
         let is_reply = matches!(outcome, Outcome::Reply(_));
@@ -183,11 +183,11 @@ impl Dialogue {
                             Outcome::Sorry(_, body) => body.clone(),
                             Outcome::Reply(_) | Outcome::Ended(..) => Slice::default(),
                         };
-                        tell(&page.answer(&body, asked.keep), asker, transport, calls, core);
+                        tell(&page.answer(&body, asked.keep), asker, transport, calls, cx);
                     }
                     None => {
                         let said = Said::of(&outcome, asked.told);
-                        tell(&said.answer(asked.keep), asker, transport, calls, core);
+                        tell(&said.answer(asked.keep), asker, transport, calls, cx);
                     }
                 }
             }

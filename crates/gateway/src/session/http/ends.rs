@@ -9,7 +9,7 @@ use exchange::Cause;
 use wire::http1::Refusal;
 
 use super::{Dialogue, Ending, Input, Move, Output};
-use crate::core::Core;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -19,7 +19,7 @@ impl Dialogue {
         &mut self,
         transport: &Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) -> bool {
         let keeps = transport.listener().keeps_half_closed;
         self.refusing = true;
@@ -29,18 +29,18 @@ impl Dialogue {
             (Input::Whole, Some(_)) if keeps => return false,
             // Each direction of a tunnel ends by itself.
             (Input::Switched, Some(asked)) => {
-                core.pass_end(asked.request);
+                cx.requests.pass_end(asked.request);
                 return false;
             }
             (_, Some(asked)) if asked.output != Output::None => return true,
             (Input::Body(_) | Input::Gathering(_), _) => {
-                core.rejects.count_request(Refusal::Truncated);
+                cx.requests.rejects.count_request(Refusal::Truncated);
             }
             _ => {}
         }
-        self.end_gathering(transport, Cause::Left, core);
+        self.end_gathering(transport, Cause::Left, cx);
         if let Some(asked) = self.asked.take() {
-            core.abandon(asked.request, Cause::Left);
+            cx.requests.abandon(asked.request, Cause::Left);
         }
         self.step(Move::End, Input::Ended);
         self.ending = Ending::Said;

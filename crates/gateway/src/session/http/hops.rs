@@ -6,8 +6,8 @@ use exchange::{Outcome, Slice};
 use wire::http1::{Answer, Method, RequestHead};
 
 use super::{Asker, Dialogue, Ending, Input, Move, tell};
-use crate::core::Core;
 use crate::routing::RouteId;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -19,7 +19,7 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &mut RequestHead,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) -> bool {
         let counted = match head.method() {
             Method::Trace | Method::Options => head.take_hop(),
@@ -27,8 +27,8 @@ impl Dialogue {
         };
         match counted {
             Ok(true) => return false,
-            Ok(false) => self.answer_last_hop(route, transport, calls, head, core),
-            Err(refusal) => self.refuse_on(route, transport, calls, refusal, core),
+            Ok(false) => self.answer_last_hop(route, transport, calls, head, cx),
+            Err(refusal) => self.refuse_on(route, transport, calls, refusal, cx),
         }
         true
     }
@@ -41,18 +41,24 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &RequestHead,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        if let Some(trail) = core.logbook.pending() {
+        if let Some(trail) = &mut cx.entry {
             trail.status = 200;
         }
         let outcome = Outcome::Reply(Slice::default());
-        core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
+        cx.requests.refused_at_receipt(
+            transport.listener().pool,
+            transport.source(),
+            &outcome,
+            cx.entry.take(),
+        );
         let mut body = Vec::new();
         if head.method() == Method::Trace {
             head.write_trace(&mut body);
         }
-        let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.is_last(core);
+        let keep_alive =
+            head.connection.keep_alive && !head.body.is_some() && !self.is_last(cx.requests);
         let answer = Answer {
             status: 200,
             content_type: "message/http",
@@ -61,7 +67,7 @@ impl Dialogue {
             keep_alive,
         };
         let asker = Asker { method: head.method(), version: head.version, route };
-        tell(&answer, asker, transport, calls, core);
+        tell(&answer, asker, transport, calls, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;

@@ -10,10 +10,10 @@ use super::gathering::{Gathering, Taken};
 use super::rejection::Why;
 use super::{Asked, Dialogue, Input, Move, Output, Told};
 use crate::bodies::Full;
-use crate::core::Core;
 use crate::exchanges::{Client, Source};
 use crate::form::Form;
 use crate::listener::HttpConfig;
+use crate::session::SessionContext;
 use crate::translation::Translation;
 use crate::transport::Transport;
 
@@ -29,7 +29,7 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &mut RequestHead,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let waits = head.expects_continue;
         let peer = transport.peer();
@@ -39,7 +39,7 @@ impl Dialogue {
             changes.change(head);
         }
         let gathering = Gathering::new(course, plan, (peer, from.client), head);
-        self.begin_gathering(gathering, waits, transport, calls, core);
+        self.begin_gathering(gathering, waits, transport, calls, cx);
     }
 
     /// Takes the body before anything else is done. A client that waits to be told so is.
@@ -49,9 +49,9 @@ impl Dialogue {
         waits: bool,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        gathering.trail = core.logbook.take_pending();
+        gathering.trail = cx.entry.take();
         if waits {
             transport.send_bytes(calls, CONTINUE);
         }
@@ -66,7 +66,7 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) -> bool {
         let Input::Gathering(gathering) = &mut self.input else { return false };
         let before = data.bytes().len();
@@ -74,12 +74,12 @@ impl Dialogue {
             Ok(Taken::Whole) => {
                 self.unwatch(transport, calls);
                 if let Input::Gathering(whole) = self.step(Move::Complete, Input::Whole) {
-                    self.submit_gathered(*whole, transport.source(), core);
+                    self.submit_gathered(*whole, transport.source(), cx);
                 }
                 true
             }
             Ok(Taken::Full(full)) => {
-                self.refuse_full(full, plan.body_limits.all, transport, calls, core);
+                self.refuse_full(full, plan.body_limits.all, transport, calls, cx);
                 false
             }
             Ok(Taken::More) => {
@@ -87,17 +87,17 @@ impl Dialogue {
                 false
             }
             Err(refusal) => {
-                self.restore_trail(core);
-                self.refuse(transport, calls, refusal, core);
+                self.restore_trail(cx);
+                self.refuse(transport, calls, refusal, cx);
                 false
             }
         }
     }
 
     /// What is refused now has the line in the access log that was begun with its head.
-    pub(super) fn restore_trail(&mut self, core: &mut Core) {
+    pub(super) fn restore_trail(&mut self, cx: &mut SessionContext<'_>) {
         if let Input::Gathering(gathering) = &mut self.input {
-            core.logbook.put_back(gathering.trail.take());
+            cx.entry = gathering.trail.take();
         }
     }
 
@@ -108,32 +108,37 @@ impl Dialogue {
         max: usize,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        self.restore_trail(core);
+        self.restore_trail(cx);
         let whose = match full {
             Full::All => "",
             Full::Client => ", and those of one client half of what others leave",
         };
         let text = format!("the bodies of all requests together hold at most {max} bytes{whose}");
         let route = self.route();
-        self.refuse_with(transport, calls, (503, route), Why::of(Cause::Full, &text), core);
+        self.refuse_with(transport, calls, (503, route), Why::of(Cause::Full, &text), cx);
     }
 
     /// The client is gone in the middle of a body: its request ends here, and has its line.
-    pub(super) fn end_gathering(&mut self, transport: &Transport, cause: Cause, core: &mut Core) {
+    pub(super) fn end_gathering(
+        &mut self,
+        transport: &Transport,
+        cause: Cause,
+        cx: &mut SessionContext<'_>,
+    ) {
         let Input::Gathering(gathering) = &mut self.input else { return };
         let (pool, bytes) = (gathering.pool, gathering.held.len());
-        core.logbook.put_back(gathering.trail.take());
-        if let Some(trail) = core.logbook.pending() {
+        cx.entry = gathering.trail.take();
+        if let Some(trail) = &mut cx.entry {
             trail.bytes_in = bytes as u64;
         }
         let text = "its client left before its body was whole";
         let outcome = Outcome::ended(cause, Phase::Receive, text);
-        core.refused_at_receipt(pool, transport.source(), &outcome);
+        cx.requests.refused_at_receipt(pool, transport.source(), &outcome, cx.entry.take());
     }
 
-    fn submit_gathered(&mut self, whole: Gathering, source: Source, core: &mut Core) {
+    fn submit_gathered(&mut self, whole: Gathering, source: Source, cx: &mut SessionContext<'_>) {
         let Gathering { pool, route, method, version, keep, object, held, trail, .. } = whole;
         let (body, form, told) = match object {
             Some(mut object) => {
@@ -144,21 +149,21 @@ impl Dialogue {
             }
             None => (Slice::from(record(&held)), Form::default(), Told::STORED),
         };
-        core.logbook.put_back(trail);
-        if let Some(trail) = core.logbook.pending() {
+        cx.entry = trail;
+        if let Some(trail) = &mut cx.entry {
             trail.bytes_in = held.len() as u64;
             trail.replied = told.status;
         }
         self.number = self.number.wrapping_add(1);
         let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
-        let request = core.submit_message(client, source, body, form, pool);
+        let request = cx.requests.submit(client, source, (body, form), pool, cx.entry.take());
         self.asked = Some(Asked {
             request,
             method,
             version,
             output: Output::None,
             route,
-            keep: keep && !self.is_last(core),
+            keep: keep && !self.is_last(cx.requests),
             open_ended: false,
             wanted: false,
             waits: false,

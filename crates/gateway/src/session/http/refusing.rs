@@ -6,9 +6,9 @@ use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
 use super::rejection::Why;
 use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell};
-use crate::core::Core;
 use crate::crossing::Rejected;
 use crate::routing::RouteId;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -19,13 +19,18 @@ impl Dialogue {
         calls: &mut Calls<'_>,
         head: &RequestHead,
         outcome: &Outcome,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        core.refused_at_receipt(transport.listener().pool, transport.source(), outcome);
+        cx.requests.refused_at_receipt(
+            transport.listener().pool,
+            transport.source(),
+            outcome,
+            cx.entry.take(),
+        );
         let whole = matches!(head.body, BodyKind::None);
-        let keep = head.connection.keep_alive && whole && !self.is_last(core);
+        let keep = head.connection.keep_alive && whole && !self.is_last(cx.requests);
         let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
-        tell(&Said::of(outcome, Told::TEXT).answer(keep), asker, transport, calls, core);
+        tell(&Said::of(outcome, Told::TEXT).answer(keep), asker, transport, calls, cx);
         if !keep {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;
@@ -38,10 +43,10 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         refusal: Refusal,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let route = self.route();
-        self.refuse_on(route, transport, calls, refusal, core);
+        self.refuse_on(route, transport, calls, refusal, cx);
     }
 
     /// The same of a request whose route is known and which was not submitted yet.
@@ -51,12 +56,12 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         refusal: Refusal,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        core.rejects.count_request(refusal);
+        cx.requests.rejects.count_request(refusal);
         let text = format!("{}: {}", refusal.word(), refusal.text());
         let why = Why { cause: Cause::Malformed, reason: refusal.word(), text: &text };
-        self.refuse_with(transport, calls, (refusal.status(), route), why, core);
+        self.refuse_with(transport, calls, (refusal.status(), route), why, cx);
     }
 
     /// Whether a request was begun that is not whole, and so has not been submitted.
@@ -73,13 +78,13 @@ impl Dialogue {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let route = self.route();
-        self.restore_trail(core);
+        self.restore_trail(cx);
         let cause = Cause::Draining;
         let text = format!("{}: {}", cause.word(), cause.meaning());
-        self.refuse_with(transport, calls, (503, route), Why::of(cause, &text), core);
+        self.refuse_with(transport, calls, (503, route), Why::of(cause, &text), cx);
     }
 
     /// What breaks a rule before its head is read has its line in the access log, with as much of its first
@@ -90,10 +95,10 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         refusal: Refusal,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        core.logbook.begin_unread(transport.listener(), bytes);
-        self.refuse(transport, calls, refusal, core);
+        cx.entry = cx.requests.logbook.begin_unread(transport.listener(), bytes);
+        self.refuse(transport, calls, refusal, cx);
     }
 
     /// A request that did not get so far as to be submitted has its line in the access log too.
@@ -102,13 +107,13 @@ impl Dialogue {
         transport: &Transport,
         calls: &Calls<'_>,
         told: Rejected,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
-        if self.asked.is_none() && core.logbook.pending().is_none() {
+        if self.asked.is_none() && cx.entry.is_none() {
             let held = calls.held(transport.stream());
-            core.logbook.begin_unread(transport.listener(), held);
+            cx.entry = cx.requests.logbook.begin_unread(transport.listener(), held);
         }
-        if let Some(trail) = core.logbook.pending() {
+        if let Some(trail) = &mut cx.entry {
             (trail.status, trail.reason) = (told.status, told.reason);
         }
     }
@@ -130,12 +135,12 @@ impl Dialogue {
         calls: &mut Calls<'_>,
         (status, route): (u16, RouteId),
         why: Why<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let Why { cause, reason, text } = why;
         let told = Rejected { status, reason };
         // Its end is decided, and comes in this turn: that is what it is told, and what is logged.
-        if self.asked.as_ref().is_some_and(|asked| !core.is_under_way(asked.request)) {
+        if self.asked.as_ref().is_some_and(|asked| !cx.requests.is_under_way(asked.request)) {
             return;
         }
         let asked = self.asked.take();
@@ -144,12 +149,17 @@ impl Dialogue {
         match &asked {
             Some(asked) => {
                 let told = Some(told).filter(|_| !silent);
-                core.abandon_told(asked.request, cause, told, text);
+                cx.requests.abandon_told(asked.request, cause, told, text);
             }
             None => {
-                self.begin_refused(transport, calls, told, core);
+                self.begin_refused(transport, calls, told, cx);
                 let outcome = Outcome::ended(cause, Phase::Receive, text);
-                core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
+                cx.requests.refused_at_receipt(
+                    transport.listener().pool,
+                    transport.source(),
+                    &outcome,
+                    cx.entry.take(),
+                );
             }
         }
         if !silent {
@@ -162,7 +172,7 @@ impl Dialogue {
                 body: body.as_bytes(),
                 keep_alive: false,
             };
-            tell(&answer, Asker { method, route, ..Asker::NOBODY }, transport, calls, core);
+            tell(&answer, Asker { method, route, ..Asker::NOBODY }, transport, calls, cx);
         }
         self.step(Move::End, Input::Ended);
         self.ending = if cut { Ending::CutOff } else { Ending::Said };

@@ -6,9 +6,9 @@ use exchange::{Cause, Outcome};
 use wire::http1::{HeadScan, Method, RequestHead};
 
 use super::told::{self, Asker, Said, Told};
-use crate::core::Core;
 use crate::listener::{HttpConfig, ListenerConfig};
 use crate::routing::RouteId;
+use crate::session::SessionContext;
 
 /// Why a request is rejected.
 #[derive(Clone, Copy)]
@@ -41,8 +41,7 @@ impl HttpConfig {
         listener: &Arc<ListenerConfig>,
         (bytes, is_last): (&[u8], bool),
         outcome: &Outcome,
-        core: &mut Core,
-        out: &mut Vec<u8>,
+        cx: &mut SessionContext<'_>,
     ) -> bool {
         let mut asker = Asker { method: method_begun(bytes), ..Asker::NOBODY };
         match HeadScan::default().next(bytes, &self.limits) {
@@ -51,18 +50,19 @@ impl HttpConfig {
                 let mut head = RequestHead::default();
                 match head.read(&bytes[found.head.clone()], &found, &self.limits) {
                     Ok(()) => {
-                        core.logbook.begin_head(listener, &head);
+                        cx.entry = cx.requests.logbook.begin_head(listener, &head);
                         asker.method = head.method();
                         asker.version = head.version;
                     }
-                    Err(_) => core.logbook.begin_unread(listener, bytes),
+                    Err(_) => cx.entry = cx.requests.logbook.begin_unread(listener, bytes),
                 }
             }
-            Ok(None) | Err(_) => core.logbook.begin_unread(listener, bytes),
+            Ok(None) | Err(_) => cx.entry = cx.requests.logbook.begin_unread(listener, bytes),
         }
-        let date = core.date_line();
+        let date = cx.requests.date_line();
         let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
-        told::write(&Said::of(outcome, Told::TEXT).answer(false), asker, edits, &date, out);
+        let said = Said::of(outcome, Told::TEXT);
+        told::write(&said.answer(false), asker, edits, &date, &mut cx.scratch.bytes);
         true
     }
 }

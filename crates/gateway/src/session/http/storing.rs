@@ -9,10 +9,10 @@ use wire::http1::{Answer, Method, RequestHead};
 
 use super::gathering::Gathering;
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
-use crate::core::Core;
 use crate::crossing::Rejected;
 use crate::listener::HttpConfig;
 use crate::routing::RouteId;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 /// Why a request is not stored, before its body is read.
@@ -60,14 +60,14 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &RequestHead,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         if let Some(why) = Unstored::of(head) {
-            return self.answer_unstored(&why, route, transport, calls, head, core);
+            return self.answer_unstored(&why, route, transport, calls, head, cx);
         }
         let waits = head.expects_continue;
         let gathering = Gathering::of_record((pool, route), plan, transport.peer(), head);
-        self.begin_gathering(gathering, waits, transport, calls, core);
+        self.begin_gathering(gathering, waits, transport, calls, cx);
     }
 
     /// Answers a request that is not stored. The connection goes on where no body is to come.
@@ -78,14 +78,20 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &RequestHead,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let told = Rejected { status: why.status, reason: "" };
-        self.begin_refused(transport, calls, told, core);
+        self.begin_refused(transport, calls, told, cx);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text);
-        core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
+        cx.requests.refused_at_receipt(
+            transport.listener().pool,
+            transport.source(),
+            &outcome,
+            cx.entry.take(),
+        );
         let body = format!("{}\n", why.text);
-        let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.is_last(core);
+        let keep_alive =
+            head.connection.keep_alive && !head.body.is_some() && !self.is_last(cx.requests);
         let answer = Answer {
             status: why.status,
             content_type: TEXT,
@@ -94,7 +100,7 @@ impl Dialogue {
             keep_alive,
         };
         let asker = Asker { method: head.method(), version: head.version, route };
-        tell(&answer, asker, transport, calls, core);
+        tell(&answer, asker, transport, calls, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;

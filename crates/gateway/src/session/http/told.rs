@@ -5,10 +5,11 @@ use exchange::{Cause, Outcome, Slice};
 use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
 
-use crate::core::{Core, DateLine};
+use crate::core::DateLine;
 use crate::http_status::status_of;
 use crate::listener::FrontConfig;
 use crate::routing::RouteId;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 /// What our own words are.
@@ -101,13 +102,13 @@ pub(super) fn tell(
     asker: Asker,
     transport: &mut Transport,
     calls: &mut Calls<'_>,
-    core: &mut Core,
+    cx: &mut SessionContext<'_>,
 ) {
-    let date = core.date_line();
-    let mut out = core.take_scratch();
+    let date = cx.requests.date_line();
+    let mut out = cx.scratch.take();
     write(answer, asker, edits(transport, asker.route), &date, &mut out);
     transport.send_bytes(calls, &out);
-    core.scratch = out;
+    cx.scratch.give(out);
 }
 
 /// What is changed in replies to requests of that route, if anything may be.

@@ -12,8 +12,8 @@ use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 
 use super::{Asked, Dialogue, Input};
-use crate::core::Core;
 use crate::listener::HttpConfig;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Asked {
@@ -33,12 +33,12 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         let length = data.bytes().len();
         match &self.asked {
             Some(asked) if length > 0 && asked.wanted => {
-                core.pass(asked.request, data.take(length), length);
+                cx.requests.pass(asked.request, data.take(length), length);
             }
             Some(_) if length > 0 => transport.pause(calls),
             _ => {}

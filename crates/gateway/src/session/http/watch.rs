@@ -6,9 +6,9 @@ use exchange::Cause;
 
 use super::rejection::Why;
 use super::{Dialogue, Input};
-use crate::core::Core;
 use crate::listener::HttpConfig;
 use crate::rate::is_enough;
+use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -69,7 +69,7 @@ impl Dialogue {
         plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &mut Core,
+        cx: &mut SessionContext<'_>,
     ) {
         self.watched = false;
         // A body that nobody wants yet is not late.
@@ -81,10 +81,10 @@ impl Dialogue {
         if is_body && is_enough(self.came as u64, plan.body_rate_min, read) {
             return self.watch_anew(plan, transport, calls);
         }
-        self.restore_trail(core);
+        self.restore_trail(cx);
         let text = "a request that was begun did not end in time";
         let route = self.route();
         let why = Why::of(Cause::Incomplete, text);
-        self.refuse_with(transport, calls, (408, route), why, core);
+        self.refuse_with(transport, calls, (408, route), why, cx);
     }
 }

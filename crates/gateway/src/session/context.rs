@@ -1,0 +1,50 @@
+//! What a session is lent for one call: where its requests go, memory to work with, and the access-log
+//! entry of the request at hand.
+//!
+//! The shard owns all of it and makes a context for each call, so nothing of one client's request can be
+//! left for the next.
+
+use wire::http1::RequestHead;
+
+use crate::core::Core;
+use crate::logbook::Trail;
+use crate::routing;
+
+/// Memory that is used again by one client after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// For whoever writes something that is sent at once: see [`Self::take`].
+    pub(crate) bytes: Vec<u8>,
+    /// Where the head of a request is read.
+    pub(super) head: Option<Box<RequestHead>>,
+    /// For the route of a request.
+    pub(super) routes: routing::Scratch,
+}
+
+impl Scratch {
+    /// Empty memory to write to, which is given back with [`Self::give`]. This is the one place where what
+    /// was written before is removed.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let mut out = std::mem::take(&mut self.bytes);
+        out.clear();
+        out
+    }
+
+    pub(crate) fn give(&mut self, out: Vec<u8>) {
+        self.bytes = out;
+    }
+}
+
+/// What a session works with during one call.
+pub(crate) struct SessionContext<'a> {
+    pub(crate) requests: &'a mut Core,
+    pub(crate) scratch: &'a mut Scratch,
+    /// The access-log entry of the request at hand, until that is submitted or rejected.
+    pub(crate) entry: Option<Box<Trail>>,
+}
+
+impl<'a> SessionContext<'a> {
+    pub(crate) const fn new(requests: &'a mut Core, scratch: &'a mut Scratch) -> Self {
+        Self { requests, scratch, entry: None }
+    }
+}
