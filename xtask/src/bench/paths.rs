@@ -112,7 +112,8 @@ fn text(date: &str, counts: &[(&Path, f64)]) -> String {
          Instructions outside the kernel of one request, by callgrind: what each adds between a short and a long run of \
          `crates/gateway/examples/paths`, which is a shard, a client and a server in one process. There is one client, with one \
          request at a time, so each request pays for whole turns of the loop. What client and server do is included; it is a few \
-         hundred instructions, and more for `large`, where blocks are copied.\n\n\
+         hundred instructions, and more for `large`, where blocks are copied. The handler of `row` waits 2 ms before it answers, so that \
+         each request takes two turns.\n\n\
          `cargo xtask bench paths` counts again and fails where a path takes over 3 % more than here.\n\n\
          | Path | What | Instructions |\n|---|---|---|\n"
     );
