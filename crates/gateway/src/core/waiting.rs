@@ -45,15 +45,25 @@ impl Waiting {
 /// Whose a request is. One without a connection or an address is nobody else's.
 pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
     let request = id.as_u64();
+    let client = match (exchange.client.session(), exchange.peer) {
+        (Some(session), _) => session_number(session),
+        (None, Peer::Internet(address)) => hashed((1_u8, address)),
+        (None, Peer::Local | Peer::Inside) => hashed((2_u8, request)),
+    };
+    Asker { client, request }
+}
+
+/// No two sessions of a shard have the same number, because the factor is odd. The product spreads them, so
+/// that those of two shards, and what is hashed, have the same number by chance only.
+fn session_number(SessionId { shard, place: Place { index, generation } }: SessionId) -> u64 {
+    let place = u64::from(index) << 32 | u64::from(generation);
+    place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(shard)
+}
+
+fn hashed(client: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    match (exchange.client.session(), exchange.peer) {
-        (Some(SessionId { shard, place: Place { index, generation } }), _) => {
-            (0_u8, shard, index, generation).hash(&mut hasher);
-        }
-        (None, Peer::Internet(address)) => (1_u8, address).hash(&mut hasher),
-        (None, Peer::Local | Peer::Inside) => (2_u8, request).hash(&mut hasher),
-    }
-    Asker { client: hasher.finish(), request }
+    client.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Payload for Waiting {
