@@ -412,6 +412,9 @@ impl Shard {
 
     /// Hands parts and outcomes to their clients.
     fn hand_out(&mut self, calls: &mut Calls<'_>) {
+        if self.core.finished.is_empty() {
+            return self.announce();
+        }
         let mut finished = std::mem::take(&mut self.core.finished);
         let mut deliveries = finished.drain(..);
         while let Some((client, delivery)) = deliveries.next() {

@@ -30,6 +30,7 @@ pub(super) enum FallbackLine {
 impl FallbackLog {
     /// The state of the fallback after an event; gives what is to be logged. A change that is not logged
     /// now, because there were too many, is logged later if it still holds.
+    #[inline]
     pub(super) fn note(
         &mut self,
         reason: Option<SorryReason>,
@@ -37,9 +38,10 @@ impl FallbackLog {
     ) -> Option<FallbackLine> {
         // By hand it was logged with the order.
         let reason = reason.filter(|reason| *reason != SorryReason::Hand);
-        if reason == self.reason {
-            return None;
-        }
+        if reason == self.reason { None } else { self.note_change(reason, now) }
+    }
+
+    fn note_change(&mut self, reason: Option<SorryReason>, now: Instant) -> Option<FallbackLine> {
         if self.second.is_none_or(|begun| now.saturating_duration_since(begun) >= SECOND) {
             self.second = Some(now);
             self.lines = 0;

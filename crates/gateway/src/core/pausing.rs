@@ -48,12 +48,14 @@ impl Core {
         }
     }
 
+    /// Whether any client waits until it may send.
+    #[inline]
+    pub(crate) fn has_paused(&self) -> bool {
+        self.pools.values().any(|served| served.paused.len() > 0)
+    }
+
     /// Writes those that wait no longer behind `woken`, and how many requests each may send.
     pub(crate) fn wake_paused(&mut self, woken: &mut Vec<(SessionId, u32)>) {
-        // In nearly every turn.
-        if self.pools.values().all(|served| served.paused.len() == 0) {
-            return;
-        }
         let mut next = 0;
         while let Some(pool) = self.pools.next_id(&mut next) {
             if self.pools[pool].paused.len() == 0 {

@@ -53,7 +53,9 @@ impl Core {
                     workers.tell(calls, worker, id, word, outside, up);
                 });
             }
-            if !self.give_back() && idle {
+            if !self.returned.is_empty() {
+                self.give_back();
+            } else if idle {
                 return;
             }
         }
@@ -154,9 +156,8 @@ impl Core {
     }
 
     /// Requests that never reached their worker go back to the head of their queue, the youngest
-    /// first. True when there were any.
-    fn give_back(&mut self) -> bool {
-        let any = !self.returned.is_empty();
+    /// first.
+    fn give_back(&mut self) {
         let (mut unowned, mut homeward) = (Vec::new(), Vec::new());
         for (pool, id, body, form) in self.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
@@ -190,9 +191,6 @@ impl Core {
         for id in unowned {
             self.end(id, lost());
         }
-        if any {
-            self.pools.values_mut().for_each(|served| served.pool.handle_time(self.now));
-        }
-        any
+        self.pools.values_mut().for_each(|served| served.pool.handle_time(self.now));
     }
 }

@@ -141,6 +141,9 @@ impl Shard {
 
     /// Tells all clients of a pool what one of its programs says to all of them.
     pub(super) fn announce(&mut self) {
+        if self.core.announced.is_empty() {
+            return;
+        }
         let shard = self.core.others.me();
         for (pool, frame) in std::mem::take(&mut self.core.announced) {
             for id in self.sessions.places().into_iter().map(|place| SessionId::new(shard, place)) {
@@ -156,6 +159,10 @@ impl Shard {
     /// Lets clients that were paused for want of room in their pool's queue send again. True when
     /// there were any.
     pub(super) fn wake_paused(&mut self) -> bool {
+        // In nearly every turn.
+        if !self.core.has_paused() {
+            return false;
+        }
         let mut woken = std::mem::take(&mut self.woken);
         self.core.wake_paused(&mut woken);
         let any = !woken.is_empty();
