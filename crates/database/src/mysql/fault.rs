@@ -76,7 +76,7 @@ fn of_code(code: u16, state: &str, text: &str) -> Fault {
 const RAISED: &str = "45000";
 
 fn of_own_code(code: u16, state: &str, text: &str) -> Fault {
-    let message = without_values(code, text);
+    let message = for_clients(code, state, text);
     let detail = if message == text { "" } else { text };
     let fault = |blame| Fault::new(blame, &message).coded(&code.to_string()).detailed(detail);
     match code {
@@ -154,26 +154,154 @@ fn of_own_code(code: u16, state: &str, text: &str) -> Fault {
     }
 }
 
+/// What clients get in place of a message that may cite values.
+const WITHHELD: &str = "an error within the statement";
+
 /// The message of an error without the values that it cites: of a key or a function they need not be
-/// what the client sent. What a trigger signals (1644) is the operator's choice of words.
-fn without_values(code: u16, text: &str) -> Cow<'_, str> {
-    let cut = |mark: &str| text.split_once(mark).map_or(text, |(before, _)| before);
+/// what the client sent. Messages that are not known to cite nothing else are withheld. What a trigger signals
+/// is the operator's choice of words.
+fn for_clients<'t>(code: u16, state: &str, text: &'t str) -> Cow<'t, str> {
+    if state == RAISED || matches!(code, 1643 | 1644) || is_plain(code) {
+        return Cow::Borrowed(text);
+    }
+    without_values(code, text).unwrap_or(Cow::Borrowed(WITHHELD))
+}
+
+/// Whether the message with this code names no more than tables, columns, constraints, users and limits.
+const fn is_plain(code: u16) -> bool {
+    // Tables, columns, rights.
+    let of_names = matches!(
+        code,
+        1036 | 1044
+            | 1046
+            | 1049
+            | 1054
+            | 1091
+            | 1136
+            | 1142
+            | 1143
+            | 1146
+            | 1227
+            | 1305
+            | 1356
+            | 1370
+            | 1449
+            | 1792
+    );
+    // Values that a column does not take: NULL, out of range, cut, too long, no default; generated columns;
+    // checks, JSON; views and what they do not take.
+    let of_columns = matches!(
+        code,
+        1048 | 1264
+            | 1265
+            | 1288
+            | 1348
+            | 1364
+            | 1369
+            | 1406
+            | 1416
+            | 1423
+            | 1471
+            | 1906
+            | 3105
+            | 3140
+            | 3819
+            | 4025
+    );
+    // Subqueries of several rows or columns, a division by zero, triggers that would change their table or call
+    // themselves, numbers that have run out, partitions, collations, arguments, sizes.
+    let of_statements = matches!(
+        code,
+        1118 | 1153
+            | 1210
+            | 1241
+            | 1242
+            | 1267
+            | 1270
+            | 1271
+            | 1301
+            | 1365
+            | 1424
+            | 1436
+            | 1442
+            | 1467
+            | 1748
+    );
+    // Locks, conflicts, time, read-only, statements to be prepared again, foreign tables.
+    let of_transactions = matches!(
+        code,
+        1020 | 1205
+            | 1213
+            | 1223
+            | 1243
+            | 1290
+            | 1317
+            | 1412
+            | 1429
+            | 1615
+            | 1836
+            | 1969
+            | 3024
+            | 3572
+            | 12701
+    );
+    // Connections and resources.
+    let of_server = matches!(
+        code,
+        1021 | 1028
+            | 1030
+            | 1037
+            | 1038
+            | 1040
+            | 1041
+            | 1053
+            | 1077
+            | 1079
+            | 1080
+            | 1114
+            | 1135
+            | 1152
+            | 1158
+            ..=1161 | 1184 | 1197 | 1203 | 1206 | 1226 | 1461 | 1927 | 2006 | 2013 | 3032 | 4031
+    );
+    of_names || of_columns || of_statements || of_transactions || of_server
+}
+
+/// A message that is known to cite values in one place, without that. None where the place is not found, as in
+/// another language.
+fn without_values(code: u16, text: &str) -> Option<Cow<'_, str>> {
+    let before = |mark: &str| text.split_once(mark).map(|(before, _)| before);
     match code {
-        // `Duplicate entry 'VALUE' for key 'KEY'`, `Incorrect integer value: 'VALUE' for column …`,
-        // `Truncated incorrect DOUBLE value: 'VALUE'`, `Invalid utf8mb4 character string: 'VALUE'`.
-        1062 | 1292 | 1300 | 1366 | 1367 | 1411 | 1525 | 1586 | 1918 | 1977 | 3854 => {
-            let before = cut("'").trim_end_matches([' ', ':']);
-            let behind = text.rfind("' for ").map_or("", |at| &text[at + 1..]);
-            Cow::Owned(format!("{before}{behind}"))
+        // `Duplicate entry 'VALUE' for key 'KEY'`, `Incorrect integer value: 'VALUE' for column … at row 1`,
+        // `Truncated incorrect DOUBLE value: 'VALUE'`, `Invalid utf8mb4 character string: 'VALUE'`,
+        // `Got overflow when converting 'VALUE' to INT. …`.
+        1062 | 1292 | 1300 | 1366 | 1367 | 1411 | 1525 | 1586 | 1916 | 1918 | 1977 | 3854 => {
+            let before = before("'")?.trim_end_matches([' ', ':']);
+            Some(Cow::Owned(format!("{before}{}", place(code, text))))
         }
         // `… value is out of range in 'EXPRESSION'`, with the values in it.
-        1690 => Cow::Borrowed(cut(" in '")),
+        1690 => before(" in '").map(Cow::Borrowed),
         // `Table has no partition for value VALUE`.
-        1526 => Cow::Borrowed(cut(" for value ")),
+        1526 => before(" for value ").map(Cow::Borrowed),
         // `… a foreign key constraint fails (DEFINITION)`, which names other tables.
-        1216 | 1217 | 1451 | 1452 => Cow::Borrowed(cut(" (")),
-        _ => Cow::Borrowed(text),
+        1216 | 1217 | 1451 | 1452 => {
+            let name = before(" (").unwrap_or(text);
+            (!name.contains('`')).then_some(Cow::Borrowed(name))
+        }
+        _ => None,
     }
+}
+
+/// The key, column or function that a message names behind the value, with a blank before it. A message that
+/// ends with the value ends with its quote, and may have anything in it.
+fn place(code: u16, text: &str) -> &str {
+    let mark = match code {
+        1062 | 1586 => "' for key '",
+        1411 => "' for function ",
+        _ if text.ends_with(|last: char| last.is_ascii_digit()) => "' for column `",
+        _ => return "",
+    };
+    text.rfind(mark).map_or("", |at| &text[at + 1..])
 }
 
 #[cfg(test)]
@@ -206,9 +334,31 @@ mod tests {
                 "Cannot add or update a child row: a foreign key constraint fails (`d`.`t`, …)",
                 "Cannot add or update a child row: a foreign key constraint fails",
             ),
+            (1452, "a foreign key constraint fails", "a foreign key constraint fails"),
+            (
+                1916,
+                "Got overflow when converting '77.50' to INT. Value truncated",
+                "Got overflow when converting",
+            ),
+            (
+                1292,
+                "Truncated incorrect DOUBLE value: 'a' for column `b`'",
+                "Truncated incorrect DOUBLE value",
+            ),
+            (
+                1411,
+                "Incorrect datetime value: 'a' for function str_to_date",
+                "Incorrect datetime value for function str_to_date",
+            ),
             (1644, "not 'this' for you", "not 'this' for you"),
             (1048, "Column 'path' cannot be null", "Column 'path' cannot be null"),
-            (1062, "", ""),
+            // Of another language, and what is not known.
+            (1062, "", WITHHELD),
+            (1690, "BIGINT: (1 - 2)", WITHHELD),
+            (1105, "Unknown 7", WITHHELD),
+            (1139, "Got error 'hush' from regexp", WITHHELD),
+            (1296, "Got error 10000 'Duplicate entry 7' from FEDERATED", WITHHELD),
+            (1761, "Foreign key constraint for table 't', record '7' …", WITHHELD),
         ] {
             let fault = of_code(code, "23000", text);
             assert_eq!(fault.text, expected);

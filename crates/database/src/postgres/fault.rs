@@ -8,16 +8,6 @@ use tokio_postgres::error::{DbError, ErrorPosition, Severity};
 use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
 
-/// The fault that an error is, before the commit.
-pub(super) fn of(error: &Error) -> Fault {
-    of_values(error, false)
-}
-
-/// The fault of an insert of values as they were sent: without a context they are what it cites.
-pub(super) fn of_insert(error: &Error) -> Fault {
-    of_values(error, true)
-}
-
 /// The fault of a query. It may never write, so that another server would not accept it either.
 pub(super) fn of_query(error: &Error) -> Fault {
     match of(error) {
@@ -28,15 +18,15 @@ pub(super) fn of_query(error: &Error) -> Fault {
     }
 }
 
-/// `own`: what is not within a function cites the client's own values.
-fn of_values(error: &Error, own: bool) -> Fault {
+/// The fault that an error is, before the commit.
+pub(super) fn of(error: &Error) -> Fault {
     match error.as_db_error() {
         Some(said) if is_of_the_plan(said) => {
             let fault = Fault::new(Blame::Lost, said.message()).coded(said.code().code());
             fault.again().of_types(true).citing()
         }
         Some(said) if is_of_a_policy(said) => {
-            let text = primary(said, false);
+            let text = primary(said);
             let fault = Fault::new(Blame::Row, &text).coded(said.code().code());
             fault.detailed(&detail(said, &text)).answered(true).citing()
         }
@@ -44,7 +34,7 @@ fn of_values(error: &Error, own: bool) -> Fault {
             // Whatever ends more than the statement is no row's.
             let severity = said.parsed_severity().unwrap_or(Severity::Error);
             let (state, living) = (said.code().code(), severity == Severity::Error);
-            let text = primary(said, own);
+            let text = primary(said);
             let fault = match of_state(state, living, &text) {
                 fault if fault.again && living && is_of_others(said) => {
                     Fault { blame: Blame::Foreign, ..fault }
@@ -114,55 +104,75 @@ pub(super) fn unless_for_now(
     }
 }
 
-/// What is said to clients: the primary message, and the column where that does not name it. A
-/// data exception (class 22), a name (42 and 3) and much else may cite a value that the client need not
-/// have sent, unless it is about a parameter or an insert of the client's `own` values: there the
-/// message is ours. What a function raises by itself is the operator's choice of words.
-fn primary(said: &DbError, own: bool) -> String {
+/// What is said to clients: the primary message, and the column where that does not name it, if the
+/// message cannot cite a value that the client need not have sent. Otherwise the text is ours.
+fn primary(said: &DbError) -> String {
+    let (state, message) = (said.code().code(), said.message());
     let raised = said.routine() == Some("exec_stmt_raise");
-    let state = said.code().code();
-    let is_data = state.starts_with("22");
-    match said.where_() {
-        _ if raised => {}
-        Some(place) if place.contains("parameter $") => {}
-        Some(_) if is_data => return "invalid data within a function of the database".to_owned(),
-        Some(_) if !is_plain(state) => {
-            return "an error within a function of the database".to_owned();
-        }
-        None if is_data && !own && !cites_nothing(state, said.message()) => {
-            return "invalid data within the statement".to_owned();
-        }
-        None if is_of_names(state) && !own && said.position().is_none() => {
-            return "an error within the statement".to_owned();
-        }
-        _ => {}
+    let in_text = matches!(said.position(), Some(ErrorPosition::Original(_)));
+    if !raised && !is_for_clients(state, message, said.where_(), in_text) {
+        return instead_of(state, said.where_()).to_owned();
     }
-    let message = said.message();
     match said.column() {
         Some(column) if !message.contains(column) => format!("{message}, column \"{column}\""),
         _ => message.to_owned(),
     }
 }
 
+/// Whether a message has no value in it but those that the client sent. Anything else may cite values
+/// of other rows and tables, which functions, rules, views and policies read. `in_text`: the error is at a
+/// place in the text of the statement. What a function raises by itself is the operator's choice of words
+/// and not judged here.
+fn is_for_clients(state: &str, message: &str, context: Option<&str>, in_text: bool) -> bool {
+    if is_plain(state) {
+        return true;
+    }
+    match context {
+        Some(context) => is_of_a_parameter(context),
+        None => in_text || cites_nothing(state, message),
+    }
+}
+
+/// Whether the server was reading a parameter. That is before it runs the statement, so that it had seen
+/// no other value. The innermost context comes first: a function that a domain calls stands before it.
+/// A server that writes its messages in another language than English gives no proof.
+fn is_of_a_parameter(context: &str) -> bool {
+    let outer = match context.split_once('\n') {
+        Some((inner, outer)) if inner.starts_with("JSON data, line ") => outer,
+        _ => context,
+    };
+    outer.starts_with("unnamed portal parameter $")
+}
+
 /// Whether the messages of this state name no more than tables, columns and constraints, also those
-/// from within a function: connections, constraints, transactions, conflicts, resources, locks,
-/// cancellation, and what a function raises.
+/// from within a function: connections, constraints, transactions, conflicts, check options, resources,
+/// limits of the server, locks, cancellation, and what a function raises.
 fn is_plain(state: &str) -> bool {
-    matches!(state.get(..2), Some("08" | "23" | "25" | "40" | "53" | "55" | "57" | "P0"))
+    // `dblink` cites the name of a connection, which may be any value.
+    let is_of_class = matches!(
+        state.get(..2),
+        Some("08" | "23" | "25" | "40" | "44" | "53" | "54" | "55" | "57" | "P0")
+    );
+    is_of_class && state != "08003"
 }
 
-/// Whether the message of this state cites a name. One that is not of the text of the statement, which
-/// has a position, was made of a value. (A right that is missing is one to a table of the statement.)
-fn is_of_names(state: &str) -> bool {
-    matches!(state.get(..2), Some("3D" | "3F" | "42")) && state != "42501"
-}
-
-/// Whether the message of a data exception has no value in it, in any language: text that is too long
-/// for its type, NULL, a division by zero, and a number out of the range of a type.
+/// Whether the message outside a function has no value in it, in any language: text that is too long
+/// for its type, NULL, a division by zero, a number out of the range of a type, a subquery of several
+/// rows, and a right to a table that is missing.
 fn cites_nothing(state: &str, message: &str) -> bool {
-    matches!(state, "22001" | "22004" | "22012")
+    matches!(state, "21000" | "22001" | "22004" | "22012" | "42501")
         || state == "22003"
             && !message.contains(|letter: char| letter.is_ascii_digit() || letter == '"')
+}
+
+/// What clients get in place of a message that may cite values.
+fn instead_of(state: &str, context: Option<&str>) -> &'static str {
+    match (state.starts_with("22"), context) {
+        (true, None) => "invalid data within the statement",
+        (true, Some(_)) => "invalid data within a function of the database",
+        (false, None) => "an error within the statement",
+        (false, Some(_)) => "an error within a function of the database",
+    }
 }
 
 /// What is said to the operator besides: the fields that may show other columns and other rows.
@@ -374,6 +384,47 @@ mod tests {
             let fault = of_state(state, true, "text");
             assert_eq!((fault.blame, fault.again), (blame, again), "{state}");
             assert_eq!(&*fault.code, state);
+        }
+    }
+
+    #[test]
+    fn clients_get_messages_that_cite_no_value_but_their_own() {
+        let cast = "invalid input syntax for type integer: \"hush\"";
+        let parameter = Some("unnamed portal parameter $1");
+        let in_function = "SQL function \"f\" statement 1\nunnamed portal parameter $1";
+        for (state, message, context, in_text, expected) in [
+            ("22P02", cast, parameter, false, true),
+            ("22P02", cast, Some("unnamed portal parameter $1 = '{\"a\nb\"}'"), false, true),
+            (
+                "22P02",
+                "json",
+                Some("JSON data, line 1: {x\nunnamed portal parameter $2"),
+                false,
+                true,
+            ),
+            ("42P01", "relation \"mine\" does not exist", parameter, false, true),
+            ("42703", "column \"x\" does not exist", None, true, true),
+            ("22003", "integer out of range", None, false, true),
+            ("22001", "value too long for type character varying(20)", None, false, true),
+            ("42501", "permission denied for table t", None, false, true),
+            ("44000", "new row violates check option for view \"v\"", None, false, true),
+            ("23505", "duplicate key value", Some("SQL function \"f\" statement 1"), false, true),
+            // Of a rule, a view or a policy, or from a function.
+            ("22P02", cast, None, false, false),
+            ("22P02", cast, Some(in_function), false, false),
+            ("22P02", cast, Some("SQL statement \"select 'parameter $1'\""), false, false),
+            ("22P02", "json", Some("JSON data, line 1: hush\nSQL function \"f\""), false, false),
+            ("22P02", "json", Some("JSON data, line 1: hush"), false, false),
+            ("22003", "value \"77\" is out of range for type integer", None, false, false),
+            ("42P01", "relation \"hush\" does not exist", None, false, false),
+            ("42501", "permission denied", Some("SQL function \"f\" statement 1"), true, false),
+            ("0A000", "unit \"hush\" not supported for type date", None, false, false),
+            ("58P01", "could not open file \"hush\"", None, false, false),
+            ("08003", "connection \"hush\" not available", None, false, false),
+            ("99999", "hush", None, false, false),
+        ] {
+            let given = is_for_clients(state, message, context, in_text);
+            assert_eq!(given, expected, "{state} {message} {context:?}");
         }
     }
 

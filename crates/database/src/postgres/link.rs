@@ -260,7 +260,7 @@ impl Link for PostgresLink {
                     Some(_) => || Fault::ignored().of_types(true),
                     None => Fault::ignored,
                 };
-                let refuse = Refuse { error: fault::of_insert, idle };
+                let refuse = Refuse { error: fault::of, idle };
                 let given = |row: usize| {
                     let mut arrays = Vec::new();
                     arrays.resize_with(takes.len(), Array::default);

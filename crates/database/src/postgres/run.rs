@@ -60,7 +60,7 @@ pub(super) async fn run_arrays(
     arrays: &[Text<'_>],
     effects: &mut Effects,
 ) -> Result<(), Fault> {
-    let told = |error: Error| fault::of_insert(&error);
+    let told = |error: Error| fault::of(&error);
     let count = client.execute_raw(insert, arrays.iter().copied()).await.map_err(told)?;
     let is_whole = count == part.len() as u64;
     if !is_whole && affected == Affected::Row {

@@ -1,8 +1,10 @@
 //! What clients get of an error, and what only the operator gets.
 
-use database::{DatabaseError, Job};
+use database::{Action, DatabaseError, Job, Server};
+use exchange::Factory;
 
-use crate::place::{Place, hit, insert, serve, statement};
+use crate::place::{Place, hit, insert, options_of, serve, statement};
+use crate::server::Kind;
 
 crate::suite!(clients_get_no_value_that_they_did_not_send);
 
@@ -78,7 +80,7 @@ fn clients_get_no_value_of_another_row_that_a_statement_cites() {
     let own = r#"!row invalid input syntax for type integer: "mine" (22P02)"#;
     assert_eq!(serve(&mut place.handler(job), [text]), [own]);
     let query = database::Query::new("select word::integer from secrets where word <> :id");
-    let answers = serve(&mut place.handler(Job::new(database::Action::Query(query))), [hit(1)]);
+    let answers = serve(&mut place.handler(Job::new(Action::Query(query))), [hit(1)]);
     assert!(
         !answers.concat().contains("hush") && answers.concat().contains("22P02"),
         "{answers:?}"
@@ -91,6 +93,75 @@ fn clients_get_no_value_of_another_row_that_a_statement_cites() {
     let job = statement("update secrets set text = convert(word using utf8mb4) where id = :id");
     let answers = serve(&mut place.handler(job), [hit(1)]);
     assert_eq!(answers, ["!row Invalid utf8mb4 character string (1300)"]);
+}
+
+/// Values of another table, which rules, views and policies of the table convert.
+#[test]
+fn clients_get_no_value_that_a_rule_a_view_or_a_policy_cites() {
+    let place = Place::postgres();
+    place.with_hits().run("create table secrets (word text); insert into secrets values ('hush')");
+    let secret = "(select word::integer from secrets)";
+    let name = "(select word::regclass::oid from secrets)::bigint";
+    let refused = |table: &str, login: &str| {
+        let action = Action::insert(table, ["id", "path", "status"]);
+        let way = Server { user: login.to_owned(), ..place.way_in() };
+        let job = Job { action, ..insert() };
+        let mut handler = options_of(Kind::Postgres, way, job).unwrap().open().unwrap();
+        serve(&mut handler, [hit(1)]).concat()
+    };
+    let within = "!row invalid data within the statement (22P02)";
+    place.run(&format!(
+        "create rule r as on insert to hits do also \
+         update hits set status = {secret} where hits.id = new.id"
+    ));
+    assert_eq!(refused("hits", "roadstead"), within);
+    place.run(&format!(
+        "create or replace rule r as on insert to hits do also \
+         update hits set status = {name} where hits.id = new.id"
+    ));
+    let answer = refused("hits", "roadstead");
+    assert!(answer.ends_with(" an error within the statement (42P01)"), "{answer}");
+    place.run(&format!(
+        "drop rule r on hits; create view checked as select id, path, status from hits \
+         where status <> {secret} with check option; \
+         create view stored as select id, path, status from hits; \
+         create rule r as on insert to stored do instead \
+         insert into hits select new.id, new.path, {secret}"
+    ));
+    assert_eq!(refused("checked", "roadstead"), within);
+    assert_eq!(refused("stored", "roadstead"), within);
+    place.run(&format!(
+        "create role guest login; grant all on hits, secrets to guest; \
+         alter table hits enable row level security; \
+         create policy p on hits with check (status <> {secret})"
+    ));
+    assert_eq!(refused("hits", "guest"), within);
+    place.run("drop owned by guest; drop role guest");
+    assert_eq!(place.hits(), [""; 0]);
+}
+
+/// Values of another table, which a trigger of the table converts.
+#[test]
+fn clients_get_no_value_that_a_trigger_converts() {
+    let place = Place::mariadb();
+    place.with_hits().run(
+        "create table secrets (word varchar(50), number decimal(60, 2)); \
+         insert into secrets values ('hush', 7777777777777777777777777777.5)",
+    );
+    for value in [
+        "cast((select number from secrets) as signed)",
+        "period_add((select number from secrets), 1)",
+        "cast((select word from secrets) as signed)",
+        "cast((select word from secrets) as uuid)",
+        "exp((select number from secrets))",
+    ] {
+        place.run(&format!(
+            "create or replace trigger t before insert on hits for each row set new.status = {value}"
+        ));
+        let answer = serve(&mut place.handler(insert()), [hit(1)]).concat();
+        assert!(answer.starts_with("!row "), "{value}: {answer}");
+        assert!(!answer.contains("hush") && !answer.contains("777"), "{value}: {answer}");
+    }
 }
 
 /// A table with a column that the client does not send, the value of which is `hush`.
