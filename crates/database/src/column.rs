@@ -28,6 +28,7 @@ pub(crate) use misfit::Misfit;
 const CODE: &str = "type";
 
 const NOT_ARRAY: &str = "takes a JSON array";
+const NOT_WHOLE: &str = "takes whole numbers";
 const NOT_DECIMAL: &str = "takes a decimal number, such as `1.5` or `15e-1`";
 const NOT_BASE64: &str = "takes a string of bytes in base64";
 
@@ -181,19 +182,22 @@ impl Takes {
         Ok(plain(value))
     }
 
-    /// Refuses a number that is not kept, or not decimal where it may not be kept. What is none is left to
-    /// the database.
+    /// Refuses a number that is not kept, and a text with digits that is no decimal number where a database
+    /// may read one in it and round it: `0x1F`, `1_000`, `1.6e`, `1.6e 1`. A text without digits is left to the
+    /// database.
     fn check_number(&self, text: &[u8]) -> Result<(), Misfit> {
         let Some(number) = decimal::Decimal::of(text) else {
-            let is_checked = !matches!(self, Self::Integer | Self::Number | Self::Decimal(None));
-            return if is_checked && is_other_notation(text) {
-                Err(NOT_DECIMAL.into())
-            } else {
-                Ok(())
+            return match self {
+                _ if !text.iter().any(u8::is_ascii_digit) => Ok(()),
+                // These are not rounded.
+                Self::Number | Self::Decimal(None) => Ok(()),
+                Self::Integer if !may_be_fraction(text) => Ok(()),
+                Self::Integer => Err(NOT_WHOLE.into()),
+                _ => Err(NOT_DECIMAL.into()),
             };
         };
         match self {
-            Self::Integer if number.places() > 0 => Err("takes whole numbers".into()),
+            Self::Integer if number.places() > 0 => Err(NOT_WHOLE.into()),
             Self::Number if !number.is_i64() && !number.is_kept_by_double() => {
                 Err("would round the number".into())
             }
@@ -268,10 +272,12 @@ fn trimmed(text: &[u8]) -> &[u8] {
     &text[start..=end]
 }
 
-/// Whether some databases read the text as a number, though it is not decimal: `0x1F`, `1_000`.
-fn is_other_notation(text: &[u8]) -> bool {
-    text.iter().any(|byte| matches!(byte, b'x' | b'X' | b'_'))
-        && text.iter().any(u8::is_ascii_digit)
+/// Whether a database may read a fraction in the text. Hexadecimal numbers and the like have none.
+fn may_be_fraction(text: &[u8]) -> bool {
+    let text = trimmed(text);
+    let unsigned = if let [b'-' | b'+', rest @ ..] = text { rest } else { text };
+    let has_prefix = matches!(unsigned, [b'0', b'x' | b'X' | b'o' | b'O' | b'b' | b'B', ..]);
+    !has_prefix && text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
 /// Whether MySQL and MariaDB take the text for the number of a word, or of several, where it is no word
@@ -542,8 +548,32 @@ mod tests {
             let refused = format!("!{NOT_DECIMAL}");
             assert_eq!(fit(&takes, Value::Bytes(text.as_bytes())), refused, "{text}");
         }
-        assert_eq!(fit(&Takes::Integer, Value::Bytes(b"0x10")), "'0x10'");
+        for kept in ["0x10", "0x1e", "-0b1", "1_000", "12abc", "hello"] {
+            let given = fit(&Takes::Integer, Value::Bytes(kept.as_bytes()));
+            assert_eq!(given, format!("'{kept}'"));
+        }
         assert_eq!(fit(&Takes::Double, Value::Bytes(b"-Infinity")), "'-Infinity'");
+    }
+
+    #[test]
+    fn malformed_exponents_are_refused_where_they_may_be_rounded() {
+        let rounded = Takes::Rounded(Box::new(Takes::Double), 2);
+        for text in
+            ["1.23456e 1", "1.23456e\t1", "1.6e ", "1.6e", "1.6e\r", "1.6e+", "1.6e- 1", "1.6e0x"]
+        {
+            let given = |takes: &Takes| fit(takes, Value::Bytes(text.as_bytes()));
+            assert_eq!(given(&Takes::Integer), format!("!{NOT_WHOLE}"), "{text:?}");
+            for takes in [&Takes::Decimal(Some(3)), &Takes::Single, &Takes::Double, &rounded] {
+                assert_eq!(given(takes), format!("!{NOT_DECIMAL}"), "{takes:?}: {text:?}");
+            }
+            // Never rounded: the database says what it is.
+            for takes in [&Takes::Decimal(None), &Takes::Number] {
+                assert!(!given(takes).starts_with('!'), "{takes:?}: {text:?}");
+            }
+        }
+        for takes in [Takes::Integer, Takes::Double, Takes::Decimal(Some(3))] {
+            assert_eq!(fit(&takes, Value::Bytes(b"hello")), "'hello'");
+        }
     }
 
     #[test]
