@@ -2,7 +2,7 @@
 
 use event::{Calls, TimerId};
 use exchange::WorkerId;
-use spawn::{Exit, Status};
+use spawn::Exit;
 
 use super::deadlines::GRACE_MIN;
 use super::link::Link;
@@ -93,14 +93,12 @@ impl Programs {
         if program.exit.is_none() || !read {
             return;
         }
-        if let (Some(exit), Some(link)) = (&program.exit, program.link.as_mut())
-            && exit.status == Status::Code(0)
-        {
+        let well = program.has_exited_well();
+        if let Some(link) = program.link.as_mut().filter(|_| well) {
             let before = link.answers;
             link.conclude(up);
             program.served += link.answers - before;
         }
-        let well = program.exit.is_some_and(|exit| exit.status == Status::Code(0));
         if !(program.is_expected() || program.is_slot && well) {
             let (exit, tail) = (program.exit_text(), program.stderr.tail());
             let tail =

@@ -44,7 +44,7 @@ impl Programs {
     }
 
     /// That connection asks nothing more, or has `gone`; `replaced`: it is to serve no other. Where the
-    /// connection has gone its end is nobody's loss, until it is told to forget.
+    /// connection has gone its end is nobody's loss unless it fails, until it is told to forget.
     pub(crate) fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
         let Some(program) = self.find(worker) else { return };
         program.is_left |= gone;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use event::{Calls, Direction, Fd, StreamId, StreamLimits, TimerId};
 use exchange::{PoolId, Request, WorkerId};
 use settings::LastWords;
-use spawn::{Exit, Pipes};
+use spawn::{Exit, Pipes, Status};
 
 use super::audience::Audience;
 use super::deadlines::GRACE_MIN;
@@ -100,9 +100,18 @@ impl Program {
         calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 
-    /// Whether its end is nobody's loss: we wanted it, or it has no client any more.
-    pub(super) const fn is_expected(&self) -> bool {
-        self.expected || self.is_left
+    /// Whether its end is nobody's loss: we wanted it, or it has no client any more and neither failed
+    /// nor broke its framing.
+    pub(super) fn is_expected(&self) -> bool {
+        let is_well = match self.killed_for {
+            Some(fault) => !matches!(fault, Fault::Broken(_)),
+            None => self.has_exited_well(),
+        };
+        self.expected || self.is_left && is_well
+    }
+
+    pub(super) fn has_exited_well(&self) -> bool {
+        self.exit.is_some_and(|exit| exit.status == Status::Code(0))
     }
 
     /// Tells that it has answered the first request of the connection whose own it is: its slot stays

@@ -330,8 +330,8 @@ fn a_program_that_never_answers_is_named_with_the_way_to_find_out_why() {
     assert_eq!(read_log(folder.path()).matches(hint).count(), 1);
 }
 
-/// Answers with three lines. Asked to `wait`, not before there is a file of that name. Told to `quit`, it
-/// exits with the code behind that.
+/// Answers with three lines. Asked to `wait`, not before there is a file of that name, which may hold what
+/// is done instead. Told to `quit`, it exits with the code behind that.
 const OWN: &str = r#"
 $| = 1; print "ready\n" if @ARGV;
 while (my $line = <STDIN>) {
@@ -340,6 +340,7 @@ while (my $line = <STDIN>) {
     if ($line =~ /^wait (\w+)/) {
         open my $asked, '>', "asked-$1"; close $asked;
         select undef, undef, undef, 0.001 until -e "go-$1";
+        do "./go-$1";
     }
     syswrite STDOUT, "first $line\nsecond\nthird\n";
 }
@@ -368,6 +369,32 @@ fn clients_that_leave_before_they_are_answered_close_the_pool_to_nobody() {
         assert_eq!(daemon.connect().ask("a"), "first a");
         assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
         assert!(!read_log(folder.path()).contains("ended by itself"));
+    }
+}
+
+#[test]
+fn a_program_that_fails_after_its_client_left_is_logged_counted_and_started_later() {
+    for (does, said) in [
+        ("exit 3", "ended by itself: exit code 3"),
+        ("kill 'SEGV', $$; sleep 1000", "ended by itself: signal 11"),
+        ("exit 0", ""),
+    ] {
+        let folder = folder();
+        let pool = "dispatch = \"session\"\nworkers = 1\n";
+        let daemon = serve(folder.path(), "lines", &["perl", "-e", OWN], pool);
+        let mut client = daemon.connect();
+        client.send("wait 0\n");
+        until("it is asked", || folder.path().join("asked-0").exists());
+        client.reset();
+        until("its client has gone", || daemon.metric("roadstead_connections", &["main"]) == 0);
+        std::fs::write(folder.path().join("new"), does).unwrap();
+        std::fs::rename(folder.path().join("new"), folder.path().join("go-0")).unwrap();
+        assert_eq!(daemon.connect().ask("a"), "first a");
+        let deaths = daemon.metric("roadstead_worker_deaths_total", &[]);
+        assert_eq!(deaths, u64::from(!said.is_empty()), "{does}");
+        let log = read_log(folder.path());
+        assert!(log.contains(said), "{does}: {log}");
+        assert_eq!(log.contains("ended by itself"), !said.is_empty(), "{does}: {log}");
     }
 }
 
