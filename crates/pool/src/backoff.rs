@@ -3,8 +3,8 @@
 //! *Rounds.* Workers that were started together and fail together are one failure of one round:
 //! the delay doubles once. The next start belongs to the next round.
 //!
-//! *Crashes.* A worker that ends soon after it has answered a request has not failed to start. The
-//! next one is started after the first delay, which does not double, and requests wait for it.
+//! *Crashes.* A worker that ends soon after it has answered a request has not failed to start. Its
+//! place is paused for the first delay, which does not double; no other place has to wait for that.
 //!
 //! *In trouble*, that is after a failure, one worker is started a delay, and while the circuit is
 //! open none before the last one has become ready or failed.
@@ -41,11 +41,14 @@ pub(crate) struct Backoff {
     random: Random,
     round: u32,
     trouble: Option<Trouble>,
+    /// When the places of workers that crashed may be used again. No more than there are places.
+    pauses: Vec<Instant>,
 }
 
 impl Backoff {
     pub(crate) const fn new(settings: BackoffSettings, seed: u64) -> Self {
-        Self { settings, random: Random::new(seed), round: 0, trouble: None }
+        let random = Random::new(seed);
+        Self { settings, random, round: 0, trouble: None, pauses: Vec::new() }
     }
 
     pub(crate) const fn handle_settings(&mut self, settings: BackoffSettings) {
@@ -69,6 +72,17 @@ impl Backoff {
     /// No start before this.
     pub(crate) fn start_at(&self) -> Option<Instant> {
         self.trouble?.start_at
+    }
+
+    /// How many places are paused.
+    pub(crate) fn paused(&self, now: Instant) -> u32 {
+        let paused = self.pauses.iter().filter(|until| **until > now).count();
+        u32::try_from(paused).unwrap_or(u32::MAX)
+    }
+
+    /// When the next of them is not any more.
+    pub(crate) fn paused_until(&self, now: Instant) -> Option<Instant> {
+        self.pauses.iter().filter(|until| **until > now).min().copied()
     }
 
     /// How many workers may be started now.
@@ -99,7 +113,7 @@ impl Backoff {
 
     /// A worker that was started in `round` answered a request: starts do not fail any more.
     pub(crate) fn handle_answer(&mut self, round: u32) {
-        if self.trouble.is_some_and(|trouble| trouble.failures > 0) && round == self.round {
+        if round == self.round {
             self.trouble = None;
         }
     }
@@ -107,11 +121,9 @@ impl Backoff {
     /// A worker that had answered requests ended before it had settled.
     pub(crate) fn handle_crash(&mut self, now: Instant, worker: WorkerId) {
         self.handle_gone(now, worker);
-        if self.trouble.is_none_or(|trouble| trouble.failures == 0) {
-            let delay = self.settings.first;
-            let start_at = now.checked_add(self.random.jitter(delay));
-            let (failures, witness) = (0, None);
-            self.trouble = Some(Trouble { failures, delay, start_at, witness, news_at: now });
+        self.pauses.retain(|until| *until > now);
+        if self.trouble.is_none() {
+            self.pauses.extend(now.checked_add(self.random.jitter(self.settings.first)));
         }
     }
 
@@ -137,7 +149,6 @@ impl Backoff {
             }
             _ => {
                 self.round = self.round.wrapping_add(1);
-                let before = before.filter(|trouble| trouble.failures > 0);
                 let delay = before.map_or(first, |trouble| trouble.delay.saturating_mul(2));
                 let delay = delay.clamp(first, max);
                 (delay, now.checked_add(self.random.jitter(delay)), None)
@@ -156,7 +167,8 @@ impl Backoff {
     /// When something changes by itself after `now`.
     pub(crate) fn next_time(&self, now: Instant, starting: u32) -> Option<Instant> {
         let start_at = self.start_at().filter(|at| *at > now);
-        [start_at, self.forgiven_at(starting)].into_iter().flatten().min()
+        let times = [start_at, self.forgiven_at(starting), self.paused_until(now)];
+        times.into_iter().flatten().min()
     }
 
     fn forgiven_at(&self, starting: u32) -> Option<Instant> {
@@ -308,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_crash_after_an_answer_are_started_again_after_the_first_delay() {
+    fn a_place_whose_worker_crashed_after_an_answer_is_paused_for_the_first_delay_alone() {
         let mut now = start();
         let mut backoff = Backoff::new(SETTINGS, 1);
         for number in 0..20 {
@@ -316,9 +328,11 @@ mod tests {
             backoff.handle_ready(now, worker(number), round);
             backoff.handle_answer(round);
             backoff.handle_crash(now, worker(number));
-            assert!(!backoff.is_hopeless());
-            let at = backoff.start_at().unwrap();
+            assert_eq!((backoff.in_trouble(), backoff.paused(now)), (false, 1));
+            assert_eq!(backoff.room(now, 0, false), u32::MAX, "others may be started");
+            let at = backoff.paused_until(now).unwrap();
             assert!(at > now && at <= now + FIRST, "crash {number}");
+            assert_eq!((backoff.next_time(now, 0), backoff.paused(at)), (Some(at), 0));
             now = at;
         }
     }

@@ -194,7 +194,8 @@ impl<P: Payload> Pool<P> {
         Load {
             busy: self.workers.busy(),
             idle: self.workers.idle(),
-            starting: self.pending(),
+            // A place that is paused has a worker that takes so long to start.
+            starting: self.pending() + self.backoff.paused(self.now),
             ending: self.workers.ending() - self.workers.undecided(),
             waiting: waiting.max(u32::from(wanted)),
             oldest: self.queue.oldest().filter(|_| waits),

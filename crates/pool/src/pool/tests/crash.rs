@@ -289,6 +289,38 @@ fn what_is_said_of_a_worker_that_is_gone_proves_nothing_of_the_next_at_its_place
 }
 
 #[test]
+fn a_worker_that_crashes_again_and_again_delays_only_the_next_at_its_place() {
+    let mut yard = Yard::ready(Settings { backoff: BACKOFF, ..fixed(2) });
+    let crash = |yard: &mut Yard, place: u32| {
+        let worker = WorkerId::new(place, yard.generation(place));
+        yard.pool.handle_proven(yard.now, worker, true);
+        yard.ended(worker, false);
+    };
+    crash(&mut yard, 0);
+    yard.pass(ms(50));
+    crash(&mut yard, 1);
+    let begin = yard.now;
+    yard.wait();
+    assert!(yard.now - begin <= ms(50), "the first does not wait for the second");
+    assert_eq!(yard.start_all().len(), 1);
+    yard.wait();
+    assert!(yard.now - begin <= ms(100));
+    assert_eq!(yard.start_all().len(), 1);
+
+    // One client has its worker crash as soon as that is there: others are served by the other one, also
+    // when that is replaced.
+    let mut starts = 0;
+    let end = yard.now + ms(1000);
+    while yard.now < end {
+        crash(&mut yard, 0);
+        yard.wait();
+        starts += yard.start_all().len();
+    }
+    assert!((10..=14).contains(&starts), "{starts}");
+    assert_eq!(yard.pool.status().idle, 2);
+}
+
+#[test]
 fn requests_wait_while_a_program_crashes_now_and_then() {
     let queue = QueueLimits { wait: Duration::from_secs(60), ..QueueLimits::default() };
     let mut yard = Yard::ready(Settings { backoff: BACKOFF, queue, ..fixed(1) });
