@@ -3,7 +3,7 @@
 
 use wire::http1::{
     Added, Asked, Body, BodyKind, Forwarded, ForwardedFor, HeadScan, Limits, Method, Refusal,
-    ReplyHead, RequestHead, Run, Version, object,
+    ReplyHead, RequestHead, Run, Upgrades, Version, object,
 };
 
 const FROM: ForwardedFor<'_> = ForwardedFor {
@@ -159,7 +159,7 @@ fn like_httparse(head: &RequestHead, bytes: &[u8]) {
 fn read_reply(scan: &mut HeadScan, bytes: &[u8]) -> Read {
     let limits = Limits::REPLY;
     let Some(found) = scan.next(bytes, &limits)? else { return Ok(None) };
-    let asked = Asked { method: Method::Get, upgrade: false };
+    let asked = Asked { method: Method::Get, upgrades: Upgrades::NONE };
     let mut head = ReplyHead::default();
     head.read(&bytes[found.head.clone()], &found, asked, &limits)?;
     let body = Body::new(head.body, &limits);

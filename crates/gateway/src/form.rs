@@ -1,5 +1,7 @@
 //! What is known of a request beyond its bytes, for workers to which it is a message and not a frame.
 
+use wire::http1::Upgrades;
+
 use crate::translation::Translation;
 
 /// What its reply may be.
@@ -10,8 +12,8 @@ pub(crate) enum Expects {
     Reply,
     /// A head that tells of a body which does not come.
     HeadOnly,
-    /// Perhaps a head behind which both sides speak freely.
-    Switch,
+    /// Perhaps a head behind which both sides speak one of these protocols.
+    Switch(Upgrades),
 }
 
 /// What it does when it is made twice.

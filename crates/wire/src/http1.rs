@@ -44,6 +44,7 @@ mod reply;
 mod request;
 mod semantics;
 mod status;
+mod upgrades;
 mod via;
 
 pub use body::{Body, BodyKind, Run, WholeChunks};
@@ -58,6 +59,7 @@ pub use reply::{Asked, ReplyHead};
 pub use request::RequestHead;
 pub use semantics::{Connection, Version};
 pub use status::reason;
+pub use upgrades::Upgrades;
 pub use via::Via;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is asked over a connection of a check's own, and what a good answer is.
 
 use event::Data;
-use wire::http1::{Asked, Body, HeadScan, Kind, Limits, Method, ReplyHead};
+use wire::http1::{Asked, Body, HeadScan, Kind, Limits, Method, ReplyHead, Upgrades};
 
 use super::config::{HttpProbeConfig, ProbeConfig};
 
@@ -193,7 +193,7 @@ impl Reply {
     fn head(&mut self, data: &mut Data<'_>) -> Result<bool, wire::http1::Refusal> {
         let Some(found) = self.scan.next(data.bytes(), &Limits::REPLY)? else { return Ok(false) };
         let method = if self.plan.method == "HEAD" { Method::Head } else { Method::Get };
-        let asked = Asked { method, upgrade: false };
+        let asked = Asked { method, upgrades: Upgrades::NONE };
         let mut head = ReplyHead::default();
         head.read(&data.bytes()[..found.head.end], &found, asked, &Limits::REPLY)?;
         data.consume(found.head.end);

@@ -3,7 +3,7 @@
 use event::{Calls, Data, StreamId};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Request, RequestId, Slice, WorkerId};
-use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal};
+use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, Upgrades};
 
 use super::fault::Fault;
 use super::retry::{Declared, Reached};
@@ -93,7 +93,7 @@ impl Flight {
     /// Whether the server may have changed the protocol, though its 101 has not come yet.
     const fn may_be_tunnel(&self) -> bool {
         let is_open = matches!(self.reply, Reply::Head(_));
-        self.is_tunnel() || is_open && matches!(self.form.expects, Expects::Switch)
+        self.is_tunnel() || is_open && matches!(self.form.expects, Expects::Switch(_))
     }
 }
 
@@ -419,7 +419,10 @@ fn read_head(
     let Some(found) = scan.next(data.bytes(), limits)? else { return Ok(None) };
     let asked = Asked {
         method: if form.expects == Expects::HeadOnly { Method::Head } else { Method::Get },
-        upgrade: form.expects == Expects::Switch,
+        upgrades: match form.expects {
+            Expects::Switch(upgrades) => upgrades,
+            Expects::Reply | Expects::HeadOnly => Upgrades::default(),
+        },
     };
     let head = Carried::read(&data.bytes()[..found.head.end], &found, asked, limits);
     data.consume(found.head.end);

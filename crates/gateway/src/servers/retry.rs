@@ -56,7 +56,7 @@ impl Declared {
             Idempotent::All => true,
         };
         let left = form.tries.saturating_add(1) < self.tries;
-        declared && left && !matches!(form.expects, Expects::Switch)
+        declared && left && !matches!(form.expects, Expects::Switch(_))
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
                 (Effect::None, Expects::HeadOnly),
                 (Effect::Once, Expects::Reply),
                 (Effect::Unknown, Expects::Reply),
-                (Effect::None, Expects::Switch),
+                (Effect::None, Expects::Switch(wire::http1::Upgrades::default())),
             ] {
                 let form = Form { effect, expects, ..Form::default() };
                 let declared = Declared { idempotent, tries: 3, on: RetryOn::default() };

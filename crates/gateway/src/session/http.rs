@@ -224,7 +224,8 @@ impl Dialogue {
         let from = plan.forwarded_for(transport.peer(), head.version);
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
-        let (upgrade, waits) = (head.upgrade, head.expects_continue);
+        let upgrades = head.upgrade.then(|| head.switches_to());
+        let waits = head.expects_continue;
         head.prepare(&from);
         if let Some(changes) = changes {
             changes.change(head);
@@ -253,10 +254,10 @@ impl Dialogue {
             more: !body.is_done(),
             effect: effect_of(method),
             waits,
-            expects: match method {
-                Method::Head => Expects::HeadOnly,
-                _ if upgrade => Expects::Switch,
-                _ => Expects::Reply,
+            expects: match (method, upgrades) {
+                (Method::Head, _) => Expects::HeadOnly,
+                (_, Some(upgrades)) => Expects::Switch(upgrades),
+                (_, None) => Expects::Reply,
             },
             ..Form::default()
         };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use spawn::{Port, Socket, Stop};
-use wire::http1::{Asked, Body, HeadScan, Limits, Method, ReplyHead};
+use wire::http1::{Asked, Body, HeadScan, Limits, Method, ReplyHead, Upgrades};
 
 use super::examine::{dead, dies};
 use super::finding::Finding;
@@ -237,7 +237,7 @@ fn read(said: &[u8], ended: bool) -> Option<Heard> {
             Ok(found) => found?,
             Err(refusal) => return broken(&refusal),
         };
-        let asked = Asked { method: Method::Get, upgrade: false };
+        let asked = Asked { method: Method::Get, upgrades: Upgrades::NONE };
         let end = from + found.head.end;
         let mut head = ReplyHead::default();
         if let Err(refusal) = head.read(&said[from..end], &found, asked, &limits) {

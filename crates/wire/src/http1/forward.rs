@@ -8,7 +8,7 @@ use fields::{Fields, Name, NameSet, Value, known};
 use super::claims;
 use super::encode::decimal;
 use super::grammar::elements;
-use super::request::{VERSION, is_h2c};
+use super::request::VERSION;
 use super::semantics;
 use super::{Added, BodyKind, Connection, ReplyHead, RequestHead, Sending, Version};
 
@@ -62,8 +62,8 @@ impl RequestHead {
     /// Makes it a head for the server: nothing that concerned the client's connection is left, and
     /// nothing that only we may say. What we say is written by [`Self::encode`].
     pub fn prepare(&mut self, from: &ForwardedFor<'_>) {
-        if self.upgrade && self.upgrades().any(is_h2c) {
-            let others: Vec<_> = self.upgrades().filter(|protocol| !is_h2c(protocol)).collect();
+        if self.upgrade && self.upgrades().count() > self.forwarded_upgrades().count() {
+            let others: Vec<_> = self.forwarded_upgrades().collect();
             let others = others.join(&b", "[..]);
             // It is no longer than what stood there.
             let _ = self.fields.try_insert(&UPGRADE, &*others);

@@ -31,7 +31,7 @@ use serde_json::value::RawValue;
 use super::encode::{line, write_decimal};
 use super::grammar::{text_length, token_length};
 use super::status::reason;
-use super::{Asked, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead};
+use super::{Asked, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead, Upgrades};
 use crate::jsonrpc::{is_flat, write_flat};
 
 /// What a text is.
@@ -187,7 +187,7 @@ fn finish(
     }
     head.extend_from_slice(b"\r\n");
     let found = HeadScan::default().next(&head, &Limits::REPLY)?.ok_or(Refusal::Answer)?;
-    let asked = Asked { method, upgrade: false };
+    let asked = Asked { method, upgrades: Upgrades::NONE };
     let mut reply = ReplyHead::default();
     reply.read(&head, &found, asked, &Limits::REPLY)?;
     reply.is_forwarded = false;

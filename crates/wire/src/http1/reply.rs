@@ -1,19 +1,19 @@
 //! The head of a reply.
 
-use fields::{Fields, http1, known};
+use fields::{Fields, Value, http1, known};
 
-use super::grammar::text_length;
+use super::grammar::{elements, text_length};
 use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
-use super::{BodyKind, Limits, Method, Refusal};
+use super::{BodyKind, Limits, Method, Refusal, Upgrades};
 
 /// What the reply answers, as far as its framing depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The method of the request.
     pub method: Method,
-    /// It asked for another protocol.
-    pub upgrade: bool,
+    /// The protocols that it asked for instead.
+    pub upgrades: Upgrades,
 }
 
 /// A reply without its body. What was read is copied here, so that one place serves for one head after
@@ -120,8 +120,12 @@ impl ReplyHead {
         let framing = semantics::framing(&self.fields, self.version)?;
         self.length_is_plain = framing.is_some_and(|framing| framing.is_plain);
         let framing = framing.map(|framing| framing.body);
-        if self.status == 101 && !(asked.upgrade && self.connection.upgrade) {
-            return Err(Refusal::Switched);
+        if self.status == 101 {
+            let protocols = self.fields.get_all(&known::UPGRADE).filter_map(Value::bytes);
+            let is_asked = asked.upgrades.allow(protocols.flat_map(elements));
+            if !is_asked || !self.connection.upgrade {
+                return Err(Refusal::Switched);
+            }
         }
         let none = matches!(self.status, 100..200 | 204 | 304) || asked.method == Method::Head;
         if none {

@@ -8,7 +8,7 @@ use super::encode::decimal;
 use super::grammar::{elements, is_authority, target_length, token_length};
 use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
-use super::{BodyKind, Limits, Method, Refusal};
+use super::{BodyKind, Limits, Method, Refusal, Upgrades, upgrades};
 
 /// What most requests of programs have none of.
 const SELDOM: NameSet = NameSet::of(&[&known::EXPECT, &known::UPGRADE, &known::COOKIE]);
@@ -207,7 +207,7 @@ impl RequestHead {
             self.upgrade = self.connection.upgrade
                 && self.method != Method::Head
                 && self.version == Version::Http11
-                && self.upgrades().any(|protocol| !is_h2c(protocol));
+                && self.forwarded_upgrades().next().is_some();
             if self.upgrade && self.body.is_some() {
                 return Err(Refusal::UpgradeBody);
             }
@@ -331,6 +331,18 @@ impl RequestHead {
         values.flat_map(elements)
     }
 
+    /// Those among them that go on to a server.
+    pub(super) fn forwarded_upgrades(&self) -> impl Iterator<Item = &[u8]> {
+        let may_begin = |protocol: &&[u8]| upgrades::may_begin(protocol);
+        self.upgrades().filter(may_begin).take(upgrades::FORWARDED_MAX)
+    }
+
+    /// What the server may switch to, where [`Self::upgrade`] says that it may.
+    #[must_use]
+    pub fn switches_to(&self) -> Upgrades {
+        Upgrades::of(self.forwarded_upgrades())
+    }
+
     /// Whether the request line can go on as it came.
     pub(super) fn line_goes_on(&self) -> bool {
         self.path == self.target.start && self.line[self.target.end..].starts_with(VERSION)
@@ -339,11 +351,6 @@ impl RequestHead {
 
 /// How our request lines end.
 pub(super) const VERSION: &[u8] = b" HTTP/1.1\r\n";
-
-/// HTTP/2 without TLS, which is not proxied: whoever asked for it would speak it behind our 101.
-pub(super) fn is_h2c(protocol: &[u8]) -> bool {
-    protocol.eq_ignore_ascii_case(b"h2c")
-}
 
 /// An authority without a port that says nothing: an empty one, or that of its scheme.
 fn without_port<'a>(authority: &'a [u8], default: &[u8]) -> &'a [u8] {

@@ -40,7 +40,13 @@ fn body_refused(body: &mut Body, mut bytes: &[u8]) -> Refusal {
     }
 }
 
-const GET: Asked = Asked { method: Method::Get, upgrade: false };
+const GET: Asked = Asked { method: Method::Get, upgrades: Upgrades::NONE };
+
+/// What a request for this protocol lets a server switch to.
+fn switching(protocol: &str) -> Upgrades {
+    let text = format!("GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: {protocol}\n\n");
+    request(&wire(&text)).unwrap().0.switches_to()
+}
 
 fn reply(bytes: &[u8], asked: Asked) -> Result<(ReplyHead, usize), Refusal> {
     let limits = Limits::REPLY;

@@ -80,7 +80,7 @@ fn an_upgrade_goes_on_with_its_fields() {
     let text = "GET / HTTP/1.1\nHost: a\nConnection: Upgrade, keep-alive\nUpgrade: websocket\n\n";
     let expected = "GET / HTTP/1.1\nHost: a\nUpgrade: websocket\nConnection: upgrade\n\n";
     assert_eq!(sent(text, &PLAIN), expected);
-    let asked = Asked { upgrade: true, ..GET };
+    let asked = Asked { upgrades: switching("websocket"), ..GET };
     let text = "HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: websocket\n\n";
     let expected = "HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\nConnection: upgrade\n\n";
     assert_eq!(answered(text, asked, Version::Http11).0, expected);
@@ -294,6 +294,15 @@ fn an_upgrade_to_http_2_without_tls_is_not_forwarded() {
         "GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: h2c,websocket\nUpgrade: h2c\n\n";
     let expected = "GET / HTTP/1.1\nHost: a\nUpgrade: websocket\nConnection: upgrade\n\n";
     assert_eq!(sent(text, &PLAIN), expected);
+    for other in ["h2c/1", "h2", "HTTP/2.0", "\"h2c\"", "h2c;q=1"] {
+        let text = format!("GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: {other}\n\n");
+        assert_eq!(sent(&text, &PLAIN), "GET / HTTP/1.1\nHost: a\n\n");
+        let text = text.replace("Upgrade: ", "Upgrade: websocket, ");
+        assert_eq!(sent(&text, &PLAIN), expected, "{other}");
+    }
+    let many = "GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: a,b/1\nUpgrade: c,d,e,f\n\n";
+    let four = "GET / HTTP/1.1\nHost: a\nUpgrade: a, b/1, c, d\nConnection: upgrade\n\n";
+    assert_eq!(sent(many, &PLAIN), four);
     let (mut head, _) = request(&wire(text)).unwrap();
     head.ignore_upgrade();
     head.prepare(&PLAIN);

@@ -88,12 +88,14 @@ fn the_framing_follows_from_status_method_and_fields() {
 
 #[test]
 fn another_protocol_begins_only_where_it_was_asked_for() {
-    let asked = Asked { upgrade: true, ..GET };
+    let asked = Asked { upgrades: switching("x"), ..GET };
     let text = wire("HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: x\n\n");
     let (head, _) = reply(&text, asked).unwrap();
     assert!(!head.is_interim() && head.status == 101);
-    let silent = wire("HTTP/1.1 101 Switching Protocols\nUpgrade: x\n\n");
-    assert_eq!(reply(&silent, asked).unwrap_err(), Refusal::Switched);
+    for fields in ["Upgrade: x\n", "Connection: upgrade\n", "Connection: upgrade\nUpgrade: h2c\n"] {
+        let text = wire(&format!("HTTP/1.1 101 Switching Protocols\n{fields}\n"));
+        assert_eq!(reply(&text, asked).unwrap_err(), Refusal::Switched, "{fields}");
+    }
 }
 
 #[test]
@@ -113,8 +115,8 @@ fn an_invalid_status_is_forwarded_and_understood_as_a_500() {
 #[test]
 fn interim_replies_are_told_apart() {
     for (status, interim) in [(100, true), (103, true), (101, false), (200, false)] {
-        let text = format!("HTTP/1.1 {status} x\nConnection: upgrade\nUpgrade: y\n\n");
-        let (head, _) = reply(&wire(&text), Asked { upgrade: true, ..GET }).unwrap();
+        let text = format!("HTTP/1.1 {status} x\nConnection: upgrade\nUpgrade: x\n\n");
+        let (head, _) = reply(&wire(&text), Asked { upgrades: switching("x"), ..GET }).unwrap();
         assert_eq!(head.is_interim(), interim, "{status}");
     }
 }
