@@ -21,7 +21,7 @@ use crate::fault::{Blame, Fault};
 use crate::letter::StoredLetter;
 use crate::link::{Commit, Driver, Link, Setup};
 use crate::rows::{Rows, Shape};
-use crate::source::{Source, reserved};
+use crate::source::Source;
 use crate::{Action, DatabaseError, OnConflict};
 
 /// Letters that are read at once.
@@ -133,7 +133,7 @@ impl<L: Link> Letterbox for Open<L> {
     }
 
     fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, Fault> {
-        if is_told_apart_by_request(&self.action, self.link.shape()) {
+        if is_of_request(self.link.shape()) {
             return Err(Fault::new(Blame::Statement, NOT_TOLD_APART));
         }
         let batch = Batch {
@@ -199,31 +199,19 @@ impl<L: Link> Letterbox for Open<L> {
     }
 }
 
-const NOT_TOLD_APART: &str = "`_id` and `_client` tell rows apart here, and letters have neither: one row would be \
-     taken for another. Insert the rows by hand, and drop their letters";
+const NOT_TOLD_APART: &str = "the pool stores `_id` or `_client`, and letters have neither: one row could be taken \
+     for another. Insert the rows by hand and drop their letters, or retry with a configuration whose pool \
+     stores neither";
 
 /// Whether a row that is there already may stay as it is.
 const fn has_key(action: &Action) -> bool {
     matches!(action, Action::Insert { on_conflict: OnConflict::Nothing(_), .. })
 }
 
-/// Whether rows may be taken for each other whose requests have the same id and client: these are in the
-/// key, or in a statement that does without a row or replaces one.
-fn is_told_apart_by_request(action: &Action, shape: &Shape) -> bool {
-    let of_request = [Source::Id, Source::Client];
-    match action {
-        Action::Insert { on_conflict: OnConflict::Nothing(key), .. } => {
-            let source = |name: &String| reserved(&name.to_ascii_lowercase());
-            key.iter().filter_map(source).any(|source| of_request.contains(&source))
-        }
-        Action::Statement(sql) => {
-            let sql = sql.to_ascii_lowercase();
-            let words = ["conflict", "duplicate", "replace", "ignore", "merge"];
-            shape.parameters.iter().any(|source| of_request.contains(source))
-                && words.iter().any(|word| sql.contains(word))
-        }
-        Action::Insert { .. } | Action::Query(_) => false,
-    }
+/// Whether the id or the client of a request is stored. Rows may be told apart by these alone: by a key, but
+/// also by a function, a trigger or a clause of the table, which the SQL of the pool does not show.
+fn is_of_request(shape: &Shape) -> bool {
+    shape.parameters.iter().any(|source| matches!(source, Source::Id | Source::Client))
 }
 
 fn text_of(outcome: &Outcome) -> String {
