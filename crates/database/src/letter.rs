@@ -55,8 +55,8 @@ pub(crate) struct Letter<'a> {
 /// What an operator should know of a table without uids.
 pub(crate) fn doubt(table: &str) -> String {
     format!(
-        "the table `{table}` of dead letters has no readable column `uid` with a unique key: after a lost \
-         COMMIT a letter may be missing or there twice"
+        "the table `{table}` of dead letters has no readable column `uid` (text of {UID_CHARS_MAX} characters) \
+         with a unique key that is not deferrable: after a lost COMMIT a letter may be missing or there twice"
     )
 }
 

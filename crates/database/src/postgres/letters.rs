@@ -7,7 +7,7 @@ use super::schema::{dead, table_sql};
 use super::wire::Text;
 use crate::DatabaseError;
 use crate::column::push_hexadecimal;
-use crate::fault::Fault;
+use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
 use crate::letters::log_made;
 
@@ -35,8 +35,14 @@ pub(super) async fn prepare(
         Ok(()) => client.prepare(&insert(table)).await.map(drop),
         Err(error) => Err(error),
     };
-    fits.map_err(|error| dead(server, table, &error))?;
-    // Preparing does not look for the key.
+    let told = |error: Error| dead(server, table, &error);
+    fits.map_err(told)?;
+    let keeps = client.query(KEEPS_UIDS, &[&Text(Some(named.as_bytes()))]).await.map_err(told)?;
+    if keeps.first().is_none_or(|row| !row.get::<_, bool>(0)) {
+        return Ok(false);
+    }
+    // What is not a table is not looked into; and there may be no right to read it. Preparing does not look for
+    // the key.
     let planned = format!("explain {}", insert_once(table, ["0", "''", "''", "''", "''"]));
     match client.batch_execute(&planned).await {
         Ok(()) => Ok(true),
@@ -44,9 +50,20 @@ pub(super) async fn prepare(
         Err(error) if error.code().is_some_and(|it| matches!(&it.code()[..2], "42" | "0A")) => {
             Ok(false)
         }
-        Err(error) => Err(dead(server, table, &error)),
+        Err(error) => Err(told(error)),
     }
 }
+
+/// Whether the column `uid` takes all uids and, of a table, has a unique key of its own that is checked at
+/// once: another is not taken for `on conflict`.
+const KEEPS_UIDS: &str = "\
+    select coalesce(c.relkind not in ('r', 'p') or (select bool_and(i.indimmediate) from pg_index i \
+      where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null \
+        and i.indexprs is null and i.indnkeyatts = 1 and i.indkey[0] = a.attnum), false) \
+    from pg_class c join pg_attribute a on a.attrelid = c.oid \
+    where c.oid = to_regclass($1::text) and a.attname = 'uid' and not a.attisdropped \
+      and format_type(a.atttypid, null) in ('text', 'character varying') \
+      and (a.atttypmod = -1 or a.atttypmod - 4 >= 80)";
 
 /// Writes a letter that is not there yet. Where another session has written it and not committed yet, it
 /// waits for that.
@@ -71,7 +88,11 @@ pub(super) async fn bury(
     (table, has_uid): (&str, bool),
     letters: &[Letter<'_>],
 ) -> Result<(), Fault> {
-    let told = |error: Error| fault::of(&error);
+    // A key that is deferrable by now: the server says so when the statement runs.
+    let told = |error: Error| match fault::of(&error) {
+        fault if has_uid && &*fault.code == "55000" => Fault { blame: Blame::Statement, ..fault },
+        fault => fault,
+    };
     let again = letters.iter().any(|letter| letter.count.is_some());
     if again && !has_uid {
         client.batch_execute(&waiting(table)).await.map_err(told)?;
