@@ -58,12 +58,12 @@ async fn has_uid(connection: &mut Conn, table: &str) -> Result<bool, Error> {
 }
 
 fn insert(table: &str) -> String {
-    format!("insert into {} (at, `row`, code, message) values (?, ?, ?, ?)", table_sql(table))
+    format!("insert into {} (at, code, message, `row`) values (?, ?, ?, ?)", table_sql(table))
 }
 
 fn insert_once(table: &str) -> String {
     format!(
-        "insert into {} (at, `row`, code, message, uid) values (?, ?, ?, ?, ?)",
+        "insert into {} (at, code, message, `row`, uid) values (?, ?, ?, ?, ?)",
         table_sql(table)
     )
 }
@@ -77,13 +77,16 @@ pub(super) async fn bury(
     let told = |error: Error| fault::of(&error);
     for Letter { uid, at_us, row, code, text, count } in letters {
         let at = Value::Int(*at_us);
-        let mut values = vec![at.clone(), (*row).into(), (*code).into(), (&**text).into()];
-        match count {
-            _ if has_uid => values.push(uid.into()),
-            Some(count) => values.extend([at, (*row).into(), Value::Int(*count)]),
-            None => {}
+        let mut values = vec![at.clone(), (*code).into(), (&**text).into(), (*row).into()];
+        if has_uid {
+            values.push(uid.into());
         }
-        let bytes: usize = values.iter().map(bind::bytes_of).sum();
+        // What is kept the first time must also be when it is sent again.
+        let of_count = [at, Value::Int(count.unwrap_or_default())];
+        let bytes: usize = values.iter().chain(&of_count).map(bind::bytes_of).sum();
+        if count.is_some() && !has_uid {
+            values.extend(of_count);
+        }
         if bytes > bytes_max {
             tracing::error!(table, bytes, "a dead letter is not kept: {}", fault::TOO_LARGE);
             continue;
@@ -113,13 +116,15 @@ fn is_there(error: &Error, uid: &str) -> bool {
 }
 
 /// Writes a letter where there are fewer of it, into a table without uids. It waits for letters that
-/// another session has written and not committed yet.
+/// another session has written and not committed yet. The request is a parameter once: twice it could be larger
+/// than the server takes, though it was kept the first time.
 fn insert_up_to(table: &str) -> String {
     let table = table_sql(table);
     format!(
-        "insert into {table} (at, `row`, code, message) select ?, ?, ?, ? from dual \
-         where (select count(*) from {table} as there where there.at = ? and there.`row` = ? \
-         lock in share mode) < ?"
+        "insert into {table} (at, code, message, `row`) select ?, ?, ?, one.`row` \
+         from (select cast(? as binary) as `row`) as one \
+         where (select count(*) from {table} as there where there.at = ? \
+         and there.`row` = one.`row` lock in share mode) < ?"
     )
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use database::{Action, Job};
 
 use crate::place::{Place, serve, statement};
+use crate::proxy::{Cut, Proxy};
 use crate::server::{Kind, Server};
 
 /// A server that takes packets of 64 KiB, with a table of texts.
@@ -17,6 +18,36 @@ fn place() -> Place {
     place
         .run("create table hits (id bigint primary key, path mediumtext not null, status integer)");
     place
+}
+
+/// Into a table without uids, where the statement that writes it again looks for it as well.
+#[test]
+fn a_letter_that_is_kept_is_also_kept_when_it_is_sent_again() {
+    let place = place();
+    let job = Job {
+        dead: Some("dead".to_owned()),
+        ..Job::new(Action::insert("hits", ["id", "path", "status"]))
+    };
+    let proxy = Proxy::to(place.port());
+    drop(place.handler_by(&proxy, job.clone()));
+    place.run("alter table dead drop column uid; insert into hits values (1, '', 0)");
+    let mut kept = Vec::new();
+    for bytes in [40_000, 60_000, 64_000, 64_040, 64_080, 64_120, 64_160, 64_200, 64_600] {
+        let rows = |cut| {
+            place.run("delete from dead");
+            let mut handler = place.handler_by(&proxy, job.clone());
+            proxy.cut(cut);
+            let answers = serve(&mut handler, [row(1, bytes)]);
+            assert!(answers[0].starts_with("!row "), "{bytes}: {answers:?}");
+            place.run("select max(length(`row`)), count(*) from dead")
+        };
+        let again = [rows(Cut::BeforeCommit), rows(Cut::AfterCommit)];
+        assert_eq!(again[0], again[1], "{bytes}");
+        kept.push(again[0].clone());
+    }
+    let whole = row(1, 60_000).len();
+    assert_eq!(kept[1], [format!("{whole}|1")], "{kept:?}");
+    assert_eq!(kept.last().unwrap(), &["NULL|0"], "{kept:?}");
 }
 
 fn row(id: usize, bytes: usize) -> String {
