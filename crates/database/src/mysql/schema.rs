@@ -4,7 +4,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Statement};
 
 use super::fault::refused;
-use crate::column::{Takes, counts_words, of_parameter};
+use crate::column::{Takes, Words, of_parameter};
 use crate::name::{listed, quoted};
 use crate::plain_write::PlainWrite;
 use crate::resend::{KeyColumn, KeyType};
@@ -145,7 +145,7 @@ pub(super) async fn takes(
         let (name, of, size, words) = rows.iter().find(|it| it.0.eq_ignore_ascii_case(name))?;
         Some(match &**of {
             _ if json.contains(&json_check(name)) => Takes::Json,
-            "enum" | "set" => Takes::Word(numeric_words(words.as_deref().unwrap_or_default())),
+            "enum" | "set" => Takes::Word(Words::of_type(words.as_deref().unwrap_or_default())),
             of => takes_of(of, *size),
         })
     };
@@ -219,16 +219,6 @@ fn takes_of(of: &str, size: Option<u32>) -> Takes {
         "bit" => Takes::Any,
         _ => Takes::Text,
     }
-}
-
-/// The values of an `enum` or `set` that could be read as numbers, from its type as the server writes it:
-/// `enum('a','it''s','2')`. These have no quotes in them.
-fn numeric_words(of: &str) -> Vec<String> {
-    let parts: Vec<&str> = of.split('\'').collect();
-    // Between two quotes within a value there is nothing, between those of two values a comma.
-    let words = parts.windows(3).step_by(2);
-    let words = words.filter(|it| !it[0].is_empty() && !it[2].is_empty()).map(|it| it[1]);
-    words.filter(|word| counts_words(word.as_bytes())).map(str::to_owned).collect()
 }
 
 /// The schema of a table, where it is named, and its name.
@@ -390,14 +380,6 @@ async fn has_triggers(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_that_look_like_numbers_are_known() {
-        let of = "enum('a','2','it''s ''3''','''4''5''','',' 6',',','7,','10')";
-        assert_eq!(numeric_words(of), ["2", " 6", "10"]);
-        assert_eq!(numeric_words("set('1')"), ["1"]);
-        assert!(numeric_words("").is_empty());
-    }
 
     #[test]
     fn any_number_of_rows_is_made_of_few_sizes() {

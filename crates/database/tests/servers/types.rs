@@ -115,6 +115,9 @@ const COLUMNS: &[Column] = &[
         ["", "", "enum('new','paid','sent')"],
         &[
             ("\"paid\"", SAME),
+            ("\"PAID\"", "!row column `v`"),
+            ("\"paid \"", "!row column `v`"),
+            ("\"páid\"", "!row column `v`"),
             ("\"2\"", "!row column `v`"),
             ("\" 2\"", "!row column `v`"),
             ("\"\\t+2\"", "!row column `v`"),
@@ -140,6 +143,8 @@ const COLUMNS: &[Column] = &[
         ["", "", "set('a','b','8')"],
         &[
             ("\"a,b\"", SAME),
+            ("\"b,a,b\"", "\"a,b\""),
+            ("\"a,B\"", "!row column `v`"),
             ("\"b,8\"", SAME),
             ("\"8\"", SAME),
             ("\"\"", SAME),

@@ -1,0 +1,121 @@
+//! The values of an `enum` or a `set` of MySQL and MariaDB.
+
+use super::Misfit;
+
+/// What such a column takes. A collation would take a word in other letters for one of these, and store that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    words: Vec<String>,
+    /// A value is any number of the words, with commas between them.
+    is_set: bool,
+    /// All words are known as they are, so that a text that is none is refused here.
+    is_complete: bool,
+}
+
+impl Words {
+    /// Those of a type as the server writes it: `enum('a','it''s','2')`.
+    pub(crate) fn of_type(of: &str) -> Self {
+        let is_set = of.starts_with("set");
+        // What is escaped, and letters that the server's catalogue does not have and shows so.
+        let is_complete = !of.is_empty() && !of.contains(['\\', '?']);
+        let mut words = Vec::new();
+        let mut rest = of;
+        while let Some((_, behind)) = rest.split_once('\'') {
+            let mut word = String::new();
+            rest = behind;
+            while let Some((part, behind)) = rest.split_once('\'') {
+                word.push_str(part);
+                rest = behind;
+                let Some(behind) = rest.strip_prefix('\'') else { break };
+                word.push('\'');
+                rest = behind;
+            }
+            words.push(word);
+        }
+        Self { words, is_set, is_complete }
+    }
+
+    /// Refuses a text that the column would take for another one.
+    pub(super) fn check(&self, text: &[u8]) -> Result<(), Misfit> {
+        let is_word = |text: &[u8]| self.words.iter().any(|word| word.as_bytes() == text);
+        let is_there = match self.is_set {
+            true => text.is_empty() || text.split(|byte| *byte == b',').all(is_word),
+            false => is_word(text),
+        };
+        if is_there {
+            return Ok(());
+        }
+        if counts_words(text) {
+            return Err("takes one of its values, not the number of one".into());
+        }
+        match self.is_complete {
+            true => Err("takes one of its values, in the same letters".into()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether MySQL and MariaDB take the text for the number of a word, or of several, where it is no word
+/// itself. Which letters are blanks depends on the character set of the column; some take several signs.
+fn counts_words(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let is_skipped = |it: char| it.is_whitespace() || matches!(it, '+' | '-');
+    let digits = text.trim_end().trim_start_matches(is_skipped);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_the_server_writes_them() {
+        let words = Words::of_type("enum('a','2','it''s ''3''','''4''5''','',' 6',',','7,','10')");
+        assert_eq!(words.words, ["a", "2", "it's '3'", "'4'5'", "", " 6", ",", "7,", "10"]);
+        assert!(words.is_complete && !words.is_set);
+        let words = Words::of_type("set('1')");
+        assert!(words.words == ["1"] && words.is_set);
+        assert_eq!(Words::of_type(""), Words::default());
+    }
+
+    #[test]
+    fn a_text_is_a_word_in_the_same_letters() {
+        const ANOTHER: &str = "takes one of its values, in the same letters";
+        const NUMBER: &str = "takes one of its values, not the number of one";
+        let one = Words::of_type("enum('paid','2','Muller')");
+        let several = Words::of_type("set('a','b','7')");
+        let partly = Words::of_type("enum('paid','?')");
+        for (words, text, expected) in [
+            (&one, "paid", Ok(())),
+            (&one, "2", Ok(())),
+            (&one, "PAID", Err(ANOTHER)),
+            (&one, "paid ", Err(ANOTHER)),
+            (&one, "Müller", Err(ANOTHER)),
+            (&one, "", Err(ANOTHER)),
+            (&one, "other", Err(ANOTHER)),
+            (&one, "1", Err(NUMBER)),
+            (&several, "", Ok(())),
+            (&several, "a", Ok(())),
+            (&several, "b,a", Ok(())),
+            (&several, "a,7", Ok(())),
+            (&several, "a,B", Err(ANOTHER)),
+            (&several, "a,,b", Err(ANOTHER)),
+            (&several, "3", Err(NUMBER)),
+            // Not all words are known.
+            (&partly, "PAID", Ok(())),
+            (&partly, "2", Err(NUMBER)),
+        ] {
+            assert_eq!(words.check(text.as_bytes()), expected.map_err(Misfit::from), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_counts_words_is_refused_unless_it_is_one() {
+        for number in ["0", "1", "02", " 2", "2 ", "+2", "-2", "- 2", "\t3\n", "\u{a0}3", "7"] {
+            assert!(counts_words(number.as_bytes()), "{number:?}");
+        }
+        for word in ["a", "", "2x", "1,2", "+", "1.0", "1e0"] {
+            assert!(!counts_words(word.as_bytes()), "{word:?}");
+        }
+    }
+}
