@@ -138,6 +138,8 @@ impl Fault {
             // Of PostgreSQL; of MySQL and MariaDB.
             (_, "25006" | "1290" | "1836") => "the database is read-only",
             (Blame::Row, _) => "a row was rejected",
+            // The server of a foreign table answered so when it committed.
+            (Blame::Lost, code) if is_of_a_row(code) => "a row was rejected",
             (Blame::Busy, _) => "another connection holds a lock",
             (Blame::Conflict, _) => "a conflict with another transaction",
             (Blame::Foreign, _) => "another server or a trigger reported an error",
@@ -209,6 +211,11 @@ impl Fault {
     }
 }
 
+/// Whether an SQLSTATE is about values: data exceptions, constraints and check options.
+fn is_of_a_row(code: &str) -> bool {
+    code.len() == 5 && matches!(code.get(..2), Some("22" | "23" | "44"))
+}
+
 /// What a client gets of an error with this text and code.
 pub(crate) fn for_clients(text: &str, code: &str) -> String {
     if code.is_empty() { text.to_owned() } else { format!("{text} ({code})") }
@@ -232,6 +239,10 @@ mod tests {
         assert_eq!(other.for_clients(), "the batch failed: a row was rejected (23505)");
         assert_eq!(&*other.detail, "twice; Key (a)=(secret) x");
         assert_eq!(other.for_others(), other);
+        let at_commit = Fault::new(Blame::Lost, "secret").coded("23505").citing().for_others();
+        assert_eq!(at_commit.text, "the batch failed: a row was rejected");
+        let lost = Fault::new(Blame::Lost, "secret").coded("08006").citing().for_others();
+        assert_eq!(lost.text, "the batch failed: the connection to the database failed");
         let own = Fault::stopped();
         assert_eq!(own.for_others(), own);
         assert_eq!(own.for_clients(), own.text);
