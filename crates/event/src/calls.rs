@@ -290,15 +290,15 @@ impl Calls<'_> {
         }
     }
 
-    /// No `Data` and no `Eof` until `resume`. A hang-up is still told, and that nothing can be sent any more.
+    /// No `Data` and no `Eof` until `resume`. A hang-up is still told, and that nothing can be sent any more,
+    /// and that an end is ahead.
     pub fn pause(&mut self, id: StreamId) {
         if let Some(stream) = self.state.stream(id)
             && !matches!(stream.phase, Phase::Flushing | Phase::Lingering)
         {
             stream.marks.set(Marks::PAUSED);
-            if stream.is_broken() {
-                self.state.wake(id);
-            }
+            // It may have ended or be broken, which is told of one that is paused.
+            self.state.wake(id);
         }
     }
 

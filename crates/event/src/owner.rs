@@ -13,7 +13,7 @@ use crate::interface::{
 ///
 /// Order is law: of one stream, all `Data` before the one `Eof` before the one `Closed`, and
 /// nothing after `Closed` or after the owner's own `close`, not even for an event that the kernel
-/// had reported before. `Hangup` alone may overtake `Data`.
+/// had reported before. `Hangup`, `EndAhead` and `Broken` alone may overtake `Data`.
 pub trait Owner {
     /// What other threads send to this loop.
     type Mail: Send + 'static;
@@ -89,6 +89,14 @@ pub enum Event<'a, M> {
     /// paused stream reports it too, a paused pipe as well, for which it means that its writer is
     /// gone.
     Hangup {
+        /// Which stream.
+        stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
+    },
+    /// The peer of a stream that is paused will send no more. What was received waits for `resume`, and so
+    /// does `Eof`, which follows behind it. At most once. `poll` and `select` may report it only when all was received.
+    EndAhead {
         /// Which stream.
         stream: StreamId,
         /// Whose it is.

@@ -114,6 +114,8 @@ impl Marks {
     pub(crate) const BROKEN_TOLD: Self = Self(1 << 19);
     /// An alarm is set to look at the progress of its peer.
     pub(crate) const PROGRESS: Self = Self(1 << 20);
+    /// `EndAhead` was told.
+    pub(crate) const END_AHEAD_TOLD: Self = Self(1 << 21);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
@@ -167,6 +169,8 @@ pub(crate) enum Step {
     TellDrained,
     /// Tell `Hangup`.
     TellHangup,
+    /// Tell `EndAhead`.
+    TellEndAhead,
     /// Tell `Broken`.
     TellBroken,
     /// Offer what is held.
@@ -361,6 +365,9 @@ impl Stream {
         if self.marks.has(Marks::HANGUP) {
             return Step::TellHangup;
         }
+        if self.has_end_ahead() {
+            return Step::TellEndAhead;
+        }
         match self.phase {
             _ if self.direction == Direction::Out => Step::Rest,
             Phase::Flushing | Phase::Lingering => self.step_of_finish(),
@@ -380,6 +387,15 @@ impl Stream {
             },
             _ => self.step_of_input(),
         }
+    }
+
+    /// Whether the end of its peer is known, and the owner does not hear of it before `resume`.
+    fn has_end_ahead(&self) -> bool {
+        let told = Marks::EOF_TOLD.or(Marks::HANGUP_TOLD).or(Marks::END_AHEAD_TOLD);
+        let is_known = self.marks.has(Marks::TO_THE_END.or(Marks::PEER_ENDED));
+        let waits = self.phase == Phase::Open && self.marks.has(Marks::PAUSED);
+        let is_both = self.relay.is_none() && self.direction == Direction::Both;
+        waits && is_known && !self.marks.has(told) && is_both
     }
 
     fn step_of_relay(&self, relay: &Relay) -> Step {

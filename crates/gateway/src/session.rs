@@ -339,6 +339,25 @@ impl Session {
         !self.transport.listener().keeps_half_closed
     }
 
+    /// A client that is not read at this moment sends no more. True when it is to be let go: as of its end.
+    pub(crate) fn handle_end_ahead(
+        &mut self,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        match &mut self.front {
+            Front::Http(_, http)
+                if http.awaits_reply() && !self.transport.listener().keeps_half_closed =>
+            {
+                let has_left = http.handle_eof(&self.transport, calls, cx);
+                // What it sent before is discarded, up to its end.
+                self.transport.resume(calls);
+                has_left
+            }
+            _ => false,
+        }
+    }
+
     /// The daemon is about to end. Framed requests are rejected from now on. An HTTP connection is
     /// served until it has received a response with `Connection: close`, or until it was idle for
     /// `drain_keepalive_timeout`.

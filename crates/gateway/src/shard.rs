@@ -590,6 +590,11 @@ impl Owner for Shard {
                     self.leave(calls, id, Cause::Left);
                 }
             }
+            Event::EndAhead { key, .. } => {
+                if let StreamOwner::Session(id) = self.owner(key) {
+                    self.end_ahead(calls, id);
+                }
+            }
             // Those of workers are paused for clients, and resumed when those have read or left.
             Event::Broken { key, .. } => {
                 if let StreamOwner::Session(id) = self.owner(key) {

@@ -83,6 +83,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 self.tell(owner, Event::Hangup { stream: id, key });
                 0
             }
+            Step::TellEndAhead => {
+                stream.marks.set(Marks::END_AHEAD_TOLD);
+                let key = stream.key;
+                self.tell(owner, Event::EndAhead { stream: id, key });
+                0
+            }
             Step::TellBroken => {
                 stream.marks.set(Marks::BROKEN_TOLD);
                 let key = stream.key;

@@ -25,6 +25,7 @@ pub(crate) enum Seen {
     Eof(StreamId),
     Drained(StreamId),
     Hangup(StreamId),
+    EndAhead(StreamId),
     Broken(StreamId),
     Closed(StreamId, Reason),
     Deadline(StreamId, DeadlineName),
@@ -45,6 +46,7 @@ pub(crate) type Eat = Box<dyn FnMut(StreamId, &mut Data<'_>)>;
 struct Told {
     eof: bool,
     hangup: bool,
+    end_ahead: bool,
     broken: bool,
     closed: bool,
 }
@@ -71,6 +73,7 @@ impl Recorder {
         | &Seen::Eof(stream)
         | &Seen::Drained(stream)
         | &Seen::Hangup(stream)
+        | &Seen::EndAhead(stream)
         | &Seen::Broken(stream)
         | &Seen::Relayed(stream, ..)
         | &Seen::Closed(stream, _)
@@ -85,6 +88,10 @@ impl Recorder {
             Seen::Data(..) | Seen::Relayed(..) => assert!(!told.eof, "{seen:?} after Eof"),
             Seen::Eof(_) => assert!(!std::mem::replace(&mut told.eof, true), "two ends"),
             Seen::Hangup(_) => assert!(!std::mem::replace(&mut told.hangup, true), "two hang-ups"),
+            Seen::EndAhead(_) => {
+                assert!(!std::mem::replace(&mut told.end_ahead, true), "an end ahead twice");
+                assert!(!told.eof, "{seen:?} after Eof");
+            }
             Seen::Broken(_) => assert!(!std::mem::replace(&mut told.broken, true), "broken twice"),
             Seen::Closed(..) => told.closed = true,
             _ => {}
@@ -101,6 +108,7 @@ impl Recorder {
             | Event::Eof { stream, key }
             | Event::Drained { stream, key }
             | Event::Hangup { stream, key }
+            | Event::EndAhead { stream, key }
             | Event::Broken { stream, key }
             | Event::Closed { stream, key, .. }
             | Event::Deadline { stream, key, .. }
@@ -138,6 +146,7 @@ impl Owner for Recorder {
             Event::Eof { stream, .. } => Seen::Eof(stream),
             Event::Drained { stream, .. } => Seen::Drained(stream),
             Event::Hangup { stream, .. } => Seen::Hangup(stream),
+            Event::EndAhead { stream, .. } => Seen::EndAhead(stream),
             Event::Broken { stream, .. } => Seen::Broken(stream),
             Event::Closed { stream, reason, .. } => Seen::Closed(stream, reason),
             Event::Deadline { stream, name, .. } => Seen::Deadline(stream, name),

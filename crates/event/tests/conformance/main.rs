@@ -60,6 +60,7 @@ macro_rules! all_of_it_over {
                 what_is_not_consumed_comes_again_with_the_next_bytes,
                 a_pause_keeps_data_and_eof_back,
                 pausing_in_the_last_offer_keeps_it,
+                the_end_of_a_paused_peer_is_told_ahead,
                 a_hang_up_is_told_while_paused,
                 a_hang_up_is_told_once,
                 resuming_in_every_callback_does_not_keep_the_loop,

@@ -108,6 +108,17 @@ impl Shard {
         }
     }
 
+    /// A client that is not read at this moment sends no more.
+    pub(super) fn end_ahead(&mut self, calls: &mut Calls<'_>, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+        if session.handle_end_ahead(calls, &mut cx) {
+            self.leave(calls, id, Cause::Left);
+        } else {
+            self.touch(id);
+        }
+    }
+
     /// Closes a connection for a reason of ours. One that is idle has been finished already.
     pub(super) fn close_session(&mut self, calls: &mut Calls<'_>, id: SessionId, closing: Closing) {
         self.count_closing(id, closing);

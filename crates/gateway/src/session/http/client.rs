@@ -155,6 +155,13 @@ impl Http {
         }
     }
 
+    /// Whether a request is with a worker, or waits for one, and no tunnel was made.
+    pub(in crate::session) fn awaits_reply(&self) -> bool {
+        self.dialogue.as_ref().is_some_and(|dialogue| {
+            dialogue.asked.is_some() && matches!(dialogue.input, Input::Body(_) | Input::Whole)
+        })
+    }
+
     /// The client sends no more. True when nothing is to be said to it any more.
     pub(in crate::session) fn handle_eof(
         &mut self,

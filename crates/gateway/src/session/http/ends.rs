@@ -2,7 +2,8 @@
 //!
 //! A `close` looks like it, and so does a client that has said all and reads on. With
 //! `half_close = "keep"` what was asked for whole is answered; with `"left"` what a worker has not
-//! begun to answer is given up. What was decided before is told in both cases.
+//! begun to answer is given up, also when more was sent behind it. What was decided before is told in
+//! both cases.
 
 use event::Calls;
 use exchange::Cause;
@@ -33,7 +34,8 @@ impl Dialogue {
                 return false;
             }
             (_, Some(asked)) if asked.output != Output::None => return true,
-            (Input::Body(_) | Input::Gathering(_), _) => {
+            // More of it may be there while it is not read.
+            (Input::Body(_) | Input::Gathering(_), _) if !transport.is_paused() => {
                 cx.requests.rejects.count_request(Refusal::Truncated);
             }
             _ => {}

@@ -103,6 +103,47 @@ fn a_late_answer_reaches_a_client_that_has_ended_its_direction_unless_that_means
 }
 
 #[test]
+fn what_a_client_sent_behind_its_request_does_not_hide_that_it_left() {
+    for behind in ["G", GET, &GET.repeat(4000)] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (_folder, daemon) = serve_pool("", &format!("servers = [\"127.0.0.1:{port}\"]"));
+        let mut client = connect(&daemon);
+        client.write_all(GET.as_bytes()).unwrap();
+        client.write_all(behind.as_bytes()).unwrap();
+        let (mut link, _) = listener.accept().unwrap();
+        read_until(&mut link, "\r\n\r\n");
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(link.read(&mut [0]).unwrap(), 0, "its request is given up");
+        until("it has left", || daemon.metric("roadstead_ends_total", &["\"left\""]) == 1);
+        assert_eq!(rest(&mut client), "");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_while_its_body_waits_gives_up_its_place_in_the_queue() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pool = format!("servers = [\"127.0.0.1:{port}\"]\nserver_requests_max = 1");
+    let (_folder, daemon) = serve_pool("", &pool);
+    let mut first = connect(&daemon);
+    first.write_all(GET.as_bytes()).unwrap();
+    let (mut link, _) = listener.accept().unwrap();
+    read_until(&mut link, "\r\n\r\n");
+    // Half of a body, all of it, and more than is read ahead.
+    for (length, sent) in [(20_000, 10_000), (10_000, 10_000), (300_000, 300_000)] {
+        let mut client = connect(&daemon);
+        write!(client, "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").unwrap();
+        client.write_all(&vec![b'x'; sent]).unwrap();
+        let waiting = || daemon.metric("roadstead_queue_length", &["main"]);
+        until("it waits", || waiting() == 1);
+        client.shutdown(Shutdown::Write).unwrap();
+        until("it waits no more", || waiting() == 0);
+        until("it is gone", || daemon.metric("roadstead_connections", &["main"]) == 1);
+    }
+}
+
+#[test]
 fn each_direction_of_a_tunnel_ends_by_itself() {
     let server = Server::start(&[("/ws", Answer::Switch)]);
     let (_folder, daemon) = serve(&server, KEEP, "");
