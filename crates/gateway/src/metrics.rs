@@ -14,6 +14,7 @@ use wire::http1::Refusal;
 
 use crate::closings::Closings;
 use crate::door::Turned;
+use crate::table::{Table, TableId};
 
 mod render;
 mod sum;
@@ -104,8 +105,8 @@ impl PublishedHistogram {
 /// Everything a shard counts.
 #[derive(Debug)]
 pub struct Metrics {
-    listeners: Vec<(String, ListenerMetrics)>,
-    pools: Vec<(String, PoolMetrics)>,
+    listeners: Named<ListenerId, ListenerMetrics>,
+    pools: Named<PoolId, PoolMetrics>,
     shard: ShardMetrics,
     /// Requests and replies that broke a rule of HTTP; empty where nobody speaks it.
     rejects: [Vec<Published>; 2],
@@ -345,15 +346,25 @@ impl PoolCounts {
     }
 }
 
+/// Metrics with the names that they are published by. The ids are those of the fleet, which gives them in the
+/// order of the configuration as well.
+type Named<I, T> = Table<I, (String, T)>;
+
+fn named<I: TableId, T>(names: impl Iterator<Item = String>, make: fn() -> T) -> Named<I, T> {
+    let mut table = Table::default();
+    names.for_each(|name| _ = table.insert((name, make())));
+    table
+}
+
 impl Metrics {
     /// Places for every listener and pool of the configuration.
     #[must_use]
     pub fn new(configuration: &Configuration) -> Self {
-        let listeners = configuration.listeners.iter();
-        let pools = configuration.pools.iter();
+        let listeners = configuration.listeners.iter().map(|it| it.name.clone());
+        let pools = configuration.pools.iter().map(|it| it.name.clone());
         Self {
-            listeners: listeners.map(|it| (it.name.clone(), ListenerMetrics::new())).collect(),
-            pools: pools.map(|it| (it.name.clone(), PoolMetrics::new())).collect(),
+            listeners: named(listeners, ListenerMetrics::new),
+            pools: named(pools, PoolMetrics::new),
             shard: ShardMetrics::default(),
             rejects: [(); 2].map(|()| {
                 let speaks = configuration.listeners.iter().any(|it| it.protocol == Protocol::Http);
@@ -376,10 +387,11 @@ impl Metrics {
     #[must_use]
     pub fn sum(all: &[Arc<Self>]) -> Self {
         let first = all.first().expect("there is a shard");
-        let listeners = first.listeners.iter();
+        let listeners = first.listeners.values().map(|(name, _)| name.clone());
+        let pools = first.pools.values().map(|(name, _)| name.clone());
         let sum = Self {
-            listeners: listeners.map(|(name, _)| (name.clone(), ListenerMetrics::new())).collect(),
-            pools: first.pools.iter().map(|(name, _)| (name.clone(), PoolMetrics::new())).collect(),
+            listeners: named(listeners, ListenerMetrics::new),
+            pools: named(pools, PoolMetrics::new),
             shard: ShardMetrics::default(),
             rejects: [0, 1].map(|side: usize| {
                 first.rejects[side].iter().map(|_| Published::default()).collect()
@@ -393,10 +405,10 @@ impl Metrics {
             for (to, from) in sum.path_rejects.iter().zip(&one.path_rejects) {
                 to.add(from);
             }
-            for ((_, to), (_, from)) in sum.listeners.iter().zip(&one.listeners) {
+            for ((_, to), (_, from)) in sum.listeners.values().zip(one.listeners.values()) {
                 to.add(from);
             }
-            for ((_, to), (_, from)) in sum.pools.iter().zip(&one.pools) {
+            for ((_, to), (_, from)) in sum.pools.values().zip(one.pools.values()) {
                 to.add(from);
             }
             sum.shard.add(&one.shard);
@@ -405,11 +417,11 @@ impl Metrics {
     }
 
     pub(crate) fn listener(&self, id: ListenerId) -> &ListenerMetrics {
-        &self.listeners[id.index()].1
+        &self.listeners[id].1
     }
 
     pub(crate) fn pool(&self, id: PoolId) -> &PoolMetrics {
-        &self.pools[id.index()].1
+        &self.pools[id].1
     }
 
     pub(crate) fn shard(&self) -> &ShardMetrics {

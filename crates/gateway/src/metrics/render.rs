@@ -10,6 +10,7 @@ use super::{
 };
 use crate::closings::Closings;
 use crate::door::Turned;
+use crate::table::{Table, TableId};
 use route::PathFault;
 use wire::http1::Refusal;
 
@@ -166,11 +167,11 @@ impl Metrics {
         self.render_listener_ends(&mut page);
         self.render_rejects(&mut page);
         page.head("roadstead_request_seconds", "histogram", "From receipt to end.");
-        for (pool, metrics) in &self.pools {
+        for (pool, metrics) in self.pools.values() {
             page.histogram("roadstead_request_seconds", pool, &metrics.request_time);
         }
         page.head("roadstead_queue_seconds", "histogram", "From admission to dispatch.");
-        for (pool, metrics) in &self.pools {
+        for (pool, metrics) in self.pools.values() {
             page.histogram("roadstead_queue_seconds", pool, &metrics.queue_time);
         }
         for family in SHARD {
@@ -198,7 +199,7 @@ impl Metrics {
     fn render_turned(&self, page: &mut Page) {
         let name = "roadstead_connections_refused_total";
         page.head(name, "counter", "Connections and datagrams that were turned away, by reason.");
-        for (listener, metrics) in &self.listeners {
+        for (listener, metrics) in self.listeners.values() {
             for (reason, count) in Turned::WORDS.iter().zip(&metrics.turned) {
                 let labels = format!("{{listener=\"{listener}\",reason=\"{reason}\"}}");
                 page.line(name, &labels, count.load());
@@ -211,7 +212,7 @@ impl Metrics {
         let help = "Client connections closed by the daemon, by reason; \
                     of datagrams, replies that their senders did not take.";
         page.head(name, "counter", help);
-        for (listener, metrics) in &self.listeners {
+        for (listener, metrics) in self.listeners.values() {
             for (reason, count) in Closings::WORDS.iter().zip(&metrics.closings) {
                 let labels = format!("{{listener=\"{listener}\",reason=\"{reason}\"}}");
                 page.line(name, &labels, count.load());
@@ -222,7 +223,7 @@ impl Metrics {
     fn render_workers(&self, page: &mut Page) {
         let name = "roadstead_workers";
         page.head(name, "gauge", "Workers by state.");
-        for (pool, metrics) in &self.pools {
+        for (pool, metrics) in self.pools.values() {
             let states = [
                 ("starting", &metrics.starting),
                 ("idle", &metrics.idle),
@@ -239,7 +240,7 @@ impl Metrics {
     /// Only ends that happened, so that the page stays short.
     fn render_ends(&self, page: &mut Page) {
         page.head("roadstead_ends_total", "counter", "Requests by the way they ended.");
-        for (pool, metrics) in &self.pools {
+        for (pool, metrics) in self.pools.values() {
             for &cause in Cause::ALL {
                 for &phase in Phase::ALL {
                     let count = metrics.ends[end_place(End::new(cause, phase))].load();
@@ -263,7 +264,7 @@ impl Metrics {
     fn render_listener_ends(&self, page: &mut Page) {
         let name = "roadstead_listener_ends_total";
         page.head(name, "counter", "Requests of a listener by the way they ended.");
-        for (listener, metrics) in &self.listeners {
+        for (listener, metrics) in self.listeners.values() {
             for (cause, count) in Cause::ALL.iter().zip(&metrics.ends) {
                 if count.load() > 0 {
                     let labels = format!(
@@ -291,10 +292,15 @@ impl Page {
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 
-    fn families<T>(&mut self, families: &[Family<T>], label: &str, of: &[(String, T)]) {
+    fn families<I: TableId, T>(
+        &mut self,
+        families: &[Family<T>],
+        label: &str,
+        of: &Table<I, (String, T)>,
+    ) {
         for family in families {
             self.head(family.name, family.kind, family.help);
-            for (name, metrics) in of {
+            for (name, metrics) in of.values() {
                 let labels = format!("{{{label}=\"{name}\"}}");
                 self.line(family.name, &labels, (family.of)(metrics).load());
             }
