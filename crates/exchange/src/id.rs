@@ -59,6 +59,38 @@ impl fmt::Display for WorkerId {
     }
 }
 
+/// The index of a worker in its pool. A server keeps it as long as the daemon runs; a program that is started
+/// after another has ended may get that one's index, so that what belongs to one program alone goes by its
+/// [`WorkerId`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerIndex(u32);
+
+impl WorkerIndex {
+    /// The index of this number.
+    #[must_use]
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl From<WorkerId> for WorkerIndex {
+    fn from(worker: WorkerId) -> Self {
+        Self(worker.index)
+    }
+}
+
+impl fmt::Display for WorkerIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 generational! {
     /// One pool, from the configuration that adds it to the one that removes it. All shards use the same id.
     PoolId

@@ -17,7 +17,7 @@ mod request;
 pub use calendar::{civil_from_days, days_from_civil};
 pub use end::{Cause, End, Phase, Verdict};
 pub use handler::{Batch, Factory, Handler, HandlerError, Outbox, Stop};
-pub use id::{ListenerId, PoolId, RequestId, SHARDS_MAX, WorkerId};
+pub use id::{ListenerId, PoolId, RequestId, SHARDS_MAX, WorkerId, WorkerIndex};
 pub use outcome::Outcome;
 pub use printable::{is_hidden, json_escape, visible};
 pub use request::{Peer, Request, Stamps};

@@ -7,6 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use exchange::{WorkerId, WorkerIndex};
+
+use crate::by_worker::ByWorker;
+
 /// Links of all shards to one server.
 #[derive(Debug, Default)]
 struct Count {
@@ -23,52 +27,51 @@ impl Count {
     }
 }
 
-/// The same of all servers of a pool, by place.
+/// The same of all servers of a pool.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ConnectionCounts(Vec<Arc<Count>>);
+pub(crate) struct ConnectionCounts(ByWorker<Arc<Count>>);
 
 impl ConnectionCounts {
-    /// The same with so many slots by place, and further places.
+    /// The same with so many slots of each server, and further servers.
     pub(crate) fn with(&self, slots: &[u32]) -> Self {
         let mut counts = self.0.clone();
-        counts.resize_with(slots.len().max(counts.len()), Arc::default);
-        // A shard that sees it late only closes a link that it need not have closed.
-        let set =
-            |(count, &slots): (&Arc<Count>, &u32)| count.slots.store(slots, Ordering::Relaxed);
-        counts.iter().zip(slots).for_each(set);
+        for (index, &slots) in (0..).map(WorkerIndex::new).zip(slots) {
+            // A shard that sees it late only closes a link that it need not have closed.
+            counts.at(index).slots.store(slots, Ordering::Relaxed);
+        }
         Self(counts)
     }
 
     /// One link more. True when another must go for it.
-    pub(super) fn open(&self, place: usize) -> bool {
+    pub(super) fn open(&self, server: WorkerId) -> bool {
         let more =
             |count: &Arc<Count>| count.links.fetch_add(1, Ordering::Relaxed) >= count.slots();
-        self.0.get(place).is_some_and(more)
+        self.0.get(server).is_some_and(more)
     }
 
     /// A server sent bytes that no request asked for: the other shards are to know. The number of such
     /// reports.
-    pub(super) fn report(&self, place: usize) -> u32 {
+    pub(super) fn report(&self, server: WorkerId) -> u32 {
         let add = |count: &Arc<Count>| count.reports.fetch_add(1, Ordering::Relaxed) + 1;
-        self.0.get(place).map_or(0, add)
+        self.0.get(server).map_or(0, add)
     }
 
     /// The number of these reports by now.
-    pub(super) fn reports(&self, place: usize) -> u32 {
-        self.0.get(place).map_or(0, |count| count.reports.load(Ordering::Relaxed))
+    pub(super) fn reports(&self, server: WorkerIndex) -> u32 {
+        self.0.get(server).map_or(0, |count| count.reports.load(Ordering::Relaxed))
     }
 
     /// One link fewer.
-    pub(super) fn close(&self, place: usize) {
-        if let Some(count) = self.0.get(place) {
+    pub(super) fn close(&self, server: WorkerId) {
+        if let Some(count) = self.0.get(server) {
             count.links.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Whether there are more than slots.
-    pub(super) fn is_short(&self, place: usize) -> bool {
+    pub(super) fn is_short(&self, server: WorkerIndex) -> bool {
         let short = |count: &Arc<Count>| count.links.load(Ordering::Relaxed) > count.slots();
-        self.0.get(place).is_some_and(short)
+        self.0.get(server).is_some_and(short)
     }
 }
 
@@ -79,10 +82,11 @@ mod tests {
     #[test]
     fn a_link_beyond_the_slots_asks_for_another_to_go() {
         let room = ConnectionCounts::default().with(&[2, 1]);
-        assert_eq!([room.open(0), room.open(0), room.open(0)], [false, false, true]);
-        assert!(room.is_short(0) && !room.is_short(1));
-        room.close(0);
-        assert!(!room.is_short(0));
-        assert!(!room.open(1) && room.open(1), "each server has its own");
+        let [one, two] = [0, 1].map(|index| WorkerId::new(index, 1));
+        assert_eq!([room.open(one), room.open(one), room.open(one)], [false, false, true]);
+        assert!(room.is_short(one.into()) && !room.is_short(two.into()));
+        room.close(one);
+        assert!(!room.is_short(one.into()));
+        assert!(!room.open(two) && room.open(two), "each server has its own");
     }
 }

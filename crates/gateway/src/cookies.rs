@@ -46,28 +46,25 @@ impl Cookies {
     /// `berth` tells what clients of a server of that name are bound to.
     pub(crate) fn new(plan: CookieConfig, berth: impl Fn(&str) -> Option<u64>) -> Self {
         let codec = plan.codec.as_ref();
-        let names = plan.servers.iter();
+        let names = plan.servers.values();
         let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));
         let mut berths: Vec<_> = pairs.collect();
         berths.sort_unstable();
         let cookie = keys::Cookie::new(&plan.name);
-        let is_nameless = plan.servers.is_empty();
+        let is_nameless = plan.servers.as_slice().is_empty();
         Self { plan, berths, known: VecDeque::new(), cookie, is_nameless }
     }
 
-    /// A worker serves, to which clients are bound by `berth`. Of those without names the next one at
-    /// its place is another.
+    /// A worker serves, to which clients are bound by `berth`. Of those without names the next one with
+    /// its index is another.
     pub(crate) fn handle_started(&mut self, worker: WorkerId, berth: u64) {
         if !self.is_nameless {
             return;
         }
-        let servers = &mut self.plan.servers;
-        if servers.len() <= worker.index() {
-            servers.resize(worker.index() + 1, String::new());
-        }
-        servers[worker.index()] = format!("{:x}", worker.as_u64());
+        let server = self.plan.servers.at(worker);
+        *server = format!("{:x}", worker.as_u64());
         let Some(codec) = &self.plan.codec else { return };
-        let name = codec.name(&servers[worker.index()]);
+        let name = codec.name(server);
         if let Err(place) = self.berths.binary_search_by_key(&name, |(name, _)| *name) {
             self.berths.insert(place, (name, berth));
             self.known.push_back(name);
@@ -145,9 +142,8 @@ impl Cookies {
         matches!(self.plan.mode, CookieMode::Insert)
     }
 
-    /// Makes a reply of the server at a place of the plan tell its client so. Gives what is to be learnt
-    /// of it in mode `passive`.
-    pub(crate) fn write(&self, head: &mut Head, server: usize, second: u32) -> Option<Vec<u8>> {
+    /// Makes a reply of this worker tell its client so. Gives what is to be learnt of it in mode `passive`.
+    pub(crate) fn write(&self, head: &mut Head, server: WorkerId, second: u32) -> Option<Vec<u8>> {
         let name = self.plan.servers.get(server)?;
         let ours = || self.plan.codec.as_ref().map(|codec| codec.write(name, second));
         match self.plan.mode {

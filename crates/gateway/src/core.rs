@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exchange::{
-    Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId,
+    Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId, WorkerIndex,
 };
 use pool::{Failed, Pool};
 
@@ -153,8 +153,8 @@ pub(crate) struct Core {
     used_up: VecDeque<(PoolId, WorkerId)>,
     /// Programs whose connection takes nothing of what they say, or takes it again.
     hushed: VecDeque<(PoolId, WorkerId, bool)>,
-    /// Links that rest and are to go for those of other shards: pool and place of the worker.
-    spare: VecDeque<(PoolId, usize)>,
+    /// Links that rest and are to go for those of other shards.
+    spare: VecDeque<(PoolId, WorkerIndex)>,
 }
 
 /// What a request is counted and logged in.
@@ -501,9 +501,8 @@ impl Core {
                 served.pool.handle_started(now, worker);
                 served.workers.end_trouble();
                 // Of a worker without a name nothing is known before it begins.
-                if served.pool.name_at(u32::try_from(worker.index()).unwrap_or(u32::MAX)).is_none()
-                {
-                    served.tallies.forget(worker.index());
+                if served.pool.name_at(worker.into()).is_none() {
+                    served.tallies.forget(worker.into());
                 }
                 served.greet(now, worker);
             }
@@ -526,7 +525,7 @@ impl Core {
             }
             Upward::Checked { worker, good } => self.checked(pool, worker, good),
             Upward::Short { worker } => {
-                self.others.tell_all(|| Crossing::Spare(pool, worker.index()));
+                self.others.tell_all(|| Crossing::Spare(pool, worker.into()));
             }
             Upward::Unreached { worker } => self.unreached(pool, worker),
             Upward::Memory { worker, bytes } => served.pool.handle_memory(now, worker, bytes),

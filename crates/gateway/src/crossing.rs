@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exchange::{Cause, ListenerId, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
+use exchange::{Cause, ListenerId, Peer, PoolId, RequestId, Slice, Stamps, WorkerId, WorkerIndex};
 use pool::Failed;
 
 use crate::exchanges::{Delivery, SessionId};
@@ -82,14 +82,14 @@ pub(crate) enum Crossing {
     Left(SessionId, PoolId),
     /// No client of that shard may ask any more.
     Serving,
-    /// A token of a worker goes to the home of its pool: with the place of the worker.
-    Token(PoolId, u32),
+    /// A token of a worker goes to the home of its pool.
+    Token(PoolId, WorkerIndex),
     /// The home of a pool tells its branches who serves.
     News(PoolId, Arc<pool::News>),
     /// A branch could not bring a request to a worker, by its id at home.
     Unreached(PoolId, WorkerId),
-    /// A link that rests is to go for one of another shard: a pool and the place of its worker.
-    Spare(PoolId, usize),
+    /// A link to a worker that rests is to go for one of another shard.
+    Spare(PoolId, WorkerIndex),
     /// How a request ended that a worker was given at a branch.
     Judged {
         pool: PoolId,

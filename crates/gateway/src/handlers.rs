@@ -15,6 +15,7 @@ use exchange::{
     RequestId, Slice, Stop, WorkerId,
 };
 
+use crate::by_worker::ByWorker;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::WorkerTimer;
@@ -71,7 +72,7 @@ pub(crate) struct Handlers {
     deadline: Duration,
     /// What they do has no effect, and they do one thing at a time.
     reads: bool,
-    live: Vec<Option<Serving>>,
+    live: ByWorker<Option<Serving>>,
 }
 
 impl Handlers {
@@ -81,7 +82,14 @@ impl Handlers {
         deadline: Duration,
         reads: bool,
     ) -> Self {
-        Self { pool: pool.to_owned(), pool_id: id, factory, deadline, reads, live: Vec::new() }
+        Self {
+            pool: pool.to_owned(),
+            pool_id: id,
+            factory,
+            deadline,
+            reads,
+            live: ByWorker::default(),
+        }
     }
 
     /// Another deadline, for batches that are given from now on.
@@ -90,8 +98,8 @@ impl Handlers {
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Serving> {
-        let place = self.live.get_mut(worker.index())?;
-        place.as_mut().filter(|serving| serving.worker == worker)
+        let serving = self.live.get_mut(worker)?;
+        serving.as_mut().filter(|serving| serving.worker == worker)
     }
 
     pub(crate) fn start(&mut self, worker: WorkerId, outside: &mut Outside, up: &mut Vec<Upward>) {
@@ -111,10 +119,7 @@ impl Handlers {
             up.push(Upward::StartFailed { worker });
             return;
         }
-        if self.live.len() <= worker.index() {
-            self.live.resize_with(worker.index() + 1, || None);
-        }
-        self.live[worker.index()] = Some(Serving {
+        *self.live.at(worker) = Some(Serving {
             worker,
             name,
             batches: Some(batches),
@@ -235,7 +240,7 @@ impl Handlers {
             }
             HandlerReport::OpenFailed(why) => {
                 tracing::warn!(worker = serving.name, "cannot be opened: {why}");
-                self.live[worker.index()] = None;
+                *self.live.at(worker) = None;
                 up.push(Upward::StartFailed { worker });
             }
             HandlerReport::Part(part) => {
@@ -266,7 +271,7 @@ impl Handlers {
                 if let Some(timer) = serving.timer {
                     calls.cancel_timer(timer);
                 }
-                self.live[worker.index()] = None;
+                *self.live.at(worker) = None;
                 up.push(Upward::Ended { worker, expected: !panicked, reached: true });
             }
         }
@@ -274,15 +279,15 @@ impl Handlers {
 
     /// Asks all handlers to come to an end, because the daemon does.
     pub(crate) fn interrupt(&self) {
-        self.live.iter().flatten().for_each(Serving::interrupt);
+        self.live.values().flatten().for_each(Serving::interrupt);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.live.iter().all(Option::is_none)
+        self.live.values().all(Option::is_none)
     }
 
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
-        let live = self.live.iter().flatten();
+        let live = self.live.values().flatten();
         live.map(|serving| WorkerStatus {
             name: serving.name.clone(),
             pid: None,

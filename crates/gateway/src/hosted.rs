@@ -126,7 +126,7 @@ impl Hosted {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let (address, outfit) = match self.homes.make(worker.index(), &mut *outside.spawner) {
+        let (address, outfit) = match self.homes.make(worker, &mut *outside.spawner) {
             Ok(made) => made,
             Err(error) => {
                 let name = self.programs.name(worker);
@@ -215,7 +215,7 @@ impl Hosted {
     }
 
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
-        self.programs.status_with(|place| self.servers.load(place))
+        self.programs.status_with(|worker| self.servers.load(worker))
     }
 
     /// What is heard on a stream to one of them.
@@ -332,7 +332,7 @@ impl Hosted {
                 }
                 Upward::StartFailed { worker } => {
                     self.born(calls, worker);
-                    self.homes.leave(worker.index());
+                    self.homes.leave(worker);
                     self.ports.leave(worker);
                     up.push(report);
                 }
@@ -354,14 +354,14 @@ impl Hosted {
         up: &mut Vec<Upward>,
     ) {
         let text = Farewell(self.programs.name(worker), self.programs.epitaph.clone());
-        self.homes.leave(worker.index());
+        self.homes.leave(worker);
         self.ports.leave(worker);
         let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
         self.lost = others;
         let of_it: Vec<Lost> = of_it;
         up.extend(of_it.into_iter().map(|lost| told(lost.report, &text)));
         let departed = Departed { worker, text, report };
-        if self.servers.load(worker.index()).0 == 0 || active(Plant::LastWords) {
+        if self.servers.load(worker.into()).0 == 0 || active(Plant::LastWords) {
             return self.bury(calls, departed, up);
         }
         self.departed.push(departed);

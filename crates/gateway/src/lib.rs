@@ -22,6 +22,7 @@ mod balance;
 mod bindings;
 mod bodies;
 mod build;
+mod by_worker;
 mod checks;
 mod closings;
 mod connection_counts;

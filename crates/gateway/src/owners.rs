@@ -4,7 +4,7 @@
 //! What it knows: ids. What it must never know: what anybody does with a stream.
 
 use event::OwnerKey;
-use exchange::{PoolId, WorkerId};
+use exchange::{PoolId, WorkerId, WorkerIndex};
 
 use crate::ids::{LinkId, SessionId};
 use crate::table::Place;
@@ -116,7 +116,7 @@ fn key(kind: u8, pool: PoolId, Place { index, generation }: Place) -> OwnerKey {
 }
 
 fn key_of(kind: u8, pool: PoolId, worker: WorkerId) -> OwnerKey {
-    key(kind, pool, Place::new(narrow(worker.index()), worker.generation()))
+    key(kind, pool, Place::new(WorkerIndex::from(worker).get(), worker.generation()))
 }
 
 const fn plain(kind: u8) -> OwnerKey {

@@ -22,9 +22,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
-use exchange::{PoolId, Request, RequestId, WorkerId};
+use exchange::{PoolId, Request, RequestId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
+use crate::by_worker::ByWorker;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Pipe, WorkerTimer};
@@ -59,7 +60,7 @@ pub(crate) struct Programs {
     pool: String,
     pool_id: PoolId,
     plan: Arc<ProgramConfig>,
-    live: Vec<Option<Program>>,
+    live: ByWorker<Option<Program>>,
     /// Whether they are in step with their requests.
     known: Known,
     /// How the last one that ended did.
@@ -83,7 +84,7 @@ impl Programs {
             pool: pool.to_owned(),
             pool_id: id,
             plan,
-            live: Vec::new(),
+            live: ByWorker::default(),
             known: Known::default(),
             epitaph: Epitaph::default(),
             trouble: None,
@@ -91,8 +92,8 @@ impl Programs {
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Program> {
-        let place = self.live.get_mut(worker.index())?;
-        place.as_mut().filter(|program| program.worker == worker)
+        let program = self.live.get_mut(worker)?;
+        program.as_mut().filter(|program| program.worker == worker)
     }
 
     /// Programs that are started from now on are started so.
@@ -104,7 +105,7 @@ impl Programs {
 
     /// All that run follow what is known of them.
     fn tell_alignment(&mut self) {
-        let links = self.live.iter_mut().flatten().filter_map(|program| program.link.as_mut());
+        let links = self.live.values_mut().flatten().filter_map(|program| program.link.as_mut());
         links.for_each(|link| link.handle_alignment(&self.plan, self.known));
     }
 
@@ -118,10 +119,7 @@ impl Programs {
     ) {
         let name = format!("{}/{}", self.pool, worker.index());
         let is_slot = self.plan.framing.ends_with_stream();
-        if self.live.len() <= worker.index() {
-            self.live.resize_with(worker.index() + 1, || None);
-        }
-        self.live[worker.index()] = Some(Program {
+        *self.live.at(worker) = Some(Program {
             worker,
             pool: self.pool_id,
             is_slot,
@@ -179,7 +177,7 @@ impl Programs {
                 name: program.name.clone(),
                 wiring: plan.policy.wiring,
                 socket,
-                bounds: plan.policy.bounds(worker.index()),
+                bounds: plan.policy.bounds(worker.into()),
             },
         );
     }
@@ -237,7 +235,7 @@ impl Programs {
         tracing::warn!(worker = program.name, "cannot be started: {error}");
         program.give_back(up);
         let trouble = Trouble::of_start(program.last_words, error);
-        self.live[worker.index()] = None;
+        *self.live.at(worker) = None;
         self.trouble = Some(trouble);
         up.push(Upward::StartFailed { worker });
     }
@@ -494,7 +492,7 @@ impl Programs {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.live.iter().all(Option::is_none)
+        self.live.values().all(Option::is_none)
     }
 
     /// One that serves HTTP accepts connections.
@@ -541,18 +539,21 @@ impl Programs {
     }
 
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
-        self.status_with(|place| match self.live.get(place).and_then(Option::as_ref) {
+        self.status_with(|worker| match self.live.get(worker).and_then(Option::as_ref) {
             Some(program) => (program.link.as_ref().map_or(0, Link::in_flight), program.served),
             None => (0, 0),
         })
     }
 
     /// The same of programs that are asked otherwise: what each has in flight, and has served.
-    pub(crate) fn status_with(&self, load: impl Fn(usize) -> (usize, u64)) -> Vec<WorkerStatus> {
-        let live = self.live.iter().enumerate();
-        let live = live.filter_map(|(place, program)| Some((place, program.as_ref()?)));
-        live.map(|(place, program)| {
-            let (in_flight, served) = load(place);
+    pub(crate) fn status_with(
+        &self,
+        load: impl Fn(WorkerIndex) -> (usize, u64),
+    ) -> Vec<WorkerStatus> {
+        let live = self.live.iter();
+        let live = live.filter_map(|(worker, program)| Some((worker, program.as_ref()?)));
+        live.map(|(worker, program)| {
+            let (in_flight, served) = load(worker);
             WorkerStatus {
                 name: program.name.clone(),
                 pid: program.pid,

@@ -17,6 +17,7 @@ use exchange::plant::{Plant, active};
 use exchange::{Outcome, Phase, PoolId, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
+use crate::by_worker::ByWorker;
 use crate::connection_counts::ConnectionCounts;
 use crate::form::Form;
 use crate::ids::LinkId;
@@ -53,8 +54,6 @@ const TOTAL: DeadlineName = DeadlineName(1);
 
 struct Server {
     worker: WorkerId,
-    /// Its place in the plan.
-    place: usize,
     /// Links that wait for a request, the one used last at the end.
     idle: Vec<LinkId>,
     in_flight: u32,
@@ -70,15 +69,15 @@ pub(crate) struct Servers {
     pool: String,
     pool_id: PoolId,
     plan: ServersConfig,
-    live: Vec<Option<Server>>,
+    live: ByWorker<Option<Server>>,
     links: Table<LinkId, Link>,
     /// Which link a request was given to, by the place of the request; it may have gone since.
     of_request: Vec<LinkId>,
     budget: Budget,
     /// Where other shards have links to them as well.
     room: Option<ConnectionCounts>,
-    /// What is known of the replies of each, by place.
-    trust: Vec<Trust>,
+    /// What is known of the replies of each.
+    trust: ByWorker<Trust>,
     /// Whose backlogs were full, once for each slot that stays taken for that.
     crowded: Vec<WorkerId>,
     /// That was said.
@@ -96,19 +95,19 @@ impl Servers {
             pool_id: id,
             budget: Budget::new(plan.retries),
             plan,
-            live: Vec::new(),
+            live: ByWorker::default(),
             links: Table::default(),
             of_request: Vec::new(),
             room,
-            trust: Vec::new(),
+            trust: ByWorker::default(),
             crowded: Vec::new(),
             has_crowded: false,
         }
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Server> {
-        let place = self.live.get_mut(worker.index())?;
-        place.as_mut().filter(|server| server.worker == worker)
+        let server = self.live.get_mut(worker)?;
+        server.as_mut().filter(|server| server.worker == worker)
     }
 
     fn link(&mut self, id: LinkId) -> Option<&mut Link> {
@@ -117,26 +116,21 @@ impl Servers {
 
     /// A server serves.
     pub(crate) fn start(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
-        // Its pool knows each by name and gives it the place of its name.
-        let place = worker.index();
-        if place >= self.plan.addresses.len() {
+        // Its pool knows each by name and gives it the index of its name.
+        if self.plan.addresses.get(worker).is_none() {
             return up.push(Upward::StartFailed { worker });
         }
-        if self.live.len() <= worker.index() {
-            self.live.resize_with(worker.index() + 1, || None);
-        }
-        self.live[worker.index()] = Some(Server {
+        *self.live.at(worker) = Some(Server {
             worker,
-            place,
             idle: Vec::new(),
             in_flight: 0,
             retired: None,
             served: 0,
             reached: false,
         });
-        // A program that is started is another server than the one that was at its place.
+        // A program that is started is another server than the one that had its index.
         if self.plan.is_hosted {
-            self.forget_trust(worker.index());
+            self.forget_trust(worker.into());
         }
         up.push(Upward::Started { worker });
     }
@@ -160,7 +154,6 @@ impl Servers {
             });
         };
         server.in_flight += 1;
-        let place = server.place;
         if !self.may_reuse(calls.now(), worker) {
             // Another shard may have found that out.
             self.close_idle(calls, worker);
@@ -168,7 +161,7 @@ impl Servers {
         let idle = self.find(worker).and_then(|server| server.idle.pop());
         let id = match idle {
             Some(id) => id,
-            None => self.connect(calls, worker, place, up),
+            None => self.connect(calls, worker, up),
         };
         if self.of_request.len() <= request.id.index() {
             self.of_request.resize(request.id.index() + 1, id);
@@ -190,17 +183,11 @@ impl Servers {
         }
     }
 
-    fn connect(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        place: usize,
-        up: &mut Vec<Upward>,
-    ) -> LinkId {
-        if self.room.as_ref().is_some_and(|room| room.open(place)) {
+    fn connect(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) -> LinkId {
+        if self.room.as_ref().is_some_and(|room| room.open(worker)) {
             up.push(Upward::Short { worker });
         }
-        let stream = calls.connect(&self.plan.addresses[place].0, self.plan.limits);
+        let stream = calls.connect(&self.plan.addresses[worker].0, self.plan.limits);
         calls.deadline_in(stream, LINK, self.plan.connect);
         if let Some(after) = self.plan.keepalive {
             calls.keep_alive(stream, after);
@@ -346,7 +333,7 @@ impl Servers {
     fn try_end(&mut self, worker: WorkerId, expected: bool, up: &mut Vec<Upward>) {
         let Some(server) = self.find(worker).filter(|server| server.in_flight == 0) else { return };
         let reached = server.reached;
-        self.live[worker.index()] = None;
+        *self.live.at(worker) = None;
         up.push(Upward::Ended { worker, expected, reached });
     }
 
@@ -354,7 +341,7 @@ impl Servers {
         if let Some(link) = self.links.remove(id) {
             calls.close(link.stream);
             if let Some(room) = &self.room {
-                room.close(link.worker.index());
+                room.close(link.worker);
             }
             if let Some(server) = self.find(link.worker) {
                 server.idle.retain(|it| *it != id);
@@ -437,8 +424,8 @@ impl Servers {
     }
 
     fn address(&mut self, worker: WorkerId) -> String {
-        let place = self.find(worker).map(|server| server.place);
-        place.map_or_else(String::new, |place| self.plan.addresses[place].1.clone())
+        let found = self.find(worker).is_some();
+        if found { self.shown(worker).to_owned() } else { String::new() }
     }
 
     /// It gets no further request until its pool starts it again.
@@ -587,17 +574,17 @@ impl Servers {
 
     /// Where this worker listens.
     pub(crate) fn shown(&self, worker: WorkerId) -> &str {
-        self.plan.addresses.get(worker.index()).map_or("", |address| &address.1)
+        self.plan.addresses.get(worker).map_or("", |address| &address.1)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.live.iter().all(Option::is_none)
+        self.live.values().all(Option::is_none)
     }
 
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
-        let live = self.live.iter().flatten();
+        let live = self.live.values().flatten();
         live.map(|server| WorkerStatus {
-            name: format!("{}/{}", self.pool, self.plan.addresses[server.place].1),
+            name: format!("{}/{}", self.pool, self.shown(server.worker)),
             pid: None,
             state: if server.retired.is_some() { "ending" } else { "serving" },
             in_flight: server.in_flight as usize,

@@ -4,8 +4,9 @@
 use std::net::SocketAddr;
 
 use event::{Calls, StreamId, TimerId};
-use exchange::{PoolId, Request, RequestId, WorkerId};
+use exchange::{PoolId, Request, RequestId, WorkerId, WorkerIndex};
 
+use crate::by_worker::ByWorker;
 use crate::connection_counts::ConnectionCounts;
 use crate::form::Form;
 use crate::handlers::Handlers;
@@ -54,12 +55,12 @@ impl Workers {
         }
     }
 
-    /// Other settings from now on; `names` are those of the workers by place, and `room` is as it was
+    /// Other settings from now on; `names` are those of the workers, and `room` is as it was
     /// for [`Self::new`].
     pub(crate) fn handle_plan(
         &mut self,
         plan: WorkersConfig,
-        names: &[Option<String>],
+        names: &ByWorker<Option<String>>,
         room: Option<ConnectionCounts>,
     ) {
         match (self, plan) {
@@ -329,8 +330,8 @@ impl Workers {
         }
     }
 
-    /// A link to the worker at a place that rests goes for one of another shard.
-    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, worker: usize) {
+    /// A link to this worker that rests goes for one of another shard.
+    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, worker: WorkerIndex) {
         if let Self::Servers(servers) = self {
             servers.spare(calls, worker);
         }

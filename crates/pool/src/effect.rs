@@ -1,6 +1,6 @@
 //! What a pool asks its owner to do.
 
-use exchange::{Cause, WorkerId};
+use exchange::{Cause, WorkerId, WorkerIndex};
 
 /// What the owner of a pool must do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub enum Effect<P> {
         /// The id that it has from now until its end.
         worker: WorkerId,
     },
-    /// Mail a token of the worker at this place to the home of the pool, which is another shard;
+    /// Mail a token of this worker to the home of the pool, which is another shard;
     /// it is taken in there by [`handle_token`](crate::Pool::handle_token).
     Home {
-        /// The place.
-        place: u32,
+        /// The worker.
+        index: WorkerIndex,
     },
     /// End this worker, which has nothing to do; answer with
     /// [`handle_ended`](crate::Pool::handle_ended).

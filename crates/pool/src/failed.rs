@@ -1,6 +1,6 @@
 //! Which workers have failed a request: it is given to others first.
 
-use exchange::{Cause, WorkerId};
+use exchange::{Cause, WorkerId, WorkerIndex};
 
 /// Places that are remembered: as many as a request is given to while it may be repeated.
 const PLACES_MAX: usize = 3;
@@ -32,14 +32,14 @@ pub struct Retry {
 }
 
 impl Failed {
-    /// The worker at this place has failed it, and this is why.
-    pub fn add(&mut self, place: u32, why: Cause) {
+    /// A worker has failed it, and this is why.
+    pub fn add(&mut self, worker: WorkerIndex, why: Cause) {
         self.why = Some(why);
         if self.places().len() == PLACES_MAX {
             self.places.rotate_left(1);
             self.count -= 1;
         }
-        self.places[usize::from(self.count)] = place;
+        self.places[usize::from(self.count)] = worker.get();
         self.count += 1;
     }
 
@@ -81,12 +81,12 @@ mod tests {
         let mut failed = Failed::default();
         assert!(failed.is_empty() && failed.each().next().is_none());
         for place in [0, 7, 0] {
-            failed.add(place, Cause::Died);
+            failed.add(WorkerIndex::new(place), Cause::Died);
         }
         assert_eq!(failed.each().collect::<Vec<_>>(), [0, 7]);
         assert_eq!((failed.times(0), failed.times(7), failed.times(9)), (2, 1, 0));
-        failed.add(9, Cause::Died);
-        failed.add(9, Cause::Unreached);
+        failed.add(WorkerIndex::new(9), Cause::Died);
+        failed.add(WorkerIndex::new(9), Cause::Unreached);
         assert_eq!(failed.each().collect::<Vec<_>>(), [0, 9]);
         let (why, worker) = (Some(Cause::Unreached), Some(WorkerId::new(9, 0)));
         assert_eq!(failed.returned(worker), Retry { worker, why, times: 1 });

@@ -21,6 +21,8 @@ mod window;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use exchange::WorkerIndex;
+
 pub use window::FailRate;
 use window::Window;
 
@@ -135,8 +137,8 @@ impl HealthCause {
 /// A worker is given requests again, or no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthChange {
-    /// The worker's place.
-    pub place: u32,
+    /// Which worker.
+    pub index: WorkerIndex,
     /// What is held of it now.
     pub state: HealthState,
     /// Why.

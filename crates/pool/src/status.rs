@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use exchange::WorkerId;
+use exchange::{WorkerId, WorkerIndex};
 
 use crate::health::{HealthCause, HealthState};
 use crate::roster::Hand;
@@ -69,11 +69,11 @@ impl Room {
     }
 }
 
-/// One worker, or the place of one that has a name.
+/// One worker, or one that has a name and does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerView<'a> {
-    /// Its place.
-    pub place: u32,
+    /// Its index.
+    pub index: WorkerIndex,
     /// Its id; none: it does not run.
     pub worker: Option<WorkerId>,
     /// Its name, where it has one.

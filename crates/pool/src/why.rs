@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, WorkerId};
+use exchange::{Cause, WorkerId, WorkerIndex};
 
 use crate::failed::Retry;
 use crate::schedule::Choice;
@@ -15,8 +15,8 @@ pub const PLACES_SEEN: u32 = 64;
 /// A worker that could not be chosen whatever it had to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Out {
-    /// Its place.
-    pub place: u32,
+    /// Its index.
+    pub index: WorkerIndex,
     /// Its name, where it has one.
     pub name: Option<String>,
     /// Why: `starting`, `ending`, `down`, `ejected`, `disabled`, `drained`, `weight 0`, `backup`.

@@ -9,7 +9,7 @@ mod random;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, WorkerId};
+use exchange::{Cause, WorkerId, WorkerIndex};
 use pool::{
     AffinityLimits, Ask, Control, Effect, Entry, Failed, Gone, Hand, Member, Payload, Pool,
     QueueLimits, Retry, Schedule, Settings, Sticky,
@@ -204,7 +204,7 @@ impl World {
         let known = self.known.get_mut(&id).unwrap();
         known.at = At::Queue { until, alone, lost };
         let mut failed = Failed::default();
-        known.failed.iter().for_each(|place| failed.add(*place, Cause::Died));
+        known.failed.iter().for_each(|place| failed.add(WorkerIndex::new(*place), Cause::Died));
         Entry::new(self.now, &known.job.ask(), 1).failed_by(failed)
     }
 
@@ -353,7 +353,7 @@ fn nobody_waits_behind_a_retry_and_it_does_not_wait_for_ever() {
     let [(1, a), (2, b)] = given(&mut pool)[..] else { panic!("one each") };
     assert_eq!((a.index(), b.index()), (0, 1));
     let mut failed = Failed::default();
-    failed.add(0, Cause::Died);
+    failed.add(WorkerIndex::new(0), Cause::Died);
     pool.handle_released(now, a);
     let entry = Entry::new(now, &job(1).ask(), 1).failed_by(failed);
     pool.handle_returned_entry(now, job(1), entry, Retry::default());

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, WorkerId};
+use exchange::{Cause, WorkerId, WorkerIndex};
 use pool::{
     Ask, Control, Effect, Entry, Failed, Hand, Member, News, Payload, Pool, QueueLimits, Retry,
     Schedule, Settings, SorrySettings, Tokens,
@@ -46,7 +46,7 @@ impl Job {
 enum Mail {
     /// To home.
     Request(Job),
-    Token(u32),
+    Token(WorkerIndex),
     /// From home.
     News(Arc<News>),
     /// To all.
@@ -167,7 +167,7 @@ impl World {
                 Effect::Refuse { .. } => self.refused += 1,
                 Effect::Start { worker } => self.pools[shard].handle_started(self.now, worker),
                 Effect::Stop { worker } => self.pools[shard].handle_ended(self.now, worker, true),
-                Effect::Home { place } => self.up[shard].push_back(Mail::Token(place)),
+                Effect::Home { index } => self.up[shard].push_back(Mail::Token(index)),
             }
         }
         if let Some(news) = self.pools[shard].poll_news() {
@@ -269,8 +269,7 @@ impl World {
     /// A server fails a request: it goes back to the queue at home.
     fn fail(&mut self) {
         let Some(InHand { shard, worker, mut job }) = self.take_out() else { return };
-        let place = u32::try_from(worker.index()).expect("a place has 32 bits");
-        job.failed.add(place, Cause::Died);
+        job.failed.add(worker.into(), Cause::Died);
         self.free(shard, worker);
         self.given -= 1;
         self.at_branches -= u64::from(shard > 0);
@@ -345,7 +344,7 @@ impl World {
 
     fn retire(&mut self) {
         let some = self.random.number(NAMES);
-        let found = self.pools[0].workers().find(|view| view.place == some);
+        let found = self.pools[0].workers().find(|view| view.index.get() == some);
         if let Some(worker) = found.and_then(|view| view.worker)
             && !self.ending.contains(&worker)
         {

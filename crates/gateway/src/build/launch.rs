@@ -52,6 +52,7 @@ pub(crate) fn recycling(recycle: settings::Recycle) -> pool::RecycleSettings {
 
 #[cfg(test)]
 mod tests {
+    use exchange::WorkerIndex;
     use std::time::Duration;
 
     use settings::{Bounds, Cgroup, Fds, Io, Limits, Processors, Unbuffer, Wiring};
@@ -104,7 +105,7 @@ mod tests {
     fn a_program_is_held_to_all_that_its_pool_says() {
         let terms = policy(PIPES, bounds());
         assert!(terms.env_clear);
-        let held = terms.bounds(0);
+        let held = terms.bounds(WorkerIndex::new(0));
         assert_eq!((held.user.as_deref(), held.group.as_deref()), (Some("nobody"), Some("4")));
         assert!(held.no_new_privs);
         let limits = spawn::Limits {
@@ -123,18 +124,23 @@ mod tests {
         for (cgroup, due) in
             [(Cgroup::Auto, spawn::Cgroup::Auto), (Cgroup::Off, spawn::Cgroup::Off)]
         {
-            assert_eq!(policy(PIPES, Bounds { cgroup, ..bounds() }).bounds(0).cgroup, due);
+            assert_eq!(
+                policy(PIPES, Bounds { cgroup, ..bounds() }).bounds(WorkerIndex::new(0)).cgroup,
+                due
+            );
         }
     }
 
     #[test]
-    fn processors_are_shared_out_by_the_place_of_a_program() {
-        let at =
-            |cpu: Processors, place| policy(PIPES, Bounds { cpu, ..bounds() }).bounds(place).cpus;
+    fn processors_are_shared_out_by_the_index_of_a_program() {
+        let at = |cpu: Processors, worker: u32| {
+            let policy = policy(PIPES, Bounds { cpu, ..bounds() });
+            policy.bounds(WorkerIndex::new(worker)).cpus
+        };
         assert!(at(Processors::Any, 0).is_empty());
         let allowed = spawn::allowed();
-        for place in 0..2 * allowed.len() {
-            assert_eq!(at(Processors::Spread, place), [allowed[place % allowed.len()]]);
+        for (worker, processor) in (0..).zip([&allowed[..], &allowed].concat()) {
+            assert_eq!(at(Processors::Spread, worker), [processor]);
         }
     }
 }

@@ -10,6 +10,7 @@ use settings::Idempotent;
 use super::context::unless_zero;
 use super::said::Said;
 use super::{launch, servers};
+use crate::by_worker::ByWorker;
 use crate::error::BuildError;
 use crate::hosted::HostedConfig;
 use crate::pool_config::OwnConfig;
@@ -159,7 +160,7 @@ fn asked(pool: &settings::Pool) -> ServersConfig {
     let deadline = pool.deadline;
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
     ServersConfig {
-        addresses: Vec::new(),
+        addresses: ByWorker::default(),
         reply: servers::response_limits(pool),
         limits: StreamLimits::default(),
         connect: deadline,

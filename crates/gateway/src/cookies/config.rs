@@ -2,6 +2,8 @@
 
 use pool::{CookieCodec, CookieMode};
 
+use crate::by_worker::ByWorker;
+
 /// A cookie that tells clients' servers.
 #[derive(Debug)]
 pub(crate) struct CookieConfig {
@@ -13,7 +15,7 @@ pub(crate) struct CookieConfig {
     /// What stands behind the value of one that is inserted.
     pub(crate) attributes: Vec<u8>,
     /// The servers' names, by place; none: its workers are programs, without names.
-    pub(crate) servers: Vec<String>,
+    pub(crate) servers: ByWorker<String>,
     /// What clients of HTTP ask comes to its workers as an object.
     pub(crate) of_objects: bool,
 }

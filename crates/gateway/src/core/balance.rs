@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId};
+use exchange::{
+    Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId, WorkerIndex,
+};
 use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 
 use super::{Core, ServedPool, Waiting};
@@ -103,7 +105,7 @@ impl Core {
             let workers: Vec<String> = served
                 .pool
                 .workers()
-                .map(|view| view.name.map_or_else(|| view.place.to_string(), str::to_owned))
+                .map(|view| view.name.map_or_else(|| view.index.to_string(), str::to_owned))
                 .collect();
             let workers = workers.join(", ");
             return Told::Unknown(format!(
@@ -134,11 +136,11 @@ impl Core {
 
     /// A decision in words.
     fn told(&self, served: &ServedPool, decision: &Decision) -> String {
-        let name_at = |place: u32| match served.pool.name_at(place) {
+        let name_at = |index: WorkerIndex| match served.pool.name_at(index) {
             Some(name) => name.to_owned(),
-            None => format!("{}/{place}", served.name),
+            None => format!("{}/{index}", served.name),
         };
-        let name = |worker: WorkerId| name_at(u32::try_from(worker.index()).unwrap_or(u32::MAX));
+        let name = |worker: WorkerId| name_at(worker.into());
         let ago = self.now.saturating_duration_since(decision.at);
         let what = match decision.decided {
             Decided::Given(worker, choice) => {
@@ -159,9 +161,11 @@ impl Core {
             }
         };
         // One with a free slot that was out could not be chosen.
-        let is_out = |place: &u32| decision.out().iter().any(|out| out.place == *place);
+        let is_out = |index: &WorkerIndex| decision.out().iter().any(|out| out.index == *index);
         let free: Vec<String> = (0..pool::PLACES_SEEN)
-            .filter(|place| decision.free & (1 << place) != 0 && !is_out(place))
+            .filter(|place| decision.free & (1 << place) != 0)
+            .map(WorkerIndex::new)
+            .filter(|index| !is_out(index))
             .map(name_at)
             .collect();
         let free = if free.is_empty() { "nobody".to_owned() } else { free.join(" ") };
@@ -183,7 +187,7 @@ impl Core {
             );
         }
         for out in decision.out() {
-            let name = out.name.clone().unwrap_or_else(|| name_at(out.place));
+            let name = out.name.clone().unwrap_or_else(|| name_at(out.index));
             text.push_str(&format!("; out: {name} {}", out.why));
         }
         text

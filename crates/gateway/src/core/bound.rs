@@ -19,7 +19,7 @@ impl ServedPool {
         if knows && cookies.is_told_once() {
             return;
         }
-        let learnt = cookies.write(head, worker.index(), second(exchange.at_us));
+        let learnt = cookies.write(head, worker, second(exchange.at_us));
         if let Some(key) = learnt {
             self.pool.handle_learnt(now, worker, &key);
         }

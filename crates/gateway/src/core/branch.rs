@@ -2,22 +2,20 @@
 
 use exchange::WorkerId;
 
+use crate::by_worker::ByWorker;
+
 /// What a shard keeps of a pool that is at home elsewhere and served here as well.
 #[derive(Debug, Default)]
 pub(super) struct Branch {
-    /// Workers of which the last that home was told is bad, by place: it is told the next good.
-    doubted: Vec<bool>,
+    /// Of which workers the last that home was told is bad: it is told the next good.
+    doubted: ByWorker<bool>,
 }
 
 impl Branch {
     /// Whether its home wants to know how a request ended. Of what is good it need not be told
     /// again.
     pub(super) fn tells(&mut self, worker: WorkerId, good: bool) -> bool {
-        let place = worker.index();
-        if self.doubted.len() <= place {
-            self.doubted.resize(place + 1, false);
-        }
-        std::mem::replace(&mut self.doubted[place], !good) || !good
+        std::mem::replace(self.doubted.at(worker), !good) || !good
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::plant::{Plant, active};
-use exchange::{PoolId, RequestId, Slice, WorkerId};
+use exchange::{PoolId, RequestId, Slice, WorkerId, WorkerIndex};
 
 use super::{Core, Waiting};
 use crate::crossing::Crossing;
@@ -78,7 +78,7 @@ impl Core {
     }
 
     /// A token of this worker goes home.
-    pub(super) fn mail_token(&mut self, pool: PoolId, worker: u32) {
+    pub(super) fn mail_token(&mut self, pool: PoolId, worker: WorkerIndex) {
         if active(Plant::LostSlot) {
             return;
         }

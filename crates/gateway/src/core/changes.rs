@@ -36,9 +36,9 @@ impl ServedPool {
     fn log_health_changes(&mut self, now: Instant, mut replace: impl FnMut(WorkerId)) {
         while let Some(change) = self.pool.poll_health_change() {
             if change.state == HealthState::Ejected {
-                self.tallies.count_ejection(change.place as usize);
+                self.tallies.count_ejection(change.index);
             }
-            let Some(worker) = self.pool.worker_at(change.place) else { continue };
+            let Some(worker) = self.pool.worker_at(change.index) else { continue };
             let mut name = String::new();
             self.workers.write_name(&self.name, worker, &mut name);
             let cause = match change.cause {

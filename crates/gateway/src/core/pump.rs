@@ -76,7 +76,7 @@ impl Core {
             Effect::Refuse { payload, cause } => {
                 self.refuse(payload.id, pool, Refused { payload, cause });
             }
-            Effect::Home { place: worker } => self.mail_token(pool, worker),
+            Effect::Home { index } => self.mail_token(pool, index),
             Effect::Start { worker } => {
                 self.with_workers(pool, |workers, up| {
                     workers.start(calls, worker, outside, up);
@@ -142,7 +142,7 @@ impl Core {
         let (Some((worker, why)), Some(exchange)) = (failed, self.exchanges.get_mut(id)) else {
             return;
         };
-        exchange.failed.add(u32::try_from(worker.index()).unwrap_or(u32::MAX), why);
+        exchange.failed.add(worker.into(), why);
         let status = std::mem::take(&mut exchange.status);
         // A response counts by its status.
         let good = status != 0 && !exchange.is_bad;

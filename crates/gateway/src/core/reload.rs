@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use event::Calls;
 
 use super::{Core, ServedPool};
+use crate::by_worker::ByWorker;
 use crate::checks::{CheckConfig, Checks};
 use crate::cookies::{CookieConfig, Cookies};
 use crate::outside::Outside;
@@ -57,9 +58,9 @@ impl Core {
                 warnings.extend(served.overridden(&weights));
             }
             let names = served.names();
-            for place in 0..names.len() {
-                if before.get(place) != names.get(place) {
-                    served.tallies.forget(place);
+            for (index, name) in names.iter() {
+                if before.get(index) != Some(name) {
+                    served.tallies.forget(index);
                 }
             }
             served.workers.handle_plan(workers, &names, room);
@@ -117,23 +118,19 @@ impl ServedPool {
         self.pool.workers().filter_map(overridden).collect()
     }
 
-    /// What its workers are called, by their places, those among them that leave.
-    fn names(&self) -> Vec<Option<String>> {
-        let mut names = Vec::new();
+    /// What its workers are called, those among them that leave.
+    fn names(&self) -> ByWorker<Option<String>> {
+        let mut names = ByWorker::default();
         for view in self.pool.workers() {
-            let place = view.place as usize;
-            if names.len() <= place {
-                names.resize(place + 1, None);
-            }
-            names[place] = view.name.map(str::to_owned);
+            *names.at(view.index) = view.name.map(str::to_owned);
         }
         names
     }
 
-    fn reload_cookies(&mut self, plan: Option<CookieConfig>, names: &[Option<String>]) {
+    fn reload_cookies(&mut self, plan: Option<CookieConfig>, names: &ByWorker<Option<String>>) {
         self.cookies = None;
         let Some(mut plan) = plan else { return };
-        plan.servers = names.iter().cloned().map(Option::unwrap_or_default).collect();
+        plan.servers = names.values().cloned().map(Option::unwrap_or_default).collect();
         let berth = |name: &str| self.pool.berth_named(name);
         let mut cookies = Box::new(Cookies::new(plan, berth));
         for worker in self.pool.workers().filter_map(|view| view.worker) {
@@ -148,7 +145,7 @@ impl ServedPool {
         &mut self,
         calls: &mut Calls<'_>,
         (plan, seed): (Option<CheckConfig>, u64),
-        names: &[Option<String>],
+        names: &ByWorker<Option<String>>,
         outside: &mut Outside,
     ) {
         let now = calls.now();
@@ -158,7 +155,7 @@ impl ServedPool {
             }
             return;
         };
-        plan.arrange(names);
+        plan.arrange(names.as_slice());
         if let Some(checks) = &mut self.checks {
             return checks.handle_plan(plan, now);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use exchange::{PoolId, WorkerId};
+use exchange::{PoolId, WorkerId, WorkerIndex};
 use pool::Pool;
 
 use super::branch::Branch;
@@ -66,9 +66,9 @@ impl ServedPool {
 }
 
 impl ServedPool {
-    /// What was counted of the worker at this place.
-    pub(crate) fn tally(&self, place: usize, now: Instant) -> WorkerTally {
-        self.tallies.shown(place, now)
+    /// What was counted of a worker.
+    pub(crate) fn tally(&self, worker: WorkerIndex, now: Instant) -> WorkerTally {
+        self.tallies.shown(worker, now)
     }
 
     /// A worker serves: it is looked at from now on, and cookies may tell of it.

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, End, ListenerId, Outcome, Verdict, WorkerId};
+use exchange::{Cause, End, ListenerId, Outcome, Verdict, WorkerId, WorkerIndex};
 
+use crate::by_worker::ByWorker;
 use crate::metrics::ListenerEnds;
 use crate::status::WorkerTally;
 use crate::table::Table;
@@ -20,27 +21,20 @@ struct Tally {
     last_failure: Option<(Cause, Instant)>,
 }
 
-/// The counts of all workers of a pool, by their places.
+/// The counts of all workers of a pool.
 #[derive(Debug, Default)]
-pub(super) struct Tallies(Vec<Tally>);
+pub(super) struct Tallies(ByWorker<Tally>);
 
 impl Tallies {
-    fn at(&mut self, place: usize) -> &mut Tally {
-        if self.0.len() <= place {
-            self.0.resize_with(place + 1, Tally::default);
-        }
-        &mut self.0[place]
-    }
-
-    /// Another worker is at this place.
-    pub(super) fn forget(&mut self, place: usize) {
-        if let Some(tally) = self.0.get_mut(place) {
+    /// This worker has its index from another one, and begins anew.
+    pub(super) fn forget(&mut self, worker: WorkerIndex) {
+        if let Some(tally) = self.0.get_mut(worker) {
             *tally = Tally::default();
         }
     }
 
     pub(super) fn count_request(&mut self, worker: WorkerId) {
-        self.at(worker.index()).requests += 1;
+        self.0.at(worker).requests += 1;
     }
 
     /// A request ended with this worker; `status` is that of its reply, 0 where it has none.
@@ -52,7 +46,7 @@ impl Tallies {
         now: Instant,
     ) {
         let cause = outcome.end().cause;
-        let tally = self.at(worker.index());
+        let tally = self.0.at(worker);
         if matches!(cause.verdict(), Verdict::Failed | Verdict::Unknown) {
             tally.failures += 1;
             tally.last_failure = Some((cause, now));
@@ -64,7 +58,7 @@ impl Tallies {
     /// A worker failed a request, which is given to another; with a response of this status, if it is
     /// not 0.
     pub(super) fn count_retry(&mut self, worker: WorkerId, status: u16, why: Cause, now: Instant) {
-        let tally = self.at(worker.index());
+        let tally = self.0.at(worker);
         tally.retries += 1;
         if !tally.count_status(status) {
             tally.failures += 1;
@@ -72,13 +66,12 @@ impl Tallies {
         }
     }
 
-    pub(super) fn count_ejection(&mut self, place: usize) {
-        self.at(place).ejections += 1;
+    pub(super) fn count_ejection(&mut self, worker: WorkerIndex) {
+        self.0.at(worker).ejections += 1;
     }
 
-    /// What was counted of the worker at this place.
-    pub(super) fn shown(&self, place: usize, now: Instant) -> WorkerTally {
-        let Some(tally) = self.0.get(place) else { return WorkerTally::default() };
+    pub(super) fn shown(&self, worker: WorkerIndex, now: Instant) -> WorkerTally {
+        let Some(tally) = self.0.get(worker) else { return WorkerTally::default() };
         let Tally { requests, responses, failures, retries, ejections, last_failure } = *tally;
         let ago = |(cause, at): (Cause, Instant)| (cause.word(), now.saturating_duration_since(at));
         let last_failure = last_failure.map(ago);

@@ -4,21 +4,23 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use event::Address;
+use exchange::WorkerId;
 use settings::HttpSocket;
 use spawn::{At, Home, Serves, Spawn};
 
+use crate::by_worker::ByWorker;
 use crate::programs::Outfit;
 
-/// Where the programs of one pool serve, by their places.
+/// Where the programs of one pool serve.
 pub(super) struct Homes {
     socket: HttpSocket,
     arguments: Vec<String>,
-    kept: Vec<Option<Home>>,
+    kept: ByWorker<Option<Home>>,
 }
 
 impl Homes {
-    pub(super) const fn new(socket: HttpSocket, arguments: Vec<String>) -> Self {
-        Self { socket, arguments, kept: Vec::new() }
+    pub(super) fn new(socket: HttpSocket, arguments: Vec<String>) -> Self {
+        Self { socket, arguments, kept: ByWorker::default() }
     }
 
     /// Programs that are started from now on serve so.
@@ -26,13 +28,13 @@ impl Homes {
         (self.socket, self.arguments) = (socket, arguments);
     }
 
-    /// One for the program at a place, kept until that leaves, and what the program is started with.
+    /// One for a program, kept until that leaves, and what the program is started with.
     ///
     /// # Errors
     /// What the system says: no folder, no descriptor, no port.
     pub(super) fn make(
         &mut self,
-        place: usize,
+        worker: WorkerId,
         spawner: &mut dyn Spawn,
     ) -> io::Result<(Address, Outfit)> {
         let mut home = spawner.home(match self.socket {
@@ -54,10 +56,7 @@ impl Homes {
                 Address::Internet(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
             }
         };
-        if self.kept.len() <= place {
-            self.kept.resize_with(place + 1, || None);
-        }
-        self.kept[place] = Some(home);
+        *self.kept.at(worker) = Some(home);
         Ok((address, outfit))
     }
 
@@ -67,8 +66,8 @@ impl Homes {
         outfit.env.push((variable.to_owned(), value));
     }
 
-    pub(super) fn leave(&mut self, place: usize) {
-        if let Some(kept) = self.kept.get_mut(place) {
+    pub(super) fn leave(&mut self, worker: WorkerId) {
+        if let Some(kept) = self.kept.get_mut(worker) {
             *kept = None;
         }
     }
@@ -98,27 +97,31 @@ mod tests {
         }
     }
 
+    const fn worker(index: u32) -> WorkerId {
+        WorkerId::new(index, 1)
+    }
+
     #[test]
     fn a_program_is_told_of_its_home_by_words_and_variables() {
         let arguments = vec!["-b".to_owned(), "unix:{socket}".to_owned(), "{port}".to_owned()];
         let mut homes = Homes::new(HttpSocket::Path, arguments.clone());
-        let (address, outfit) = homes.make(3, &mut Given).unwrap();
+        let (address, outfit) = homes.make(worker(3), &mut Given).unwrap();
         assert_eq!(address, Address::Unix(PathBuf::from("/r/1")));
         assert_eq!(outfit.env, [("ROADSTEAD_SOCKET".to_owned(), "/r/1".to_owned())]);
         assert_eq!(outfit.arguments.unwrap()[1..], ["unix:/r/1", "{port}"]);
 
         homes.handle_plan(HttpSocket::Port, arguments);
-        let (address, outfit) = homes.make(0, &mut Given).unwrap();
+        let (address, outfit) = homes.make(worker(0), &mut Given).unwrap();
         assert_eq!(address, Address::Internet(([127, 0, 0, 1], 80).into()));
         assert_eq!(outfit.env, [("PORT".to_owned(), "80".to_owned())]);
         assert_eq!(outfit.arguments.unwrap()[1..], ["unix:{socket}", "80"]);
 
         homes.handle_plan(HttpSocket::Inherited, Vec::new());
-        let (_, outfit) = homes.make(0, &mut Given).unwrap();
+        let (_, outfit) = homes.make(worker(0), &mut Given).unwrap();
         assert!(outfit.socket.is_some() && outfit.arguments.is_none() && outfit.env.is_empty());
-        assert_eq!(homes.kept.iter().flatten().count(), 2);
-        homes.leave(0);
-        homes.leave(9);
-        assert_eq!(homes.kept.iter().flatten().count(), 1);
+        assert_eq!(homes.kept.values().flatten().count(), 2);
+        homes.leave(worker(0));
+        homes.leave(worker(9));
+        assert_eq!(homes.kept.values().flatten().count(), 1);
     }
 }

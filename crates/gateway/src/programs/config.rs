@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use exchange::WorkerIndex;
 use settings::{LastWords, Processors};
 
 /// What the workers of a program pool are started and held to.
@@ -79,15 +80,19 @@ impl LaunchPolicy {
         spawn::Bounds { user, group, no_new_privs, ..spawn::Bounds::default() }
     }
 
-    /// What the program at this place of its pool is held to. Called on the loop's thread, which
+    /// What this program of its pool is held to. Called on the loop's thread, which
     /// stays where it is when programs are to be near.
-    pub(crate) fn bounds(&self, place: usize) -> spawn::Bounds {
+    pub(crate) fn bounds(&self, worker: WorkerIndex) -> spawn::Bounds {
         let cpus = match &self.cpu {
             Processors::Any => Vec::new(),
             Processors::Near => spawn::stay_here().into_iter().collect(),
             Processors::Spread => {
                 let allowed = spawn::allowed();
-                allowed.get(place % allowed.len().max(1)).copied().into_iter().collect()
+                allowed
+                    .get(worker.get() as usize % allowed.len().max(1))
+                    .copied()
+                    .into_iter()
+                    .collect()
             }
             Processors::List(list) => list.clone(),
         };

@@ -138,7 +138,7 @@ impl Programs {
         up.push(Upward::Ended { worker, expected, reached: true });
         self.epitaph = epitaph;
         self.trouble = trouble.or_else(|| self.trouble.take());
-        self.live[worker.index()] = None;
+        *self.live.at(worker) = None;
     }
 
     /// Ends a program that has nothing to do.
@@ -153,7 +153,7 @@ impl Programs {
         let Some(program) = self.find(worker) else { return };
         program.expected = true;
         if program.phase == Phase::Empty {
-            self.live[worker.index()] = None;
+            *self.live.at(worker) = None;
             up.push(Upward::Ended { worker, expected: true, reached: true });
         } else if program.phase == Phase::Starting {
             // Its start is on the way to the keeper, and so is this.

@@ -5,11 +5,13 @@ use std::time::Duration;
 use event::StreamLimits;
 use settings::Idempotent;
 
+use crate::by_worker::ByWorker;
+
 /// What the servers of a pool are.
 #[derive(Clone, Debug)]
 pub(crate) struct ServersConfig {
     /// Where they listen, and how that is shown.
-    pub(crate) addresses: Vec<(event::Address, String)>,
+    pub(crate) addresses: ByWorker<(event::Address, String)>,
     pub(crate) reply: wire::http1::Limits,
     pub(crate) limits: StreamLimits,
     pub(crate) connect: Duration,

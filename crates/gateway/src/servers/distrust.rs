@@ -3,33 +3,24 @@
 use std::time::Instant;
 
 use event::Calls;
-use exchange::WorkerId;
 use exchange::plant::{Plant, active};
+use exchange::{WorkerId, WorkerIndex};
 
 use super::Servers;
 use super::trust::Trust;
 use crate::upward::Upward;
 
 impl Servers {
-    /// What is known of the server at a place.
-    fn trust(&mut self, place: usize) -> &mut Trust {
-        if self.trust.len() <= place {
-            self.trust.resize_with(place + 1, Trust::default);
-        }
-        &mut self.trust[place]
-    }
-
-    /// Another server is at this place: nothing is known of it.
-    pub(super) fn forget_trust(&mut self, place: usize) {
-        let reports = self.room.as_ref().map_or(0, |room| room.reports(place));
-        *self.trust(place) = Trust { reports, ..Trust::default() };
+    /// Another server has this index: nothing is known of it.
+    pub(super) fn forget_trust(&mut self, server: WorkerIndex) {
+        let reports = self.room.as_ref().map_or(0, |room| room.reports(server));
+        *self.trust.at(server) = Trust { reports, ..Trust::default() };
     }
 
     /// Whether connections of a server may be reused.
     pub(super) fn may_reuse(&mut self, now: Instant, worker: WorkerId) -> bool {
-        let place = worker.index();
-        let reports = self.room.as_ref().map_or(0, |room| room.reports(place));
-        let trust = self.trust(place);
+        let reports = self.room.as_ref().map_or(0, |room| room.reports(worker.into()));
+        let trust = self.trust.at(worker);
         if trust.reports != reports {
             trust.reports = reports;
             trust.distrust(now);
@@ -44,10 +35,9 @@ impl Servers {
         worker: WorkerId,
         up: &mut Vec<Upward>,
     ) {
-        let place = worker.index();
         up.push(Upward::Unrequested);
-        let reports = self.room.as_ref().map_or(0, |room| room.report(place));
-        let trust = self.trust(place);
+        let reports = self.room.as_ref().map_or(0, |room| room.report(worker));
+        let trust = self.trust.at(worker);
         trust.reports = reports;
         // While it is distrusted nothing is logged again.
         if let Some(span) = trust.distrust(calls.now()) {

@@ -1,7 +1,7 @@
 //! Servers that are programs of ours: they come to an address and go from it.
 
 use event::Calls;
-use exchange::WorkerId;
+use exchange::{WorkerId, WorkerIndex};
 
 use super::fault::Fault;
 use super::link::Flight;
@@ -9,18 +9,15 @@ use super::{LinkId, Servers};
 use crate::upward::Upward;
 
 impl Servers {
-    /// Whoever is at this place listens there, and is called so.
+    /// This worker listens there, and is called so.
     pub(crate) fn settle_at(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
         let nowhere = || (event::Address::Unix(std::path::PathBuf::new()), String::new());
-        if self.plan.addresses.len() <= worker.index() {
-            self.plan.addresses.resize_with(worker.index() + 1, nowhere);
-        }
-        self.plan.addresses[worker.index()] = (address, shown.to_owned());
+        *self.plan.addresses.at_with(worker, nowhere) = (address, shown.to_owned());
     }
 
-    /// Where whoever is at this place listens.
+    /// Where it listens.
     pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
-        self.plan.addresses.get(worker.index()).map(|(address, _)| address)
+        self.plan.addresses.get(worker).map(|(address, _)| address)
     }
 
     /// It was not the program that took this connection. Nothing was sent on it, and the program serves
@@ -104,9 +101,9 @@ impl Servers {
         })
     }
 
-    /// What whoever is at a place has in its hands, and what it has answered.
-    pub(crate) fn load(&self, place: usize) -> (usize, u64) {
-        let server = self.live.get(place).and_then(Option::as_ref);
+    /// What a worker has in its hands, and what it has answered.
+    pub(crate) fn load(&self, worker: WorkerIndex) -> (usize, u64) {
+        let server = self.live.get(worker).and_then(Option::as_ref);
         server.map_or((0, 0), |server| (server.in_flight as usize, server.served))
     }
 }

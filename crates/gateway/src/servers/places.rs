@@ -4,40 +4,41 @@
 use std::net::SocketAddr;
 
 use event::Calls;
-use exchange::WorkerId;
+use exchange::{WorkerId, WorkerIndex};
 
 use super::config::ServersConfig;
 use super::fault::Fault;
 use super::{LinkId, Servers};
+use crate::by_worker::ByWorker;
 use crate::connection_counts::ConnectionCounts;
 use crate::upward::Upward;
 
 impl Servers {
-    /// Other settings from now on, for workers that have these names at their places. Where nobody
+    /// Other settings from now on, for workers that have these names. Where nobody
     /// of a name is in the plan, its server is one that leaves, and keeps its address.
     pub(crate) fn handle_plan(
         &mut self,
         mut plan: ServersConfig,
-        names: &[Option<String>],
+        names: &ByWorker<Option<String>>,
         room: Option<ConnectionCounts>,
     ) {
         if room.is_some() {
             self.room = room;
         }
         let (before, now) = (&self.plan.addresses, &plan.addresses);
-        let of = |place: usize, name: &Option<String>| {
+        let of = |(server, name): (WorkerIndex, &Option<String>)| {
             let called = |it: &&(event::Address, String)| Some(&it.1) == name.as_ref();
             // What a name was found at may be older in the plan than what was told since.
-            let found = before.iter().find(called).or_else(|| now.iter().find(called));
-            let kept = || before.get(place).or_else(|| now.first());
+            let found = before.values().find(called).or_else(|| now.values().find(called));
+            let kept = || before.get(server).or_else(|| now.values().next());
             found.or_else(kept).expect("a pool has a server").clone()
         };
-        plan.addresses = names.iter().enumerate().map(|(place, name)| of(place, name)).collect();
-        let same = |place: &usize| before.get(*place) == plan.addresses.get(*place);
-        let others: Vec<usize> = (0..plan.addresses.len()).filter(|place| !same(place)).collect();
+        plan.addresses = names.iter().map(of).collect();
+        let moved = plan.addresses.iter().filter(|(server, to)| before.get(*server) != Some(to));
+        let moved: Vec<WorkerIndex> = moved.map(|(server, _)| server).collect();
         self.plan = plan;
-        for place in others {
-            self.forget_trust(place);
+        for server in moved {
+            self.forget_trust(server);
         }
     }
 
@@ -58,14 +59,14 @@ impl Servers {
         up: &mut Vec<Upward>,
     ) {
         let to = event::Address::Internet(to);
-        for place in 0..self.plan.addresses.len() {
-            let (address, shown) = &mut self.plan.addresses[place];
+        for index in self.plan.addresses.indices() {
+            let Some((address, shown)) = self.plan.addresses.get_mut(index) else { continue };
             if shown != name || *address == to {
                 continue;
             }
             *address = to.clone();
-            self.forget_trust(place);
-            let Some(server) = self.live.get_mut(place).and_then(Option::as_mut) else { continue };
+            self.forget_trust(index);
+            let Some(server) = self.live.get_mut(index).and_then(Option::as_mut) else { continue };
             let worker = server.worker;
             for id in std::mem::take(&mut server.idle) {
                 self.close(calls, id);
@@ -84,11 +85,11 @@ impl Servers {
         }
     }
 
-    /// Another shard wants a link to the server at this place: one that rests here goes for it, the
+    /// Another shard wants a link to this server: one that rests here goes for it, the
     /// one that rested longest.
-    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, place: usize) {
-        let short = self.room.as_ref().is_some_and(|room| room.is_short(place));
-        let server = self.live.get(place).and_then(Option::as_ref);
+    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, server: WorkerIndex) {
+        let short = self.room.as_ref().is_some_and(|room| room.is_short(server));
+        let server = self.live.get(server).and_then(Option::as_ref);
         let resting = server.filter(|_| short).and_then(|server| server.idle.first().copied());
         if let Some(id) = resting {
             self.close(calls, id);

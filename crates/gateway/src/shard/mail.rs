@@ -160,7 +160,7 @@ impl Shard {
                     .pool
                     .workers()
                     .map(|view| {
-                        let tally = served.tally(view.place as usize, now);
+                        let tally = served.tally(view.index, now);
                         place_status(view, checks, tally, now)
                     })
                     .collect(),
@@ -189,9 +189,9 @@ fn place_status(
     tally: WorkerTally,
     now: Instant,
 ) -> PlaceStatus {
-    let check = checks.and_then(|checks| checks.last(view.place as usize, now));
+    let check = checks.and_then(|checks| checks.last(view.index.get() as usize, now));
     PlaceStatus {
-        name: view.name.map_or_else(|| view.place.to_string(), str::to_owned),
+        name: view.name.map_or_else(|| view.index.to_string(), str::to_owned),
         weight: view.weight_set.unwrap_or(view.weight),
         weight_configured: view.weight,
         weight_set: view.weight_set,

@@ -35,7 +35,7 @@ impl WorkersConfig {
     /// Where they listen, and how that is shown, if they do before they are started.
     pub(crate) fn addresses(&self) -> &[(event::Address, String)] {
         match self {
-            Self::Servers(plan) => &plan.addresses,
+            Self::Servers(plan) => plan.addresses.as_slice(),
             Self::Programs(_) | Self::Hosted(_) | Self::Handlers { .. } | Self::Elsewhere => &[],
         }
     }

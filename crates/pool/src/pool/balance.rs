@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, WorkerId};
+use exchange::{Cause, WorkerId, WorkerIndex};
 
 use super::{Phase, Pool, measure};
 use crate::Payload;
@@ -181,7 +181,8 @@ impl<P: Payload> Pool<P> {
         if self.health_changes.len() == HEALTH_CHANGES_MAX {
             self.health_changes.pop_front();
         }
-        self.health_changes.push_back(HealthChange { place, state: after, cause, ejected_for });
+        let index = WorkerIndex::new(place);
+        self.health_changes.push_back(HealthChange { index, state: after, cause, ejected_for });
         self.roster.at_mut(place).health_since = Some(now);
         self.counts.ejections += u64::from(after == HealthState::Ejected);
         self.counts.unfit += u64::from(!up);

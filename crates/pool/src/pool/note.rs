@@ -94,7 +94,7 @@ impl<P: Payload> Pool<P> {
     fn outs(&self) -> Vec<Out> {
         let places = self.workers().filter_map(|worker| {
             let why = worker.out?;
-            Some(Out { place: worker.place, name: worker.name.map(str::to_owned), why })
+            Some(Out { index: worker.index, name: worker.name.map(str::to_owned), why })
         });
         places.collect()
     }

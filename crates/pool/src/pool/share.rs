@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, WorkerId};
+use exchange::{Cause, WorkerId, WorkerIndex};
 
 use super::shared::{Hand, Shared};
 use super::{Phase, Pool};
@@ -137,7 +137,8 @@ impl<P: Payload> Pool<P> {
     }
 
     /// A branch mails home a token that its word did not take ([`Effect::Home`]).
-    pub fn handle_token(&mut self, now: Instant, place: u32) {
+    pub fn handle_token(&mut self, now: Instant, worker: WorkerIndex) {
+        let place = worker.get();
         self.begin(now);
         if self.shared.as_ref().is_some_and(|shared| shared.is_home) {
             self.give_back(place, 1);
@@ -198,7 +199,8 @@ impl<P: Payload> Pool<P> {
     }
 
     fn mail_home(&mut self, place: u32, tokens: u32) {
-        self.effects.extend((0..tokens).map(|_| Effect::Home { place }));
+        let index = WorkerIndex::new(place);
+        self.effects.extend((0..tokens).map(|_| Effect::Home { index }));
     }
 
     /// Slots in use, on whatever shard.

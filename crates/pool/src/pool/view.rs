@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{Phase, Pool};
-use exchange::WorkerId;
+use exchange::{WorkerId, WorkerIndex};
 
 use crate::Payload;
 use crate::affinity::Affinity;
@@ -125,7 +125,7 @@ impl<P: Payload> Pool<P> {
             let in_use = if runs { self.workers.at(place).in_use } else { 0 };
             let (weight, weight_set) = profile.weights();
             WorkerView {
-                place,
+                index: WorkerIndex::new(place),
                 worker: runs.then(|| self.workers.id(place)),
                 name: profile.name.as_deref(),
                 weight,
@@ -144,10 +144,10 @@ impl<P: Payload> Pool<P> {
         })
     }
 
-    /// What the worker at a place is called, where it has a name of its own.
+    /// What a worker is called, where it has a name of its own.
     #[must_use]
-    pub fn name_at(&self, place: u32) -> Option<&str> {
-        let place = self.roster.places().find(|it| *it == place)?;
+    pub fn name_at(&self, worker: WorkerIndex) -> Option<&str> {
+        let place = self.roster.places().find(|it| *it == worker.get())?;
         self.roster.at(place).name.as_deref()
     }
 
@@ -163,9 +163,10 @@ impl<P: Payload> Pool<P> {
         self.sorry.state().map(|(reason, _)| reason)
     }
 
-    /// The worker at a place; none: nobody runs there.
+    /// The worker that has this index now; none: it does not run.
     #[must_use]
-    pub fn worker_at(&self, place: u32) -> Option<WorkerId> {
+    pub fn worker_at(&self, index: WorkerIndex) -> Option<WorkerId> {
+        let place = index.get();
         (!self.workers.is_vacant(place)).then(|| self.workers.id(place))
     }
 

@@ -1,0 +1,111 @@
+//! A list of values with one for each worker of a pool, by the worker's index.
+//!
+//! What it is: the one place where such an index becomes that of a list. What it must never know: a pool.
+
+use std::ops::Index;
+
+use exchange::WorkerIndex;
+
+/// The values of the workers of one pool.
+#[derive(Clone, Debug)]
+pub(crate) struct ByWorker<T>(Vec<T>);
+
+impl<T> Default for ByWorker<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> FromIterator<T> for ByWorker<T> {
+    /// The first is that of the first worker.
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+fn place(worker: impl Into<WorkerIndex>) -> usize {
+    worker.into().get() as usize
+}
+
+impl<T> ByWorker<T> {
+    #[inline]
+    pub(crate) fn get(&self, worker: impl Into<WorkerIndex>) -> Option<&T> {
+        self.0.get(place(worker))
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, worker: impl Into<WorkerIndex>) -> Option<&mut T> {
+        self.0.get_mut(place(worker))
+    }
+
+    /// The value of a worker. Those up to it that are missing are made.
+    #[inline]
+    pub(crate) fn at_with(
+        &mut self,
+        worker: impl Into<WorkerIndex>,
+        make: impl FnMut() -> T,
+    ) -> &mut T {
+        let place = place(worker);
+        if self.0.len() <= place {
+            self.0.resize_with(place + 1, make);
+        }
+        &mut self.0[place]
+    }
+
+    #[inline]
+    pub(crate) fn at(&mut self, worker: impl Into<WorkerIndex>) -> &mut T
+    where
+        T: Default,
+    {
+        self.at_with(worker, T::default)
+    }
+
+    pub(crate) fn indices(&self) -> impl Iterator<Item = WorkerIndex> + use<T> {
+        let length = u32::try_from(self.0.len()).expect("a pool has fewer than 2^32 workers");
+        (0..length).map(WorkerIndex::new)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (WorkerIndex, &T)> {
+        self.indices().zip(&self.0)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[T] {
+        &self.0
+    }
+
+    pub(crate) fn values(&self) -> std::slice::Iter<'_, T> {
+        self.0.iter()
+    }
+
+    pub(crate) fn values_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.0.iter_mut()
+    }
+}
+
+/// For workers that are known to have a value.
+impl<W: Into<WorkerIndex>, T> Index<W> for ByWorker<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, worker: W) -> &T {
+        &self.0[place(worker)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use exchange::WorkerId;
+
+    use super::*;
+
+    #[test]
+    fn those_before_a_new_worker_have_values_too() {
+        let mut values = ByWorker::default();
+        *values.at(WorkerId::new(2, 7)) = 5;
+        assert_eq!(values.values().copied().collect::<Vec<_>>(), [0, 0, 5]);
+        assert_eq!(values.get(WorkerIndex::new(2)), Some(&5));
+        assert_eq!(values.get(WorkerIndex::new(3)), None);
+        let last = values.iter().last();
+        assert_eq!(last, Some((WorkerIndex::new(2), &5)));
+    }
+}
