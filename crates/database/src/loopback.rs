@@ -1,11 +1,14 @@
-//! Who gets a password on a port of this machine.
+//! Who may be a database on this machine.
 //!
-//! Any local user can listen on the port of a database while that does not run, ask for the password in clear
-//! text or with a key of their own, and would get it: without TLS nothing proves who listens. So a
-//! password goes to such a port only if root, the user of this process or a user of the system listens there.
+//! Any local user can listen on the port of a database while that does not run, or at the path of its socket if
+//! its directory is open to all. Without TLS nothing proves who listens: such a user would get passwords and rows,
+//! could acknowledge the rows, and could send what the drivers do not expect. So a connection is made only to
+//! root, the user of this process or a user of the system.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Once;
 
 use tokio::net::{TcpStream, lookup_host};
@@ -18,21 +21,28 @@ const PEOPLE: u32 = 1000;
 /// Who would take a connection.
 #[derive(Debug)]
 enum Listener {
-    /// Somebody who may have the password, or nobody of this machine.
+    /// Somebody who may be a database, or nobody of this machine.
     Trusted,
     Stranger(u32),
     Nobody(io::Error),
 }
 
-/// Where to connect to, if a password is to go to a port of this machine without TLS. None: wherever the
-/// host is.
+/// Where to connect to, if that is a port of this machine without TLS. None: wherever the host is.
 ///
 /// # Errors
 /// When somebody else listens there, or nobody.
 pub(crate) async fn place(server: &Server, name: &str) -> Result<Option<IpAddr>, DatabaseError> {
-    let Server { host, password: Some(_), tls: Tls::Off, .. } = server else { return Ok(None) };
-    let Host::Internet(host, port) = host else { return Ok(None) };
+    let Server { host, tls: Tls::Off, .. } = server else { return Ok(None) };
     let unreachable = |text: String| DatabaseError::Unreachable(name.to_owned(), text.into());
+    let (host, port) = match host {
+        Host::Internet(host, port) => (host, port),
+        Host::Socket(path, port) => {
+            // PostgreSQL has its socket in a directory.
+            let file = format!(".s.PGSQL.{port}");
+            let path = if path.is_dir() { &path.join(file) } else { path };
+            return socket(path).map(|()| None).map_err(unreachable);
+        }
+    };
     let found = lookup_host((host.as_str(), *port)).await;
     let found: Vec<SocketAddr> = found.map_err(|error| unreachable(error.to_string()))?.collect();
     if !found.iter().any(|address| is_here(address.ip())) {
@@ -61,10 +71,30 @@ pub(crate) async fn check(address: SocketAddr) -> io::Result<()> {
 
 fn refusal(user: u32, address: SocketAddr) -> String {
     format!(
-        "the password is not sent: user {user} listens on {address}, and not root, the user of this process or a \
-         user of the system (below {PEOPLE}); use TLS (`tls = \"on\"`) or the Unix socket of the database \
-         (`?socket=` in `database`)"
+        "nothing is sent: user {user} listens on {address}, and not root, the user of this process or a user of \
+         the system (below {PEOPLE}); use TLS (`tls = \"on\"`) or the Unix socket of the database (`?socket=` in \
+         `database`)"
     )
+}
+
+/// Whether a user of this machine other than its owner can have put a socket where it is.
+fn socket(path: &Path) -> Result<(), String> {
+    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    for entry in path.ancestors().chain(resolved.ancestors()) {
+        let parent = entry.parent().unwrap_or(entry).metadata();
+        // What is missing is found by the driver.
+        let (Ok(found), Ok(parent)) = (entry.symlink_metadata(), parent) else { continue };
+        if parent.mode() & 0o002 != 0 && is_stranger(found.uid()) {
+            return Err(format!(
+                "nothing is sent: {} belongs to user {}, and not to root, the user of this process or a user of \
+                 the system (below {PEOPLE}), and everybody can write to its directory; use a socket in a \
+                 directory of the database alone",
+                entry.display(),
+                found.uid()
+            ));
+        }
+    }
+    Ok(())
 }
 
 async fn listener(address: SocketAddr) -> Listener {
@@ -90,9 +120,12 @@ async fn listener(address: SocketAddr) -> Listener {
 }
 
 fn judge(users: impl IntoIterator<Item = u32>) -> Listener {
-    let own = rustix::process::geteuid().as_raw();
-    let stranger = users.into_iter().find(|&user| user >= PEOPLE && user != own);
+    let stranger = users.into_iter().find(|&user| is_stranger(user));
     stranger.map_or(Listener::Trusted, Listener::Stranger)
+}
+
+fn is_stranger(user: u32) -> bool {
+    user >= PEOPLE && user != rustix::process::geteuid().as_raw()
 }
 
 fn unknown(error: &io::Error) -> Listener {
@@ -100,7 +133,7 @@ fn unknown(error: &io::Error) -> Listener {
     TOLD.call_once(|| {
         tracing::warn!(
             "the kernel does not say who listens on a port ({error}): another local user can take that of a \
-             database and get its password"
+             database, and gets its password and its rows"
         );
     });
     Listener::Trusted
@@ -124,10 +157,14 @@ fn reached(address: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, fchown, lchown, symlink};
+    use std::time::Duration;
+
     use super::*;
+    use crate::Secret;
 
     #[test]
-    fn a_password_is_for_root_the_own_user_and_those_of_the_system() {
+    fn a_database_runs_as_root_the_own_user_or_one_of_the_system() {
         let own = rustix::process::geteuid().as_raw();
         for users in [&[][..], &[0], &[own], &[70], &[999, 0]] {
             let found = judge(users.iter().copied());
@@ -137,6 +174,78 @@ mod tests {
             let found = judge(users.iter().copied());
             assert!(matches!(found, Listener::Stranger(65_534)), "{users:?}: {found:?}");
         }
+    }
+
+    fn server(host: Host, password: Option<&str>) -> Server {
+        Server {
+            host,
+            user: "app".to_owned(),
+            password: password.map(|text| Secret::new(text.to_owned())),
+            database: "app".to_owned(),
+            tls: Tls::Off,
+            connect_wait: Duration::from_secs(10),
+        }
+    }
+
+    fn found(server: &Server) -> Result<Option<IpAddr>, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(place(server, "db")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn another_user_is_no_database_with_or_without_a_password() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let to = |password| server(Host::Internet("127.0.0.1".to_owned(), port), password);
+        for password in [None, Some("secret")] {
+            assert_eq!(found(&to(password)), Ok(Some(Ipv4Addr::LOCALHOST.into())));
+        }
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        fchown(&listener, Some(65_534), None).unwrap();
+        for password in [None, Some("secret")] {
+            let refused = found(&to(password)).unwrap_err();
+            assert!(refused.contains("user 65534 listens"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_anybody_could_have_made_is_no_database_of_another_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("db.sock");
+        let file = folder.path().join(".s.PGSQL.5432");
+        let hosts =
+            || [Host::Socket(path.clone(), 0), Host::Socket(folder.path().to_owned(), 5432)];
+        let _sockets = [&path, &file].map(|it| std::os::unix::net::UnixListener::bind(it).unwrap());
+        let mode = |mode| {
+            std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(mode)).unwrap();
+        };
+        mode(0o1777);
+        for host in hosts() {
+            assert_eq!(found(&server(host, None)), Ok(None));
+        }
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        for path in [&path, &file] {
+            lchown(path, Some(65_534), None).unwrap();
+        }
+        for host in hosts() {
+            let refused = found(&server(host, None)).unwrap_err();
+            assert!(refused.contains("belongs to user 65534"), "{refused}");
+        }
+        // A link of that user to a socket that is nobody's business is no better.
+        let linked = folder.path().join("linked");
+        symlink(&path, &linked).unwrap();
+        mode(0o755);
+        for host in hosts().into_iter().chain([Host::Socket(linked.clone(), 0)]) {
+            assert_eq!(found(&server(host, None)), Ok(None), "its directory is closed");
+        }
+        lchown(&path, Some(0), None).unwrap();
+        lchown(&linked, Some(65_534), None).unwrap();
+        mode(0o1777);
+        assert!(found(&server(Host::Socket(linked, 0), None)).is_err());
     }
 
     #[test]

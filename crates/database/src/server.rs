@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 #[cfg(feature = "tls")]
 use std::path::Path;
 use std::path::PathBuf;
@@ -112,7 +113,7 @@ fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
 }
 
 /// Does `work`, which opens a connection to `server`, in the time that it has for that. Returns the runtime
-/// of the connection as well.
+/// of the connection as well. A driver that panics at what a server says has not connected to it.
 pub(crate) fn connect<T>(
     server: &Server,
     work: impl Future<Output = Result<T, DatabaseError>>,
@@ -123,7 +124,12 @@ pub(crate) fn connect<T>(
         let text = format!("no answer within {wait:?}");
         DatabaseError::Unreachable(server.to_string(), text.into())
     };
-    let opened = runtime.block_on(async { timeout(wait, work).await.map_err(late) })??;
+    let connect = || runtime.block_on(async { timeout(wait, work).await.map_err(late) });
+    // What a panic leaves behind is dropped with the runtime.
+    let opened = catch_unwind(AssertUnwindSafe(connect)).map_err(|_| {
+        let text = "the driver panicked at what the server sent";
+        DatabaseError::Unreachable(server.to_string(), text.into())
+    })???;
     Ok((runtime, opened))
 }
 
@@ -223,6 +229,26 @@ mod tests {
         let secret = Secret::new("hunter2".to_owned());
         assert_eq!(format!("{secret:?}"), "Secret(…)");
         assert_eq!(secret.text(), "hunter2");
+    }
+
+    #[test]
+    fn a_driver_that_panics_has_not_connected() {
+        let server = Server {
+            host: Host::Internet("db".to_owned(), 1),
+            user: "app".to_owned(),
+            password: None,
+            database: "app".to_owned(),
+            tls: Tls::Off,
+            connect_wait: Duration::from_secs(10),
+        };
+        let odd = || -> Result<(), DatabaseError> { panic!("an odd value") };
+        let refused = connect(&server, async {
+            tokio::task::yield_now().await;
+            odd()
+        });
+        let refused = refused.unwrap_err();
+        assert!(refused.is_for_now(), "{refused}");
+        assert!(refused.to_string().contains("panicked"), "{refused}");
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn stoppable<T>(
 }
 
 async fn kill(options: &Opts, id: u32) -> Result<(), Error> {
-    let is_open = options.pass().is_some() && options.ssl_opts().is_none();
+    let is_open = options.ssl_opts().is_none();
     // One that was to be looked at is an address by now (`loopback::place`).
     if let (true, None, Ok(ip)) = (is_open, options.socket(), options.ip_or_hostname().parse()) {
         loopback::check(SocketAddr::new(ip, options.tcp_port())).await?;

@@ -140,7 +140,7 @@ while True:
 ";
 
 #[test]
-fn the_password_of_a_database_is_not_sent_to_another_user() {
+fn another_user_does_not_play_the_database() {
     const NOBODY: u32 = 65534;
     if !rustix::process::geteuid().is_root() {
         return;
@@ -151,9 +151,9 @@ fn the_password_of_a_database_is_not_sent_to_another_user() {
         server.args(["-c", FALSE_DATABASE]).uid(user).gid(user).current_dir("/");
         server.stdout(Stdio::piped()).spawn().expect("this test needs python3")
     };
-    let check = |kind: &str, port: &str| {
+    let check = |kind: &str, password: &str, port: &str| {
         let pool = format!(
-            "database = \"{kind}://app@127.0.0.1:{port}/app\"\npassword = \"env:TEST_PASSWORD\"\n\
+            "database = \"{kind}://app@127.0.0.1:{port}/app\"\n{password}\n\
              statement = \"insert into t values (1)\"\nconnect_wait = \"2s\"\n"
         );
         let file = folder.path().join("database.toml");
@@ -163,13 +163,17 @@ fn the_password_of_a_database_is_not_sent_to_another_user() {
         let out = command.output().unwrap();
         (out.status.success(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
+    let password = "password = \"env:TEST_PASSWORD\"";
     // As a user of the system it is what it says it is.
-    for (user, kind, is_told) in
-        [(NOBODY, "postgres", false), (NOBODY, "mysql", false), (70, "postgres", true)]
-    {
+    for (user, kind, password, is_told) in [
+        (NOBODY, "postgres", password, false),
+        (NOBODY, "mysql", password, false),
+        (NOBODY, "mysql", "", false),
+        (70, "postgres", password, true),
+    ] {
         let mut server = start(user);
         let mut heard = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let (success, told) = check(kind, &heard.next().unwrap());
+        let (success, told) = check(kind, password, &heard.next().unwrap());
         assert!(!success, "{told}");
         if is_told {
             assert!(heard.next().unwrap().contains("not-for-others"), "{told}");
@@ -180,5 +184,6 @@ fn the_password_of_a_database_is_not_sent_to_another_user() {
         server.wait().unwrap();
         let rest: Vec<String> = heard.collect();
         assert!(!rest.concat().contains("not-for-others"), "{rest:?}");
+        assert!(is_told || rest.iter().all(|heard| heard == "b''"), "{rest:?}");
     }
 }
