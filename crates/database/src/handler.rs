@@ -27,6 +27,7 @@
 //! An error that may be due to columns that have changed since the statement was prepared is checked
 //! first, once for each batch. If they have changed, the batch runs again on a fresh statement.
 
+mod answers;
 mod burial;
 mod patience;
 mod smaller;
@@ -306,30 +307,6 @@ impl<D: Driver> Work<'_, D> {
         self.connection.wait(self.setup, left.min(limit), self.stop)
     }
 
-    /// Ends rows that are not stored, as far as that is known, because the transaction with the rows
-    /// `tried` failed. Only a row that was alone in it gets the words of the database.
-    fn end_failed(&mut self, rows: Range<usize>, tried: &Range<usize>, fault: &Fault) {
-        if tried.len() == 1 && rows.start == tried.start && !rows.is_empty() {
-            self.end_with(tried.clone(), fault);
-            if rows.len() > 1 {
-                self.end_with(rows.start + 1..rows.end, &fault.for_others());
-            }
-        } else {
-            self.end_with(rows, &fault.for_others());
-        }
-    }
-
-    fn end_with(&mut self, rows: Range<usize>, fault: &Fault) {
-        self.write_details(fault);
-        let mut known = rows.start;
-        if let Some((end, fault)) = &self.unsure {
-            known = (*end).clamp(rows.start, rows.end);
-            let outcome = unknown(fault);
-            self.end(rows.start..known, &outcome);
-        }
-        self.end(known..rows.end, &failed(&fault.for_clients()));
-    }
-
     /// The rows of `range` that cannot be stored twice by sending them again on this connection.
     fn repeatable(&mut self, range: Range<usize>) -> Vec<Range<usize>> {
         let resend = self.setup.job.resend;
@@ -544,46 +521,6 @@ impl<D: Driver> Work<'_, D> {
             Err(_) if fault.blame == Blame::Lost => Stored::Failed(fault.answered(false)),
             Err(_) => Stored::Failed(Fault { blame: Blame::Broken, answered: false, ..fault }),
         }
-    }
-
-    /// Answers rows whose transaction is committed.
-    fn answer(&mut self, range: Range<usize>) {
-        if self.setup.job.log_error_details {
-            let name = self.setup.driver.name();
-            for refusal in range.clone().filter_map(|row| self.rows.refusal(row)) {
-                self.details.write(&name, &refusal.code, &refusal.text, &refusal.detail);
-            }
-        }
-        if let Some((_, fault)) = &self.unsure {
-            // The first attempt may have stored what the second did not: that is no refusal.
-            for row in range.clone() {
-                let is_refused = self.rows.is_unsure(row) && self.rows.refusal(row).is_some();
-                if is_refused || self.rows.is_disputed(row) {
-                    self.rows.refuse(row, Fault { cause: Cause::Commit, ..fault.clone() });
-                }
-            }
-        }
-        self.rows.answers(range, |request, outcome| self.outbox.answer(request, outcome));
-    }
-
-    /// Writes what the database said of a whole batch into the log, where that is asked for.
-    fn write_details(&mut self, fault: &Fault) {
-        let name = self.setup.driver.name();
-        self.details.write(&name, &fault.code, &fault.text, &fault.detail);
-    }
-
-    /// Ends `rows`, except that those which stay refused are refused.
-    fn end(&mut self, rows: impl IntoIterator<Item = usize>, outcome: &Outcome) {
-        let mut settled = 0;
-        for row in rows {
-            if self.rows.is_settled(row) {
-                self.answer(row..row + 1);
-                settled += 1;
-            } else {
-                self.outbox.answer(self.rows.request(row), outcome.clone());
-            }
-        }
-        self.log_unsettled(settled, None);
     }
 }
 
