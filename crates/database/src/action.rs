@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "server")]
+use sql::PlainWrite;
+
 /// What is done with the requests of a pool, whichever database it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
@@ -91,6 +94,20 @@ impl Action {
             columns: columns.into_iter().map(str::to_owned).collect(),
             on_conflict: OnConflict::Refuse,
         }
+    }
+
+    /// The table that it writes to and its columns that get values of records. None where they are not known.
+    #[cfg(feature = "server")]
+    pub(crate) fn target(&self) -> Option<(String, Vec<String>)> {
+        let (table, columns) = match self {
+            Self::Insert { table, columns, .. } => (table.clone(), columns.clone()),
+            Self::Statement(sql) => {
+                let PlainWrite { table, given } = PlainWrite::of(sql)?;
+                (table, given.into_iter().map(|given| given.column).collect())
+            }
+            Self::Query(_) => return None,
+        };
+        (!columns.is_empty()).then_some((table, columns))
     }
 }
 

@@ -5,10 +5,6 @@
 //! that. A value that the column would change is refused before it is sent; what a database refuses by
 //! itself is left to it.
 
-mod blank;
-mod decimal;
-mod misfit;
-mod time;
 mod words;
 
 use std::borrow::Cow;
@@ -17,13 +13,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fields::Value;
 use serde_json::value::RawValue;
+use sql::{Decimal, Misfit, PlainWrite, is_blank, time};
 
 use crate::Record;
 use crate::fault::{Blame, Fault};
-use crate::plain_write::PlainWrite;
 
-use blank::is_blank;
-pub(crate) use misfit::Misfit;
 pub(crate) use words::Words;
 
 /// The code of our own refusals.
@@ -187,7 +181,7 @@ impl Takes {
     /// may read one in it and round it: `0x1F`, `1_000`, `1.6e`, `1.6e 1`. A text without digits is left to the
     /// database.
     fn check_number(&self, text: &[u8]) -> Result<(), Misfit> {
-        let Some(number) = decimal::Decimal::of(text) else {
+        let Some(number) = Decimal::of(text) else {
             return match self {
                 _ if !text.iter().any(u8::is_ascii_digit) => Ok(()),
                 // These are not rounded.
@@ -381,7 +375,7 @@ pub(crate) fn misfit(column: &str, why: &str) -> Fault {
 /// Whether a number is read back from a double as it is.
 #[cfg(feature = "sqlite")]
 pub(crate) fn is_kept_by_double(digits: &[u8]) -> bool {
-    decimal::Decimal::of(digits).is_some_and(|number| number.is_kept_by_double())
+    Decimal::of(digits).is_some_and(|number| number.is_kept_by_double())
 }
 
 /// What the parameter `name` of a statement takes: as the column that it goes into, where the statement

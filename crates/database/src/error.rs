@@ -203,6 +203,12 @@ impl DatabaseError {
     }
 }
 
+impl From<sql::SqlError> for DatabaseError {
+    fn from(error: sql::SqlError) -> Self {
+        Self::statement(&error.text, error.at)
+    }
+}
+
 impl fmt::Display for DatabaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -38,10 +38,7 @@ mod logins;
 #[cfg(feature = "server")]
 mod loopback;
 mod name;
-#[cfg(feature = "server")]
-mod named;
 mod parts;
-mod plain_write;
 mod reading;
 mod reply;
 mod resend;
@@ -50,7 +47,6 @@ mod rows;
 mod server;
 mod source;
 mod text;
-mod verb;
 
 #[cfg(feature = "mysql")]
 pub mod mysql;

@@ -30,11 +30,12 @@ mod schema;
 
 use std::sync::Arc;
 
+use sql::Dialect;
+
 use crate::ack;
 use crate::link::{Driver, Setup};
-use crate::named::{self, Dialect};
 use crate::source::Members;
-use crate::{Action, Database, DatabaseError, Job, Server, name, verb};
+use crate::{Action, Database, DatabaseError, Job, Server, name};
 use driver::MysqlDriver;
 use link::MysqlLink;
 
@@ -64,8 +65,8 @@ pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
     // What the statement returns is known when it is prepared.
     ack::of(&job, &mut members, &[])?;
     let of = |sql: &str, verbs: &[&str]| {
-        verb::check(sql, verbs)?;
-        named::rewrite(sql, Dialect::Question)
+        sql::check_verb(sql, verbs)?;
+        Ok::<_, DatabaseError>(sql::rewrite(sql, Dialect::Question)?)
     };
     let (sql, names) = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
@@ -74,7 +75,7 @@ pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
             (String::new(), columns.clone())
         }
         Action::Statement(sql) => {
-            if let Some(at) = named::word(sql, Dialect::Question, "returning") {
+            if let Some(at) = sql::word(sql, Dialect::Question, "returning") {
                 let text = "`returning` is not supported here: the server does not say what a \
                             prepared statement returns";
                 return Err(DatabaseError::statement(text, Some(at)));

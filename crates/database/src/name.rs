@@ -1,4 +1,4 @@
-//! Names of tables and columns.
+//! Which names of tables and columns an insert can be made of.
 
 use crate::{DatabaseError, OnConflict};
 
@@ -39,15 +39,4 @@ fn check(name: &str) -> Result<(), DatabaseError> {
         ));
     }
     Ok(())
-}
-
-/// An identifier between `quote`s, whatever is in it.
-pub(crate) fn quoted(name: &str, quote: char) -> String {
-    let doubled = format!("{quote}{quote}");
-    format!("{quote}{}{quote}", name.replace(quote, &doubled))
-}
-
-/// A list of identifiers between `quote`s.
-pub(crate) fn listed(names: &[String], quote: char) -> String {
-    names.iter().map(|name| quoted(name, quote)).collect::<Vec<_>>().join(", ")
 }

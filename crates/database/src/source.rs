@@ -1,9 +1,9 @@
 //! Where a parameter or a part of the acknowledgement takes its value.
 
 use fields::{Fields, Value};
+use sql::Given;
 
 use crate::DatabaseError;
-use crate::plain_write::Given;
 
 /// Names that stand for the request itself. A record cannot give them another value.
 const OF_REQUEST: [(&str, Source); 3] =

@@ -17,7 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("spawn", &["listeners"]),
     ("wire", &["block", "exchange", "fields"]),
     ("pool", &["elastic", "exchange"]),
-    ("database", &["block", "elastic", "exchange", "fields", "listeners"]),
+    ("sql", &["exchange"]),
+    ("database", &["block", "elastic", "exchange", "fields", "listeners", "sql"]),
     (
         "gateway",
         &[

@@ -1,6 +1,6 @@
 //! The values of an `enum` or a `set` of MySQL and MariaDB.
 
-use super::Misfit;
+use sql::Misfit;
 
 /// What such a column takes. A collation would take a word in other letters for one of these, and store that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,21 +18,7 @@ impl Words {
         let is_set = of.starts_with("set");
         // What is escaped, and letters that the server's catalogue does not have and shows so.
         let is_complete = !of.is_empty() && !of.contains(['\\', '?']);
-        let mut words = Vec::new();
-        let mut rest = of;
-        while let Some((_, behind)) = rest.split_once('\'') {
-            let mut word = String::new();
-            rest = behind;
-            while let Some((part, behind)) = rest.split_once('\'') {
-                word.push_str(part);
-                rest = behind;
-                let Some(behind) = rest.strip_prefix('\'') else { break };
-                word.push('\'');
-                rest = behind;
-            }
-            words.push(word);
-        }
-        Self { words, is_set, is_complete }
+        Self { words: sql::strings(of), is_set, is_complete }
     }
 
     /// Refuses a text that the column would take for another one.

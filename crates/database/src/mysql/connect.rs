@@ -16,7 +16,6 @@ use super::{durability, engines, letters, link, place, schema};
 use crate::ack;
 use crate::letter;
 use crate::loopback;
-use crate::named::{self, Dialect};
 use crate::rows::Shape;
 use crate::server::{self, KEEPALIVE};
 #[cfg(feature = "tls")]
@@ -122,7 +121,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
 fn place_of(driver: &MysqlDriver, error: &Error) -> Option<usize> {
     let Error::Server(said) = error else { return None };
     let at = place::of(&driver.sql, said.code, &said.message)?;
-    Some(named::origin(driver.source(), Dialect::Question, at))
+    Some(sql::origin(driver.source(), sql::Dialect::Question, at))
 }
 
 /// `place`: the address of the host that is to be used.

@@ -6,11 +6,11 @@
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
+use sql::{PlainWrite, mentions};
 
 use super::fault::refused;
 use super::schema::apart;
 use crate::error::{is_elsewhere, lack};
-use crate::plain_write::PlainWrite;
 use crate::{Action, DatabaseError, Job};
 
 /// The engines whose transactions we rely on. Others say that they have some and do not keep to that:
@@ -29,7 +29,7 @@ struct Table {
 impl Table {
     /// Whether `sql` may name it: by itself where it is of the database in use, else with its schema.
     fn is_in(&self, sql: &str) -> bool {
-        names(sql, &self.name) && (self.is_here || names(sql, &self.schema))
+        mentions(sql, &self.name) && (self.is_here || mentions(sql, &self.schema))
     }
 }
 
@@ -121,35 +121,4 @@ fn doubt(table: &Table) -> String {
         "the table `{name}` has the engine {engine}, which {lack}: where rows are written there by this pool \
          and one of a batch is rejected, {end}; use InnoDB"
     )
-}
-
-/// Whether `name` is a word of `sql`, in quotes or not.
-fn names(sql: &str, name: &str) -> bool {
-    let (sql, name) = (sql.to_lowercase(), name.to_lowercase());
-    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
-    !name.is_empty()
-        && sql.match_indices(&name).any(|(at, _)| {
-            let behind = sql[at + name.len()..].chars().next();
-            let before = sql[..at].chars().next_back();
-            !before.is_some_and(is_name) && !behind.is_some_and(is_name)
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_is_found_by_its_whole_name() {
-        for (sql, expected) in [
-            ("insert into hits set a = 1", true),
-            ("select `d`.`hits`.`a` AS `a` from `d`.`Hits`", true),
-            ("hits", true),
-            ("insert into hits2 (a) values (1)", false),
-            ("insert into my_hits (a) values (1), (hitsé)", false),
-            ("", false),
-        ] {
-            assert_eq!(names(sql, "hits"), expected, "{sql}");
-        }
-    }
 }

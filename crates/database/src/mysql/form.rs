@@ -7,12 +7,11 @@
 use mysql_async::consts::ColumnFlags;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Error, Statement};
+use sql::listed;
 
 use super::fault::{self, is_for_now};
 use super::schema::table_sql;
 use crate::Action;
-use crate::name::listed;
-use crate::plain_write::target;
 
 /// The columns of a table, and the statement that asks for them.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl Form {
     /// The form of the columns that `action` writes to. None where they are not known, or we may not read
     /// them.
     pub(super) async fn of(connection: &mut Conn, action: &Action) -> Result<Option<Self>, Error> {
-        let Some((table, columns)) = target(action) else { return Ok(None) };
+        let Some((table, columns)) = action.target() else { return Ok(None) };
         let sql = format!("select {} from {} limit 0", listed(&columns, '`'), table_sql(&table));
         let probe = match connection.prep(sql).await {
             Ok(probe) => probe,

@@ -21,12 +21,8 @@ pub(super) fn of(sql: &str, code: u16, message: &str) -> Option<usize> {
             let (_, name) = message.split_once('\'')?;
             let (name, _) = name.split_once('\'')?;
             let name = name.rsplit('.').next()?;
-            let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
-            let mut places = sql.match_indices(name).map(|(at, _)| at).filter(|&at| {
-                !sql[..at].ends_with(is_name) && !sql[at + name.len()..].starts_with(is_name)
-            });
             // Where it is there twice, nobody knows which of them is meant.
-            places.next().filter(|_| places.next().is_none() && !name.is_empty())
+            sql::only_mention(sql, name)
         }
         _ => None,
     }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use sql::quoted;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::{DbError, ErrorPosition};
 use tokio_postgres::{Client, Config, Error, NoTls, Statement};
@@ -18,7 +19,6 @@ use super::{durability, foreign, letters, schema};
 use crate::ack::{self, Piece};
 use crate::letter;
 use crate::loopback;
-use crate::name::quoted;
 use crate::rows::Shape;
 #[cfg(feature = "tls")]
 use crate::server::roots;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::named::{self, Dialect};
-use crate::{DatabaseError, Job, Server, verb};
+use sql::Dialect;
+
+use crate::{DatabaseError, Job, Server};
 
 /// The statement as the server takes it.
 #[derive(Debug, Default)]
@@ -17,21 +18,21 @@ pub(super) struct StatementText {
 
 impl StatementText {
     pub(super) fn of(sql: &str, verbs: &[&str]) -> Result<Self, DatabaseError> {
-        verb::check(sql, verbs)?;
+        sql::check_verb(sql, verbs)?;
         let source = sql.to_owned();
-        let (sql, names) = named::rewrite(sql, Dialect::Dollar)?;
+        let (sql, names) = sql::rewrite(sql, Dialect::Dollar)?;
         Ok(Self { sql, source, names })
     }
 
     /// The byte of the source that became this letter, counted from 1, of what the server was given.
     pub(super) fn origin(&self, letter: u32) -> Option<usize> {
         let (at, _) = self.sql.char_indices().nth(usize::try_from(letter).ok()?.checked_sub(1)?)?;
-        Some(named::origin(&self.source, Dialect::Dollar, at))
+        Some(sql::origin(&self.source, Dialect::Dollar, at))
     }
 
     /// The byte of the source where that parameter stands.
     pub(super) fn parameter(&self, name: &str) -> Option<usize> {
-        named::parameter(&self.source, Dialect::Dollar, name)
+        sql::parameter(&self.source, Dialect::Dollar, name)
     }
 }
 

@@ -5,14 +5,13 @@
 //! in the same round trip, says what the columns are now: the rows hold a lock, so that they stay so until
 //! the transaction ends. It is never run, and takes no right to read the table.
 
+use sql::listed;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::fault;
 use super::schema::table_sql;
 use crate::Action;
 use crate::fault::Fault;
-use crate::name::listed;
-use crate::plain_write::target;
 
 /// The columns of a table, and the statement that describes them.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ type Described = (u32, i32);
 impl Form {
     /// The form of the columns that `action` writes to. None where they are not known.
     pub(super) async fn of(client: &Client, action: &Action) -> Result<Option<Self>, Error> {
-        let Some((table, columns)) = target(action) else { return Ok(None) };
+        let Some((table, columns)) = action.target() else { return Ok(None) };
         let sql = format!("select {} from {}", listed(&columns, '"'), table_sql(&table));
         match client.prepare(&sql).await {
             Ok(it) => Ok(Some(Self { sql, columns: columns_of(&it), last: Some(it) })),

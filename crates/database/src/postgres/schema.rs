@@ -1,5 +1,6 @@
 //! What the server knows of a table, and what would not fit into it.
 
+use sql::{PlainWrite, listed, quoted};
 use tokio_postgres::types::{Kind, Type};
 use tokio_postgres::{Client, Error, Statement};
 
@@ -8,8 +9,6 @@ use super::driver::StatementText;
 use super::fault::{refused, unless_for_now};
 use super::wire::Text;
 use crate::column::{Takes, of_parameter};
-use crate::name::{listed, quoted};
-use crate::plain_write::PlainWrite;
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::Source;
 use crate::{Action, DatabaseError, OnConflict};

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Error, Statement};
 
 use super::fault::text_of;
 use crate::source::{Members, Source};
-use crate::{Action, DatabaseError, OnConflict, name, verb};
+use crate::{Action, DatabaseError, OnConflict, name};
 
 /// What a statement may begin with. Anything else either does not write or ends the transaction
 /// that holds the rows of other clients.
@@ -18,12 +18,12 @@ pub(super) fn sql_of(action: &Action) -> Result<String, DatabaseError> {
     match action {
         Action::Insert { table, columns, on_conflict } => insert(table, columns, on_conflict),
         Action::Statement(sql) => {
-            verb::check(sql, &WRITING)?;
+            sql::check_verb(sql, &WRITING)?;
             check_syntax(sql)?;
             Ok(sql.clone())
         }
         Action::Query(query) => {
-            verb::check(&query.sql, &READING)?;
+            sql::check_verb(&query.sql, &READING)?;
             check_syntax(&query.sql)?;
             Ok(query.sql.clone())
         }
@@ -37,12 +37,12 @@ fn insert(
 ) -> Result<String, DatabaseError> {
     name::check_insert(table, columns)?;
     name::check_key(columns, on_conflict)?;
-    let names = name::listed(columns, '"');
+    let names = sql::listed(columns, '"');
     let marks = vec!["?"; columns.len()].join(", ");
     let conflict = match on_conflict {
         OnConflict::Refuse => String::new(),
         OnConflict::Nothing(key) => {
-            format!(" on conflict ({}) do nothing", name::listed(key, '"'))
+            format!(" on conflict ({}) do nothing", sql::listed(key, '"'))
         }
     };
     Ok(format!("insert into {} ({names}) values ({marks}){conflict}", quoted(table)))
@@ -50,7 +50,7 @@ fn insert(
 
 /// An identifier, whatever is in it.
 pub(super) fn quoted(name: &str) -> String {
-    name::quoted(name, '"')
+    sql::quoted(name, '"')
 }
 
 /// Refuses what no database would parse. Names are not known yet and left to the real one.

@@ -2,9 +2,9 @@
 //! strict tables have types in earnest.
 
 use rusqlite::{Connection, Error};
+use sql::PlainWrite;
 
 use crate::column::{Takes, of_parameter};
-use crate::plain_write::PlainWrite;
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError};
 

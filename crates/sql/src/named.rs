@@ -3,11 +3,11 @@
 //! Strings, quoted names, comments and casts (`::`) are left alone. Where a colon means something
 //! else before a name, as in `a[x:y]`, a blank behind it says so.
 
-use crate::DatabaseError;
+use crate::SqlError;
 
 /// How a database writes its parameters and texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
     /// `$1`, `$2`, each name one number; `$tag$ … $tag$` and `E'…'` are strings.
     Dollar,
     /// `?`, each use its own; `` ` `` quotes names, `#` begins a comment, `\` escapes in strings.
@@ -19,15 +19,16 @@ pub(crate) enum Dialect {
 ///
 /// # Errors
 /// When it is not one statement, something in it does not end, or a parameter has no name.
-pub(crate) fn rewrite(sql: &str, dialect: Dialect) -> Result<(String, Vec<String>), DatabaseError> {
+pub fn rewrite(sql: &str, dialect: Dialect) -> Result<(String, Vec<String>), SqlError> {
     let mut reader = Reader::new(sql, dialect);
     // Where it stopped is where it did not understand it.
-    reader.read().map_err(|text| DatabaseError::statement(&text, Some(reader.at)))?;
+    reader.read().map_err(|text| SqlError { text, at: Some(reader.at) })?;
     Ok((reader.out, reader.names))
 }
 
 /// Which byte of `sql` became byte `at` of what it was rewritten to.
-pub(crate) fn origin(sql: &str, dialect: Dialect, at: usize) -> usize {
+#[must_use]
+pub fn origin(sql: &str, dialect: Dialect, at: usize) -> usize {
     let mut reader = Reader::new(sql, dialect);
     // It was read before.
     let _ = reader.read();
@@ -37,7 +38,8 @@ pub(crate) fn origin(sql: &str, dialect: Dialect, at: usize) -> usize {
 }
 
 /// Where the first parameter of that name stands in `sql`, at its colon.
-pub(crate) fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize> {
+#[must_use]
+pub fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize> {
     let mut reader = Reader::new(sql, dialect);
     // It was read before.
     let _ = reader.read();
@@ -47,7 +49,8 @@ pub(crate) fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize
 }
 
 /// Where that word stands in `sql`, outside of texts, quoted names and comments.
-pub(crate) fn word(sql: &str, dialect: Dialect, word: &str) -> Option<usize> {
+#[must_use]
+pub fn word(sql: &str, dialect: Dialect, word: &str) -> Option<usize> {
     let mut reader = Reader::new(sql, dialect);
     // Whether it can be read is told elsewhere.
     let _ = reader.read();
@@ -320,20 +323,14 @@ mod tests {
     fn what_is_not_one_statement_is_refused() {
         let dollar = |sql| shown(sql, Dialect::Dollar);
         assert_eq!(dollar("select 1; -- end\n ; /* x */"), "select 1 | ");
-        assert_eq!(
-            dollar("select 1; drop table t"),
-            "`statement`: more than one statement; a request runs one"
-        );
-        assert_eq!(dollar("select 'a"), "`statement`: a `'` is never closed");
-        assert_eq!(dollar("select /* a"), "`statement`: a `/*` is never closed");
-        assert_eq!(dollar("select $a$ b"), "`statement`: a `$a$` is never closed");
-        assert_eq!(
-            dollar("select $1"),
-            "`statement`: parameter `$1` has no name; write it as `:name`"
-        );
+        assert_eq!(dollar("select 1; drop table t"), "more than one statement; a request runs one");
+        assert_eq!(dollar("select 'a"), "a `'` is never closed");
+        assert_eq!(dollar("select /* a"), "a `/*` is never closed");
+        assert_eq!(dollar("select $a$ b"), "a `$a$` is never closed");
+        assert_eq!(dollar("select $1"), "parameter `$1` has no name; write it as `:name`");
         assert_eq!(
             shown("select ?", Dialect::Question),
-            "`statement`: parameter `?` has no name; write it as `:name`"
+            "parameter `?` has no name; write it as `:name`"
         );
     }
 }

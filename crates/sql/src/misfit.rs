@@ -3,4 +3,4 @@
 use std::borrow::Cow;
 
 /// Why a column does not take a value, for people.
-pub(crate) type Misfit = Cow<'static, str>;
+pub type Misfit = Cow<'static, str>;

@@ -1,6 +1,6 @@
 //! Decimal numbers, and which of them a binary one keeps.
 
-use super::blank::is_blank;
+use crate::blank::is_blank;
 
 /// Digits of a decimal number that a double keeps, whatever they are (IEEE 754, `DBL_DIG`).
 const DOUBLE_DIGITS: usize = 15;
@@ -13,7 +13,7 @@ const SINGLE_DIGITS_MAX: usize = 9;
 
 /// A number as it was written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decimal<'t> {
+pub struct Decimal<'t> {
     text: &'t str,
     /// Before and behind the point.
     mantissa: (&'t str, &'t str),
@@ -22,7 +22,8 @@ pub(super) struct Decimal<'t> {
 
 impl<'t> Decimal<'t> {
     /// Reads a number: a sign, digits with a point among them, an exponent. None where it is not one.
-    pub(super) fn of(text: &'t [u8]) -> Option<Self> {
+    #[must_use]
+    pub fn of(text: &'t [u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?.trim_matches(is_blank);
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
         let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -59,17 +60,21 @@ impl<'t> Decimal<'t> {
     }
 
     /// Digits behind the point that are needed to write it without an exponent.
-    pub(super) fn places(&self) -> u64 {
+    #[must_use]
+    pub fn places(&self) -> u64 {
         if self.is_zero() { 0 } else { self.last_power().min(0).unsigned_abs() }
     }
 
-    pub(super) fn is_i64(&self) -> bool {
+    /// Whether it is a whole number of 64 bits, written without a point or an exponent.
+    #[must_use]
+    pub fn is_i64(&self) -> bool {
         self.text.parse::<i64>().is_ok()
     }
 
     /// Whether it is read back from a double as it is. A fraction may also be written with more digits
     /// than the double needs, as `%.17g` does.
-    pub(super) fn is_kept_by_double(&self) -> bool {
+    #[must_use]
+    pub fn is_kept_by_double(&self) -> bool {
         let Ok(double) = self.text.parse::<f64>() else { return false };
         let class = (double == 0.0, double.is_finite(), double.is_normal());
         self.is_kept(class, (DOUBLE_DIGITS, DOUBLE_DIGITS_MAX), |digits| match digits {
@@ -79,7 +84,8 @@ impl<'t> Decimal<'t> {
     }
 
     /// The same of a single.
-    pub(super) fn is_kept_by_single(&self) -> bool {
+    #[must_use]
+    pub fn is_kept_by_single(&self) -> bool {
         let Ok(single) = self.text.parse::<f32>() else { return false };
         let class = (single == 0.0, single.is_finite(), single.is_normal());
         self.is_kept(class, (SINGLE_DIGITS, SINGLE_DIGITS_MAX), |digits| match digits {

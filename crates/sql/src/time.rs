@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 
 use exchange::{civil_from_days, days_from_civil};
 
-use super::blank::is_blank;
-use super::misfit::Misfit;
+use crate::Misfit;
+use crate::blank::is_blank;
 
 /// Years that every database keeps.
 const YEARS: RangeInclusive<i64> = 1..=9999;
@@ -176,7 +176,10 @@ fn fits(seconds: &str, digits: u32) -> bool {
 }
 
 /// Refuses a time in any notation with a finer fraction of a second than that.
-pub(super) fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
+///
+/// # Errors
+/// When the column would change it.
+pub fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
     let Some(text) = trimmed(text) else { return Ok(()) };
     // Of what is not understood: a point behind a colon and digits, as in `10:00:00.5`, or behind as many
     // digits as hours, minutes and seconds have.
@@ -195,7 +198,10 @@ pub(super) fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
 }
 
 /// Refuses a day with a time or a zone.
-pub(super) fn check_date(text: &[u8]) -> Result<(), Misfit> {
+///
+/// # Errors
+/// When the column would change it.
+pub fn check_date(text: &[u8]) -> Result<(), Misfit> {
     let Some(text) = trimmed(text) else { return Ok(()) };
     let is_day = match day_of(text) {
         Some((_, rest)) => matches!(Zone::of(rest), Some(Zone::None | Zone::Words)),
@@ -206,7 +212,10 @@ pub(super) fn check_date(text: &[u8]) -> Result<(), Misfit> {
 
 /// Refuses what is more than a time of day, with a zone where it may have one, or has a finer fraction of a
 /// second than that. Hours and signs are the database's affair.
-pub(super) fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), Misfit> {
+///
+/// # Errors
+/// When the column would change it.
+pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), Misfit> {
     /// Hours of three digits, minutes and seconds.
     const DIGITS_MAX: usize = 7;
     let not = if may_have_zone { NOT_ZONED } else { NOT_TIME };
@@ -232,7 +241,10 @@ pub(super) fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Resul
 
 /// The same instant in UTC, without its zone, as every database reads it. None of what has no zone and is
 /// read everywhere.
-pub(super) fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
+///
+/// # Errors
+/// When the column would change it.
+pub fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
     let text = trimmed(text).ok_or(NOT_ISO)?;
     // The day 0 of MariaDB has no zone either.
     let is_zero =

@@ -3,30 +3,30 @@
 //! `insert into t (a, b) values (:x, now())` does, and `update t set a = :x, b = now() where c = :y`; of
 //! anything else nothing is said, and its values are judged by the database when they come.
 
-use crate::Action;
-
 /// A statement of that form.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PlainWrite {
+pub struct PlainWrite {
     /// Its table, with a schema before it where there is one.
-    pub(crate) table: String,
+    pub table: String,
     /// The columns that get a parameter as it is.
-    pub(crate) given: Vec<Given>,
+    pub given: Vec<Given>,
 }
 
 /// A parameter and the column that it goes into.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Given {
-    pub(crate) column: String,
+pub struct Given {
+    /// The column, without quotes.
+    pub column: String,
     /// The parameter, without its colon.
-    pub(crate) name: String,
+    pub name: String,
     /// Which byte of the statement its colon is.
-    pub(crate) at: usize,
+    pub at: usize,
 }
 
 impl PlainWrite {
     /// Reads a statement, if it is one.
-    pub(crate) fn of(sql: &str) -> Option<Self> {
+    #[must_use]
+    pub fn of(sql: &str) -> Option<Self> {
         let mut reader = Reader { sql, at: 0 };
         match reader.word()?.as_str() {
             "insert" | "replace" => Self::insert(reader),
@@ -71,20 +71,6 @@ impl PlainWrite {
             }
         }
     }
-}
-
-/// The table that `action` writes to and its columns that get values of records. None where they are not
-/// known.
-pub(crate) fn target(action: &Action) -> Option<(String, Vec<String>)> {
-    let (table, columns) = match action {
-        Action::Insert { table, columns, .. } => (table.clone(), columns.clone()),
-        Action::Statement(sql) => {
-            let PlainWrite { table, given } = PlainWrite::of(sql)?;
-            (table, given.into_iter().map(|given| given.column).collect())
-        }
-        Action::Query(_) => return None,
-    };
-    (!columns.is_empty()).then_some((table, columns))
 }
 
 impl Given {

@@ -1,10 +1,13 @@
 //! What a statement begins with.
 
-use crate::DatabaseError;
+use crate::SqlError;
 
 /// Refuses a statement that begins with none of `verbs`: it would not do what it is there for, or
 /// would end the transaction that holds the rows of other clients.
-pub(crate) fn check(sql: &str, verbs: &[&str]) -> Result<(), DatabaseError> {
+///
+/// # Errors
+/// When it begins with something else.
+pub fn check_verb(sql: &str, verbs: &[&str]) -> Result<(), SqlError> {
     let body = behind_comments(sql);
     let length = body.bytes().take_while(u8::is_ascii_alphabetic).count();
     let verb = body[..length].to_ascii_lowercase();
@@ -12,7 +15,7 @@ pub(crate) fn check(sql: &str, verbs: &[&str]) -> Result<(), DatabaseError> {
         return Ok(());
     }
     let text = format!("begins with `{verb}`; it must be one of {}", verbs.join(", "));
-    Err(DatabaseError::Statement(text.into()))
+    Err(SqlError { text, at: None })
 }
 
 /// What stands behind white space and comments at the head of `sql`.

@@ -1,0 +1,92 @@
+//! Names of tables and columns in a statement.
+
+/// An identifier between `quote`s, whatever is in it.
+#[must_use]
+pub fn quoted(name: &str, quote: char) -> String {
+    let doubled = format!("{quote}{quote}");
+    format!("{quote}{}{quote}", name.replace(quote, &doubled))
+}
+
+/// A list of identifiers between `quote`s.
+#[must_use]
+pub fn listed(names: &[String], quote: char) -> String {
+    names.iter().map(|name| quoted(name, quote)).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether `name` is a word of `sql`, in quotes or not.
+#[must_use]
+pub fn mentions(sql: &str, name: &str) -> bool {
+    let (sql, name) = (sql.to_lowercase(), name.to_lowercase());
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
+    !name.is_empty()
+        && sql.match_indices(&name).any(|(at, _)| {
+            let behind = sql[at + name.len()..].chars().next();
+            let before = sql[..at].chars().next_back();
+            !before.is_some_and(is_name) && !behind.is_some_and(is_name)
+        })
+}
+
+/// Where `name` stands as a word in `sql`, if it is there once.
+#[must_use]
+pub fn only_mention(sql: &str, name: &str) -> Option<usize> {
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut places = sql.match_indices(name).map(|(at, _)| at).filter(|&at| {
+        !sql[..at].ends_with(is_name) && !sql[at + name.len()..].starts_with(is_name)
+    });
+    places.next().filter(|_| places.next().is_none() && !name.is_empty())
+}
+
+/// The strings in `sql` that stand between `'`, where two of them within one are one of its letters.
+#[must_use]
+pub fn strings(sql: &str) -> Vec<String> {
+    let mut strings = Vec::new();
+    let mut rest = sql;
+    while let Some((_, behind)) = rest.split_once('\'') {
+        let mut string = String::new();
+        rest = behind;
+        while let Some((part, behind)) = rest.split_once('\'') {
+            string.push_str(part);
+            rest = behind;
+            let Some(behind) = rest.strip_prefix('\'') else { break };
+            string.push('\'');
+            rest = behind;
+        }
+        strings.push(string);
+    }
+    strings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_found_by_its_whole_name() {
+        for (sql, expected) in [
+            ("insert into hits set a = 1", true),
+            ("select `d`.`hits`.`a` AS `a` from `d`.`Hits`", true),
+            ("hits", true),
+            ("insert into hits2 (a) values (1)", false),
+            ("insert into my_hits (a) values (1), (hitsé)", false),
+            ("", false),
+        ] {
+            assert_eq!(mentions(sql, "hits"), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_there_once_has_a_place() {
+        let sql = "select a, b_a, bé from t where b = 1";
+        assert_eq!(only_mention(sql, "a"), Some(7));
+        assert_eq!(only_mention(sql, "b"), sql.find("b = 1"));
+        assert_eq!(only_mention("a = a", "a"), None);
+        assert_eq!(only_mention(sql, ""), None);
+    }
+
+    #[test]
+    fn strings_are_read_with_the_quotes_in_them() {
+        let of = "enum('a','2','it''s ''3''','''4''5''','',' 6',',','7,','10')";
+        assert_eq!(strings(of), ["a", "2", "it's '3'", "'4'5'", "", " 6", ",", "7,", "10"]);
+        assert!(strings("").is_empty() && strings("int").is_empty());
+    }
+}
