@@ -376,7 +376,7 @@ fn equal_rows_of_two_batches_have_a_letter_each(place: &Place) {
 fn a_table_that_comes_to_take_no_uids_keeps_letters() {
     let place = Place::postgres();
     with_hits_without_key(&place);
-    let mut handler = place.handler(Job { lock_wait: Duration::from_secs(1), ..keeping() });
+    drop(place.handler(keeping()));
     for (number, change) in [
         "alter column uid type varchar(36)",
         "alter column uid type text",
@@ -385,6 +385,8 @@ fn a_table_that_comes_to_take_no_uids_keeps_letters() {
     .into_iter()
     .enumerate()
     {
+        // One that knows the table with uids.
+        let mut handler = place.handler(keeping());
         place.run(&format!("delete from dead; alter table dead {change}"));
         for batch in 1..=11 {
             let answers = serve(&mut handler, [hit(100 * number + batch), null()]);
