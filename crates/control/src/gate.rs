@@ -63,6 +63,7 @@ pub(crate) enum Peer {
 /// Why a request is rejected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Rejection {
+    Coding,
     NoHost,
     Host,
     Origin,
@@ -79,6 +80,10 @@ pub(crate) enum Rejection {
 impl Rejection {
     fn parts(self) -> (StatusCode, &'static str) {
         match self {
+            Self::Coding => (
+                StatusCode::BAD_REQUEST,
+                "`Transfer-Encoding` is not accepted here; send the body with `Content-Length`",
+            ),
             Self::NoHost => (StatusCode::BAD_REQUEST, "exactly one `Host` header is required"),
             Self::Host => (
                 StatusCode::FORBIDDEN,
@@ -153,6 +158,10 @@ impl Gate {
         required: Role,
     ) -> Result<Identity, (Identity, Rejection)> {
         let unknown = |rejection| (Identity::Anonymous, rejection);
+        // Whether there was a `Content-Length` as well cannot be seen any more: it gave way.
+        if headers.contains_key(header::TRANSFER_ENCODING) {
+            return Err(unknown(Rejection::Coding));
+        }
         let host = host(headers).ok_or(Rejection::NoHost).map_err(unknown)?;
         let authorities = [Some(host), uri.authority().map(|it| it.as_str())];
         if !authorities.into_iter().flatten().all(|it| self.is_allowed(it, peer)) {

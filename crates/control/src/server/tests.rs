@@ -156,3 +156,25 @@ async fn a_connection_ends_with_a_reply_to_a_request_without_a_valid_token() {
         assert!(answer.contains("connection: close"), "{answer}");
     }
 }
+
+/// A proxy in front might go by the other one.
+#[tokio::test(start_paused = true)]
+async fn a_body_with_a_length_and_a_coding_is_rejected() {
+    for (fields, status) in [
+        ("Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "400"),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 2\r\n", "400"),
+        ("Transfer-Encoding: chunked\r\n", "400"),
+        ("Content-Length: 2\r\n", "200"),
+    ] {
+        let (mut client, server) = duplex(4096);
+        let guarded = crate::protected(hello(), gate());
+        let served = tokio::spawn(connection(server, guarded, peer(), place(), LIMITS));
+        let head = OPERATOR.trim_end().to_owned() + "\r\nConnection: close\r\n" + fields + "\r\n";
+        let body = if status == "200" { "{}" } else { "0\r\n\r\n" };
+        client.write_all((head + body).as_bytes()).await.expect("room");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.expect("it ends");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{fields}: {answer}");
+        served.await.expect("it ends");
+    }
+}
