@@ -147,6 +147,9 @@ pub struct RunArgs {
     /// A variable for the program; may be given again.
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::doctor::variable)]
     pub env: Vec<(String, String)>,
+    /// When the program is ready, as in the pool's `ready`: as soon as it runs, or by its first frame.
+    #[arg(long, value_name = "start|line")]
+    pub ready: Option<String>,
     /// What is done against output that the program keeps in a buffer: no, stdbuf or pty.
     #[arg(long, value_name = "WORD")]
     pub unbuffer: Option<String>,
@@ -208,6 +211,7 @@ impl RunArgs {
         let words = [
             ("framing", "framing", &self.framing),
             ("dispatch", "dispatch", &self.dispatch),
+            ("ready", "ready", &self.ready),
             ("unbuffer", "unbuffer", &self.unbuffer),
             ("deadline", "response-timeout", &self.response_timeout),
         ];

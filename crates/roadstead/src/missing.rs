@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use settings::{Configuration, Program, Remark};
+use settings::{Configuration, Probe, Program, Remark};
 
 /// Where programs are searched when there is no `PATH` at all, as where they are started.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -11,20 +11,34 @@ const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 /// What would keep a program from being started, each at the option that names it.
 #[must_use]
 pub fn programs(configuration: &Configuration) -> Vec<Remark> {
-    let pools = configuration.pools.iter();
-    let missing = pools.filter_map(|pool| {
-        let message = why_not(pool.program()?)?;
-        Some(Remark { path: ["pool", &pool.name, "program"].map(str::to_owned).to_vec(), message })
-    });
-    missing.collect()
+    let mut missing = Vec::new();
+    for pool in &configuration.pools {
+        let program = pool.program();
+        let mut look = |command: &[String], path: &[&str]| {
+            if let Some(message) = command.first().and_then(|name| why_not(name, program)) {
+                let path = [&["pool", &pool.name], path].concat();
+                let path = path.into_iter().map(str::to_owned).collect();
+                missing.push(Remark { path, message });
+            }
+        };
+        if let Some(program) = program {
+            look(&program.command, &["program"]);
+        }
+        let check = pool.balance.health.check.as_ref();
+        if let Some(Probe::Program { command, .. }) = check.map(|check| &check.probe) {
+            look(command, &["health", "command"]);
+        }
+    }
+    missing
 }
 
-fn why_not(program: &Program) -> Option<String> {
-    let name = program.command.first()?;
-    let own = program.env.iter().find(|(variable, _)| variable == "PATH");
+/// Why a program cannot be started, where and with the variables of `program`, if it has any.
+fn why_not(name: &str, program: Option<&Program>) -> Option<String> {
+    let variables = program.map(|program| program.env.as_slice()).unwrap_or_default();
+    let own = variables.iter().find(|(variable, _)| variable == "PATH");
     let path = own.map(|(_, value)| value.clone()).or_else(|| std::env::var("PATH").ok());
     let path = path.unwrap_or_else(|| PATH_DEFAULT.to_owned());
-    let cwd = program.cwd.as_deref().unwrap_or_else(|| Path::new("."));
+    let cwd = program.and_then(|program| program.cwd.as_deref()).unwrap_or_else(|| Path::new("."));
     let why = if name.contains('/') {
         let file = cwd.join(name);
         match file.metadata() {

@@ -327,6 +327,13 @@ fn fixed(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
         (None, Some(file)) => FixedBody::File(file.to_owned()),
         (body, None) => FixedBody::Text(body.unwrap_or_default().to_owned()),
     };
+    if let (204 | 205 | 304, Some(option)) =
+        (status, ["body", "file"].into_iter().find(|option| group.find(option).is_some()))
+    {
+        let message = format!("an answer with status {status} has no body");
+        fault(group, option, message, "remove it, or write another `status`", faults);
+        return None;
+    }
     Some(RouteAction::Fixed { status, body, content_type: content_type.to_owned() })
 }
 

@@ -33,6 +33,10 @@ const MESSAGE_MAX: u64 = 16 << 20;
 /// Requests that may wait before `preset = "queue"` grows.
 const QUEUE_GROWS_ABOVE: u64 = 3;
 
+/// Behind so many errors nothing is suggested any more: somebody else may have written the file, and only
+/// the first errors are shown.
+const SUGGESTED_MAX: usize = 1000;
+
 /// Where in a file the walk is.
 #[derive(Clone, Debug)]
 struct Place {
@@ -294,12 +298,16 @@ impl Walk<'_> {
         entry: &Entry,
         place: &Place,
     ) -> Option<&'static str> {
+        let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
+        let fault = Fault::at(entry.place.clone(), message);
+        if self.faults.len() >= SUGGESTED_MAX {
+            self.faults.push(fault.expected("unknown option"));
+            return None;
+        }
         let applies =
             |option: &&Opt| option.of == Of::Any || place.worker.is_none_or(|of| of == option.of);
         let names: Vec<&'static str> =
             options.iter().filter(applies).map(|option| option.name).collect();
-        let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
-        let fault = Fault::at(entry.place.clone(), message);
         if let Some(advice) = foreign::option(Scope::of(&place.title), &entry.key) {
             self.faults.push(fault.expected("unknown option").mend(advice));
             let meant = foreign::meant(advice)?;

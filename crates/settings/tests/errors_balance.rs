@@ -335,3 +335,18 @@ fn a_server_is_named_once_and_looked_up_now_and_then() {
     let range = "write a value from 1s to 24h";
     says(in_web("resolve = \"0s\""), 11, "\"0s\"", "`resolve` = \"0s\" is out of range", range);
 }
+
+#[test]
+fn a_worker_is_not_left_out_for_longer_than_the_longest_time() {
+    for (health, line) in [
+        ("{ eject = \"10m\" }", "`eject` is 10m, and `eject_max` is 5m"),
+        ("{ eject_max = \"5s\" }", "`eject` is 10s, and `eject_max` is 5s"),
+        ("{ eject = \"2s\", eject_max = \"1s\" }", "`eject` is 2s, and `eject_max` is 1s"),
+    ] {
+        assert_eq!(in_pool(&format!("health = {health}")).0.message, line);
+    }
+    let equal = "health = { eject = \"10m\", eject_max = \"10m\" }";
+    let text = format!("{LISTENER}{POOL}{equal}\n");
+    let source = Source { name: "roadstead.toml".into(), text };
+    assert!(parse(&source, &|_| None).is_ok());
+}

@@ -190,6 +190,18 @@ fn a_route_says_once_what_becomes_of_its_requests() {
             "keep one of the two",
         ),
         (
+            "fixed = { status = 204, body = \"a\" }",
+            "\"a\"",
+            "an answer with status 204 has no body",
+            "remove it, or write another `status`",
+        ),
+        (
+            "fixed = { status = 304, file = \"b\" }",
+            "\"b\"",
+            "an answer with status 304 has no body",
+            "remove it, or write another `status`",
+        ),
+        (
             "pool = \"echo\"",
             "\"echo\"",
             "a program behind HTTP gets an object and gives one answer, and messages are JSON-RPC in `[pool.echo]`",

@@ -299,6 +299,29 @@ fn run_and_check_name_a_program_that_is_not_there() {
 }
 
 #[test]
+fn check_names_a_program_of_a_health_check_that_is_not_there() {
+    let folder = folder();
+    let file = folder.path().join("roadstead.toml");
+    let pool =
+        "program = [\"cat\"]\nhealth = { check = \"program\", command = [\"./no-such-check\"] }\n";
+    std::fs::write(&file, one_pool("", pool)).unwrap();
+    let out = roadstead(&["check", file.to_str().unwrap()]);
+    let told = text(&out.stderr);
+    assert!(out.status.success());
+    assert!(
+        told.contains("warning: ") && told.contains("`./no-such-check` is not there"),
+        "{told}"
+    );
+}
+
+#[test]
+fn run_waits_for_the_greeting_of_a_program() {
+    let out = roadstead(&["run", "--listen", "127.0.0.1:0", "--ready", "lines", "--", "cat"]);
+    let told = text(&out.stderr);
+    assert!(told.contains("--ready lines") && told.contains("did you mean \"line\"?"), "{told}");
+}
+
+#[test]
 fn a_program_without_dashes_before_it_is_told_where_they_go() {
     for command in ["run", "doctor"] {
         let out = roadstead(&[command, "cat", "-u"]);

@@ -28,6 +28,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(Value::Group(health)) = pool.group.value("health") else { return };
     identity::check(health, faults);
     of_errors(health, faults);
+    ejection(health, faults);
     failing(pool, health, faults);
     let Some(Value::Word(Choice::Check(kind))) = health.value("check") else { return };
     let kind = *kind;
@@ -81,6 +82,25 @@ fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
                     .mend("add `errors = 5`, or remove it"),
             );
         }
+    }
+}
+
+/// The first time is not longer than the longest, also where that is the default.
+fn ejection(health: &Group, faults: &mut Vec<Fault>) {
+    let (Some(Value::Time(first)), Some(Value::Time(longest))) =
+        (health.value("eject"), health.value("eject_max"))
+    else {
+        return;
+    };
+    if first > longest
+        && let Some(place) = health.place("eject").or_else(|| health.place("eject_max"))
+    {
+        let (first, longest) =
+            (quantities::duration_text(*first), quantities::duration_text(*longest));
+        faults.push(
+            Fault::at(place, format!("`eject` is {first}, and `eject_max` is {longest}"))
+                .mend("write a longer `eject_max`, or a shorter `eject`"),
+        );
     }
 }
 
