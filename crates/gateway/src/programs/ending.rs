@@ -129,8 +129,8 @@ impl Programs {
             program.empty();
             return up.push(Upward::Released { worker });
         }
-        if is_own && program.is_asked && program.killed_for.is_none() && (well || says_ready) {
-            // Its client had it: that ends a session, and says nothing of its start.
+        if program.is_asked && program.killed_for.is_none() && (is_own && well || says_ready) {
+            // It was ready, or its client had it to the end: that says nothing of its start.
             up.push(Upward::Proven { worker, answered: false });
         }
         let expected = program.is_expected();

@@ -400,10 +400,15 @@ fn a_program_that_fails_after_its_client_left_is_logged_counted_and_started_late
 
 #[test]
 fn clients_that_tell_their_programs_to_exit_close_the_pool_to_nobody() {
-    let ready = ("ready = \"line\"\n", &["perl", "-e", OWN, "ready"][..], 3);
-    for (ready, program, code) in [("", &["perl", "-e", OWN][..], 0), ready] {
+    let (session, ready) = ("dispatch = \"session\"\n", "ready = \"line\"\n");
+    let says_ready = &["perl", "-e", OWN, "ready"][..];
+    for (dispatch, ready, program, code) in [
+        (session, "", &["perl", "-e", OWN][..], 0),
+        (session, ready, says_ready, 3),
+        ("", ready, says_ready, 3),
+    ] {
         let folder = folder();
-        let pool = format!("dispatch = \"session\"\nworkers = 1\n{ready}");
+        let pool = format!("{dispatch}workers = 1\n{ready}");
         let daemon = serve(folder.path(), "lines", program, &pool);
         for _ in 0..6 {
             let reply = daemon.connect().ask(&format!("quit {code}"));
