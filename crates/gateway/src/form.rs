@@ -1,6 +1,6 @@
 //! What is known of a request beyond its bytes, for workers to which it is a message and not a frame.
 
-use wire::http1::Upgrades;
+use wire::Upgrades;
 
 use crate::translation::Translation;
 

@@ -18,5 +18,6 @@ mod reply;
 
 pub use decoder::{Decoder, Fault, Last, Over, Piece};
 pub use framing::{Envelope, Framing, HEAD_MAX, Unframable, Width, encode, envelope};
+pub use http1::Upgrades;
 pub use jsonrpc::Asked;
 pub use reply::{Marks, write_reply};

@@ -169,7 +169,7 @@ mod tests {
                 (Effect::None, Expects::HeadOnly),
                 (Effect::Once, Expects::Reply),
                 (Effect::Unknown, Expects::Reply),
-                (Effect::None, Expects::Switch(wire::http1::Upgrades::default())),
+                (Effect::None, Expects::Switch(wire::Upgrades::default())),
             ] {
                 let form = Form { effect, expects, ..Form::default() };
                 let declared = Declared { idempotent, tries: 3, on: RetryOn::default() };
