@@ -167,8 +167,9 @@ impl Session {
             }
         }
         let begun = match &self.front {
-            Front::Frames(_) | Front::Connect(_) => true,
-            // An empty line before a request is nothing yet.
+            Front::Connect(_) => true,
+            // An empty line before a request, or between messages, is nothing yet.
+            Front::Frames(frames) => frames.has_begun(),
             Front::Http(_, http) => http.has_begun(),
         };
         self.transport.heard(calls, begun);
@@ -246,6 +247,7 @@ impl Session {
         let queued = self.transport.queued(calls);
         match &self.front {
             Front::Http(_, http) if http.would_look_whole(queued) => calls.reset(self.stream()),
+            Front::Frames(frames) if frames.would_look_whole(queued) => calls.reset(self.stream()),
             _ => calls.close(self.stream()),
         }
     }
@@ -332,7 +334,7 @@ impl Session {
         cx: &mut SessionContext<'_>,
     ) -> bool {
         match &mut self.front {
-            Front::Frames(frames) => frames.handle_eof(),
+            Front::Frames(frames) => frames.handle_eof(&self.transport, cx),
             Front::Connect(_) => {}
             Front::Http(_, http) => return http.handle_eof(&self.transport, calls, cx),
         }

@@ -169,6 +169,13 @@ impl Decoder {
         Some(piece)
     }
 
+    /// What the message is that was too long, where the stream has ended before that was certain.
+    pub fn finish_skimming(&mut self) -> Option<Skimmed> {
+        let skim = self.skim.as_mut().filter(|_| !self.broken)?;
+        skim.finish();
+        skim.tell()
+    }
+
     /// The beginning of the frame that was found just now to be too long, in the bytes shown: of a
     /// message as much as its id may be in, of others what has come.
     #[must_use]

@@ -27,6 +27,7 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 
 mod pace;
+mod too_long;
 
 /// The frame behind the last row, as PostgreSQL's `COPY` writes it. No row is like it: JSON begins
 /// with a brace, and in TSV a backslash is followed by something else.
@@ -119,8 +120,9 @@ impl Frames {
     pub(super) fn new(id: SessionId, pool: PoolId, plan: Arc<FramesConfig>, core: &Core) -> Self {
         let in_order = !plan.framing.is_json();
         let rows = in_order && core.replies_lines(pool);
+        let decoder = Decoder::new(plan.framing, plan.frame_max, plan.over);
         Self {
-            decoder: Decoder::new(plan.framing, plan.frame_max, plan.over),
+            decoder: if in_order { decoder } else { decoder.skimming() },
             owed: Owed::new(in_order, rows),
             rows,
             broken: false,
@@ -183,13 +185,18 @@ impl Frames {
 
     /// The rest of the bytes of a client that sends no more.
     fn handle_last(&mut self, transport: &Transport, rest: &[u8], cx: &mut SessionContext<'_>) {
+        self.finish_too_long(transport, cx);
         let incomplete = match self.decoder.finish(rest) {
             None => return,
             Some(Last::Frame(range)) => return self.handle_frame(transport, range, rest, cx),
             Some(Last::Unterminated(range)) if self.plan.accepts_last => {
                 return self.handle_frame(transport, range, rest, cx);
             }
-            Some(Last::TooLong) => return self.refuse_too_long(transport, rest, cx),
+            Some(Last::TooLong) => {
+                let is_json = self.plan.framing.is_json();
+                let name = if is_json { Name::of(jsonrpc::skim(rest)) } else { Name::Unknown };
+                return self.refuse_too_long(transport, name, cx);
+            }
             Some(Last::Unterminated(_)) if self.plan.framing == wire::Framing::Lines => {
                 "the last line has no newline at its end"
             }
@@ -208,14 +215,16 @@ impl Frames {
     ) {
         match piece {
             Piece::Frame(range) => self.handle_frame(transport, range, bytes, cx),
-            Piece::TooLong { .. } => {
-                let start = self.decoder.start_of_too_long(bytes);
-                self.refuse_too_long(transport, start, cx);
-            }
-            Piece::Skimmed(_) => {}
+            // What it is comes next.
+            Piece::TooLong { .. } if self.plan.framing.is_json() => {}
+            Piece::TooLong { .. } => self.refuse_too_long(transport, Name::Unknown, cx),
+            Piece::Skimmed(skimmed) => self.refuse_too_long(transport, Name::of(skimmed), cx),
             Piece::Broken(wire::Fault::TooLong) => {
+                // What comes behind its beginning is not read.
                 let start = self.decoder.start_of_too_long(bytes);
-                self.refuse_too_long(transport, start, cx);
+                let is_json = self.plan.framing.is_json();
+                let name = if is_json { Name::at_start(start) } else { Name::Unknown };
+                self.refuse_too_long(transport, name, cx);
                 self.input = Input::Ended;
             }
             Piece::Broken(fault) => {
@@ -225,25 +234,6 @@ impl Frames {
                 self.input = Input::Ended;
             }
         }
-    }
-
-    /// A frame that begins so is too long. A message is rejected by its id, where that is found.
-    fn refuse_too_long(
-        &mut self,
-        transport: &Transport,
-        start: &[u8],
-        cx: &mut SessionContext<'_>,
-    ) {
-        let (what, max) = (self.plan.word(), self.plan.frame_max);
-        let text = format!("a {what} has at most {max} bytes");
-        let outcome = Outcome::ended(Cause::TooLong, Phase::Receive, &text);
-        let is_json = self.plan.framing.is_json();
-        let name = match jsonrpc::named_at_start(start) {
-            wire::Asked::Id(id) if is_json => Name::Id(Slice::copy_of(id)),
-            wire::Asked::Nothing if is_json => Name::Nothing,
-            _ => Name::Unknown,
-        };
-        self.refuse(transport, outcome, name, cx);
     }
 
     fn handle_frame(
@@ -363,6 +353,17 @@ impl Frames {
         self.owed.held()
     }
 
+    /// Whether the end of the connection would seem to be the end of its replies: those of raw bytes have no
+    /// other, and something of them was not sent.
+    pub(super) fn would_look_whole(&self, queued: usize) -> bool {
+        self.plan.resets && (queued > 0 || !self.owed.is_empty())
+    }
+
+    /// Whether a frame has begun since the client connected.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun || self.owed.next_number() > 0
+    }
+
     /// Whether no frame is begun or waits unread.
     pub(super) const fn is_between_requests(&self) -> bool {
         !self.begun
@@ -392,7 +393,10 @@ impl Frames {
         transport.disarm_read(calls);
     }
 
-    pub(super) fn handle_eof(&mut self) {
+    pub(super) fn handle_eof(&mut self, transport: &Transport, cx: &mut SessionContext<'_>) {
+        if self.input != Input::Ended {
+            self.finish_too_long(transport, cx);
+        }
         self.input = Input::Ended;
     }
 

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use wire::Asked;
+use wire::jsonrpc::{Skimmed, named_at_start};
 
 use crate::exchanges::Delivery;
 
@@ -28,6 +29,24 @@ pub(super) enum Name {
 }
 
 impl Name {
+    /// How the rejection of a message is named that is too long; a notification and a reply get none.
+    pub(super) fn of(skimmed: Skimmed) -> Self {
+        match skimmed {
+            Skimmed::Request(id) => Self::Id(Slice::copy_of(&id)),
+            Skimmed::Notification | Skimmed::Reply(_) => Self::Nothing,
+            Skimmed::Unknown => Self::Unknown,
+        }
+    }
+
+    /// The same, where no more than its beginning is read.
+    pub(super) fn at_start(start: &[u8]) -> Self {
+        match named_at_start(start) {
+            Asked::Id(id) => Self::Id(Slice::copy_of(id)),
+            Asked::Nothing => Self::Nothing,
+            Asked::Unknown => Self::Unknown,
+        }
+    }
+
     pub(super) fn asked(&self) -> Asked<'_> {
         match self {
             Self::Id(id) => Asked::Id(id),

@@ -76,16 +76,21 @@ fn messages_that_carry_files_pass_in_both_directions() {
 fn a_message_over_the_limit_is_rejected_by_its_id() {
     let filler = "x".repeat(3_000);
     let cases = [
-        (request("\"seven\"", 3_000), Some("\"seven\"")),
-        (format!(r#"{{"method":"echo","id":7,"params":"{filler}"}}"#), Some("7")),
-        // Its id is not in the part that is read.
-        (format!(r#"{{"method":"echo","params":"{}","id":7}}"#, "x".repeat(200_000)), Some("null")),
-        // An answer to a question of the server: nobody is told anything.
-        (format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{filler}"}}"#), None),
+        (request("\"seven\"", 3_000), [Some("\"seven\""); 2]),
+        (format!(r#"{{"method":"echo","id":7,"params":"{filler}"}}"#), [Some("7"); 2]),
+        // Its id is not in the part that is read where the connection ends.
+        (
+            format!(r#"{{"method":"echo","params":"{}","id":7}}"#, "x".repeat(200_000)),
+            [Some("7"), Some("null")],
+        ),
+        // Nobody waits for an answer. Where the connection ends, that may have been a request.
+        (format!(r#"{{"method":"note","params":"{filler}"}}"#), [None, Some("null")]),
+        (format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{filler}"}}"#), [None; 2]),
     ];
     for protocol in ["jsonrpc", "content-length"] {
-        for over in ["skip", "end"] {
-            for (message, id) in &cases {
+        for (place, over) in ["skip", "end"].into_iter().enumerate() {
+            for (message, ids) in &cases {
+                let id = ids[place];
                 let folder = folder();
                 let listener = format!(
                     "[listener.small]\nlisten = \"127.0.0.1:0\"\nprotocol = \"{protocol}\"\n\
@@ -96,7 +101,7 @@ fn a_message_over_the_limit_is_rejected_by_its_id() {
                 send(protocol, &mut client, message);
                 if let Some(id) = id {
                     let reply = next(protocol, &mut client);
-                    assert_eq!(reply["id"].to_string(), *id, "{protocol} {over} {reply}");
+                    assert_eq!(reply["id"].to_string(), id, "{protocol} {over} {reply}");
                     assert_eq!(reply["error"]["code"], -32600);
                     assert_eq!(reply["error"]["data"]["cause"], "toolong");
                 }
@@ -108,5 +113,25 @@ fn a_message_over_the_limit_is_rejected_by_its_id() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_message_over_the_limit_of_which_a_client_sends_no_more_is_rejected() {
+    for (message, replies) in [
+        (format!(r#"{{"method":"echo","params":"{}"#, "x".repeat(200_000)), 1),
+        (format!(r#"{{"method":"note","params":"{}"}}"#, "x".repeat(200_000)), 0),
+        (format!(r#"{{"method":"note","params":"{}"}}"#, "x".repeat(1_500)), 0),
+    ] {
+        let folder = folder();
+        let listener = "[listener.small]\nlisten = \"127.0.0.1:0\"\nprotocol = \"jsonrpc\"\n\
+                        pool = \"main\"\nframe_max = 1000\n";
+        let daemon = echo(folder.path(), "jsonrpc", listener);
+        let mut client = Client::connect(&daemon.listeners["small"]);
+        client.send(&message);
+        client.finish();
+        let rest = client.rest();
+        assert_eq!(rest.len(), replies, "{rest:?}");
+        assert!(rest.iter().all(|reply| reply.contains("toolong")), "{rest:?}");
     }
 }

@@ -1,0 +1,30 @@
+//! Frames over the limit are rejected.
+
+use exchange::{Cause, Outcome, Phase};
+
+use super::Frames;
+use crate::session::SessionContext;
+use crate::session::owed::Name;
+use crate::transport::Transport;
+
+impl Frames {
+    /// The client sends no more of a message that was too long, if there is one.
+    pub(super) fn finish_too_long(&mut self, transport: &Transport, cx: &mut SessionContext<'_>) {
+        if let Some(skimmed) = self.decoder.finish_skimming() {
+            self.refuse_too_long(transport, Name::of(skimmed), cx);
+        }
+    }
+
+    /// A frame is too long. A message is rejected by its id, where that is found.
+    pub(super) fn refuse_too_long(
+        &mut self,
+        transport: &Transport,
+        name: Name,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let (what, max) = (self.plan.word(), self.plan.frame_max);
+        let text = format!("a {what} has at most {max} bytes");
+        let outcome = Outcome::ended(Cause::TooLong, Phase::Receive, &text);
+        self.refuse(transport, outcome, name, cx);
+    }
+}
