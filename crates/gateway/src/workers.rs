@@ -351,6 +351,14 @@ impl Workers {
         }
     }
 
+    /// Closes a connection to a server that carries no request. False when there is none.
+    pub(crate) fn close_one_idle(&mut self, calls: &mut Calls<'_>) -> bool {
+        match self {
+            Self::Servers(servers) => servers.close_one_idle(calls),
+            _ => false,
+        }
+    }
+
     /// That connection takes nothing of what it says, or takes it again.
     pub(crate) fn hush(&mut self, calls: &mut Calls<'_>, worker: WorkerId, hush: bool) {
         if let Self::Programs(programs) = self {

@@ -52,6 +52,16 @@ impl Servers {
         self.close_idle(calls, worker);
     }
 
+    /// Closes a connection that carries no request, of any server. False when there is none.
+    pub(crate) fn close_one_idle(&mut self, calls: &mut Calls<'_>) -> bool {
+        let idle = self
+            .live
+            .iter()
+            .filter_map(|(_, it)| it.as_ref())
+            .find_map(|server| server.idle.first().copied());
+        idle.inspect(|id| self.close(calls, *id)).is_some()
+    }
+
     /// Closes the connections of a server that carry no request.
     pub(super) fn close_idle(&mut self, calls: &mut Calls<'_>, worker: WorkerId) {
         let idle = self.find(worker).map(|server| std::mem::take(&mut server.idle));

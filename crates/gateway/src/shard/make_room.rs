@@ -59,7 +59,8 @@ impl Shard {
         self.note_shortage();
     }
 
-    /// Closes up to `most` idle connections, of whichever listener, those that have been silent longest.
+    /// Closes up to `most` idle connections: those to servers first, which are made again when they are
+    /// needed, then those of clients, of whichever listener, that have been silent longest.
     /// Where this shard has none, the others are asked to. False when it has none.
     pub(super) fn make_room(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
         let closed = self.close_idle(calls, most);
@@ -77,6 +78,10 @@ impl Shard {
     pub(super) fn close_idle(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
         let before = self.shortage.closed;
         for _ in 0..most {
+            if self.core.close_idle_server(calls) {
+                self.shortage.closed += 1;
+                continue;
+            }
             let Some(id) = self.longest_idle(calls, Among::All) else { break };
             self.count_closing(id, Closing::Displaced);
             self.leave(calls, id, Cause::Left);

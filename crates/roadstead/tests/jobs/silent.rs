@@ -154,6 +154,19 @@ fn empty_lines_are_no_request_of_http_and_a_begun_one_has_the_time_of_read() {
     assert_eq!(daemon.metric(CLOSED, &["\"silent\""]), 1);
 }
 
+#[test]
+fn empty_lines_are_no_message() {
+    let folder = folder();
+    let text = "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
+                protocol = \"jsonrpc\"\npool = \"main\"\nfirst_request_timeout = \"300ms\"\nidle = \"0s\"\n\
+                [pool.main]\nprogram = [\"cat\"]\nframing = \"jsonrpc\"\n";
+    let daemon = Daemon::serve(folder.path(), text);
+    let mut silent = daemon.connect();
+    silent.send("\n \r\n\n");
+    assert_eq!(silent.rest(), [""; 0]);
+    assert_eq!(daemon.metric(CLOSED, &["\"silent\""]), 1);
+}
+
 /// A daemon that may open so many files and no more.
 fn with_files(limit: u32, text: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
@@ -207,6 +220,38 @@ fn connections_to_servers_take_the_files_of_idle_clients() {
     }
     assert!(daemon.metric(CLOSED, &["\"displaced\""]) > 50);
     assert_eq!(daemon.metric(REFUSED, &[]), 0);
+}
+
+#[test]
+fn connections_to_servers_that_carry_no_request_make_room_for_clients() {
+    let (gate, port) = Gate::start();
+    let (_folder, daemon) = with_files(128, &http_text("first_request_timeout = \"0s\"\n", port));
+    let connect = |bytes: &[u8]| {
+        let mut client = TcpStream::connect(daemon.address()).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        client.write_all(bytes).unwrap();
+        client
+    };
+    let mut clients: Vec<TcpStream> = (0..40).map(|_| connect(GET)).collect();
+    until("all are with the server", || gate.held() == 40);
+    (0..40).for_each(|_| gate.let_go());
+    for client in &mut clients {
+        let mut said = [0; 15];
+        client.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"HTTP/1.1 200 OK");
+    }
+    drop(clients);
+    let open = || daemon.metric("roadstead_connections", &["main"]);
+    until("all have left", || open() == 0);
+    // None of these is idle.
+    let mut begun: Vec<TcpStream> = (0..75).map(|_| connect(b"GET / HT")).collect();
+    until("all are there", || open() == 75);
+    assert_eq!(daemon.metric(REFUSED, &[]), 0);
+    begun[74].write_all(&GET[8..]).unwrap();
+    gate.let_go();
+    let mut said = [0; 15];
+    begun[74].read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"HTTP/1.1 200 OK");
 }
 
 #[test]
