@@ -204,6 +204,25 @@ fn shown_line<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, Range<usize>)
     (line, clip(span.start)..clip(span.end))
 }
 
+/// What of a text is masked, each run of it once.
+fn pieces(text: &str, masked: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut piece = String::new();
+    for (at, c) in text.char_indices() {
+        if masked[at..].starts_with('*') && c != '*' {
+            piece.push(c);
+        } else if !piece.is_empty() {
+            pieces.push(std::mem::take(&mut piece));
+        }
+    }
+    pieces.push(piece);
+    pieces.retain(|piece| !piece.is_empty());
+    // A longer one may have a shorter one in it.
+    pieces.sort_by_key(|piece| std::cmp::Reverse(piece.len()));
+    pieces.dedup();
+    pieces
+}
+
 /// A text of a fault without passwords that it may repeat.
 fn shown(text: &str) -> String {
     printable(&mask::message(text))
@@ -261,20 +280,17 @@ impl<'a> Lines<'a> {
         self.go(start);
         let (line, column) = (self.line, self.column);
         let whole = &self.text[start..end];
-        let length = whole.find('\n').unwrap_or(whole.len());
-        let is_quote = |c: char| matches!(c, '"' | '\'');
-        let word = whole[..length].trim_end_matches('\r').trim_matches(is_quote);
-        let hidden = &self.masked[start..start + length];
-        let shown = |text: &str| match !word.is_empty() && !hidden.contains(word) {
-            true => shown(&text.replace(word, hidden.trim_matches(is_quote))),
-            false => shown(text),
+        let pieces = pieces(whole, &self.masked[start..end]);
+        let shown = |text: &str| {
+            let hide = |text: String, piece: &String| mask::piece(&text, piece);
+            shown(&pieces.iter().fold(text.to_owned(), hide))
         };
         Diagnostic {
             line,
             column,
             word: self.text[start..end].to_owned(),
             message: shown(&fault.message),
-            expected: fault.expected.as_deref().map(shown),
+            expected: fault.expected.as_deref().map(self::shown),
             mend: fault.mend.as_deref().map(shown),
             span: start..end,
             unread: false,

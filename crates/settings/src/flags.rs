@@ -9,14 +9,11 @@ use std::ops::Range;
 use crate::diagnostics::{Diagnostics, Fault};
 use crate::model::Configuration;
 use crate::parse::configuration;
-use crate::source::Source;
+use crate::source::{COMMAND, Source};
 use crate::tree::{Entry, Node, Raw, Table};
 
 /// How the command line is called in an error.
 const NAME: &str = "command line";
-
-/// What every rendered command line begins with.
-const COMMAND: &str = "roadstead run";
 
 /// One option that the command line sets.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,25 +1,21 @@
 //! What of a configuration no error shows: errors are logged, and a log is read by more people than the file.
 //!
 //! A secret does not belong into a configuration, but it stands in some: as a variable or an argument of a program, in
-//! the address of a database, as a field of HTTP, or as an option that should have named a place. What is hidden keeps
-//! its length in bytes and its lines, so that spans of the text hold.
+//! the address of a database, as a field of HTTP, in an option that is misspelt. So a value is shown only where its
+//! option is known to have none ([`Shows`]), and a word that is neither the name of an option nor a value is hidden.
+//! What is hidden keeps its length in bytes and its lines, so that spans of the text hold.
 //!
 //! The time is linear in the length of a text, whatever stands in it: somebody else may have written it.
 
 use std::ops::Range;
 
-/// Options that name the place of a secret.
-pub(crate) const SECRETS: [&str; 5] = ["password", "secret", "token", "bearer", "basic"];
-/// Tables of which every value may be one: variables of a program, fields of requests and responses.
-pub(crate) const TABLES: [&str; 3] = ["env", "set", "append"];
-/// Programs with their arguments, which may be one.
-pub(crate) const COMMANDS: [&str; 2] = ["program", "command"];
-/// What a field of a request must be.
-pub(crate) const VALUES: [&str; 1] = ["equals"];
-/// Paths, with a query that may have one.
-pub(crate) const PATHS: [&str; 1] = ["path"];
+use crate::options::{self, Shows};
+use crate::source::COMMAND;
+
 /// What a value begins with that is a place and no secret.
 const PLACES: [&str; 2] = ["env:", "file:"];
+/// Shorter words of a value are hidden only in quotes.
+const WORD_MIN: usize = 4;
 /// Behind these a password stands in an address.
 const PARAMETERS: [&str; 3] = ["password=", "passwd=", "pwd="];
 
@@ -33,6 +29,63 @@ pub(crate) fn source(text: &str) -> String {
 /// A text of ours that may repeat a value.
 pub(crate) fn message(text: &str) -> String {
     blank(text, addresses(text))
+}
+
+/// A text of ours without a piece of a value, also where it is cut short, escaped, or read as a text is.
+pub(crate) fn piece(text: &str, piece: &str) -> String {
+    let read = unescaped(piece);
+    let short = |piece: &str, length: usize| piece.chars().take(length).collect::<String>();
+    let mut text = text.to_owned();
+    for form in [piece, &read] {
+        let form = form.trim();
+        let escaped = form.escape_default().to_string();
+        for form in [form, &escaped, &short(form, 80), &short(form, 60)] {
+            if form.len() >= WORD_MIN {
+                text = text.replace(form, &"*".repeat(form.chars().count()));
+            } else if !form.is_empty() {
+                // Within words it would be found by chance.
+                let stars = "*".repeat(form.chars().count());
+                for quote in ['`', '"', '\''] {
+                    let hidden = format!("{quote}{stars}{quote}");
+                    text = text.replace(&format!("{quote}{form}{quote}"), &hidden);
+                }
+                text = text.replace(&format!("= {form} "), &format!("= {stars} "));
+            }
+        }
+    }
+    text
+}
+
+/// A text as TOML reads it.
+fn unescaped(text: &str) -> String {
+    let (mut read, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('\\') {
+        read.push_str(&rest[..at]);
+        let code = rest[at + 1..].chars().next().unwrap_or('\\');
+        rest = rest.get(at + 1 + code.len_utf8()..).unwrap_or_default();
+        let digits = match code {
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            _ => 0,
+        };
+        let number = rest.get(..digits).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        match (code, number.and_then(char::from_u32)) {
+            ('x' | 'u' | 'U', Some(c)) => {
+                read.push(c);
+                rest = &rest[digits..];
+            }
+            ('n', _) => read.push('\n'),
+            ('t', _) => read.push('\t'),
+            ('r', _) => read.push('\r'),
+            ('b', _) => read.push('\u{8}'),
+            ('f', _) => read.push('\u{c}'),
+            ('e', _) => read.push('\u{1b}'),
+            _ => read.push(code),
+        }
+    }
+    read.push_str(rest);
+    read
 }
 
 fn blank(text: &str, mut hidden: Vec<Range<usize>>) -> String {
@@ -83,23 +136,17 @@ fn addresses(text: &str) -> Vec<Range<usize>> {
 
 /// Values of options and variables that may be secrets.
 fn values(text: &str) -> Vec<Range<usize>> {
-    let mut scan = Scan { text, hidden: Vec::new(), in_table: false, now: Now::default() };
+    let mut scan = Scan {
+        text,
+        hidden: Vec::new(),
+        in_table: false,
+        in_header: false,
+        is_command: text.starts_with(COMMAND),
+        now: Now::default(),
+    };
     scan.line_begins(0);
     scan.run(0..text.len(), false);
     scan.hidden
-}
-
-/// What of a value is hidden.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Hides {
-    #[default]
-    Nothing,
-    /// A place is shown.
-    All,
-    /// All but the first word.
-    Arguments,
-    /// What stands behind a question mark.
-    Query,
 }
 
 /// Where in a statement a scan is.
@@ -111,8 +158,8 @@ struct Now {
     table: usize,
     /// The name is one of such a table, which begins with the next brace.
     is_table: bool,
-    /// What is hidden of the value of this name.
-    hides: Hides,
+    /// What is shown of the value of this name.
+    shows: Shows,
     /// There was an equals sign behind the name.
     is_value: bool,
     /// There was a word of the value.
@@ -130,6 +177,10 @@ struct Scan<'a> {
     hidden: Vec<Range<usize>>,
     /// The header of the section is one of a table whose values are hidden.
     in_table: bool,
+    /// Within the name of a section.
+    in_header: bool,
+    /// It is a command line, with words that are neither names nor values.
+    is_command: bool,
     now: Now,
 }
 
@@ -162,6 +213,7 @@ impl Scan<'_> {
                     }
                 }
                 '}' | ']' => {
+                    self.in_header &= c != ']' || self.text[next..].starts_with(']');
                     now.depth = now.depth.saturating_sub(1);
                     now.table -= usize::from(c == '}' && now.table > 0);
                 }
@@ -169,7 +221,7 @@ impl Scan<'_> {
             }
             at = match is_delimiter(c) {
                 true => next,
-                false => self.word(at, range.end),
+                false => self.word(at, range.end, in_comment),
             };
         }
     }
@@ -186,9 +238,10 @@ impl Scan<'_> {
             self.now = Now::begin();
         }
         self.now.may_be_name = true;
+        self.in_header = is_new && line.trim_start().starts_with('[');
         if let Some(name) = line.trim_start().strip_prefix('[') {
             let name = name.trim_start_matches('[').split(']').next().unwrap_or_default();
-            let is_table = TABLES.contains(&last_part(name));
+            let is_table = options::is_table(last_part(name));
             // In a text that cannot be read, a header may stand where something seems to be open.
             self.in_table = is_table || self.in_table && !is_new;
         }
@@ -209,7 +262,7 @@ impl Scan<'_> {
     }
 
     /// Looks at a word, and says where to go on.
-    fn word(&mut self, at: usize, end: usize) -> usize {
+    fn word(&mut self, at: usize, end: usize, in_comment: bool) -> usize {
         let Word { inner, next, resume } = word(&self.text[..end], at);
         let behind = self.text[next..end].trim_start_matches([' ', '\t']).chars().next();
         let now = &mut self.now;
@@ -220,29 +273,39 @@ impl Scan<'_> {
         let may_go_on = is_part && (now.may_be_name || now.name_begin.is_some());
         now.name_begin = may_go_on.then_some(begin);
         // Behind a value that is hidden, what looks like a name may be a part of it.
-        let is_value = now.is_value && !now.may_be_name && now.hides != Hides::Nothing;
+        let is_value = now.is_value && !now.may_be_name && now.shows != Shows::Whole;
+        let mut from = None;
         if behind == Some('=') && !is_value {
             let name = &self.text[begin..next];
-            (now.hides, now.is_table) = hides(name);
+            (now.shows, now.is_table) = shows(name, self.is_command);
             (now.is_value, now.has_word, now.is_cut) = (false, false, false);
         } else if now.is_value {
             let in_table = self.in_table || now.table > 0;
-            let is_place = PLACES.iter().any(|place| value.starts_with(place));
-            let hides = if in_table { Hides::All } else { now.hides };
-            let from = match hides {
-                Hides::Nothing => None,
-                _ if is_place => None,
-                Hides::All => Some(0),
-                Hides::Arguments | Hides::Query if now.has_word => Some(0),
-                Hides::Arguments => value.find(char::is_whitespace),
-                Hides::Query => value.find('?').map(|at| at + 1),
-            };
-            self.hidden.extend(from.map(|from| inner.start + from..inner.end));
+            let shows = if in_table { Shows::Place } else { now.shows };
+            from = hidden_from(shows, value, now.has_word);
             let is_cut = inner.start > at && inner.end == next;
             (now.has_word, now.is_cut) = (true, now.is_cut || is_cut && from.is_some());
+        } else if !(in_comment || self.in_header || self.is_command || may_go_on) {
+            // Nobody knows what it is. The name of an option without its value is shown.
+            from = (!now.may_be_name || !options::is_name(value)).then_some(0);
         }
-        now.may_be_name = false;
+        self.hidden.extend(from.map(|from| inner.start + from..inner.end));
+        self.now.may_be_name = false;
         resume
+    }
+}
+
+/// Where what is hidden of a word of a value begins; `is_later`: another word was before it.
+fn hidden_from(shows: Shows, value: &str, is_later: bool) -> Option<usize> {
+    let is_place = PLACES.iter().any(|place| value.starts_with(place));
+    match shows {
+        Shows::Whole => None,
+        Shows::Place | Shows::Program if is_place => None,
+        Shows::Program if !is_later => value.find(char::is_whitespace),
+        Shows::Path if !is_later => value.find('?').map(|at| at + 1),
+        // A password in an address is found wherever it stands, if it is one.
+        Shows::Target if !is_later => (value.contains('@') && !value.contains("://")).then_some(0),
+        Shows::Place | Shows::Program | Shows::Path | Shows::Target | Shows::Nothing => Some(0),
     }
 }
 
@@ -310,23 +373,15 @@ fn word(text: &str, at: usize) -> Word {
     }
 }
 
-/// What is hidden of a value of this name, and whether it is a table of which every value is.
-fn hides(name: &str) -> (Hides, bool) {
-    let last = last_part(name);
-    // Variables are written in capitals.
-    let is_variable = last.len() > 1
-        && last.bytes().any(|byte| byte.is_ascii_uppercase())
-        && !last.bytes().any(|byte| byte.is_ascii_lowercase());
-    let in_table = name.split('.').any(|part| TABLES.contains(&unquoted(part)));
-    let hides = match last {
-        _ if is_variable || in_table || SECRETS.contains(&last) || VALUES.contains(&last) => {
-            Hides::All
-        }
-        _ if COMMANDS.contains(&last) => Hides::Arguments,
-        _ if PATHS.contains(&last) => Hides::Query,
-        _ => Hides::Nothing,
+/// What is shown of a value of this name, and whether it is a table of variables.
+fn shows(name: &str, is_command: bool) -> (Shows, bool) {
+    let in_table = name.split('.').any(|part| options::is_table(unquoted(part)));
+    let shows = match last_part(name) {
+        _ if in_table => Shows::Place,
+        last if is_command && last.starts_with("--") => Shows::Whole,
+        last => options::shows(last),
     };
-    (hides, in_table)
+    (shows, in_table)
 }
 
 fn last_part(name: &str) -> &str {
@@ -343,12 +398,12 @@ mod tests {
 
     #[test]
     fn variables_passwords_and_tokens_are_hidden_and_places_are_not() {
-        for (text, shown) in [
+        let cases = [
             (r#"env={PASSWORD="HUNTER2", X=5}"#, r#"env={PASSWORD="*******", X=*}"#),
             (r#"env = { a = "x", B = "env:B" } # c"#, r#"env = { a = "*", B = "env:B" } # c"#),
             (
                 r#"env = { "A B" = 'it"s', C = "\"d" } x"#,
-                r#"env = { "A B" = '****', C = "***" } x"#,
+                r#"env = { "A B" = '****', C = "***" } *"#,
             ),
             ("env.a = \"xy\"", "env.a = \"**\""),
             ("PASSWORD = \"HUNTER2", "PASSWORD = \"*******"),
@@ -365,13 +420,23 @@ mod tests {
             ("program = a --b=c", "program = a ***=*"),
             (
                 r#"health = { command = ["a", "-p", "b"], path = "/h?a=b", zz = 1 }"#,
-                r#"health = { command = ["a", "**", "*"], path = "/h?***", zz = 1 }"#,
+                r#"health = { command = ["a", "**", "*"], path = "/h?***", zz = * }"#,
             ),
             (
                 r#"header = [{ name = "x-key", equals = "hush" z }]"#,
                 r#"header = [{ name = "x-key", equals = "****" * }]"#,
             ),
-            ("query = \"select 1\"", "query = \"select 1\""),
+            ("query = \"select 1\"", "query = \"********\""),
+            ("table = \"t\"\nworkers = \"x\"", "table = \"t\"\nworkers = \"x\""),
+            ("pasword = \"hush\"", "pasword = \"****\""),
+            (
+                "fixed = { status = 200, body = \"hush\" }",
+                "fixed = { status = 200, body = \"****\" }",
+            ),
+            ("password: hush", "********* ****"),
+            ("listen \":80\"", "listen \"***\""),
+            ("[pool.main] hush", "[pool.main] ****"),
+            ("roadstead run --workers x --env A=b", "roadstead run --workers x --env A=*"),
             ("=", "="),
             ("AB = \"\"\"b\"ü", "AB = \"\"\"****"),
             (
@@ -383,21 +448,21 @@ mod tests {
             ("\"a\" . set . 'b.c' = \"d\"", "\"a\" . set . 'b.c' = \"*\""),
             ("env = [\"A=b\"]", "env = [\"***\"]"),
             ("env = { a = [1, \"b\"], c = 2 }", "env = { a = [*, \"*\"], c = * }"),
-            ("x = 5 password = \"b\"", "x = 5 password = \"*\""),
+            ("x = 5 password = \"b\"", "x = * ******** = \"*\""),
             ("PASSWORD = a=b", "PASSWORD = *=*"),
             ("token = [\"a.\", 'b']", "token = [\"**\", '*']"),
             ("# PASSWORD = \"b\"", "# PASSWORD = \"*\""),
             ("AB = \"\"", "AB = \"\""),
             ("\"", "\""),
-        ] {
-            assert_eq!(source(text), shown);
-            assert_eq!(source(text).len(), text.len());
-        }
+        ];
+        let masked = cases.map(|(text, _)| source(text));
+        assert_eq!(masked, cases.map(|(_, shown)| shown));
+        assert_eq!(masked.map(|text| text.len()), cases.map(|(text, _)| text.len()));
     }
 
     #[test]
     fn a_secret_on_a_later_line_of_its_value_is_hidden() {
-        for (text, shown) in [
+        let cases = [
             ("[pool.p.env]\nY = \"\"\"\nHUSH\"\"\" z", "****\"\"\" *"),
             ("[pool.p]\npassword = '''\na\nb = HUSH", "********"),
             ("token = [ # [\n  \"file:/x\",\n  \"hush\",", "  \"****\","),
@@ -407,10 +472,10 @@ mod tests {
             ("request_headers.append.A = \"\"\"\nhush\"\"\" z", "****\"\"\" *"),
             ("append = {\nA.b = \"hush\" z", "A.b = \"****\" *"),
             ("program = [\n\"a\", # b\n\"hush\" z", "\"****\" *"),
-            ("[pool.p.env]\n# x\n[pool.q]\na = \"b\"", "a = \"b\""),
+            ("[pool.p.env]\n# x\n[pool.q]\nlisten = \"b\"", "listen = \"b\""),
             ("[pool.p.env\na = \"hush\"", "a = \"****\""),
             ("x = {\n[\"pool\".p.\"env\"]\na = \"hush\"", "a = \"****\""),
-            ("x = \"\"\"\npassword = \"hush\" z", "password = \"****\" *"),
+            ("x = \"\"\"\npassword = \"hush\" z", "*******************"),
             ("password = \"a\nhush\"", "*****"),
             ("password = \"a\n\nlisten = \":80\"", "listen = \":80\""),
             // Nothing is open before these.
@@ -418,10 +483,10 @@ mod tests {
             ("env = { A = \"b\n[pool.p]\nlisten = \":80\"", "listen = \":80\""),
             ("# it's {\nlisten = \":80\"", "listen = \":80\""),
             ("a = \"\"\"\"\"\"\nlisten = \":80\"", "listen = \":80\""),
-            ("query = \"\"\"\nselect 1", "select 1"),
-        ] {
-            assert_eq!(source(text).rsplit('\n').next(), Some(shown), "{text}");
-        }
+            ("query = \"\"\"\nselect 1", "********"),
+        ];
+        let last = cases.map(|(text, _)| source(text).rsplit('\n').next().unwrap().to_owned());
+        assert_eq!(last, cases.map(|(_, shown)| shown));
     }
 
     #[test]

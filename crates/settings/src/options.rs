@@ -15,9 +15,11 @@ mod program;
 mod route;
 mod servers;
 mod shape;
+mod shown;
 mod table;
 
 pub(crate) use shape::{Choice, Default, Kind, Of, Opt, Section, Short};
+pub(crate) use shown::{Shows, is_name, is_table, shows};
 pub(crate) use table::SECTIONS;
 
 /// The section of this name.
@@ -51,7 +53,6 @@ pub(crate) fn home(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mask;
     use crate::walk::readable;
 
     fn every(options: &'static [Opt], see: &mut impl FnMut(&'static [Opt], &'static Opt)) {
@@ -96,34 +97,6 @@ mod tests {
                 }
             }
         });
-    }
-
-    #[test]
-    fn what_errors_hide_are_options_and_of_these_every_one_of_its_kind() {
-        let (mut all, mut missing) = (Vec::new(), Vec::new());
-        each_option(|_, option| {
-            all.push(option.name);
-            let hidden: &[&str] = match option.kind {
-                Kind::Secret => &mask::SECRETS,
-                Kind::Variables => &mask::TABLES,
-                Kind::Command => &mask::COMMANDS,
-                _ => return,
-            };
-            missing.extend((!hidden.contains(&option.name)).then_some(option.name));
-        });
-        assert_eq!(missing, [""; 0], "an error would show them");
-        let lists: [&[&str]; 5] =
-            [&mask::SECRETS, &mask::TABLES, &mask::COMMANDS, &mask::VALUES, &mask::PATHS];
-        let unknown: Vec<_> =
-            lists.concat().into_iter().filter(|name| !all.contains(name)).collect();
-        assert_eq!(unknown, [""; 0], "these are no options");
-        for name in mask::TABLES {
-            let is_table =
-                |option: &Opt| option.name == name && matches!(option.kind, Kind::Variables);
-            let mut found = false;
-            each_option(|_, option| found |= is_table(option));
-            assert!(found, "{name} is no table");
-        }
     }
 
     #[test]

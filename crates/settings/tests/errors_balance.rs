@@ -174,7 +174,7 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
         in_web("sticky = { cookie = \"a b\" }"),
         21,
         "\"a b\"",
-        "`a b` cannot be the name of a cookie",
+        "`***` cannot be the name of a cookie",
         "write letters, digits, `-` and `_`",
     );
     says(

@@ -15,7 +15,7 @@ fn a_tired_operator_can_read_it() {
     let expected = r#"error: `[listener.hits]` has no option `lisetn`
  --> roadstead.toml:2:1
   |
-2 | lisetn = "0.0.0.0:7000"
+2 | lisetn = "************"
   | ^^^^^^ did you mean `listen`?
   |
   = help: write `listen` instead of `lisetn`

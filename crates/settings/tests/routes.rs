@@ -97,7 +97,7 @@ fn what_a_route_is_for_is_written_as_it_is_compared() {
         (
             "pattern = \"/a?b\"",
             "\"/a?b\"",
-            "`/a?b` in `pattern` has a query, and only paths are compared",
+            "`****` in `pattern` has a query, and only paths are compared",
             "remove it",
         ),
         (

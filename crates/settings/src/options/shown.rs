@@ -1,0 +1,212 @@
+//! What errors may show of the value of an option.
+//!
+//! A new option shows nothing, unless its kind cannot hold a secret or it is listed here.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use super::shape::{Kind, Opt};
+use super::table::SECTIONS;
+
+/// What of a value is shown. Later ones show less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shows {
+    #[default]
+    Whole,
+    /// All but a query.
+    Path,
+    /// All but a password.
+    Target,
+    /// All but the arguments, unless they name a place.
+    Program,
+    /// Where a secret is, and no secret.
+    Place,
+    Nothing,
+}
+
+/// Lists of places of secrets.
+const PLACES: [&str; 2] = ["basic", "bearer"];
+/// Texts that are names of things, not what is in them, and templates of log lines and replies.
+const NAMES: [&str; 28] = [
+    "ack",
+    "allow",
+    "allowed_hosts",
+    "cgroup",
+    "columns",
+    "cwd",
+    "dead",
+    "deny",
+    "failing",
+    "fields",
+    "file",
+    "format",
+    "group",
+    "handler",
+    "host",
+    "key",
+    "match",
+    "method",
+    "name",
+    "on",
+    "remove",
+    "status",
+    "table",
+    "tls_ca",
+    "trusted",
+    "type",
+    "user",
+    "via",
+];
+/// Paths and addresses of HTTP, which may have a query.
+const PATHS: [&str; 6] = ["add", "path", "prefix", "redirect", "strip", "to"];
+
+/// What an error may show of the value of an option of this name; of one that there is not, nothing.
+pub(crate) fn shows(name: &str) -> Shows {
+    OPTIONS.get(name).copied().unwrap_or(Shows::Nothing)
+}
+
+/// Whether an option of this name is a table of variables or header fields.
+pub(crate) fn is_table(name: &str) -> bool {
+    name == "env" || name == "set" || name == "append"
+}
+
+/// Whether there is an option, or a section, of this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    OPTIONS.contains_key(name) || SECTIONS.iter().any(|section| section.name == name)
+}
+
+/// Options of one name show what each of them may.
+static OPTIONS: LazyLock<BTreeMap<&'static str, Shows>> = LazyLock::new(|| {
+    let mut all = BTreeMap::new();
+    SECTIONS.iter().for_each(|section| add(section.options, &mut all));
+    all
+});
+
+fn add(options: &'static [Opt], all: &mut BTreeMap<&'static str, Shows>) {
+    for option in options {
+        let shows = of(option);
+        all.entry(option.name).and_modify(|known| *known = shows.max(*known)).or_insert(shows);
+        if let Kind::Group(inner, _) | Kind::List(inner, _) = option.kind {
+            add(inner, all);
+        }
+    }
+}
+
+fn of(option: &Opt) -> Shows {
+    match option.kind {
+        Kind::Count { .. }
+        | Kind::CountOrAuto { .. }
+        | Kind::Size { .. }
+        | Kind::Time { .. }
+        | Kind::Switch
+        | Kind::Processors
+        | Kind::Word(_)
+        | Kind::Address
+        | Kind::Server
+        | Kind::Key
+        | Kind::Percent
+        | Kind::Pool
+        | Kind::Group(..) => Shows::Whole,
+        Kind::Text | Kind::Names | Kind::Template if NAMES.contains(&option.name) => Shows::Whole,
+        Kind::Text | Kind::Names | Kind::Template if PATHS.contains(&option.name) => Shows::Path,
+        Kind::Names if PLACES.contains(&option.name) => Shows::Place,
+        Kind::Text | Kind::Names | Kind::Template => Shows::Nothing,
+        Kind::Target => Shows::Target,
+        Kind::Command => Shows::Program,
+        Kind::Secret | Kind::Variables => Shows::Place,
+        // A text stands for one of its options.
+        Kind::List(inner, alone) => {
+            inner.iter().find(|one| one.name == alone).map_or(Shows::Nothing, of)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::parse;
+    use crate::source::Source;
+
+    /// Each option set to this, in the tables that it stands in.
+    fn each(options: &'static [Opt], value: &str, see: &mut dyn FnMut(&'static Opt, String)) {
+        for option in options {
+            see(option, format!("{} = {value}", option.name));
+            match option.kind {
+                Kind::Group(inner, _) => each(inner, value, &mut |found, text| {
+                    see(found, format!("{}.{text}", option.name));
+                }),
+                Kind::List(inner, _) => each(inner, value, &mut |found, text| {
+                    see(found, format!("{} = [{{ {text} }}]", option.name));
+                }),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn no_error_shows_the_value_of_an_option_that_may_be_a_secret() {
+        let mut count = 0;
+        for value in [
+            r#"["HUNTER2_HUNTER2", 5]"#,
+            r#"["HUNTER2_HUNTER2"]"#,
+            r#"{ a = "HUNTER2_HUNTER2", b = 5 }"#,
+            r#""HUNTER2_HUNTER2{\u0000""#,
+            r#""\u0048UNTER2_HUNTER2\n{""#,
+            r#""HUNTER2_HUNTER2"#,
+            "HUNTER2_HUNTER2",
+            "\"\"\"\nHUNTER2_HUNTER2\\q\"\"\"",
+        ] {
+            for section in SECTIONS {
+                each(section.options, value, &mut |option, text| {
+                    if !matches!(shows(option.name), Shows::Nothing | Shows::Place) {
+                        return;
+                    }
+                    let name = if section.named { ".a" } else { "" };
+                    let text = format!(
+                        "[{}{name}]
+{text}
+",
+                        section.name
+                    );
+                    let source = Source { name: "x.toml".to_owned(), text: text.clone() };
+                    let Err(errors) = parse(&source, &|_| None) else { return };
+                    let mut shown = errors.to_string();
+                    for error in &errors {
+                        shown.extend([error.message.as_str()]);
+                        shown.extend(error.expected.as_deref());
+                        shown.extend(error.mend.as_deref());
+                    }
+                    assert!(
+                        !shown.contains("HUNTER2"),
+                        "{text}
+{shown}"
+                    );
+                    count += 1;
+                });
+            }
+        }
+        assert!(count > 200, "{count}");
+    }
+
+    #[test]
+    fn what_is_listed_is_an_option_and_every_table_is_known() {
+        for name in NAMES.iter().chain(&PATHS).chain(&PLACES) {
+            assert!(OPTIONS.contains_key(name), "{name} is no option");
+        }
+        fn tables(options: &'static [Opt], found: &mut Vec<&'static str>) {
+            for option in options {
+                match option.kind {
+                    Kind::Variables => found.push(option.name),
+                    Kind::Group(inner, _) | Kind::List(inner, _) => tables(inner, found),
+                    _ => {}
+                }
+            }
+        }
+        let mut found = Vec::new();
+        SECTIONS.iter().for_each(|section| tables(section.options, &mut found));
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, ["append", "env", "set"]);
+        assert!(found.into_iter().all(is_table));
+    }
+}
