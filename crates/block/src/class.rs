@@ -114,6 +114,16 @@ pub fn publish() {
     with_local(Local::publish);
 }
 
+/// So many bytes outside of blocks are in use.
+pub(crate) fn note_made(bytes: usize) {
+    with_local(|local| local.note(counted(bytes)));
+}
+
+/// They are no longer.
+pub(crate) fn note_freed(bytes: usize) {
+    with_local(|local| local.note(-counted(bytes)));
+}
+
 /// Bytes as they are counted. No block is as long as that they would not fit.
 #[expect(clippy::cast_possible_wrap, reason = "no allocation is longer than isize::MAX")]
 const fn counted(bytes: usize) -> i64 {

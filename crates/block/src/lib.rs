@@ -25,10 +25,12 @@
 
 mod account;
 mod class;
+mod counted;
 mod slice;
 
 pub use account::Account;
 pub use class::{CAPACITY_MIN, CAPACITY_POOLED_MAX, account_to, publish};
+pub use counted::Counted;
 pub use slice::Slice;
 
 use class::Memory;

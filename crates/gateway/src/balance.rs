@@ -8,7 +8,7 @@ use crate::checks::CheckConfig;
 use crate::cookies::CookieConfig;
 use crate::page::Page;
 use crate::reply_head::Head;
-use crate::wish::Wishes;
+use crate::request_keys::Wishes;
 
 /// What is looked for in requests, and what is answered in place of a refusal.
 #[derive(Debug, Default)]

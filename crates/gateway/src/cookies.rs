@@ -1,13 +1,14 @@
 //! Cookies that tell a client's server: read from its requests, written into replies.
 //!
-//! What it is: the four modes on the bytes of a head. What it knows: which value stands for which
+//! What it is: the four modes on the fields of a head. What it knows: which value stands for which
 //! server, by `pool`'s codec. What it must never know: which server is chosen.
 
 use std::collections::VecDeque;
 
-use exchange::{Slice, WorkerId};
+use exchange::WorkerId;
+use fields::{Fields, known};
 use pool::{CookieCodec, CookieFault, CookieMode, prefixed, split_prefixed};
-use wire::http1::{keys, object};
+use wire::http1::keys;
 
 use crate::reply_head::Head;
 
@@ -27,8 +28,6 @@ pub(crate) struct Cookies {
     berths: Vec<(u64, u64)>,
     /// Those of workers without names, the oldest first.
     known: VecDeque<u64>,
-    /// Finds ours in a head.
-    cookie: keys::Cookie,
     /// Its workers are programs, which have no names.
     is_nameless: bool,
 }
@@ -50,9 +49,8 @@ impl Cookies {
         let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));
         let mut berths: Vec<_> = pairs.collect();
         berths.sort_unstable();
-        let cookie = keys::Cookie::new(&plan.name);
         let is_nameless = plan.servers.as_slice().is_empty();
-        Self { plan, berths, known: VecDeque::new(), cookie, is_nameless }
+        Self { plan, berths, known: VecDeque::new(), is_nameless }
     }
 
     /// A worker serves, to which clients are bound by `berth`. Of those without names the next one with
@@ -76,56 +74,47 @@ impl Cookies {
         }
     }
 
-    /// What a request that was asked over HTTP and is an object now tells. Nothing is cut from it.
-    pub(crate) fn read_object(&self, object: &[u8], second: u32) -> Told {
-        match object::head(object) {
-            Some(head) => self.read(&head, head.len(), second).0,
-            None => Told::default(),
-        }
+    /// Whether what it reads is removed from requests: then a server sees another head than came.
+    pub(crate) const fn changes_requests(&self) -> bool {
+        matches!(self.plan.mode, CookieMode::Prefix) && self.plan.codec.is_some()
     }
 
-    /// Whether requests that were asked over HTTP are objects.
-    pub(crate) const fn is_of_objects(&self) -> bool {
-        self.plan.of_objects
-    }
-
-    /// What a request tells, and the request as its server is to see it where that is another. `head`:
-    /// bytes of its head; 0 where they are not known.
-    pub(crate) fn read(&self, request: &[u8], head: usize, second: u32) -> (Told, Option<Slice>) {
-        let Some(codec) = &self.plan.codec else { return (Told::default(), None) };
+    /// What a request tells. What is ours alone is removed from its head: its server is not to see it.
+    pub(crate) fn read(&self, fields: &mut Fields, second: u32) -> Told {
+        let Some(codec) = &self.plan.codec else { return Told::default() };
         if self.plan.mode == CookieMode::Prefix {
-            return self.read_prefixed(codec, request, second);
+            return self.read_prefixed(codec, fields, second);
         }
-        let place = match request.get(..head) {
-            Some(head) if !head.is_empty() => self.cookie.find(head),
-            _ => keys::cookie(request, &self.plan.name),
-        };
-        let told = place.map(|place| self.told(codec, &request[place], second));
-        (told.unwrap_or_default(), None)
+        let value = keys::cookie(fields, &self.plan.name);
+        value.map(|value| self.told(codec, value, second)).unwrap_or_default()
     }
 
     /// Of several cookies of the name, as a client has them of different paths, the first says which
     /// server it is; ours is cut from all of them, and what is none of ours is left alone.
-    fn read_prefixed(
-        &self,
-        codec: &CookieCodec,
-        request: &[u8],
-        second: u32,
-    ) -> (Told, Option<Slice>) {
-        let (mut told, mut without, mut from) = (None, Vec::new(), 0);
-        for place in keys::cookies(request, &self.plan.name) {
-            let Some((ours, theirs)) = split_prefixed(&request[place.clone()]) else { continue };
-            if codec.read(ours, second) == Err(CookieFault::Foreign) {
-                continue;
+    fn read_prefixed(&self, codec: &CookieCodec, fields: &mut Fields, second: u32) -> Told {
+        let (mut told, mut next) = (None, 0);
+        while let Some(field) = fields.position_from(&known::COOKIE, next) {
+            next = field + 1;
+            let value = fields.field(field).and_then(|field| field.value.bytes());
+            let line = value.unwrap_or_default();
+            let (mut without, mut from) = (Vec::new(), 0);
+            for place in keys::values(line, &self.plan.name) {
+                let Some((ours, theirs)) = split_prefixed(&line[place.clone()]) else { continue };
+                if codec.read(ours, second) == Err(CookieFault::Foreign) {
+                    continue;
+                }
+                told.get_or_insert_with(|| self.told(codec, ours, second));
+                without.extend_from_slice(&line[from..place.start]);
+                without.extend_from_slice(theirs);
+                from = place.end;
             }
-            told.get_or_insert_with(|| self.told(codec, ours, second));
-            without.extend_from_slice(&request[from..place.start]);
-            without.extend_from_slice(theirs);
-            from = place.end;
+            if from > 0 {
+                without.extend_from_slice(&line[from..]);
+                // It is shorter than what stood there.
+                let _ = fields.try_set_value(field, without.as_slice());
+            }
         }
-        let Some(told) = told else { return (Told::default(), None) };
-        without.extend_from_slice(&request[from..]);
-        (told, Some(Slice::from(without.as_slice())))
+        told.unwrap_or_default()
     }
 
     fn told(&self, codec: &CookieCodec, value: &[u8], second: u32) -> Told {

@@ -27,6 +27,7 @@ use crate::journal::Journal;
 use crate::logbook::{Logbook, Trail};
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 use crate::others::Others;
+use crate::payload::Payload;
 use crate::pool_config::PoolConfig;
 use crate::receipts::Receipts;
 use crate::reply_head::Carried;
@@ -144,7 +145,7 @@ pub(crate) struct Core {
     upward: Vec<Upward>,
     /// Requests that never reached their worker, by pool, the oldest first. They go back when all
     /// that the pools had decided before is carried out, so that they keep their order.
-    returned: Vec<(PoolId, RequestId, Slice, Form)>,
+    returned: Vec<(PoolId, RequestId, Payload, Form)>,
     /// What workers are to be told of requests in their hands: pool, worker, request.
     told: VecDeque<(PoolId, WorkerId, RequestId, RequestControl)>,
     /// Requests that go straight to a connection's own program.
@@ -227,7 +228,7 @@ impl Core {
         &mut self,
         client: Client,
         source: Source,
-        (body, form): (Slice, Form),
+        (payload, form): (Payload, Form),
         pool: PoolId,
         entry: Option<Box<Trail>>,
     ) -> RequestId {
@@ -235,7 +236,7 @@ impl Core {
         if self.others.lacks_memory() {
             self.reject_for_memory(id, pool);
         } else {
-            self.admit(id, pool, body, form);
+            self.admit(id, pool, payload, form);
         }
         id
     }
@@ -269,20 +270,20 @@ impl Core {
         })
     }
 
-    pub(crate) fn admit(&mut self, id: RequestId, pool: PoolId, body: Slice, mut form: Form) {
+    pub(crate) fn admit(&mut self, id: RequestId, pool: PoolId, payload: Payload, mut form: Form) {
         if let Some(home) = self.others.elsewhere(pool) {
-            return self.admit_elsewhere(id, pool, home, body, form);
+            return self.admit_elsewhere(id, pool, home, payload, form);
         }
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[pool];
-        let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
+        let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
         exchange.translation = form.translation.or(exchange.translation);
         form.asker = asker(id, exchange);
         // What came back from a branch is read already, and may be as its server was to see it.
         if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
-            cookies.ask(&mut body, &mut form, exchange);
+            cookies.ask(&mut payload, exchange);
         }
-        let waiting = Waiting { id, peer, at_us, body, form };
+        let waiting = Waiting { id, peer, at_us, payload, form };
         served.dirty = true;
         served.counts.requests += 1;
         match served.way(&exchange.client) {
@@ -323,7 +324,7 @@ impl Core {
             (Outcome::Reply(body), Some(next)) => {
                 exchange.step(Move::Next, self.now);
                 exchange.pool = next;
-                self.admit(id, next, body, Form::default());
+                self.admit(id, next, body.into(), Form::default());
             }
             (outcome, _) => self.answer(pool, id, outcome),
         }
@@ -488,12 +489,12 @@ impl Core {
                 requests.sort_unstable();
                 served.pool.note_suspect(&requests);
             }
-            Upward::Returned { id, body } => {
-                self.returned.push((pool, id, body, Form::default()));
+            Upward::Returned { id, payload } => {
+                self.returned.push((pool, id, payload, Form::default()));
             }
-            Upward::Again { id, body, form, failed } => {
+            Upward::Again { id, payload, form, failed } => {
                 self.note_failed(pool, id, failed);
-                self.returned.push((pool, id, body, form));
+                self.returned.push((pool, id, payload, form));
             }
             Upward::Started { worker } => {
                 // A worker of several shards is one.

@@ -18,6 +18,7 @@ use pool::Failed;
 use crate::exchanges::{Delivery, SessionId};
 use crate::form::Form;
 use crate::logbook::Trail;
+use crate::payload::Payload;
 use crate::receipts::Receipt;
 use crate::request_control::RequestControl;
 
@@ -37,7 +38,7 @@ pub(crate) struct Passed {
     pub(crate) session: Option<SessionId>,
     /// Its line is written where it is counted.
     pub(crate) trail: Option<Box<Trail>>,
-    pub(crate) body: Slice,
+    pub(crate) payload: Payload,
     pub(crate) form: Form,
     /// What a branch has read of it already, and who has failed it there.
     pub(crate) named: Option<u64>,

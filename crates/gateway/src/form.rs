@@ -52,8 +52,6 @@ pub(crate) struct Form {
     pub(crate) translation: Option<Translation>,
     /// Its client waits with its body until the worker says that it may come.
     pub(crate) waits: bool,
-    /// Bytes of its head, where it has one.
-    pub(crate) head: u32,
     /// It makes a program forget the connection that has ended: `reset`.
     pub(crate) is_reset: bool,
     /// How often it was given to a worker and came back.

@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use event::{Calls, TimerId};
 use exchange::{
-    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, PoolId, Request,
-    RequestId, Slice, Stop, WorkerId,
+    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, PoolId, RequestId, Slice,
+    Stop, WorkerId,
 };
 
 use crate::by_worker::ByWorker;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::WorkerTimer;
+use crate::payload::Request;
 use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -144,8 +145,10 @@ impl Handlers {
     #[inline]
     pub(crate) fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
         let Some(serving) = self.find(worker) else { return Some(request) };
-        serving.flights.push(Some(request.id));
-        serving.filling.requests.push(request);
+        let Request { id, peer, at_us, payload } = request;
+        serving.flights.push(Some(id));
+        let body = payload.into_body();
+        serving.filling.requests.push(exchange::Request { id, peer, body, at_us });
         None
     }
 
@@ -159,7 +162,7 @@ impl Handlers {
         up: &mut Vec<Upward>,
     ) {
         if let Some(request) = self.add(worker, request) {
-            up.push(Upward::Returned { id: request.id, body: request.body });
+            up.push(Upward::Returned { id: request.id, payload: request.payload });
             return;
         }
         let (deadline, reads) = (self.deadline, self.reads);
@@ -193,7 +196,7 @@ impl Handlers {
         if let Some(batch) = refused {
             serving.flights.clear();
             let requests = batch.requests.into_iter();
-            up.extend(requests.map(|it| Upward::Returned { id: it.id, body: it.body }));
+            up.extend(requests.map(|it| Upward::Returned { id: it.id, payload: it.body.into() }));
         }
     }
 

@@ -16,12 +16,13 @@ use std::time::Duration;
 
 use event::{Address, Calls, StreamId, TimerId};
 use exchange::plant::{Plant, active};
-use exchange::{Cause, PoolId, Request, RequestId, WorkerId};
+use exchange::{Cause, PoolId, RequestId, WorkerId};
 use spawn::PortOwner;
 
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
+use crate::payload::Request;
 use crate::programs::{Epitaph, Programs, Trouble};
 use crate::request_control::RequestControl;
 use crate::servers::Servers;

@@ -22,13 +22,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
-use exchange::{PoolId, Request, RequestId, WorkerId, WorkerIndex};
+use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
 use crate::by_worker::ByWorker;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Pipe, WorkerTimer};
+use crate::payload::Request;
 use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -255,7 +256,7 @@ impl Programs {
         let Some(program) = ready else {
             return up.push(Upward::Again {
                 id: request.id,
-                body: request.body,
+                payload: request.payload,
                 form,
                 failed: None,
             });
@@ -270,7 +271,8 @@ impl Programs {
         match program.link.as_mut() {
             Some(link) => link.send(calls, worker, (request, form), deadline, up),
             None => {
-                up.push(Upward::Again { id: request.id, body: request.body, form, failed: None });
+                let Request { id, payload, .. } = request;
+                up.push(Upward::Again { id, payload, form, failed: None });
             }
         }
     }

@@ -24,9 +24,9 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// What the server is asked for, where that is not what the client asked for.
-    pub(crate) fn target(&self) -> Option<&[u8]> {
-        (!self.target.is_empty()).then_some(&self.target)
+    /// What the server is asked for, to be taken; empty: what the client asked for.
+    pub(crate) const fn target_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.target
     }
 
     /// Lines of the head of an answer.

@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
-use exchange::{Outcome, Phase, PoolId, Request, RequestId, Slice, WorkerId};
+use exchange::{Outcome, Phase, PoolId, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
 use crate::by_worker::ByWorker;
@@ -22,6 +22,7 @@ use crate::connection_counts::ConnectionCounts;
 use crate::form::Form;
 use crate::ids::LinkId;
 use crate::owners::{Purpose, StreamOwner};
+use crate::payload::Request;
 use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::stream_event::StreamEvent;
@@ -82,6 +83,8 @@ pub(crate) struct Servers {
     crowded: Vec<WorkerId>,
     /// That was said.
     has_crowded: bool,
+    /// Where heads of requests are written.
+    scratch: Vec<u8>,
 }
 
 impl Servers {
@@ -102,6 +105,7 @@ impl Servers {
             trust: ByWorker::default(),
             crowded: Vec::new(),
             has_crowded: false,
+            scratch: Vec::new(),
         }
     }
 
@@ -148,7 +152,7 @@ impl Servers {
         let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
             return up.push(Upward::Again {
                 id: request.id,
-                body: request.body,
+                payload: request.payload,
                 form,
                 failed: None,
             });
@@ -168,12 +172,12 @@ impl Servers {
         }
         self.of_request[request.id.index()] = id;
         let (deadline, total) = (self.plan.deadline, self.plan.total);
-        let Some(link) = self.link(id) else { return };
+        let Some(link) = self.links.get_mut(id) else { return };
         if idle.is_some() {
             // What has come by now would be taken for the reply.
             calls.expect_silence(link.stream);
         }
-        link.send(calls, request, form, up);
+        link.send(calls, request, form, &mut self.scratch, up);
         // One that connects has its own, shorter deadline first.
         if idle.is_some() {
             calls.deadline_in(link.stream, LINK, deadline);
@@ -413,7 +417,7 @@ impl Servers {
             let says_nothing = matches!(fault, Fault::Ended | Fault::Moved | Fault::NoDescriptor);
             let failed = reached == Reached::Server || !says_nothing;
             let failed = failed.then(|| (worker, fault.cause()));
-            up.push(Upward::Again { id: flight.id, body: flight.body, form, failed });
+            up.push(Upward::Again { id: flight.id, payload: flight.payload, form, failed });
         } else if !flight.abandoned {
             let speaks = reached == Reached::Reply || matches!(fault, Fault::Broken(_));
             let phase = if speaks { Phase::Reply } else { Phase::Work };

@@ -5,6 +5,7 @@ use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
 use crate::form::Form;
+use crate::payload::Payload;
 use crate::reply_head::Carried;
 
 /// One report.
@@ -113,12 +114,12 @@ pub(crate) enum Upward {
     /// It never reached the worker.
     Returned {
         id: RequestId,
-        body: Slice,
+        payload: Payload,
     },
     /// It may be given to another worker; `failed`: the one that failed it, and why.
     Again {
         id: RequestId,
-        body: Slice,
+        payload: Payload,
         form: Form,
         failed: Option<(WorkerId, Cause)>,
     },

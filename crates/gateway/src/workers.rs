@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use event::{Calls, StreamId, TimerId};
-use exchange::{PoolId, Request, RequestId, WorkerId, WorkerIndex};
+use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
 
 use crate::by_worker::ByWorker;
 use crate::connection_counts::ConnectionCounts;
@@ -13,6 +13,7 @@ use crate::handlers::Handlers;
 use crate::hosted::Hosted;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
+use crate::payload::Request;
 use crate::programs::{Outfit, Programs, Trouble};
 use crate::request_control::RequestControl;
 use crate::servers::Servers;

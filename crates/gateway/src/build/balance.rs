@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 use super::{check, cookie, fallback};
 use crate::balance::BalanceConfig;
 use crate::error::BuildError;
-use crate::wish::Wishes;
+use crate::request_keys::Wishes;
 
 /// What balancing has to know of its pool and of others.
 pub(super) struct Whole<'a> {
     pub(super) name: &'a str,
     pub(super) places: &'a BTreeMap<String, PoolId>,
     pub(super) servers: &'a [(event::Address, String)],
-    /// What clients of HTTP ask comes to its workers as an object.
-    pub(super) takes_objects: bool,
     /// What a program of its checks starts from.
     pub(super) program: spawn::Command,
     /// What cookies are made with where nobody gave a secret.
@@ -29,7 +27,7 @@ pub(super) fn balance(
     balance: settings::Balance,
     to: &mut pool::Settings,
 ) -> Result<BalanceConfig, BuildError> {
-    let Whole { name, places, servers, takes_objects, program, drawn } = whole;
+    let Whole { name, places, servers, program, drawn } = whole;
     let settings::Balance {
         slots_max,
         hash,
@@ -84,9 +82,7 @@ pub(super) fn balance(
     let sticky = sticky.flatten();
     let cookie = match cookie {
         Some((settings, lifetime)) => {
-            let mut plan = cookie::cookie(name, settings, lifetime, servers, drawn)?;
-            plan.of_objects = takes_objects;
-            Some(plan)
+            Some(cookie::cookie(name, settings, lifetime, servers, drawn)?)
         }
         None => None,
     };
@@ -98,7 +94,7 @@ pub(super) fn balance(
         }
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);
-    let wishes = Wishes { sticky, hash, fair, priority, of_objects: takes_objects };
+    let wishes = Wishes { sticky, hash, fair, priority };
     Ok(BalanceConfig { wishes, sorry, judges, failing, check, cookie })
 }
 

@@ -59,7 +59,6 @@ pub(super) fn cookie(
         lifetime_s,
         attributes: attributes.into_bytes(),
         servers: servers.iter().map(|(_, name)| name.clone()).collect(),
-        of_objects: false,
     })
 }
 

@@ -13,6 +13,7 @@ use super::context::unless_zero;
 use super::{program, routes};
 use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;
+use crate::forwarding::Forwarding;
 use crate::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};
 
 /// Bytes that a frame adds to the reply in it, at most.
@@ -173,13 +174,15 @@ fn http_plan(
         body_limits: BodyLimits { all: bodies_max, one: body_max },
         body_rate_min,
         tunnel_idle: unless_zero(tunnel_idle),
-        forwarded,
-        // The checks of the settings have read it.
-        via: via.and_then(|name| wire::http1::Via::new(&name)).unwrap_or_default(),
+        forwarding: Arc::new(Forwarding {
+            fields: forwarded,
+            // The checks of the settings have read it.
+            via: via.and_then(|name| wire::http1::Via::new(&name)).unwrap_or_default(),
+            host: name.to_owned(),
+        }),
         allow_trace,
         allow_upgrade,
         trusted,
-        host: name.to_owned(),
         read,
         routing,
     })

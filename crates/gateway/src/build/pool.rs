@@ -7,7 +7,6 @@ use super::said::Said;
 use super::{balance, program, workers};
 use crate::error::BuildError;
 use crate::pool_config::PoolConfig;
-use crate::request_shape::RequestShape;
 
 /// Workers started in one step of growth at most.
 const GROW_STEP_MAX: u32 = 16;
@@ -63,9 +62,9 @@ pub(crate) fn pool(pool: settings::Pool, site: BuildContext<'_>) -> Result<PoolC
         members,
         ..pool::Settings::default()
     };
-    let (servers, takes_objects) = (workers_plan.addresses(), takes == RequestShape::Objects);
+    let servers = workers_plan.addresses();
     let program = workers_plan.helper();
-    let whole = balance::Whole { name: &name, places, servers, takes_objects, program, drawn };
+    let whole = balance::Whole { name: &name, places, servers, program, drawn };
     let balance = balance::balance(whole, schedule, balance, &mut pool)?;
     Ok(PoolConfig {
         name,

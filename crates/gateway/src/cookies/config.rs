@@ -16,6 +16,4 @@ pub(crate) struct CookieConfig {
     pub(crate) attributes: Vec<u8>,
     /// The servers' names, by place; none: its workers are programs, without names.
     pub(crate) servers: ByWorker<String>,
-    /// What clients of HTTP ask comes to its workers as an object.
-    pub(crate) of_objects: bool,
 }

@@ -1,12 +1,13 @@
 //! Requests whose pool is at home on another shard, and requests of other shards here.
 
-use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::{Core, refusal};
 use crate::crossing::{AWAY_MAX, Crossing, Passed};
 use crate::exchanges::{Client, Delivery, Exchange, Move, State};
 use crate::fleet::MAIL_BYTES_MAX;
 use crate::form::Form;
+use crate::payload::Payload;
 use crate::request_control::RequestControl;
 use crate::window::Window;
 
@@ -17,7 +18,7 @@ impl Core {
         id: RequestId,
         pool: PoolId,
         home: u32,
-        body: Slice,
+        payload: Payload,
         form: Form,
     ) {
         let now = self.now;
@@ -33,8 +34,8 @@ impl Core {
             let text = format!("{AWAY_MAX} requests are on their way to other shards");
             return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
         }
-        let body = body.compact();
-        if !self.others.post_bytes(home, body.len()) {
+        let payload = payload.compact();
+        if !self.others.post_bytes(home, payload.held()) {
             self.pools[pool].counts.requests += 1;
             let text =
                 format!("{MAIL_BYTES_MAX} bytes of requests are on their way to another shard");
@@ -52,13 +53,13 @@ impl Core {
             listener: exchange.listener,
             session: exchange.client.session(),
             trail: exchange.trail.take(),
-            body,
+            payload,
             form,
             named: exchange.named,
             knows: exchange.knows,
             failed: exchange.failed,
         };
-        self.others.backlog(pool).send(passed.body.held());
+        self.others.backlog(pool).send(passed.payload.held());
         self.others.tell(home, Crossing::Request(Box::new(passed)));
     }
 
@@ -66,7 +67,7 @@ impl Core {
     pub(crate) fn handle_crossing(&mut self, from: u32, crossing: Crossing) {
         if crossing.pool().is_some_and(|pool| self.pools.get(pool).is_none()) {
             if let Crossing::Request(passed) = crossing {
-                self.others.take_bytes(passed.body.len());
+                self.others.take_bytes(passed.payload.held());
                 let text = "its pool has been removed";
                 let outcome = Outcome::ended(Cause::NoPool, Phase::Receive, text);
                 self.others.tell(from, Crossing::Delivery(passed.from, Delivery::End(outcome)));
@@ -123,8 +124,9 @@ impl Core {
 
     /// A request of another shard.
     fn take_in(&mut self, passed: Passed) {
-        let Passed { from, pool, peer, at_us, stamps, session, trail, body, form, .. } = passed;
-        self.others.take_bytes(body.len());
+        let Passed { from, pool, peer, at_us, stamps, session, trail, payload, form, .. } = passed;
+        let bytes = payload.held();
+        self.others.take_bytes(bytes);
         let id = self.exchanges.insert(Exchange {
             client: Client::Elsewhere { request: from, session },
             peer,
@@ -145,8 +147,7 @@ impl Core {
             state: State::Received,
         });
         self.others.invite(from, id);
-        let bytes = body.held();
-        self.admit(id, pool, body, form);
+        self.admit(id, pool, payload, form);
         self.has_arrived(pool, bytes);
     }
 

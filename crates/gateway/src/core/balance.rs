@@ -48,7 +48,7 @@ impl Core {
                 let Some(exchange) = self.exchanges.get_mut(id) else { return };
                 exchange.step(Move::PassOn, self.now);
                 exchange.pool = other;
-                return self.admit(id, other, payload.body, payload.form);
+                return self.admit(id, other, payload.payload, payload.form);
             }
         };
         self.pools[pool].counts.sorry += u64::from(matches!(outcome, Outcome::Sorry(..)));

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::plant::{Plant, active};
-use exchange::{PoolId, RequestId, Slice, WorkerId, WorkerIndex};
+use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
 
 use super::{Core, Waiting};
 use crate::crossing::Crossing;
 use crate::exchanges::Move;
 use crate::form::Form;
+use crate::payload::Payload;
 
 impl Core {
     /// A request whose pool is at home on another shard: a worker is given it from here, or its
@@ -20,15 +21,15 @@ impl Core {
         id: RequestId,
         pool: PoolId,
         home: u32,
-        body: Slice,
+        payload: Payload,
         form: Form,
     ) {
         let left = match self.pools[pool].branch {
-            Some(_) => self.give_here(id, pool, body, form),
-            None => Some((body, form)),
+            Some(_) => self.give_here(id, pool, payload, form),
+            None => Some((payload, form)),
         };
-        if let Some((body, form)) = left {
-            self.cross(id, pool, home, body, form);
+        if let Some((payload, form)) = left {
+            self.cross(id, pool, home, payload, form);
         }
     }
 
@@ -37,18 +38,19 @@ impl Core {
         &mut self,
         id: RequestId,
         pool: PoolId,
-        body: Slice,
-        mut form: Form,
-    ) -> Option<(Slice, Form)> {
+        payload: Payload,
+        form: Form,
+    ) -> Option<(Payload, Form)> {
         let exchange = self.exchanges.get_mut(id)?;
         let served = &mut self.pools[pool];
-        let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
+        let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
         // Its home is to see it as it came.
-        let whole = served.cookies.as_ref().map(|_| (body.clone(), form));
+        let is_changed = served.cookies.as_ref().is_some_and(|cookies| cookies.changes_requests());
+        let whole = is_changed.then(|| payload.clone());
         if let Some(cookies) = &served.cookies {
-            cookies.ask(&mut body, &mut form, exchange);
+            cookies.ask(&mut payload, exchange);
         }
-        let waiting = Waiting { id, peer, at_us, body, form };
+        let waiting = Waiting { id, peer, at_us, payload, form };
         let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
         match served.pool.handle_entry_at_branch(self.now, waiting, entry) {
             Ok(ticket) => {
@@ -61,19 +63,20 @@ impl Core {
             }
             Err(refused) => {
                 (exchange.named, exchange.knows) = (None, None);
-                Some(whole.unwrap_or((refused.payload.body, refused.payload.form)))
+                let Waiting { payload, form, .. } = refused.payload;
+                Some((whole.unwrap_or(payload), form))
             }
         }
     }
 
     /// A request that did not reach a worker from here waits at its home.
-    pub(super) fn send_home(&mut self, id: RequestId, pool: PoolId, body: Slice, form: Form) {
+    pub(super) fn send_home(&mut self, id: RequestId, pool: PoolId, payload: Payload, form: Form) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         if let Some(trail) = &mut exchange.trail {
             trail.retries += 1;
         }
         if let Some(home) = self.others.elsewhere(pool) {
-            self.cross(id, pool, home, body, form);
+            self.cross(id, pool, home, payload, form);
         }
     }
 

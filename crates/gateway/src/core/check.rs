@@ -11,6 +11,7 @@ use crate::checks::{Checks, Question};
 use crate::exchanges::{Client, Move, Source};
 use crate::form::Form;
 use crate::outside::Outside;
+use crate::payload::Payload;
 use crate::upward::Upward;
 use crate::worker_report::WorkerReport;
 
@@ -87,8 +88,8 @@ impl Core {
     fn probe(&mut self, pool: PoolId, worker: WorkerId, client: Client, body: Slice) {
         let id = self.insert(client, Source::INSIDE, (pool, None), None);
         let at_us = self.at_us();
-        let body = body.compact();
-        let waiting = Waiting { id, peer: Peer::Inside, at_us, body, form: Form::default() };
+        let payload = Payload::Frame(body.compact());
+        let waiting = Waiting { id, peer: Peer::Inside, at_us, payload, form: Form::default() };
         let exchange = self.exchanges.get_mut(id).expect("it was put in above");
         let served = &mut self.pools[pool];
         served.dirty = true;

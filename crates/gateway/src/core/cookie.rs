@@ -1,10 +1,8 @@
 //! What a request says of its server by a cookie.
 
-use exchange::Slice;
-
-use crate::cookies::{Cookies, Told};
+use crate::cookies::Cookies;
 use crate::exchanges::Exchange;
-use crate::form::Form;
+use crate::payload::Payload;
 
 /// Seconds since the Unix epoch.
 pub(super) fn second(at_us: i64) -> u32 {
@@ -12,21 +10,11 @@ pub(super) fn second(at_us: i64) -> u32 {
 }
 
 impl Cookies {
-    /// Notes which server a request names, and makes the request what that server is to see.
-    pub(super) fn ask(&self, request: &mut Slice, form: &mut Form, exchange: &mut Exchange) {
-        let second = second(exchange.at_us);
-        let (told, without) = match (self.is_of_objects(), form.translation) {
-            (false, _) => self.read(request, form.head as usize, second),
-            (true, Some(_)) => (self.read_object(request, second), None),
-            // A frame has no cookies.
-            (true, None) => (Told::default(), None),
-        };
-        if let Some(without) = without {
-            // What is cut is cut from its head.
-            let cut = u32::try_from(request.len() - without.len()).unwrap_or(form.head);
-            form.head = form.head.saturating_sub(cut);
-            *request = without;
-        }
+    /// Notes which server a request names, and makes the request what that server is to see. A frame has no
+    /// cookies.
+    pub(super) fn ask(&self, request: &mut Payload, exchange: &mut Exchange) {
+        let Payload::Http(request, _) = request else { return };
+        let told = self.read(&mut request.head_mut().fields, second(exchange.at_us));
         exchange.named = told.named;
         exchange.knows = told.named.filter(|_| told.fresh);
     }

@@ -9,6 +9,7 @@ use crate::bindings::{Slot, Way};
 use crate::crossing::Crossing;
 use crate::exchanges::{Client, Delivery, Exchange, SessionId, State};
 use crate::form::Form;
+use crate::payload::Payload;
 use crate::window::Window;
 
 impl ServedPool {
@@ -254,8 +255,9 @@ impl Core {
             pool,
             state: State::Received,
         });
+        let payload = Payload::Frame(body);
         let form = Form { is_reset: true, ..Form::default() };
-        self.direct.push_back((pool, worker, Waiting { id, peer, at_us, body, form }));
+        self.direct.push_back((pool, worker, Waiting { id, peer, at_us, payload, form }));
     }
 }
 

@@ -11,6 +11,7 @@ use super::outcomes::lost;
 use super::{Core, Waiting};
 use crate::exchanges::{Delivery, Move, State};
 use crate::outside::Outside;
+use crate::payload::Request;
 use crate::upward::Upward;
 
 impl Core {
@@ -97,7 +98,7 @@ impl Core {
         payload: Waiting,
         last: bool,
     ) {
-        let Waiting { id, peer, at_us, body, form } = payload;
+        let Waiting { id, peer, at_us, payload, form } = payload;
         let served = &mut self.pools[pool];
         match self.exchanges.get_mut(id) {
             Some(exchange) => {
@@ -119,7 +120,7 @@ impl Core {
             None => {}
         }
         served.counts.batches += u64::from(last);
-        let request = exchange::Request { id, peer, body, at_us };
+        let request = Request { id, peer, at_us, payload };
         // With others of its batch behind it, it has only to be added to them.
         let alone = if last { Some(request) } else { served.workers.add(worker, request) };
         if let Some(request) = alone {
@@ -159,7 +160,7 @@ impl Core {
     /// first.
     fn give_back(&mut self) {
         let (mut unowned, mut homeward) = (Vec::new(), Vec::new());
-        for (pool, id, body, form) in self.returned.drain(..).rev() {
+        for (pool, id, payload, form) in self.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
             let from = match exchange.state {
                 State::Working(worker) => Some(worker),
@@ -168,7 +169,7 @@ impl Core {
             let retry = exchange.failed.returned(from);
             if self.pools[pool].branch.is_some() {
                 self.pools[pool].pool.note_homeward(self.now, id.as_u64(), retry);
-                homeward.push((pool, id, body, form));
+                homeward.push((pool, id, payload, form));
                 continue;
             }
             if !self.pools[pool].takes_back(exchange) {
@@ -176,7 +177,7 @@ impl Core {
                 continue;
             }
             let (peer, at_us) = (exchange.peer, exchange.at_us);
-            let waiting = Waiting { id, peer, at_us, body, form };
+            let waiting = Waiting { id, peer, at_us, payload, form };
             let served = &mut self.pools[pool];
             let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
             let ticket = served.pool.handle_returned_entry(self.now, waiting, entry, retry);
@@ -185,8 +186,8 @@ impl Core {
                 trail.retries += 1;
             }
         }
-        for (pool, id, body, form) in homeward.into_iter().rev() {
-            self.send_home(id, pool, body, form);
+        for (pool, id, payload, form) in homeward.into_iter().rev() {
+            self.send_home(id, pool, payload, form);
         }
         for id in unowned {
             self.end(id, lost());

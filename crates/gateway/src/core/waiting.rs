@@ -3,13 +3,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use exchange::{Peer, RequestId, Slice};
-use pool::{Entry, Payload};
+use exchange::{Peer, RequestId};
+use pool::Entry;
 
 use crate::exchanges::{Exchange, SessionId};
 use crate::form::{Asker, Form};
+use crate::payload::Payload;
+use crate::request_keys::{self, RequestKeys, Wishes};
 use crate::table::Place;
-use crate::wish::{self, Wish, Wishes};
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
 pub(super) const WAITING_OVERHEAD: usize = 256;
@@ -20,7 +21,7 @@ pub(crate) struct Waiting {
     pub(crate) id: RequestId,
     pub(crate) peer: Peer,
     pub(crate) at_us: i64,
-    pub(crate) body: Slice,
+    pub(crate) payload: Payload,
     pub(crate) form: Form,
 }
 
@@ -32,13 +33,12 @@ impl Waiting {
         let client = Some(self.form.asker.client);
         if wishes.is_none() {
             let ask = pool::Ask { id: id.as_u64(), named, client, ..pool::Ask::default() };
-            return Entry::new(now, &ask, self.bytes()).failed_by(failed);
+            return Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed);
         }
-        let from = wish::Asker { peer: self.peer, session: exchange.client.session() };
-        let is_object = wishes.of_objects && self.form.translation.is_some();
-        let wish = Wish::of(wishes, from, (&self.body, is_object), named);
-        let ask = pool::Ask { client, ..wish.ask(id, &self.body) };
-        Entry::new(now, &ask, self.bytes()).failed_by(failed)
+        let from = request_keys::Asker { peer: self.peer, session: exchange.client.session() };
+        let keys = RequestKeys::of(wishes, from, &self.payload, named);
+        let ask = pool::Ask { client, ..keys.ask(id) };
+        Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed)
     }
 }
 
@@ -66,8 +66,8 @@ fn hashed(client: impl Hash) -> u64 {
     hasher.finish()
 }
 
-impl Payload for Waiting {
+impl pool::Payload for Waiting {
     fn bytes(&self) -> usize {
-        self.body.held() + WAITING_OVERHEAD
+        self.payload.held() + WAITING_OVERHEAD
     }
 }

@@ -7,6 +7,7 @@ use exchange::Peer;
 use wire::http1::{ForwardedFor, Version};
 
 use crate::bodies::{Bodies, BodyLimits, BodyShare};
+use crate::forwarding::Forwarding;
 use crate::routing::RoutingConfig;
 
 /// What a front of HTTP needs to know.
@@ -20,14 +21,11 @@ pub(crate) struct HttpConfig {
     pub(crate) body_rate_min: usize,
     /// A tunnel in which neither side says anything for so long is ended.
     pub(crate) tunnel_idle: Option<Duration>,
-    pub(crate) forwarded: wire::http1::Forwarded,
-    /// What is added to messages that are forwarded.
-    pub(crate) via: wire::http1::Via,
+    /// What servers are told of clients.
+    pub(crate) forwarding: Arc<Forwarding>,
     pub(crate) allow_trace: bool,
     pub(crate) allow_upgrade: bool,
     pub(crate) trusted: Vec<settings::Network>,
-    /// What a server is told where the client names no host.
-    pub(crate) host: String,
     pub(crate) read: Option<Duration>,
     /// None where all goes to one pool as it comes.
     pub(crate) routing: Option<RoutingConfig>,
@@ -47,14 +45,13 @@ impl HttpConfig {
         };
         self.bodies.share(address.filter(|address| !self.trusts(*address)))
     }
+
     /// Who asked, for the server.
     pub(crate) fn forwarded_for(&self, peer: Peer, received: Version) -> ForwardedFor<'_> {
-        let client = match peer {
-            Peer::Internet(address) => Some(address.ip()),
-            Peer::Local | Peer::Inside => None,
+        let trusted = match peer {
+            Peer::Internet(address) => self.trusts(address.ip()),
+            Peer::Local | Peer::Inside => true,
         };
-        let trusted = client.is_none_or(|client| self.trusts(client));
-        let via = self.via.line(received);
-        ForwardedFor { fields: self.forwarded, trusted, client, secure: false, via }
+        self.forwarding.of(peer, received, trusted)
     }
 }

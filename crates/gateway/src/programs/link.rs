@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use event::{Calls, StreamId};
-use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
+use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
 use wire::jsonrpc::{is_flat, splice};
 use wire::lines::holds_line_break;
 use wire::{Decoder, Framing, Over, Unframable, envelope};
@@ -24,9 +24,11 @@ use super::deadlines::{ANSWER, FIRST, SLOW, STALL, answer_by};
 use super::fault::Epitaph;
 use super::{Fault, Pipe};
 use crate::form::Form;
+use crate::payload::Request;
 use crate::upward::Upward;
 
 mod alignment;
+mod asked;
 mod carried;
 mod ears;
 mod flights;
@@ -44,6 +46,7 @@ mod words;
 
 pub(super) use alignment::Suspects;
 use alignment::{Alignment, Keep};
+use asked::Asked;
 use carried::Finder;
 use flights::{Flight, Flights};
 use kept::{Held, Notice};
@@ -228,7 +231,8 @@ impl Link {
         deadline: Duration,
         up: &mut Vec<Upward>,
     ) {
-        let Request { id, body, .. } = request;
+        let Request { id, peer, payload, .. } = request;
+        let (body, asked) = Asked::of(payload, peer);
         if let Some(reset) = &mut self.reset {
             reset.handle_sent(form.is_reset);
         }
@@ -279,12 +283,18 @@ impl Link {
                     Some(Outcome::ended(Cause::Record, Phase::Work, unframable.text()))
                 }
                 Ok(range) if outgoing == Outgoing::Notification => {
-                    self.notify(calls, worker, (id, body, form, range.start), deadline, up);
+                    self.notify(
+                        calls,
+                        worker,
+                        (id, (body, asked), form, range.start),
+                        deadline,
+                        up,
+                    );
                     self.scratch = rewritten;
                     return;
                 }
                 Ok(range) => {
-                    self.fly(calls, id, (body, form, named), range, deadline);
+                    self.fly(calls, id, ((body, asked), form, named), range, deadline);
                     self.scratch = rewritten;
                     return;
                 }
@@ -303,7 +313,7 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         id: RequestId,
-        (body, form, named): (Slice, Form, Range<usize>),
+        ((body, asked), form, named): ((Slice, Asked), Form, Range<usize>),
         range: Range<u64>,
         deadline: Duration,
     ) {
@@ -314,6 +324,7 @@ impl Link {
         self.flights.push(Flight {
             id,
             body,
+            asked,
             form,
             named,
             start: range.start,

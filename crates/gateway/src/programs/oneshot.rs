@@ -9,8 +9,8 @@ impl Program {
     /// What its process was started for and never got.
     pub(super) fn give_back(&mut self, up: &mut Vec<Upward>) {
         if let Some((request, form)) = self.pending.take() {
-            let (id, body) = (request.id, request.body);
-            up.push(Upward::Again { id, body, form, failed: None });
+            let (id, payload) = (request.id, request.payload);
+            up.push(Upward::Again { id, payload, form, failed: None });
         }
     }
 

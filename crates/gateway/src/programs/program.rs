@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use event::{Calls, Direction, Fd, StreamId, StreamLimits, TimerId};
-use exchange::{PoolId, Request, WorkerId};
+use exchange::{PoolId, WorkerId};
 use settings::LastWords;
 use spawn::{Exit, Pipes, Status};
 
@@ -16,6 +16,7 @@ use super::trouble::Trouble;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Pipe, Purpose, StreamOwner, WorkerTimer};
+use crate::payload::Request;
 use crate::upward::Upward;
 
 /// Between two looks at a program's memory.

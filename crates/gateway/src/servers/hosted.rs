@@ -36,8 +36,8 @@ impl Servers {
                 "lets no more connections wait: lower `pipeline`, or raise its backlog"
             );
         }
-        if let Some(Flight { id, body, form, .. }) = flight.filter(|flight| !flight.abandoned) {
-            up.push(Upward::Again { id, body, form, failed: None });
+        if let Some(Flight { id, payload, form, .. }) = flight.filter(|flight| !flight.abandoned) {
+            up.push(Upward::Again { id, payload, form, failed: None });
         }
         self.crowded.push(worker);
     }

@@ -2,12 +2,13 @@
 
 use event::{Calls, Data, StreamId};
 use exchange::plant::{Plant, active};
-use exchange::{Cause, Request, RequestId, Slice, WorkerId};
+use exchange::{Cause, RequestId, Slice, WorkerId};
 use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, Upgrades};
 
 use super::fault::Fault;
 use super::retry::{Declared, Reached};
 use crate::form::{Expects, Form};
+use crate::payload::{Payload, Request};
 use crate::reply_head::Carried;
 use crate::upward::Upward;
 
@@ -61,8 +62,10 @@ enum Reply {
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) id: RequestId,
-    /// As it was given to us, to be given back.
-    pub(super) body: Slice,
+    /// As it was given to us, to be given back: until a head of the reply has come.
+    pub(super) payload: Payload,
+    /// Bytes of it as they were written.
+    written: usize,
     pub(super) form: Form,
     /// Parts of its body went on, or were asked for and may be on their way here: then it can be
     /// given to nobody else.
@@ -109,14 +112,15 @@ pub(super) struct Link {
     connecting: bool,
 }
 
-/// Methods whose requests have no body that means anything (RFC 9110 §9.3).
-const BODILESS: [&[u8]; 5] = [b"GET ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"TRACE "];
-
-/// Whether some servers would not read the body of this request, and take it for the next one: its
-/// client would choose what another client is answered.
-fn has_unexpected_body(request: &[u8]) -> bool {
-    BODILESS.iter().any(|method| request.starts_with(method))
+/// Whether a body of a request with this method means nothing (RFC 9110 §9.3): some servers would not read
+/// it, and take it for the next request. Its client would choose what another client is answered.
+const fn has_unexpected_body(method: Method) -> bool {
+    use Method::{Delete, Get, Head, Options, Trace};
+    matches!(method, Get | Head | Delete | Options | Trace)
 }
+
+/// A body of at most so many bytes goes out in one part with its head.
+const BODY_COPIED_MAX: usize = 4096;
 
 /// Whether a server often says this before it has read the body of the request, or without doing so: then
 /// it may take the body for the next request.
@@ -184,15 +188,35 @@ impl Link {
         calls: &mut Calls<'_>,
         request: Request,
         form: Form,
+        scratch: &mut Vec<u8>,
         up: &mut Vec<Upward>,
     ) {
-        let Request { id, body, .. } = request;
-        calls.send_kept(self.stream, &body);
-        let has_body = form.more || body.len() > form.head as usize;
-        let keep = !(has_body && has_unexpected_body(&body));
+        let Request { id, peer, payload, .. } = request;
+        let (written, has_body, keep) = match &payload {
+            Payload::Http(head, body) => {
+                scratch.clear();
+                head.write(peer, scratch);
+                let written = scratch.len() + body.len();
+                if body.len() <= BODY_COPIED_MAX {
+                    scratch.extend_from_slice(body);
+                    calls.send_bytes(self.stream, scratch);
+                } else {
+                    calls.send_bytes(self.stream, scratch);
+                    calls.send_kept(self.stream, body);
+                }
+                let has_body = form.more || !body.is_empty();
+                (written, has_body, !(has_body && has_unexpected_body(head.head().method())))
+            }
+            // What is asked in this process is a message as it is.
+            Payload::Frame(message) => {
+                calls.send_kept(self.stream, message);
+                (message.len(), true, false)
+            }
+        };
         self.flight = Some(Flight {
             id,
-            body,
+            payload,
+            written,
             form,
             passed: form.more && !self.connecting,
             abandoned: false,
@@ -264,7 +288,7 @@ impl Link {
             _ if self.connecting => Reached::Nobody,
             Some(flight) if flight.begun => Reached::Reply,
             // All of it still waits in our own output.
-            Some(flight) if calls.queued(self.stream) >= flight.body.len() && !flight.passed => {
+            Some(flight) if calls.queued(self.stream) >= flight.written && !flight.passed => {
                 Reached::Nobody
             }
             _ => Reached::Server,
@@ -321,6 +345,8 @@ impl Link {
                         }
                         flight.begun = true;
                         flight.form.waits = false;
+                        // It is given to nobody else from here on.
+                        flight.payload = Payload::default();
                         up.push(Upward::Head { id: flight.id, head: carried });
                     }
                 },

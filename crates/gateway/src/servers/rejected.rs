@@ -27,7 +27,7 @@ impl Servers {
         let form = Form { tries: flight.form.tries.saturating_add(1), ..flight.form };
         up.push(Upward::Rejected { id: flight.id, status });
         let failed = Some((worker, Cause::Worker));
-        up.push(Upward::Again { id: flight.id, body: flight.body, form, failed });
+        up.push(Upward::Again { id: flight.id, payload: flight.payload, form, failed });
         self.release(worker, true, up);
     }
 }

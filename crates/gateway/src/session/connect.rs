@@ -65,7 +65,7 @@ impl Connect {
         let request = Some(cx.requests.submit(
             client,
             source,
-            (body, Form::default()),
+            (body.into(), Form::default()),
             pool,
             cx.entry.take(),
         ));

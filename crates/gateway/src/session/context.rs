@@ -4,8 +4,6 @@
 //! The shard owns all of it and makes a context for each call, so nothing of one client's request can be
 //! left for the next.
 
-use wire::http1::RequestHead;
-
 use crate::core::Core;
 use crate::logbook::Trail;
 use crate::routing;
@@ -15,8 +13,6 @@ use crate::routing;
 pub(crate) struct Scratch {
     /// For whoever writes something that is sent at once: see [`Self::take`].
     pub(crate) bytes: Vec<u8>,
-    /// Where the head of a request is read.
-    pub(super) head: Option<Box<RequestHead>>,
     /// For the route of a request.
     pub(super) routes: routing::Scratch,
 }

@@ -287,7 +287,7 @@ impl Frames {
         let id = cx.requests.submit(
             client,
             source,
-            (Slice::copy_of(frame), form),
+            (Slice::copy_of(frame).into(), form),
             self.pool,
             cx.entry.take(),
         );

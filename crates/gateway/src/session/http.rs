@@ -48,12 +48,14 @@ use std::sync::Arc;
 
 use event::{Calls, Data};
 use exchange::Slice;
-use wire::http1::{Body, BodyKind, Limits, Method, Refusal, RequestHead, Sending, WholeChunks};
+use wire::http1::{Body, BodyKind, Limits, Method, Refusal, Sending, WholeChunks};
 
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::{Effect, Expects, Form};
+use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
+use crate::payload::Payload;
 use crate::request_shape::RequestShape;
 use crate::routing::{RouteId, Way};
 use crate::session::SessionContext;
@@ -109,19 +111,17 @@ impl Dialogue {
                             return self.refuse_unread(bytes, transport, calls, refusal, cx);
                         }
                     };
-                    let mut head = cx.scratch.head.take().unwrap_or_default();
-                    match head.read(&bytes[found.head.clone()], &found, &plan.limits) {
-                        Ok(()) => {
-                            data.consume(found.head.end);
-                            self.ask(plan, transport, calls, data, &mut head, cx);
+                    let end = found.head.end;
+                    match HttpRequest::read(&bytes[found.head.clone()], &found, &plan.limits) {
+                        Ok(request) => {
+                            data.consume(end);
+                            self.ask(plan, transport, calls, data, request, cx);
                         }
                         Err(refusal) => {
                             self.refuse_unread(bytes, transport, calls, refusal, cx);
-                            data.consume(found.head.end);
+                            data.consume(end);
                         }
                     }
-                    head.clear();
-                    cx.scratch.head = Some(head);
                 }
                 Input::Body(body) => {
                     let Some(asked) = self.asked.as_ref().filter(|asked| asked.wanted) else {
@@ -171,10 +171,11 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
-        head: &mut RequestHead,
+        mut request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
         self.unwatch(transport, calls);
+        let head = request.head_mut();
         cx.entry = cx.requests.logbook.begin_head(transport.listener(), head);
         let asked = cx.requests.doors.ask(cx.requests.now, transport.entry());
         if let Err(outcome) = asked {
@@ -208,14 +209,16 @@ impl Dialogue {
                 return;
             }
             RequestShape::Objects => {
-                let course = Course { pool, route, changes, target };
-                self.ask_object(&course, plan, transport, calls, head, cx);
+                if changes.is_some() {
+                    request.set_target(ways.target_mut());
+                }
                 cx.scratch.routes = ways;
-                return;
+                let course = Course { pool, route, changes };
+                return self.ask_object(&course, plan, transport, calls, request, cx);
             }
             RequestShape::Bodies => {
                 cx.scratch.routes = ways;
-                return self.ask_to_store((pool, route), plan, transport, calls, head, cx);
+                return self.ask_to_store((pool, route), plan, transport, calls, request, cx);
             }
         }
         if !changes.map_or(plan.allow_upgrade, |route| route.allow_upgrade) {
@@ -237,20 +240,25 @@ impl Dialogue {
         if let Some(whole) = whole {
             head.give_length(whole.data);
         }
-        let mut out = cx.scratch.take();
-        head.encode(target, plan.host.as_bytes(), &from, &mut out);
-        let head_length = out.len();
-        cx.scratch.routes = ways;
         let kind = if whole.is_some() { BodyKind::None } else { head.body };
-        let mut body = Body::new(kind, &plan.limits);
-        if let Some(whole) = whole {
-            whole.copy(data.bytes(), &plan.limits, &mut out);
-            data.consume(whole.used);
+        if changes.is_some() {
+            request.set_target(ways.target_mut());
         }
-        let mut body_bytes = whole.map_or(0, |whole| whole.data);
-        let held = take_held(&mut body, &plan.limits, data, &mut out, &mut body_bytes);
+        cx.scratch.routes = ways;
+        let mut body = Body::new(kind, &plan.limits);
+        let (mut came, mut held, mut body_bytes) = (Slice::default(), Ok(()), 0);
+        if whole.is_some() || !body.is_done() {
+            let mut out = cx.scratch.take();
+            if let Some(whole) = whole {
+                body_bytes = whole.data;
+                whole.copy(data.bytes(), &plan.limits, &mut out);
+                data.consume(whole.used);
+            }
+            held = take_held(&mut body, &plan.limits, data, &mut out, &mut body_bytes);
+            came = Slice::copy_of(&out);
+            cx.scratch.give(out);
+        }
         let form = Form {
-            head: u32::try_from(head_length).unwrap_or(0),
             more: !body.is_done(),
             effect: effect_of(method),
             waits,
@@ -264,8 +272,6 @@ impl Dialogue {
         if let Some(trail) = &mut cx.entry {
             trail.bytes_in = body_bytes as u64;
         }
-        let whole = Slice::copy_of(&out);
-        cx.scratch.give(out);
         if let Err(refusal) = held {
             return self.refuse_on(route, transport, calls, refusal, cx);
         }
@@ -274,10 +280,11 @@ impl Dialogue {
         } else {
             self.step(Move::AskPart, Input::Body(body));
         }
+        let payload = Payload::Http(request.submitted(&plan.forwarding), came);
         self.number = self.number.wrapping_add(1);
         let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
         let request =
-            cx.requests.submit(client, transport.source(), (whole, form), pool, cx.entry.take());
+            cx.requests.submit(client, transport.source(), (payload, form), pool, cx.entry.take());
         self.asked = Some(Asked {
             request,
             method,

@@ -73,7 +73,7 @@ impl Shard {
         listener.asking += 1;
         let client = Client::Datagram { listener: id, to: Box::new(from.clone()), hears_errors };
         let entry = self.begin_entry(&plan, bytes);
-        let request = (Slice::copy_of(bytes), Form::default());
+        let request = (Slice::copy_of(bytes).into(), Form::default());
         self.core.submit(client, source, request, plan.pool, entry);
     }
 

@@ -124,7 +124,7 @@ impl Shard {
         self.core.submit(
             Client::Inside(reply),
             Source::INSIDE,
-            (line, Form::default()),
+            (line.into(), Form::default()),
             pool,
             None,
         );

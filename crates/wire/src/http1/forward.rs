@@ -33,9 +33,10 @@ const OF_CONNECTION: NameSet = NameSet::of(&[
     &known::UPGRADE,
 ]);
 /// Which fields tell the server who asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarded {
     /// None, and nothing that a client says of itself either.
+    #[default]
     Nothing,
     /// `X-Forwarded-For`, `-Proto` and `-Host`.
     Legacy,

@@ -94,31 +94,6 @@ pub fn close(body: &[u8], out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The head of the request that this object was made of, for whoever looks for something in it: what
-/// [`keys`](super::keys) finds there is what it found in the head that came. None of what is no such
-/// object.
-#[must_use]
-pub fn head(object: &[u8]) -> Option<Vec<u8>> {
-    let Members(members) = serde_json::from_slice(object).ok()?;
-    let member = |name: &str| members.iter().find(|(other, _)| other == name).map(|(_, it)| *it);
-    let text_of = |name: &str| text(member(name)?).ok();
-    let mut out = text_of("method")?.into_owned().into_bytes();
-    out.push(b' ');
-    out.extend_from_slice(text_of("path")?.as_bytes());
-    let query = text_of("query")?;
-    if !query.is_empty() {
-        out.push(b'?');
-        out.extend_from_slice(query.as_bytes());
-    }
-    out.extend_from_slice(b" HTTP/1.1\r\n");
-    let Members(headers) = parse(member("headers")?).ok()?;
-    for (name, value) in headers {
-        line(name.as_bytes(), text(value).ok()?.as_bytes(), &mut out);
-    }
-    out.extend_from_slice(b"\r\n");
-    Some(out)
-}
-
 /// Whether an answer is meant to be an object; one that is not is a text.
 #[must_use]
 pub fn is_object(answer: &[u8]) -> bool {

@@ -17,12 +17,15 @@ const MAX_FORWARDS: Name = Name::new("max-forwards");
 /// What a client sends without its programs seeing it.
 const SECRETS: [Name; 3] = [known::AUTHORIZATION, known::COOKIE, known::PROXY_AUTHORIZATION];
 
+/// Bytes of memory that may be left unused.
+const UNUSED_MAX: usize = 1024;
+
 /// Characters of a method.
 const METHOD_MAX: usize = 32;
 
 /// A request without its body. What was read is copied here, so that one place serves for one head
 /// after the other and allocates nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RequestHead {
     /// The request line with its end, and behind it a [host that is kept](Self::keep_host).
     pub(super) line: Vec<u8>,
@@ -118,6 +121,23 @@ impl RequestHead {
         self.reset();
         self.fields.recycle(KEPT_FIELDS, KEPT_BYTES);
         self.line.shrink_to(KEPT_BYTES);
+    }
+
+    /// Bytes of memory that it holds besides its own size, used or not.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.line.capacity() + self.fields.bytes_held()
+    }
+
+    /// Gives back memory that it does not use, where that is most of it. True when it did.
+    pub fn shrink(&mut self) -> bool {
+        let used = self.line.len() + self.fields.bytes_used();
+        let is_large = self.held() > 2 * used + UNUSED_MAX;
+        if is_large {
+            self.line.shrink_to_fit();
+            self.fields.shrink_to(0, 0);
+        }
+        is_large
     }
 
     /// Forgets what was read, and nothing of the memory. Each field is named, so that one which is added

@@ -9,7 +9,7 @@ use std::ops::Range;
 use fields::{Fields, Lookup as _, Value};
 use settings::Carried;
 
-use crate::wish::words;
+use crate::request_keys::words;
 
 /// Finds it in messages.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use exchange::{RequestId, Slice};
 
+use super::asked::Asked;
 use crate::form::Form;
 use crate::upward::Upward;
 
@@ -23,8 +24,10 @@ const HOLES_MIN: usize = 16;
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) id: RequestId,
-    /// As it was asked, to be given back if it never leaves us.
+    /// As it was written.
     pub(super) body: Slice,
+    /// What it was before, to be given back if it never leaves us.
+    pub(super) asked: Asked,
     /// Where its id stands in that, where replies are found by it; empty elsewhere.
     pub(super) named: Range<usize>,
     pub(super) form: Form,
@@ -52,7 +55,8 @@ impl Flight {
 
     /// It goes to another, for it never reached this program.
     pub(super) fn unsent(self) -> Upward {
-        Upward::Again { id: self.id, body: self.body, form: self.form, failed: None }
+        let payload = self.asked.give_back(self.body);
+        Upward::Again { id: self.id, payload, form: self.form, failed: None }
     }
 }
 
@@ -176,7 +180,7 @@ impl Flights {
         let number = number?;
         let mut flight = self.find(number)?.flight.take()?;
         let (client, place) = (flight.form.asker.client, flight.start..flight.end);
-        flight.body = Slice::default();
+        (flight.body, flight.asked) = (Slice::default(), Asked::default());
         self.cancelled.insert(number, flight);
         self.leave_hole();
         Some((client, place))
@@ -274,6 +278,7 @@ mod tests {
         Flight {
             id: id(number),
             body,
+            asked: Asked::default(),
             named: 0..0,
             form,
             start,

@@ -4,14 +4,17 @@ use std::time::Instant;
 
 use exchange::{RequestId, Slice};
 
+use super::asked::Asked;
 use crate::form::Form;
 
 /// A notification that is written and not read.
 #[derive(Debug)]
 pub(super) struct Notice {
     pub(super) id: RequestId,
-    /// As it was asked, to be given back if it never leaves us.
+    /// As it was written.
     pub(super) body: Slice,
+    /// What it was before, to be given back if it never leaves us.
+    pub(super) asked: Asked,
     pub(super) form: Form,
     /// Bytes offered before it.
     pub(super) start: u64,

@@ -11,6 +11,7 @@ use event::Calls;
 use exchange::{RequestId, Slice, WorkerId};
 
 use super::super::deadlines::STALL;
+use super::asked::Asked;
 use super::kept::Notice;
 use super::{Link, UNREAD_MAX};
 use crate::form::Form;
@@ -22,7 +23,7 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        (id, body, form, start): (RequestId, Slice, Form, u64),
+        (id, (body, asked), form, start): (RequestId, (Slice, Asked), Form, u64),
         deadline: Duration,
         up: &mut Vec<Upward>,
     ) {
@@ -31,7 +32,7 @@ impl Link {
             up.push(Upward::Released { worker });
             return;
         }
-        self.notices.push(Notice { id, body, form, start });
+        self.notices.push(Notice { id, body, asked, form, start });
         if self.notices.len() == 1 && self.times.write_stall.is_none() {
             self.watch_reading(calls, deadline);
         }
@@ -59,8 +60,9 @@ impl Link {
         accepted: u64,
     ) -> impl Iterator<Item = (u64, Upward)> + '_ {
         let first = self.notices.partition_point(|notice| notice.start < accepted);
-        self.notices.drain(first..).map(|Notice { id, body, form, start }| {
-            (start, Upward::Again { id, body, form, failed: None })
+        self.notices.drain(first..).map(|Notice { id, body, asked, form, start }| {
+            let payload = asked.give_back(body);
+            (start, Upward::Again { id, payload, form, failed: None })
         })
     }
 

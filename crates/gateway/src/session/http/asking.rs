@@ -70,8 +70,13 @@ impl Dialogue {
                 // Of a reply to HEAD nothing is sent but its length, which takes all of it.
                 let form = Form { streams: method == Method::Get, ..Form::default() };
                 let source = transport.source();
-                asked.request =
-                    cx.requests.submit(client, source, (record, form), pool, cx.entry.take());
+                asked.request = cx.requests.submit(
+                    client,
+                    source,
+                    (record.into(), form),
+                    pool,
+                    cx.entry.take(),
+                );
                 self.asked = Some(asked);
             }
             Err(why) => self.answer_none(transport, calls, &asked, &why, cx),

@@ -7,13 +7,11 @@ use exchange::PoolId;
 use crate::question::Question;
 use crate::routing::{RouteConfig, RouteId};
 
-/// Which way an object goes, and what its route makes of it.
+/// Which way an object goes, and what its route changes in it.
 pub(super) struct Course<'a> {
     pub(super) pool: PoolId,
     pub(super) route: RouteId,
     pub(super) changes: Option<&'a RouteConfig>,
-    /// What its route made of the target.
-    pub(super) target: Option<&'a [u8]>,
 }
 
 /// A question on its way to its pool.

@@ -124,7 +124,7 @@ impl Dialogue {
         let date = if head.lacks_date() { Some(cx.requests.date_line()) } else { None };
         let added = Added {
             date: date.as_ref().map_or(b"", |date| date),
-            via: plan.via.line(head.version),
+            via: plan.forwarding.via.line(head.version),
         };
         let mut out = cx.scratch.take();
         head.encode(sending, asked.version, asked.keep, added, &mut out);

@@ -1,13 +1,11 @@
 //! A request whose body is taken whole before it is submitted.
 
-use std::net::IpAddr;
-
 use event::Data;
 use exchange::{Peer, PoolId};
-use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
+use wire::http1::{Body, Kind, Refusal};
 
-use super::course::Course;
 use crate::bodies::{BodyShare, Full};
+use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
 use crate::logbook::Trail;
 use crate::routing::RouteId;
@@ -17,11 +15,10 @@ use crate::routing::RouteId;
 pub(super) struct Gathering {
     pub(super) pool: PoolId,
     pub(super) route: RouteId,
-    pub(super) method: Method,
-    pub(super) version: Version,
-    pub(super) keep: bool,
-    /// The object, up to the body; without one the body goes alone.
-    pub(super) object: Option<Vec<u8>>,
+    /// Its head, as its worker is to see it.
+    pub(super) request: HttpRequest,
+    /// The body is a record, and its acknowledgement the reply.
+    pub(super) is_record: bool,
     pub(super) body: Body,
     /// What has come of it.
     pub(super) held: Vec<u8>,
@@ -46,37 +43,16 @@ pub(super) enum Taken {
 }
 
 impl Gathering {
-    /// One of a head as its server is to see it; `client`: who asked.
+    /// One with this head.
     pub(super) fn new(
-        course: &Course<'_>,
-        plan: &HttpConfig,
-        (peer, client): (Peer, Option<IpAddr>),
-        head: &RequestHead,
-    ) -> Self {
-        let body = Body::new(head.body, &plan.limits);
-        let keep = head.connection.keep_alive;
-        let (method, version) = (head.method(), head.version);
-        let mut object = Vec::new();
-        let target = course.target.unwrap_or_else(|| head.path_and_query());
-        object::open(head, target, client, &mut object);
-        let (pool, route) = (course.pool, course.route);
-        let (object, held) = (Some(object), Vec::new());
-        let share = plan.share(peer);
-        Self { pool, route, method, version, keep, object, body, held, share, trail: None }
-    }
-
-    /// One whose body is all that its pool gets.
-    pub(super) fn of_record(
         (pool, route): (PoolId, RouteId),
         plan: &HttpConfig,
         peer: Peer,
-        head: &RequestHead,
+        request: HttpRequest,
     ) -> Self {
-        let body = Body::new(head.body, &plan.limits);
-        let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
-        let (held, object) = (Vec::new(), None);
-        let share = plan.share(peer);
-        Self { pool, route, method, version, keep, object, body, held, share, trail: None }
+        let body = Body::new(request.head().body, &plan.limits);
+        let (held, share) = (Vec::new(), plan.share(peer));
+        Self { pool, route, request, is_record: false, body, held, share, trail: None }
     }
 
     /// Which way its request goes.

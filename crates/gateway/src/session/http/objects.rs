@@ -3,7 +3,6 @@
 
 use event::{Calls, Data};
 use exchange::{Cause, Outcome, Phase, Slice};
-use wire::http1::{RequestHead, object};
 
 use super::course::Course;
 use super::gathering::{Gathering, Taken};
@@ -12,7 +11,9 @@ use super::{Asked, Dialogue, Input, Move, Output, Told};
 use crate::bodies::Full;
 use crate::exchanges::{Client, Source};
 use crate::form::Form;
+use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
+use crate::payload::Payload;
 use crate::session::SessionContext;
 use crate::translation::Translation;
 use crate::transport::Transport;
@@ -28,9 +29,10 @@ impl Dialogue {
         plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        head: &mut RequestHead,
+        mut request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
+        let head = request.head_mut();
         let waits = head.expects_continue;
         let peer = transport.peer();
         let from = plan.forwarded_for(peer, head.version);
@@ -38,7 +40,7 @@ impl Dialogue {
         if let Some(changes) = course.changes {
             changes.change(head);
         }
-        let gathering = Gathering::new(course, plan, (peer, from.client), head);
+        let gathering = Gathering::new((course.pool, course.route), plan, peer, request);
         self.begin_gathering(gathering, waits, transport, calls, cx);
     }
 
@@ -74,7 +76,7 @@ impl Dialogue {
             Ok(Taken::Whole) => {
                 self.unwatch(transport, calls);
                 if let Input::Gathering(whole) = self.step(Move::Complete, Input::Whole) {
-                    self.submit_gathered(*whole, transport.source(), cx);
+                    self.submit_gathered(plan, *whole, transport.source(), cx);
                 }
                 true
             }
@@ -138,16 +140,23 @@ impl Dialogue {
         cx.requests.refused_at_receipt(pool, transport.source(), &outcome, cx.entry.take());
     }
 
-    fn submit_gathered(&mut self, whole: Gathering, source: Source, cx: &mut SessionContext<'_>) {
-        let Gathering { pool, route, method, version, keep, object, held, trail, .. } = whole;
-        let (body, form, told) = match object {
-            Some(mut object) => {
-                object::close(&held, &mut object);
-                let translation = Some(Translation::of_objects(method));
-                let form = Form { translation, ..Form::default() };
-                (Slice::from(&object[..]), form, Told::TEXT)
-            }
-            None => (Slice::from(record(&held)), Form::default(), Told::STORED),
+    fn submit_gathered(
+        &mut self,
+        plan: &HttpConfig,
+        whole: Gathering,
+        source: Source,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let Gathering { pool, route, is_record, request, held, trail, .. } = whole;
+        let head = request.head();
+        let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
+        let (payload, form, told) = if is_record {
+            (Slice::from(record(&held)).into(), Form::default(), Told::STORED)
+        } else {
+            let translation = Some(Translation::of_objects(method));
+            let form = Form { translation, ..Form::default() };
+            let request = request.submitted(&plan.forwarding);
+            (Payload::Http(request, Slice::from(&held[..])), form, Told::TEXT)
         };
         cx.entry = trail;
         if let Some(trail) = &mut cx.entry {
@@ -156,7 +165,7 @@ impl Dialogue {
         }
         self.number = self.number.wrapping_add(1);
         let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
-        let request = cx.requests.submit(client, source, (body, form), pool, cx.entry.take());
+        let request = cx.requests.submit(client, source, (payload, form), pool, cx.entry.take());
         self.asked = Some(Asked {
             request,
             method,

@@ -10,6 +10,7 @@ use wire::http1::{Answer, Method, RequestHead};
 use super::gathering::Gathering;
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
 use crate::crossing::Rejected;
+use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
 use crate::routing::RouteId;
 use crate::session::SessionContext;
@@ -59,14 +60,16 @@ impl Dialogue {
         plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        head: &RequestHead,
+        request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
+        let head = request.head();
         if let Some(why) = Unstored::of(head) {
             return self.answer_unstored(&why, route, transport, calls, head, cx);
         }
         let waits = head.expects_continue;
-        let gathering = Gathering::of_record((pool, route), plan, transport.peer(), head);
+        let gathering = Gathering::new((pool, route), plan, transport.peer(), request);
+        let gathering = Gathering { is_record: true, ..gathering };
         self.begin_gathering(gathering, waits, transport, calls, cx);
     }
 

@@ -31,27 +31,6 @@ fn a_request_is_one_line_of_json() {
 }
 
 #[test]
-fn what_stands_in_the_head_of_a_request_is_found_through_its_object() {
-    use super::super::keys;
-    let came = "GET /a%20b?x=1&y=\"2\" HTTP/1.1\r\nHost: h\r\nX-A: \"1\\\r\nCookie: a=1\r\nCookie: b=\"2\"\r\n\r\n";
-    let again = head(request(came, b"{\"body\":\n1}").as_bytes()).unwrap();
-    let came = came.as_bytes();
-    let both = |find: &dyn Fn(&[u8]) -> Option<std::ops::Range<usize>>| {
-        let found = find(&again).map(|place| again[place].to_vec());
-        assert_eq!(found, find(came).map(|place| came[place].to_vec()));
-        found
-    };
-    assert_eq!(both(&|head| keys::field(head, b"x-A")).as_deref(), Some(&b"\"1\\"[..]));
-    assert_eq!(both(&|head| keys::cookie(head, b"b")).as_deref(), Some(&b"\"2\""[..]));
-    assert_eq!(both(&keys::path).as_deref(), Some(&b"/a%20b"[..]));
-    assert_eq!(both(&|head| keys::parameter(head, b"y")).as_deref(), Some(&b"\"2\""[..]));
-    assert_eq!(both(&|head| keys::field(head, b"none")), None);
-    for object in ["", "{}", "[1]", "{\"method\":\"GET\"}", "GET / HTTP/1.1\r\n\r\n"] {
-        assert_eq!(head(object.as_bytes()), None, "{object}");
-    }
-}
-
-#[test]
 fn a_text_becomes_a_reply() {
     let (mut head, body) = plain(&Slice::from("abc"), Method::Get).unwrap();
     let sending = head.prepare(super::super::Version::Http11);
