@@ -39,7 +39,6 @@ use crate::window::Window;
 use crate::workers::Workers;
 
 mod account;
-mod answer;
 mod away;
 mod balance;
 mod batch;
@@ -82,6 +81,9 @@ use waiting::{WAITING_OVERHEAD, asker};
 
 /// Bytes of all parts of a reply to a caller in this process, which gets them as one.
 const INSIDE_PARTS_MAX: usize = 1 << 20;
+
+/// The first status that tells of a failure.
+const FAILURE_MIN: u16 = 400;
 
 /// A pool with its workers.
 pub(crate) struct ServedPool {
@@ -278,6 +280,9 @@ impl Core {
         let served = &mut self.pools[pool];
         let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
         exchange.translation = form.translation.or(exchange.translation);
+        if let Some(translation) = &mut form.translation {
+            translation.wants_head = served.cookies.is_some();
+        }
         form.asker = asker(id, exchange);
         // What came back from a branch is read already, and may be as its server was to see it.
         if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
@@ -308,8 +313,9 @@ impl Core {
             self.pools[pool].counts.discarded += 1;
             return;
         };
+        let mut status = 0;
         if let State::Working(worker) = exchange.state {
-            let status = std::mem::take(&mut exchange.status);
+            status = std::mem::take(&mut exchange.status);
             self.pools[pool].tallies.count_end(worker, status, &outcome, self.now);
         }
         if matches!(exchange.client, Client::Nobody) {
@@ -321,12 +327,14 @@ impl Core {
                 let text = body.slice(1..body.len());
                 self.end(id, Outcome::Ended(End::new(Cause::Worker, Phase::Work), text));
             }
-            (Outcome::Reply(body), Some(next)) => {
+            // Only the body goes on. What tells of a failure is the reply.
+            (Outcome::Reply(body), Some(next)) if status < FAILURE_MIN => {
                 exchange.step(Move::Next, self.now);
                 exchange.pool = next;
-                self.admit(id, next, body.into(), Form::default());
+                let form = Form { translation: exchange.translation, ..Form::default() };
+                self.admit(id, next, body.into(), form);
             }
-            (outcome, _) => self.answer(pool, id, outcome),
+            (outcome, _) => self.end(id, outcome),
         }
     }
 
@@ -338,14 +346,19 @@ impl Core {
         };
         exchange.stamps.first_byte.get_or_insert(self.now);
         let told = head.head();
-        if let Some(trail) = exchange.trail.as_mut().filter(|_| !told.is_interim()) {
-            trail.status = told.status;
-        }
         if !told.is_interim() {
             exchange.status = told.status;
         }
         let served = &mut self.pools[pool];
         exchange.is_bad = served.balance.is_bad(told);
+        let is_here = exchange.state.home().is_none();
+        if served.then.is_some() && is_here && told.status < FAILURE_MIN {
+            // Its body is the request of the next pool.
+            return head.recycle();
+        }
+        if let Some(trail) = exchange.trail.as_mut().filter(|_| !told.is_interim()) {
+            trail.status = told.status;
+        }
         served.bind_by(exchange, told, self.now);
         match exchange.client.streamed() {
             Some(client) => self.finished.push((client, Delivery::Head(head))),

@@ -19,8 +19,9 @@ use crate::by_worker::ByWorker;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::WorkerTimer;
-use crate::payload::Request;
+use crate::payload::{Payload, Request};
 use crate::request_control::RequestControl;
+use crate::request_shape::RequestShape;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 use crate::worker_report::{HandlerReport, WorkerReport};
@@ -48,6 +49,9 @@ struct Serving {
     flow: Option<Arc<Flow>>,
     /// The batch that is being filled.
     filling: Batch,
+    /// Requests of HTTP in that batch as they came, by their places in it: to be given back if its thread
+    /// has gone.
+    asked: Vec<(usize, Payload)>,
     /// The requests in its hands, by their place in the batch; `None` once answered.
     flights: Vec<Option<RequestId>>,
     timer: Option<TimerId>,
@@ -71,8 +75,8 @@ pub(crate) struct Handlers {
     pool_id: PoolId,
     factory: Arc<dyn Factory>,
     deadline: Duration,
-    /// What they do has no effect, and they do one thing at a time.
-    reads: bool,
+    /// What they take of requests of HTTP.
+    shape: RequestShape,
     live: ByWorker<Option<Serving>>,
 }
 
@@ -81,21 +85,21 @@ impl Handlers {
         (id, pool): (PoolId, &str),
         factory: Arc<dyn Factory>,
         deadline: Duration,
-        reads: bool,
+        shape: RequestShape,
     ) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,
             factory,
             deadline,
-            reads,
+            shape,
             live: ByWorker::default(),
         }
     }
 
-    /// Another deadline, for batches that are given from now on.
-    pub(crate) const fn handle_deadline_setting(&mut self, deadline: Duration) {
-        self.deadline = deadline;
+    /// Another deadline, for batches that are given from now on, and what is taken for those.
+    pub(crate) fn handle_plan(&mut self, deadline: Duration, shape: RequestShape) {
+        (self.deadline, self.shape) = (deadline, shape);
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Serving> {
@@ -127,6 +131,7 @@ impl Handlers {
             stop: Stop::default(),
             flow: None,
             filling: Batch::default(),
+            asked: Vec::new(),
             flights: Vec::new(),
             timer: None,
             opened: false,
@@ -144,10 +149,20 @@ impl Handlers {
     /// A request of the batch that is being filled. Given back when there is no such worker.
     #[inline]
     pub(crate) fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
-        let Some(serving) = self.find(worker) else { return Some(request) };
+        let place = self.live.get_mut(worker).and_then(Option::as_mut);
+        let Some(serving) = place.filter(|serving| serving.worker == worker) else {
+            return Some(request);
+        };
         let Request { id, peer, at_us, payload } = request;
+        let body = match payload {
+            Payload::Frame(body) => body,
+            Payload::Http(request, body) => {
+                let record = self.shape.frame(&request, peer, &body);
+                serving.asked.push((serving.flights.len(), Payload::Http(request, body)));
+                record
+            }
+        };
         serving.flights.push(Some(id));
-        let body = payload.into_body();
         serving.filling.requests.push(exchange::Request { id, peer, body, at_us });
         None
     }
@@ -165,7 +180,8 @@ impl Handlers {
             up.push(Upward::Returned { id: request.id, payload: request.payload });
             return;
         }
-        let (deadline, reads) = (self.deadline, self.reads);
+        // What reads has no effect, and does one thing at a time.
+        let (deadline, reads) = (self.deadline, matches!(self.shape, RequestShape::Records(_)));
         let key = WorkerTimer::Batch(worker).key(self.pool_id);
         let Some(serving) = self.find(worker) else { return };
         let at = calls.now() + deadline;
@@ -190,13 +206,17 @@ impl Handlers {
             None => Some(batch),
         };
         if refused.is_none() {
+            serving.asked.clear();
             outside.runner.handed(&serving.name);
         }
         // Its thread has gone and the report of that is on the way; nothing of this was begun.
         if let Some(batch) = refused {
             serving.flights.clear();
-            let requests = batch.requests.into_iter();
-            up.extend(requests.map(|it| Upward::Returned { id: it.id, payload: it.body.into() }));
+            let mut asked = serving.asked.drain(..).peekable();
+            up.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
+                let asked = asked.next_if(|(of, _)| *of == place).map(|(_, asked)| asked);
+                Upward::Returned { id: it.id, payload: asked.unwrap_or_else(|| it.body.into()) }
+            }));
         }
     }
 

@@ -29,13 +29,6 @@ impl Payload {
             Self::Http(request, body) => Self::Http(request.compact(), body.compact()),
         }
     }
-
-    /// Its bytes without a head, where nothing else is wanted of it.
-    pub(crate) fn into_body(self) -> Slice {
-        match self {
-            Self::Frame(body) | Self::Http(_, body) => body,
-        }
-    }
 }
 
 impl Default for Payload {

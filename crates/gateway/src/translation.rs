@@ -7,30 +7,37 @@ use crate::reply_head::Carried;
 
 /// What it takes to read the answer to one request as a reply to it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Translation(Method);
+pub(crate) struct Translation {
+    method: Method,
+    /// A head is wanted of a text too: its client may have to be told of its worker.
+    pub(crate) wants_head: bool,
+}
+
+/// What an answer is.
+#[derive(Debug)]
+pub(crate) enum Read {
+    /// A head, and the body behind it.
+    Reply(Carried, Slice),
+    /// A text, which goes on as it is.
+    Text(Slice),
+}
 
 impl Translation {
-    /// Of a request of HTTP with this method that was made an object: an answer that is one becomes a
-    /// head and a body.
-    pub(crate) const fn of_objects(method: Method) -> Self {
-        Self(method)
+    /// Of a request of HTTP with this method: an answer that is an object becomes a head and a body.
+    pub(crate) const fn of_http(method: Method) -> Self {
+        Self { method, wants_head: false }
     }
 
-    /// The head and the body that an answer is. None: it is a text, and goes on as it is, unless a head
-    /// is wanted of that too.
+    /// What an answer is.
     ///
     /// # Errors
     /// When it says what a worker must not say.
-    pub(crate) fn reply(
-        self,
-        answer: &Slice,
-        wants_head: bool,
-    ) -> Result<Option<(Carried, Slice)>, Refusal> {
-        let (head, body) = match object::is_object(answer) {
-            true => object::read(answer, self.0)?,
-            false if wants_head => object::plain(answer, self.0)?,
-            false => return Ok(None),
+    pub(crate) fn read(self, answer: Slice) -> Result<Read, Refusal> {
+        let (head, body) = match object::is_object(&answer) {
+            true => object::read(&answer, self.method)?,
+            false if self.wants_head => object::plain(&answer, self.method)?,
+            false => return Ok(Read::Text(answer)),
         };
-        Ok(Some((Carried::new(head), body)))
+        Ok(Read::Reply(Carried::new(head), body))
     }
 }

@@ -49,8 +49,8 @@ impl Workers {
             }
             WorkersConfig::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
             WorkersConfig::Hosted(plan) => Self::Hosted(Box::new(Hosted::new(pool, *plan))),
-            WorkersConfig::Handlers { factory, deadline, reads } => {
-                Self::Handlers(Handlers::new(pool, factory, deadline, reads))
+            WorkersConfig::Handlers { factory, deadline, shape } => {
+                Self::Handlers(Handlers::new(pool, factory, deadline, shape))
             }
             WorkersConfig::Elsewhere => Self::Elsewhere,
         }
@@ -70,8 +70,8 @@ impl Workers {
             }
             (Self::Programs(programs), WorkersConfig::Programs(plan)) => programs.handle_plan(plan),
             (Self::Hosted(hosted), WorkersConfig::Hosted(plan)) => hosted.handle_plan(*plan),
-            (Self::Handlers(handlers), WorkersConfig::Handlers { deadline, .. }) => {
-                handlers.handle_deadline_setting(deadline);
+            (Self::Handlers(handlers), WorkersConfig::Handlers { deadline, shape, .. }) => {
+                handlers.handle_plan(deadline, shape);
             }
             // No pool gets workers of another kind, or another home.
             _ => {}

@@ -32,8 +32,8 @@ pub(super) fn plan(
         Worker::Database(_) | Worker::Handler(_) => {
             let why = |why| BuildError::Handler { pool: pool.name.clone(), why };
             let factory = site.workshop.factory(pool).map_err(why)?;
-            let reads = matches!(takes(&pool.worker), RequestShape::Records(_));
-            let workers = WorkersConfig::Handlers { factory, deadline, reads };
+            let shape = takes(&pool.worker);
+            let workers = WorkersConfig::Handlers { factory, deadline, shape };
             Ok((workers, said(1, HANDLER_SETTLE)))
         }
         Worker::Servers(servers) => {

@@ -9,7 +9,6 @@ use super::tallies::count_at_listener;
 use super::{Core, ServedPool};
 use crate::exchanges::{Client, Delivery, Exchange, State};
 use crate::metrics::ListenerEnds;
-use crate::request_shape::RequestShape;
 use crate::table::Table;
 
 /// Replies that are not counted yet, to requests that one listener received at the same moment.
@@ -45,10 +44,8 @@ impl Core {
     /// As [`Self::complete`] for each of them, in their order.
     pub(super) fn complete_all(&mut self, pool: PoolId, answers: Vec<(RequestId, Outcome)>) {
         let served = &self.pools[pool];
-        // Otherwise an answer says something of its worker, goes on to another pool, or is read.
-        let plain = served.then.is_none()
-            && !served.balance.judges
-            && served.takes != RequestShape::Objects;
+        // Otherwise an answer says something of its worker, or goes on to another pool.
+        let plain = served.then.is_none() && !served.balance.judges;
         self.finished.reserve(answers.len());
         let mut tally: Option<Tally> = None;
         for (id, outcome) in answers {

@@ -28,6 +28,7 @@ use crate::payload::Request;
 use crate::upward::Upward;
 
 mod alignment;
+mod answered;
 mod asked;
 mod carried;
 mod ears;

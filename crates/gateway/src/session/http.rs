@@ -39,9 +39,9 @@ mod moves;
 mod objects;
 mod refusing;
 mod rejection;
-mod storing;
 mod told;
 mod tunnel;
+mod unfit;
 mod watch;
 
 use std::sync::Arc;
@@ -62,7 +62,7 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
-use course::{Asking, Course};
+use course::Course;
 use dialogue::{Asked, Dialogue, Ending, Input, Output};
 use moves::Move;
 pub use moves::{session_moves, session_moves_made};
@@ -78,6 +78,12 @@ impl Dialogue {
     /// request says: the client sends no more, or the daemon is about to end.
     const fn is_last(&self, core: &Core) -> bool {
         self.refusing || core.drain_keepalive_timeout.is_some()
+    }
+
+    /// Where what comes of the next request goes.
+    fn next_client(&mut self) -> Client {
+        self.number = self.number.wrapping_add(1);
+        Client::Session { session: self.id, sequence: u64::from(self.number) }
     }
 
     /// Whether nothing is begun or to be said. It may be behind an empty line, which is not consumed:
@@ -199,40 +205,24 @@ impl Dialogue {
             cx.scratch.routes = ways;
             return;
         }
-        let target = changes.and_then(|_| ways.target());
+        if changes.is_some() {
+            request.set_target(ways.target_mut());
+        }
+        cx.scratch.routes = ways;
+        let course = Course { pool, route, changes };
         match cx.requests.takes(pool) {
             RequestShape::Messages => {}
-            RequestShape::Records(question) => {
-                let asking = Asking { question, pool, route, target };
-                self.ask_question(asking, transport, calls, head, cx);
-                cx.scratch.routes = ways;
-                return;
-            }
-            RequestShape::Objects => {
-                if changes.is_some() {
-                    request.set_target(ways.target_mut());
-                }
-                cx.scratch.routes = ways;
-                let course = Course { pool, route, changes };
-                return self.ask_object(&course, plan, transport, calls, request, cx);
-            }
-            RequestShape::Bodies => {
-                cx.scratch.routes = ways;
-                return self.ask_to_store((pool, route), plan, transport, calls, request, cx);
-            }
+            shape => return self.ask_whole((&shape, &course), plan, transport, calls, request, cx),
         }
+        let head = request.head_mut();
         if !changes.map_or(plan.allow_upgrade, |route| route.allow_upgrade) {
             head.ignore_upgrade();
         }
-        let from = plan.forwarded_for(transport.peer(), head.version);
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         let upgrades = head.upgrade.then(|| head.switches_to());
         let waits = head.expects_continue;
-        head.prepare(&from);
-        if let Some(changes) = changes {
-            changes.change(head);
-        }
+        course.prepare(plan, transport.peer(), head);
         // A server is given chunks only where it must be: what comes behind a body is told from it most
         // surely by a length.
         let whole = Some(data.bytes()).filter(|_| head.body == BodyKind::Chunked);
@@ -241,10 +231,6 @@ impl Dialogue {
             head.give_length(whole.data);
         }
         let kind = if whole.is_some() { BodyKind::None } else { head.body };
-        if changes.is_some() {
-            request.set_target(ways.target_mut());
-        }
-        cx.scratch.routes = ways;
         let mut body = Body::new(kind, &plan.limits);
         let (mut came, mut held, mut body_bytes) = (Slice::default(), Ok(()), 0);
         if whole.is_some() || !body.is_done() {
@@ -281,28 +267,12 @@ impl Dialogue {
             self.step(Move::AskPart, Input::Body(body));
         }
         let payload = Payload::Http(request.submitted(&plan.forwarding), came);
-        self.number = self.number.wrapping_add(1);
-        let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
+        let client = self.next_client();
         let request =
             cx.requests.submit(client, transport.source(), (payload, form), pool, cx.entry.take());
-        self.asked = Some(Asked {
-            request,
-            method,
-            version,
-            output: Output::None,
-            route,
-            keep,
-            open_ended: false,
-            wanted: false,
-            waits: form.waits && form.more,
-            holding: false,
-            came: 0,
-            said_all: false,
-            relayed_from: None,
-            page: None,
-            chunks: None,
-            told: Told::TEXT,
-        });
+        let asker = Asker { method, version, route };
+        let asked = Asked::new(request, asker, keep, Told::TEXT);
+        self.asked = Some(Asked { waits: form.waits && form.more, ..asked });
     }
 
     pub(super) fn flush(

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::hosted::HostedConfig;
 use crate::programs::ProgramConfig;
+use crate::request_shape::RequestShape;
 use crate::servers::ServersConfig;
 
 /// What the workers of a pool are.
@@ -16,8 +17,9 @@ pub(crate) enum WorkersConfig {
     Handlers {
         factory: Arc<dyn exchange::Factory>,
         deadline: Duration,
-        /// What they do has no effect: it may be cut short when nobody wants to know of it.
-        reads: bool,
+        /// What they take of requests of HTTP. What reads has no effect: it may be cut short when nobody
+        /// wants to know of it.
+        shape: RequestShape,
     },
     /// On another shard.
     Elsewhere,

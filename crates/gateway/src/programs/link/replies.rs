@@ -9,6 +9,7 @@ use wire::jsonrpc::Skimmed;
 use wire::{Framing, Last, Piece};
 
 use super::super::deadlines::GAP;
+use super::answered::answered;
 use super::ears::Ears;
 use super::flights::Landed;
 use super::tags::{self, Message, Spoken, Tags, id_is_kept};
@@ -465,7 +466,7 @@ impl Link {
         }
         let Some(flight) = self.flights.pop() else { return };
         let id = self.plant_shift(flight.id);
-        up.push(Upward::Answered { id, outcome: Outcome::Reply(rest) });
+        answered(id, flight.form, rest, up);
         if let Some(alignment) = &mut self.alignment {
             let (now, flights) = (calls.now(), &self.flights);
             let others = (flights.len() > 0).then_some(|client| match flights.are_of(client) {
@@ -522,7 +523,7 @@ impl Link {
     pub(in crate::programs) fn conclude(&mut self, up: &mut Vec<Upward>) {
         let Some(whole) = self.whole.take() else { return };
         if let Some(flight) = self.flights.pop() {
-            up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(whole) });
+            answered(flight.id, flight.form, whole, up);
             self.answers += 1;
         }
     }

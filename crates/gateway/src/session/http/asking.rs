@@ -4,116 +4,43 @@
 //! them, behind a head of ours; what goes wrong then can only be told by ending the connection.
 
 use event::Calls;
-use exchange::{Cause, Outcome, Phase, Slice};
-use wire::http1::{Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_open_answer};
+use exchange::Slice;
+use wire::http1::{Body, Kind, Limits, Method, chunk_head, write_open_answer};
 
-use super::course::Asking;
-use super::rejection::Why;
+use super::course::Course;
 use super::told::{edits, open_lines};
-use super::{Asked, Dialogue, Ending, Input, Move, Output, Sending, TEXT, Told, tell};
-use crate::crossing::Rejected;
-use crate::exchanges::Client;
+use super::{Asked, Asker, Dialogue, Input, Move, Output, Sending, Told};
 use crate::form::Form;
-use crate::question::NoQuestion;
+use crate::http_request::HttpRequest;
+use crate::listener::HttpConfig;
+use crate::payload::Payload;
+use crate::question::Question;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl Dialogue {
-    /// Submits a question.
-    pub(super) fn ask_question(
+    /// Submits a question that was checked.
+    pub(super) fn submit_question(
         &mut self,
-        asking: Asking<'_>,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        head: &RequestHead,
+        question: &Question,
+        course: &Course<'_>,
+        plan: &HttpConfig,
+        transport: &Transport,
+        request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
-        let Asking { question, pool, route, target } = asking;
-        if head.body.is_some() {
-            let text = "a question has no body";
-            let why = Why::of(Cause::Malformed, text);
-            return self.refuse_with(transport, calls, (413, route), why, cx);
-        }
-        let (method, version) = (head.method(), head.version);
+        let head = request.head();
+        let asker = Asker { method: head.method(), version: head.version, route: course.route };
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
-        let mut out = cx.scratch.take();
-        let mut target =
-            target.unwrap_or_else(|| head.path_and_query()).splitn(2, |&byte| byte == b'?');
-        let (path, query) = (target.next().unwrap_or_default(), target.next());
-        let read = question.record(method, path, query, &mut out);
-        let record = Slice::copy_of(&out);
-        cx.scratch.give(out);
-        self.number = self.number.wrapping_add(1);
-        let mut asked = Asked {
-            // Nobody's, until it is submitted.
-            request: exchange::RequestId::NONE,
-            method,
-            version,
-            output: Output::None,
-            route,
-            keep,
-            open_ended: false,
-            wanted: false,
-            waits: false,
-            holding: false,
-            came: 0,
-            said_all: false,
-            relayed_from: None,
-            page: None,
-            chunks: None,
-            told: Told { status: 200, content_type: question.content_type },
-        };
-        match read {
-            Ok(()) => {
-                self.step(Move::Ask, Input::Whole);
-                let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
-                // Of a reply to HEAD nothing is sent but its length, which takes all of it.
-                let form = Form { streams: method == Method::Get, ..Form::default() };
-                let source = transport.source();
-                asked.request = cx.requests.submit(
-                    client,
-                    source,
-                    (record.into(), form),
-                    pool,
-                    cx.entry.take(),
-                );
-                self.asked = Some(asked);
-            }
-            Err(why) => self.answer_none(transport, calls, &asked, &why, cx),
-        }
-    }
-
-    /// Answers what is no question; the connection goes on.
-    fn answer_none(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        asked: &Asked,
-        why: &NoQuestion,
-        cx: &mut SessionContext<'_>,
-    ) {
-        let told = Rejected { status: why.status(), reason: "" };
-        self.begin_refused(transport, calls, told, cx);
-        let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text());
-        cx.requests.refused_at_receipt(
-            transport.listener().pool,
-            transport.source(),
-            &outcome,
-            cx.entry.take(),
-        );
-        let body = format!("{}\n", why.text());
-        let answer = Answer {
-            status: why.status(),
-            content_type: TEXT,
-            lines: if *why == NoQuestion::Method { b"Allow: GET, HEAD\r\n" } else { b"" },
-            body: body.as_bytes(),
-            keep_alive: asked.keep,
-        };
-        tell(&answer, asked.asker(), transport, calls, cx);
-        if !asked.keep {
-            self.step(Move::End, Input::Ended);
-            self.ending = Ending::Said;
-        }
+        self.step(Move::Ask, Input::Whole);
+        // Of a reply to HEAD nothing is sent but its length, which takes all of it.
+        let form = Form { streams: asker.method == Method::Get, ..Form::default() };
+        let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::default());
+        let (client, entry) = (self.next_client(), cx.entry.take());
+        let source = transport.source();
+        let request = cx.requests.submit(client, source, (payload, form), course.pool, entry);
+        let told = Told { status: 200, content_type: question.content_type };
+        self.asked = Some(Asked::new(request, asker, keep, told));
     }
 }
 

@@ -1,24 +1,25 @@
-//! Which way a request goes that becomes something else on it.
+//! Which way a request goes, and what its route makes of it.
 
-use std::sync::Arc;
+use exchange::{Peer, PoolId};
+use wire::http1::RequestHead;
 
-use exchange::PoolId;
-
-use crate::question::Question;
+use crate::listener::HttpConfig;
 use crate::routing::{RouteConfig, RouteId};
 
-/// Which way an object goes, and what its route changes in it.
+/// Which way a request goes, and what its route changes in it.
 pub(super) struct Course<'a> {
     pub(super) pool: PoolId,
     pub(super) route: RouteId,
     pub(super) changes: Option<&'a RouteConfig>,
 }
 
-/// A question on its way to its pool.
-pub(super) struct Asking<'a> {
-    pub(super) question: Arc<Question>,
-    pub(super) pool: PoolId,
-    pub(super) route: RouteId,
-    /// What its route made of the target.
-    pub(super) target: Option<&'a [u8]>,
+impl Course<'_> {
+    /// Makes a head what its worker is to see: nothing that concerned the client's connection is left, and
+    /// what the route changes is changed.
+    pub(super) fn prepare(&self, plan: &HttpConfig, peer: Peer, head: &mut RequestHead) {
+        head.prepare(&plan.forwarded_for(peer, head.version));
+        if let Some(changes) = self.changes {
+            changes.change(head);
+        }
+    }
 }

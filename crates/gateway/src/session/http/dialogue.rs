@@ -89,6 +89,29 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// One that was submitted, of which nothing has come. `keep`: the connection goes on behind its reply.
+    pub(super) const fn new(request: RequestId, asker: Asker, keep: bool, told: Told) -> Self {
+        let Asker { method, version, route } = asker;
+        Self {
+            request,
+            method,
+            version,
+            output: Output::None,
+            route,
+            keep,
+            open_ended: false,
+            wanted: false,
+            waits: false,
+            holding: false,
+            came: 0,
+            said_all: false,
+            relayed_from: None,
+            page: None,
+            chunks: None,
+            told,
+        }
+    }
+
     pub(super) const fn asker(&self) -> Asker {
         Asker { method: self.method, version: self.version, route: self.route }
     }

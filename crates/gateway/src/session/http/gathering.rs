@@ -4,6 +4,7 @@ use event::Data;
 use exchange::{Peer, PoolId};
 use wire::http1::{Body, Kind, Refusal};
 
+use super::told::Told;
 use crate::bodies::{BodyShare, Full};
 use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
@@ -17,8 +18,8 @@ pub(super) struct Gathering {
     pub(super) route: RouteId,
     /// Its head, as its worker is to see it.
     pub(super) request: HttpRequest,
-    /// The body is a record, and its acknowledgement the reply.
-    pub(super) is_record: bool,
+    /// What a reply without a head of its own is.
+    pub(super) told: Told,
     pub(super) body: Body,
     /// What has come of it.
     pub(super) held: Vec<u8>,
@@ -49,10 +50,11 @@ impl Gathering {
         plan: &HttpConfig,
         peer: Peer,
         request: HttpRequest,
+        told: Told,
     ) -> Self {
         let body = Body::new(request.head().body, &plan.limits);
         let (held, share) = (Vec::new(), plan.share(peer));
-        Self { pool, route, request, is_record: false, body, held, share, trail: None }
+        Self { pool, route, request, told, body, held, share, trail: None }
     }
 
     /// Which way its request goes.

@@ -3,17 +3,19 @@
 
 use event::{Calls, Data};
 use exchange::{Cause, Outcome, Phase, Slice};
+use wire::http1::BodyKind;
 
 use super::course::Course;
 use super::gathering::{Gathering, Taken};
 use super::rejection::Why;
-use super::{Asked, Dialogue, Input, Move, Output, Told};
+use super::{Asked, Asker, Dialogue, Input, Move, Told};
 use crate::bodies::Full;
-use crate::exchanges::{Client, Source};
+use crate::exchanges::Source;
 use crate::form::Form;
 use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
 use crate::payload::Payload;
+use crate::request_shape::RequestShape;
 use crate::session::SessionContext;
 use crate::translation::Translation;
 use crate::transport::Transport;
@@ -22,30 +24,42 @@ use crate::transport::Transport;
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 impl Dialogue {
-    /// Begins a request to a program.
-    pub(super) fn ask_object(
+    /// Begins a request that is submitted once it is whole.
+    pub(super) fn ask_whole(
         &mut self,
-        course: &Course<'_>,
+        (shape, course): (&RequestShape, &Course<'_>),
         plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         mut request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
-        let head = request.head_mut();
-        let waits = head.expects_continue;
-        let peer = transport.peer();
-        let from = plan.forwarded_for(peer, head.version);
-        head.prepare(&from);
-        if let Some(changes) = course.changes {
-            changes.change(head);
+        let &Course { pool, route, .. } = course;
+        if matches!(shape, RequestShape::Records(_)) && request.head().body.is_some() {
+            let why = Why::of(Cause::Malformed, "a question has no body");
+            return self.refuse_with(transport, calls, (413, route), why, cx);
         }
-        let gathering = Gathering::new((course.pool, course.route), plan, peer, request);
+        let mut out = cx.scratch.take();
+        let fits = shape.check(&request, &mut out);
+        cx.scratch.give(out);
+        if let Err(why) = fits {
+            return self.answer_unfit(&why, route, transport, calls, request.head(), cx);
+        }
+        course.prepare(plan, transport.peer(), request.head_mut());
+        let told = match shape {
+            RequestShape::Records(question) => {
+                return self.submit_question(question, course, plan, transport, request, cx);
+            }
+            RequestShape::Bodies => Told::STORED,
+            RequestShape::Messages | RequestShape::Objects => Told::TEXT,
+        };
+        let waits = request.head().expects_continue;
+        let gathering = Gathering::new((pool, route), plan, transport.peer(), request, told);
         self.begin_gathering(gathering, waits, transport, calls, cx);
     }
 
     /// Takes the body before anything else is done. A client that waits to be told so is.
-    pub(super) fn begin_gathering(
+    fn begin_gathering(
         &mut self,
         mut gathering: Gathering,
         waits: bool,
@@ -147,48 +161,24 @@ impl Dialogue {
         source: Source,
         cx: &mut SessionContext<'_>,
     ) {
-        let Gathering { pool, route, is_record, request, held, trail, .. } = whole;
-        let head = request.head();
-        let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
-        let (payload, form, told) = if is_record {
-            (Slice::from(record(&held)).into(), Form::default(), Told::STORED)
-        } else {
-            let translation = Some(Translation::of_objects(method));
-            let form = Form { translation, ..Form::default() };
-            let request = request.submitted(&plan.forwarding);
-            (Payload::Http(request, Slice::from(&held[..])), form, Told::TEXT)
-        };
+        let Gathering { pool, route, told, mut request, held, trail, .. } = whole;
+        let head = request.head_mut();
+        if head.body == BodyKind::Chunked {
+            // Its framing is gone.
+            head.give_length(held.len());
+        }
+        let asker = Asker { method: head.method(), version: head.version, route };
+        let keep = head.connection.keep_alive && !self.is_last(cx.requests);
+        let translation = Some(Translation::of_http(asker.method));
+        let form = Form { translation, ..Form::default() };
+        let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::from(&held[..]));
         cx.entry = trail;
         if let Some(trail) = &mut cx.entry {
             trail.bytes_in = held.len() as u64;
             trail.replied = told.status;
         }
-        self.number = self.number.wrapping_add(1);
-        let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
+        let client = self.next_client();
         let request = cx.requests.submit(client, source, (payload, form), pool, cx.entry.take());
-        self.asked = Some(Asked {
-            request,
-            method,
-            version,
-            output: Output::None,
-            route,
-            keep: keep && !self.is_last(cx.requests),
-            open_ended: false,
-            wanted: false,
-            waits: false,
-            holding: false,
-            came: 0,
-            said_all: false,
-            relayed_from: None,
-            page: None,
-            chunks: None,
-            told,
-        });
+        self.asked = Some(Asked::new(request, asker, keep, told));
     }
-}
-
-/// A body without the line end that it may have behind its record.
-fn record(body: &[u8]) -> &[u8] {
-    let line = body.strip_suffix(b"\n").unwrap_or(body);
-    if line.len() < body.len() { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
 }
