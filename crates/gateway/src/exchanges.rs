@@ -27,6 +27,7 @@ use pool::{Failed, Ticket};
 pub(crate) use crate::ids::SessionId;
 use crate::logbook::Trail;
 use crate::page::Page;
+use crate::plain_reply::PlainReply;
 use crate::table::{Place, Table};
 use crate::translation::Translation;
 use crate::window::Window;
@@ -105,6 +106,8 @@ pub(crate) enum Delivery {
     Head(crate::reply_head::Carried),
     /// How the outcome behind it is told over HTTP.
     Page(Arc<Page>),
+    /// How a reply behind it is told over HTTP that has no head of its own.
+    PlainReply(PlainReply),
     /// Whether more of its body is wanted now.
     Flow(bool),
     /// Much of its reply is still to come on this stream. It may say that it takes that unseen.

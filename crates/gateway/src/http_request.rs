@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use block::Counted;
 use exchange::Peer;
-use wire::http1::{Found, Limits, Refusal, RequestHead, object};
+use wire::http1::{Found, Limits, Method, Refusal, RequestHead, object};
 
+use crate::form::{Effect, Expects, Form};
 use crate::forwarding::Forwarding;
+use crate::translation::Translation;
 
 /// Places that a thread keeps in any case.
 const PLACES_MIN: usize = 64;
@@ -67,8 +69,7 @@ thread_local! {
 
 impl Places {
     fn take(&mut self) -> Option<Box<Place>> {
-        self.in_flight += 1;
-        self.most[0] = self.most[0].max(self.in_flight);
+        self.begin();
         self.begun += 1;
         if self.begun == PERIOD {
             self.begun = 0;
@@ -77,8 +78,13 @@ impl Places {
         self.free.pop()
     }
 
+    fn begin(&mut self) {
+        self.in_flight += 1;
+        self.most[0] = self.most[0].max(self.in_flight);
+    }
+
     fn give(&mut self, place: Box<Place>) {
-        // One that came from another shard was not counted here.
+        // One that another thread began and that was lost on its way was not counted here.
         self.in_flight = self.in_flight.saturating_sub(1);
         let most = self.most[0].max(self.most[1]).max(PLACES_MIN);
         if self.free.len() < most {
@@ -118,6 +124,22 @@ impl HttpRequest {
     #[inline]
     pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
         &mut self.place_mut().head
+    }
+
+    /// Its form, once all of it is there.
+    pub(crate) fn form(&self) -> Form {
+        let method = self.head().method();
+        let expects = match method {
+            Method::Head => Expects::HeadOnly,
+            _ => Expects::Reply,
+        };
+        let effect = match method {
+            method if method.is_safe() => Effect::None,
+            method if method.is_idempotent() => Effect::Once,
+            _ => Effect::Unknown,
+        };
+        let translation = Some(Translation::of_http(method));
+        Form { effect, expects, translation, ..Form::default() }
     }
 
     /// Its route asks for another target, unless this is empty; `target` is then other memory to write to.
@@ -195,6 +217,16 @@ impl HttpRequest {
         let from = forwarding.of(peer, head.version, false);
         let target = Some(&target[..]).filter(|target| !target.is_empty());
         head.encode(target, forwarding.host.as_bytes(), &from, out);
+    }
+
+    /// It goes to another thread.
+    pub(crate) fn leave(&self) {
+        PLACES.with_borrow_mut(|places| places.in_flight = places.in_flight.saturating_sub(1));
+    }
+
+    /// It has come from another thread.
+    pub(crate) fn arrive(&self) {
+        PLACES.with_borrow_mut(Places::begin);
     }
 
     /// Bytes of memory that it holds: all that was allocated, used or not.

@@ -56,6 +56,7 @@ mod outside;
 mod owners;
 mod page;
 mod payload;
+mod plain_reply;
 mod pool_config;
 mod printable;
 mod programs;

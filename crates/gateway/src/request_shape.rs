@@ -11,6 +11,7 @@ use fields::known;
 use wire::http1::{Method, RequestHead};
 
 use crate::http_request::HttpRequest;
+use crate::plain_reply::PlainReply;
 use crate::question::{NoQuestion, Question};
 
 /// What a request of HTTP becomes for the workers of a pool.
@@ -61,6 +62,17 @@ impl RequestShape {
                 written.map_err(|why| Unfit::of_question(&why))
             }
             Self::Bodies => stored(request.head()),
+        }
+    }
+
+    /// How a reply of these workers is told that has no head of its own.
+    pub(crate) fn plain_reply(&self) -> PlainReply {
+        match self {
+            Self::Records(question) => {
+                PlainReply { content_type: question.content_type, ..PlainReply::TEXT }
+            }
+            Self::Bodies => PlainReply::STORED,
+            Self::Messages | Self::Objects => PlainReply::TEXT,
         }
     }
 

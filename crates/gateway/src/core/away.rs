@@ -7,7 +7,7 @@ use crate::crossing::{AWAY_MAX, Crossing, Passed};
 use crate::exchanges::{Client, Delivery, Exchange, Move, State};
 use crate::fleet::MAIL_BYTES_MAX;
 use crate::form::Form;
-use crate::payload::Payload;
+use crate::payload::{Crossed, Payload};
 use crate::request_control::RequestControl;
 use crate::window::Window;
 
@@ -41,6 +41,7 @@ impl Core {
                 format!("{MAIL_BYTES_MAX} bytes of requests are on their way to another shard");
             return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
         }
+        payload.cross(Crossed::Leaves);
         self.others.away += 1;
         exchange.pool = pool;
         exchange.step(Move::Cross(home), now);
@@ -127,6 +128,7 @@ impl Core {
         let Passed { from, pool, peer, at_us, stamps, session, trail, payload, form, .. } = passed;
         let bytes = payload.held();
         self.others.take_bytes(bytes);
+        payload.cross(Crossed::Arrives);
         let id = self.exchanges.insert(Exchange {
             client: Client::Elsewhere { request: from, session },
             peer,
@@ -216,6 +218,10 @@ impl Core {
             Delivery::Page(page) => {
                 let client = exchange.client.streamed();
                 self.finished.extend(client.map(|client| (client, Delivery::Page(page))));
+            }
+            Delivery::PlainReply(told) => {
+                let client = exchange.client.streamed();
+                self.finished.extend(client.map(|client| (client, Delivery::PlainReply(told))));
             }
             Delivery::Part(part) => {
                 if let (Some(bytes), Some(home)) = (exchange.window.take(part.len(), window), home)

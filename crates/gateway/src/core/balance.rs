@@ -13,6 +13,7 @@ use super::{Core, ServedPool, Waiting};
 use crate::balance::FallbackConfig;
 use crate::exchanges::{Delivery, Move, State};
 use crate::order::Order;
+use crate::payload::Payload;
 use crate::status::{LatelyAt, Told, Why};
 
 impl Core {
@@ -45,14 +46,39 @@ impl Core {
             Some(FallbackConfig::Pool(other)) => {
                 let other = *other;
                 served.counts.passed_on += 1;
-                let Some(exchange) = self.exchanges.get_mut(id) else { return };
-                exchange.step(Move::PassOn, self.now);
-                exchange.pool = other;
-                return self.admit(id, other, payload.payload, payload.form);
+                return self.pass_on(id, pool, other, payload);
             }
         };
         self.pools[pool].counts.sorry += u64::from(matches!(outcome, Outcome::Sorry(..)));
         self.end(id, outcome);
+    }
+
+    /// A request goes on to the pool that answers in place of its own, as what that one takes.
+    fn pass_on(&mut self, id: RequestId, from: PoolId, to: PoolId, request: Waiting) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        exchange.step(Move::PassOn, self.now);
+        exchange.pool = to;
+        let Waiting { payload, form, .. } = request;
+        if self.pools[from].takes == self.pools[to].takes {
+            return self.admit(id, to, payload, form);
+        }
+        let served = &mut self.pools[to];
+        let payload = match payload.fitted(&served.takes, form.more) {
+            Ok(payload) => payload,
+            Err(why) => {
+                served.counts.requests += 1;
+                return self.end(id, Outcome::ended(Cause::Record, Phase::Queue, why));
+            }
+        };
+        if let Payload::Http(..) = payload {
+            let told = served.takes.plain_reply();
+            if let Some(trail) = &mut exchange.trail {
+                trail.replied = told.status;
+            }
+            let client = exchange.client.streamed();
+            self.finished.extend(client.map(|client| (client, Delivery::PlainReply(told))));
+        }
+        self.admit(id, to, payload, form);
     }
 
     /// What a request's end says of its worker.

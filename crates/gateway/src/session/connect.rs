@@ -86,6 +86,7 @@ impl Connect {
             // Of messages only.
             Delivery::Head(_)
             | Delivery::Page(_)
+            | Delivery::PlainReply(_)
             | Delivery::Flow(_)
             | Delivery::SaidAll
             | Delivery::Long(_)

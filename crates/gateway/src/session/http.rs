@@ -52,7 +52,7 @@ use wire::http1::{Body, BodyKind, Limits, Method, Refusal, Sending, WholeChunks}
 
 use crate::core::Core;
 use crate::exchanges::Client;
-use crate::form::{Effect, Expects, Form};
+use crate::form::{Expects, Form};
 use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
 use crate::payload::Payload;
@@ -244,17 +244,12 @@ impl Dialogue {
             came = Slice::copy_of(&out);
             cx.scratch.give(out);
         }
-        let form = Form {
-            more: !body.is_done(),
-            effect: effect_of(method),
-            waits,
-            expects: match (method, upgrades) {
-                (Method::Head, _) => Expects::HeadOnly,
-                (_, Some(upgrades)) => Expects::Switch(upgrades),
-                (_, None) => Expects::Reply,
-            },
-            ..Form::default()
+        let form = request.form();
+        let expects = match (method, upgrades) {
+            (Method::Head, _) | (_, None) => form.expects,
+            (_, Some(upgrades)) => Expects::Switch(upgrades),
         };
+        let form = Form { more: !body.is_done(), waits, expects, ..form };
         if let Some(trail) = &mut cx.entry {
             trail.bytes_in = body_bytes as u64;
         }
@@ -295,15 +290,6 @@ impl Dialogue {
         } else if matches!(self.input, Input::Head) && !transport.is_clogged(calls) {
             transport.resume(calls);
         }
-    }
-}
-
-/// What it does when a request of this method is made twice.
-const fn effect_of(method: Method) -> Effect {
-    match method {
-        method if method.is_safe() => Effect::None,
-        method if method.is_idempotent() => Effect::Once,
-        _ => Effect::Unknown,
     }
 }
 

@@ -216,6 +216,7 @@ impl Owed {
             // Of messages only; a frame has neither a head nor a body that follows it.
             Delivery::Head(_)
             | Delivery::Page(_)
+            | Delivery::PlainReply(_)
             | Delivery::Flow(_)
             | Delivery::SaidAll
             | Delivery::Long(_)

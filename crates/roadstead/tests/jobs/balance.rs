@@ -11,7 +11,7 @@ const TELLS_PID: &str = r#"program = ["sh", "-c", "while read -r line; do echo $
 workers = 3
 "#;
 
-fn ctl(daemon: &Daemon, words: &[&str]) -> (bool, String) {
+pub(crate) fn ctl(daemon: &Daemon, words: &[&str]) -> (bool, String) {
     let mut command = Command::new(BINARY);
     let out = command.arg("ctl").args(["--admin", &daemon.admin]).args(words).output().unwrap();
     let text = [out.stdout, out.stderr].concat();

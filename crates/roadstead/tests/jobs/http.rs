@@ -13,6 +13,7 @@ mod counted;
 mod drain;
 mod ends;
 mod faulty;
+mod handed;
 mod hosted;
 mod idle;
 mod isolation;

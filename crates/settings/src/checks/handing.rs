@@ -8,37 +8,12 @@ use crate::model::{Dispatch, Protocol};
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
 
-/// What a request has to be for the workers of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    /// A message of HTTP.
-    Messages,
-    /// A frame; of HTTP, one JSON object.
-    Frames,
-    /// A record; of HTTP, a body.
-    Records,
-    /// The parameters of a query.
-    Parameters,
-}
-
-impl Asked {
-    fn of(pool: &Section) -> Option<Self> {
-        Some(match pool.worker? {
-            Of::Servers => Self::Messages,
-            Of::Program if http::serves(pool) => Self::Messages,
-            Of::Program | Of::Handler | Of::Any => Self::Frames,
-            Of::Database if pool.group.key("query").is_some() => Self::Parameters,
-            Of::Database => Self::Records,
-        })
-    }
-
-    const fn title(self) -> &'static str {
-        match self {
-            Self::Messages => "in HTTP",
-            Self::Frames => "with frames",
-            Self::Records => "with records",
-            Self::Parameters => "with the parameters of a query",
-        }
+/// Whether the workers of a pool take messages of HTTP, and not frames.
+fn takes_messages(pool: &Section) -> bool {
+    match pool.worker {
+        Some(Of::Servers) => true,
+        Some(Of::Program) => http::serves(pool),
+        Some(Of::Handler | Of::Database | Of::Any) | None => false,
     }
 }
 
@@ -47,7 +22,7 @@ pub(super) fn check(sections: &[Section], pools: &[&Section], faults: &mut Vec<F
     for pool in pools {
         let Some(Value::Group(sorry)) = pool.group.value("sorry") else { continue };
         let Some((other, place)) = named(sorry, "pool", pools) else { continue };
-        if same_language(pool, other, &place, sections, faults) {
+        if can_read(pool, other, &place, (sections, pools), faults) {
             own(other, place, faults);
         }
         circle(pool, sorry, pools, faults);
@@ -98,45 +73,62 @@ fn named<'a>(
     Some((other, group.place(option)?))
 }
 
-/// A request is handed on as the workers of its own pool would have had it.
-fn same_language(
+/// What was asked over HTTP can go on to any pool, as what its workers take. A frame is no message of HTTP.
+fn can_read(
     pool: &Section,
     other: &Section,
     place: &Range<usize>,
-    sections: &[Section],
+    (sections, pools): (&[Section], &[&Section]),
     faults: &mut Vec<Fault>,
 ) -> bool {
-    let (Some(from), Some(to)) = (Asked::of(pool), Asked::of(other)) else { return true };
-    // Where clients send frames, a frame is a record as well.
-    let frames = from != Asked::Messages && to != Asked::Messages;
-    if from == to || frames && !is_asked_in_http(pool, sections) {
+    if !takes_messages(other) || takes_messages(pool) {
+        return true;
+    }
+    let reached = |leads: &dyn Fn(&Section) -> bool| {
+        let mut found: Vec<&Section> = pools.iter().copied().filter(|it| leads(it)).collect();
+        let mut next = 0;
+        while let Some(at) = found.get(next).copied() {
+            next += 1;
+            for (onward, _) in onward(at, pools) {
+                if !found.iter().any(|known| known.name == onward.name) {
+                    found.push(onward);
+                }
+            }
+        }
+        found.iter().any(|it| it.name == pool.name)
+    };
+    let by_frames = reached(&|it| is_asked(it, sections, false));
+    let by_replies = pools
+        .iter()
+        .any(|it| named(&it.group, "then", pools).is_some_and(|(next, _)| next.name == pool.name));
+    if !by_frames && !by_replies && reached(&|it| is_asked(it, sections, true)) {
         return true;
     }
     let message = format!(
-        "workers of `[pool.{}]` are asked {}, and those of `[pool.{}]` {}",
-        pool.name,
-        from.title(),
-        other.name,
-        to.title(),
+        "`[pool.{}]` is asked with frames, and the workers of `[pool.{}]` take messages of HTTP only",
+        pool.name, other.name,
     );
-    let mend = if from == Asked::Messages {
-        "name a pool of servers, or answer with a `line`, a `file` or a `redirect`"
-    } else {
-        "name a pool of the same kind, or answer with a `line` or a `file`"
-    };
     faults.push(
-        Fault::at(place.clone(), message).expected("a request is handed on as it is").mend(mend),
+        Fault::at(place.clone(), message)
+            .expected("only what is asked over HTTP can go on to them")
+            .mend("name a pool whose workers take frames, or answer with a `line` or a `file`"),
     );
     false
 }
 
 /// Whether a listener of HTTP, or a route of one, leads there.
 fn is_asked_in_http(pool: &Section, sections: &[Section]) -> bool {
+    is_asked(pool, sections, true)
+}
+
+/// Whether a listener leads there: one of HTTP, or one of another protocol.
+fn is_asked(pool: &Section, sections: &[Section], in_http: bool) -> bool {
     let listeners = sections.iter().filter(|section| section.kind.name == "listener");
     listeners
         .filter(|listener| {
             let protocol = listener.group.value("protocol");
-            matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Http))))
+            let is_http = matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Http))));
+            is_http == in_http
         })
         .flat_map(routes::with_routes)
         .any(|group| matches!(group.value("pool"), Some(Value::Text(name)) if *name == pool.name))

@@ -103,45 +103,39 @@ fn how_often_a_request_is_repeated_is_set_for_servers_and_such_programs() {
 fn what_is_handed_to_another_pool_can_be_read_there() {
     let http = format!("{LISTENER}protocol = \"http\"\n");
     let web = "[pool.web]\nservers = [\"127.0.0.1:1\"]\n";
-    let sorry = |from: &str, to: &str| {
-        only(&format!(
-            "{http}[pool.echo]\nsorry = {{ pool = \"other\" }}\n{from}\n{web}[pool.other]\n{to}\n"
-        ))
-    };
     let (program, store) = (
         "program = [\"cat\"]",
         "database = \"sqlite:a.db\"\ninsert = { table = \"a\", columns = [\"b\"] }",
     );
     let servers = "servers = [\"127.0.0.1:2\"]";
-    for (from, to, told) in [
-        (
-            store,
-            servers,
-            "workers of `[pool.echo]` are asked with records, and those of `[pool.other]` in HTTP",
-        ),
-        (
-            program,
-            servers,
-            "workers of `[pool.echo]` are asked with frames, and those of `[pool.other]` in HTTP",
-        ),
-        (
-            servers,
-            program,
-            "workers of `[pool.echo]` are asked in HTTP, and those of `[pool.other]` with frames",
-        ),
-        (
-            program,
-            store,
-            "workers of `[pool.echo]` are asked with frames, and those of `[pool.other]` with records",
-        ),
+    // What was asked over HTTP goes on to any pool.
+    let query = "database = \"sqlite:a.db\"\nquery = \"select 1\"";
+    let serving = "program = [\"cat\"]\nframing = \"http\"";
+    let kinds = [program, store, query, servers, serving];
+    for from in kinds {
+        for to in kinds {
+            let text = format!(
+                "{http}[pool.echo]\nsorry = {{ pool = \"other\" }}\n{from}\n[pool.other]\n{to}\n"
+            );
+            let read = parse(&Source { name: "roadstead.toml".into(), text }, &|_| None);
+            assert!(read.is_ok(), "{from} to {to}: {read:?}");
+        }
+    }
+    // What clients of another listener ask is a frame, and so is a reply that goes on.
+    for more in [
+        "[listener.lines]\nlisten = \"127.0.0.1:0\"\npool = \"echo\"\n",
+        "[pool.first]\nprogram = [\"cat\"]\nthen = \"echo\"\n",
     ] {
-        let error = sorry(from, to);
-        assert_eq!((error.message.as_str(), error.word.as_str()), (told, "\"other\""));
+        let text =
+            format!("{http}[pool.echo]\nsorry = {{ pool = \"web\" }}\n{program}\n{web}{more}");
+        let error = only(&text);
+        let told = "`[pool.echo]` is asked with frames, and the workers of `[pool.web]` take messages of HTTP only";
+        assert_eq!((error.message.as_str(), error.word.as_str()), (told, "\"web\""));
     }
     // Of a netstring it may be all that a server reads.
     let frames =
         format!("{LISTENER}protocol = \"netstring\"\n{POOL}sorry = {{ pool = \"web\" }}\n{web}");
-    assert!(only(&frames).message.ends_with("in HTTP"));
+    assert!(only(&frames).message.ends_with("messages of HTTP only"));
     let error = only(&format!("{LISTENER}{POOL}then = \"web\"\n{web}"));
     assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
     // A frame is a record where clients send frames.

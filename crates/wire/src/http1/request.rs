@@ -173,6 +173,20 @@ impl RequestHead {
         self.length_instead = Some(length);
     }
 
+    /// Whether its body goes on in the chunks in which it came.
+    #[must_use]
+    pub fn sends_chunks(&self) -> bool {
+        self.body == BodyKind::Chunked && self.length_instead.is_none()
+    }
+
+    /// Takes the request as one whose client waits for nothing before its body, which is there, and asks for
+    /// no other protocol.
+    pub fn become_whole(&mut self) {
+        (self.upgrade, self.expects_continue) = (false, false);
+        self.fields.remove(&known::UPGRADE);
+        self.fields.remove(&known::EXPECT);
+    }
+
     fn check_host(&self) -> Result<(), Refusal> {
         let Some(host) = self.fields.get(&known::HOST).and_then(Value::bytes) else {
             return if self.version == Version::Http11 { Err(Refusal::NoHost) } else { Ok(()) };

@@ -9,12 +9,12 @@ use wire::http1::{Body, Kind, Limits, Method, chunk_head, write_open_answer};
 
 use super::course::Course;
 use super::told::{edits, open_lines};
-use super::{Asked, Asker, Dialogue, Input, Move, Output, Sending, Told};
+use super::{Asked, Asker, Dialogue, Input, Move, Output, Sending};
 use crate::form::Form;
 use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
 use crate::payload::Payload;
-use crate::question::Question;
+use crate::request_shape::RequestShape;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
@@ -22,7 +22,7 @@ impl Dialogue {
     /// Submits a question that was checked.
     pub(super) fn submit_question(
         &mut self,
-        question: &Question,
+        shape: &RequestShape,
         course: &Course<'_>,
         plan: &HttpConfig,
         transport: &Transport,
@@ -34,13 +34,12 @@ impl Dialogue {
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         self.step(Move::Ask, Input::Whole);
         // Of a reply to HEAD nothing is sent but its length, which takes all of it.
-        let form = Form { streams: asker.method == Method::Get, ..Form::default() };
+        let form = Form { streams: asker.method == Method::Get, ..request.form() };
         let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::default());
         let (client, entry) = (self.next_client(), cx.entry.take());
         let source = transport.source();
         let request = cx.requests.submit(client, source, (payload, form), course.pool, entry);
-        let told = Told { status: 200, content_type: question.content_type };
-        self.asked = Some(Asked::new(request, asker, keep, told));
+        self.asked = Some(Asked::new(request, asker, keep, shape.plain_reply()));
     }
 }
 

@@ -33,6 +33,7 @@ impl Dialogue {
                 self.deliver_head(plan, transport, calls, head, &mut Slice::default(), cx);
             }
             Delivery::Page(page) => asked.page = Some(page),
+            Delivery::PlainReply(told) => asked.told = told,
             Delivery::Part(part) => {
                 if asked.output == Output::None {
                     asked.begin(transport, calls, cx);

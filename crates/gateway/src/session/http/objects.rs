@@ -8,16 +8,14 @@ use wire::http1::BodyKind;
 use super::course::Course;
 use super::gathering::{Gathering, Taken};
 use super::rejection::Why;
-use super::{Asked, Asker, Dialogue, Input, Move, Told};
+use super::{Asked, Asker, Dialogue, Input, Move};
 use crate::bodies::Full;
 use crate::exchanges::Source;
-use crate::form::Form;
 use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
 use crate::payload::Payload;
 use crate::request_shape::RequestShape;
 use crate::session::SessionContext;
-use crate::translation::Translation;
 use crate::transport::Transport;
 
 /// What a client that waits to be told so may do.
@@ -46,13 +44,10 @@ impl Dialogue {
             return self.answer_unfit(&why, route, transport, calls, request.head(), cx);
         }
         course.prepare(plan, transport.peer(), request.head_mut());
-        let told = match shape {
-            RequestShape::Records(question) => {
-                return self.submit_question(question, course, plan, transport, request, cx);
-            }
-            RequestShape::Bodies => Told::STORED,
-            RequestShape::Messages | RequestShape::Objects => Told::TEXT,
-        };
+        if let RequestShape::Records(_) = shape {
+            return self.submit_question(shape, course, plan, transport, request, cx);
+        }
+        let told = shape.plain_reply();
         let waits = request.head().expects_continue;
         let gathering = Gathering::new((pool, route), plan, transport.peer(), request, told);
         self.begin_gathering(gathering, waits, transport, calls, cx);
@@ -169,8 +164,7 @@ impl Dialogue {
         }
         let asker = Asker { method: head.method(), version: head.version, route };
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
-        let translation = Some(Translation::of_http(asker.method));
-        let form = Form { translation, ..Form::default() };
+        let form = request.form();
         let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::from(&held[..]));
         cx.entry = trail;
         if let Some(trail) = &mut cx.entry {

@@ -12,22 +12,7 @@ use crate::routing::RouteId;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
-/// What our own words are.
-pub(super) const TEXT: &str = "text/plain; charset=utf-8";
-
-/// How a reply is told that has no head of its own.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
-    pub(super) status: u16,
-    pub(super) content_type: &'static str,
-}
-
-impl Told {
-    /// A text.
-    pub(super) const TEXT: Self = Self { status: 200, content_type: TEXT };
-    /// The acknowledgement of a record.
-    pub(super) const STORED: Self = Self { status: 201, content_type: TEXT };
-}
+pub(super) use crate::plain_reply::{PlainReply as Told, TEXT};
 
 /// Who is told, and which way the request went.
 #[derive(Clone, Copy, Debug)]
