@@ -13,6 +13,7 @@ mod handing;
 mod health;
 mod http;
 mod identity;
+mod letters;
 mod pool_names;
 mod routes;
 mod stores;
@@ -86,6 +87,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     handing::check(sections, &pools, faults);
     cycles(&pools, faults);
     http::addresses(&pools, faults);
+    letters::check(&pools, faults);
     taken_twice(sections, faults);
 }
 

@@ -124,7 +124,7 @@ pub(super) const DATABASE: &[Opt] = &[
         "dead",
         Kind::Text,
         Nothing,
-        "A table that keeps the rows which the database does not accept; it is made where it is missing.",
+        "A table that keeps the rows which the database does not accept; it is made where it is missing. Each pool needs a table of its own.",
     ),
     database(
         "log_error_details",

@@ -1,6 +1,8 @@
 //! Errors of pools with a database.
 
-use crate::{INSERT, POOL, STORE, in_store, only, says};
+use settings::{Source, parse};
+
+use crate::{INSERT, LISTENER, POOL, STORE, in_store, only, says};
 
 #[test]
 fn what_a_database_pool_cannot_be_is_told() {
@@ -69,5 +71,50 @@ fn databases_are_named_with_their_kind() {
     for (target, why, mend) in cases {
         let message = format!("`database` = \"{target}\" {why}");
         says((only(&text(target)), 4), 12, &format!("\"{target}\""), &message, mend);
+    }
+}
+
+/// `ctl dead retry` would store the rows of one pool in the table of the other.
+#[test]
+fn two_pools_have_no_table_of_dead_letters_in_common() {
+    let text = |[one, dead]: [&str; 2], [other, same]: [&str; 2]| {
+        let pool = |name: &str, target: &str, dead: &str| {
+            format!("[pool.{name}]\ndatabase = \"{target}\"\n{INSERT}dead = \"{dead}\"\n")
+        };
+        format!("{LISTENER}{POOL}{}{}", pool("a", one, dead), pool("b", other, same))
+    };
+    let (pg, my) = ("postgres://me@localhost/hits", "mysql://me@db/hits");
+    for (one, other) in [
+        (["sqlite:hits.db", "dead"], ["sqlite:./hits.db", "Dead"]),
+        (["sqlite:/data/hits.db", "dead"], ["sqlite:hits.db", "dead"]),
+        ([pg, "dead"], [pg, "dead"]),
+        ([pg, "dead"], ["postgres://you@127.0.0.1:5432/hits", "public.dead"]),
+        ([pg, "a.dead"], ["postgres://me@/hits?socket=/run/pg", "A.dead"]),
+        ([my, "dead"], ["mysql://you@DB/hits", "hits.dead"]),
+        ([my, "x.dead"], ["mysql://me@db/other", "x.dead"]),
+    ] {
+        let text = text(one, other);
+        let error = only(&text);
+        assert_eq!((error.line, error.column), (text.lines().count(), 8), "{text}");
+        let name = other[1];
+        assert_eq!(error.message, format!("`{name}` is the table of dead letters of `[pool.a]`"));
+        let mend = "name another table, like `dead = \"b_dead\"`";
+        assert_eq!(error.mend.as_deref(), Some(mend));
+    }
+    for (one, other) in [
+        (["sqlite:hits.db", "dead"], ["sqlite:hits.db", "other"]),
+        (["sqlite:hits.db", "dead"], ["sqlite:data/hits.db", "dead"]),
+        (["sqlite:/hits.db", "dead"], ["sqlite:/data/hits.db", "dead"]),
+        ([pg, "a.dead"], [pg, "b.dead"]),
+        ([pg, "dead"], ["postgres://me@localhost/other", "dead"]),
+        ([pg, "dead"], ["postgres://me@localhost:5433/hits", "dead"]),
+        ([pg, "dead"], ["mysql://me@localhost:5432/hits", "dead"]),
+        ([my, "dead"], ["mysql://me@db/other", "dead"]),
+        ([my, "dead"], ["mysql://me@db/hits", "other.dead"]),
+        (["mysql://me@/hits?socket=/a", "dead"], ["mysql://me@/hits?socket=/b", "dead"]),
+    ] {
+        let text = text(one, other);
+        let source = Source { name: "roadstead.toml".into(), text: text.clone() };
+        parse(&source, &|_| None).unwrap_or_else(|error| panic!("{text}{error}"));
     }
 }
