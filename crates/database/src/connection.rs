@@ -14,6 +14,9 @@ use crate::rows::Shape;
 /// During a pause, a handler checks this often whether to stop.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// How often a handler opens another connection while the table of letters takes none.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
 /// The connection of a handler.
 #[derive(Debug)]
 pub(crate) struct Connection<L> {
@@ -29,13 +32,27 @@ pub(crate) struct Connection<L> {
     /// The server answered with an error that another connection may not meet. The link is used until
     /// the back-off allows a login, because the error may have been about one row.
     doubted: bool,
+    /// The table of letters took none: another connection may find it repaired, or makes it.
+    is_unfit: bool,
+    /// When that was looked for last.
+    looked: Option<Instant>,
 }
 
 impl<L: Link> Connection<L> {
     pub(crate) fn new(link: L) -> Self {
         let shape = Arc::clone(link.shape());
         let (failing, pauses) = (None, 0);
-        Self { link: Some(link), shape, failing, pauses, unproven: false, doubted: false }
+        let is_unfit = link.unfit().is_some();
+        Self {
+            link: Some(link),
+            shape,
+            failing,
+            pauses,
+            unproven: false,
+            doubted: false,
+            is_unfit,
+            looked: None,
+        }
     }
 
     /// What its rows are like, also while there is no connection.
@@ -48,16 +65,21 @@ impl<L: Link> Connection<L> {
         self.link.as_mut()
     }
 
-    /// The link, opened anew where the last one failed and the back-off of the pool allows a login. A
-    /// doubted link stays where no other can be opened.
+    /// The link, opened anew where the last one failed and the back-off of the pool allows a login, or
+    /// where its table of letters took none. A link that can be used stays where no other can be opened.
     ///
     /// # Errors
     /// Why there is none.
     pub(crate) fn open<D: Driver<Link = L>>(&mut self, setup: &Setup<D>) -> Result<&mut L, Fault> {
-        if self.link.is_none() || self.doubted {
+        let looks = self.is_unfit && self.looked.is_none_or(|it| it.elapsed() >= LOOK_AGAIN);
+        if looks {
+            self.looked = Some(Instant::now());
+        }
+        if self.link.is_none() || self.doubted || looks {
             match setup.logins.attempt(&setup.driver.name(), || setup.connect()) {
                 Ok(link) => {
                     self.shape = Arc::clone(link.shape());
+                    self.is_unfit = link.unfit().is_some();
                     self.link = Some(link);
                     (self.unproven, self.doubted) = (true, false);
                 }
@@ -69,6 +91,11 @@ impl<L: Link> Connection<L> {
             }
         }
         Ok(self.link.as_mut().expect("it was opened just now"))
+    }
+
+    /// The table of letters took none. Now and then another connection looks whether it is as it should be.
+    pub(crate) const fn note_unfit(&mut self) {
+        self.is_unfit = true;
     }
 
     /// Gives the link up because its statement no longer fits its table.

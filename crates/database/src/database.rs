@@ -72,7 +72,7 @@ impl Database {
 
 impl<D: Driver> Kind for Setup<D> {
     fn check(&self) -> Result<Vec<String>, DatabaseError> {
-        self.driver.check()
+        self.prove()
     }
 
     fn handler(self: Arc<Self>) -> Result<Box<dyn Handler>, DatabaseError> {

@@ -114,7 +114,6 @@ impl<D: Driver> Handler for RowsHandler<D> {
             stop,
             unsure: None,
             undone: None,
-            lettered: 0,
             answered: false,
             splits: false,
             is_accepting: false,
@@ -178,8 +177,6 @@ struct Work<'a, D: Driver> {
     /// The rows up to here were on a connection that was lost, for this reason. They are not stored if
     /// their tables have transactions.
     undone: Option<(usize, Fault)>,
-    /// The rows up to here may have letters in the table already.
-    lettered: usize,
     /// The last attempt failed with an error that the database gave in answer to rows.
     answered: bool,
     /// Rows are being tried in smaller transactions.

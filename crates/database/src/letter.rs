@@ -1,18 +1,19 @@
 //! A record that was not stored, as it is kept and as it is read again.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::DatabaseError;
 use crate::logins::random;
 
-/// Characters that a [uid](Uids) has at most.
-pub(crate) const UID_CHARS_MAX: usize = 80;
+/// Characters that a column for [uids](Uids) has room for at least.
+pub(crate) const UID_CHARS_MIN: usize = 80;
 
 /// Makes ids of letters: one for each row of each batch, the same however often that is sent, and never
-/// that of another row, whichever process wrote it.
+/// that of another row, whichever process wrote it. All have the same length and nothing but
+/// hexadecimal digits, so that any collation tells them apart.
 #[derive(Debug)]
 pub(crate) struct Uids {
     writer: [u64; 2],
@@ -34,41 +35,51 @@ impl Uids {
     /// The id of row `row` of the batch.
     pub(crate) fn of(&self, row: usize) -> String {
         let Self { writer: [first, second], batch } = self;
-        format!("{first:016x}{second:016x}-{batch}-{row}")
+        format!("{first:016x}{second:016x}{batch:016x}{row:016x}")
     }
 }
 
 /// A refused row on its way into the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Letter<'a> {
-    /// Tells it from all other letters, where the table has a column for that.
+    /// Tells it from all other letters.
     pub(crate) uid: String,
     pub(crate) at_us: i64,
     pub(crate) row: &'a [u8],
     pub(crate) code: &'a str,
     pub(crate) text: Cow<'a, str>,
-    /// The batch is sent again, and its letters may be in the table. Where they have no uid there, so many
-    /// of this request there must be in the end. None where it is new.
-    pub(crate) count: Option<i64>,
 }
 
-/// What an operator should know of a table without uids.
-pub(crate) fn doubt(table: &str) -> String {
-    format!(
-        "the table `{table}` of dead letters has no readable column `uid` (text of {UID_CHARS_MAX} characters) \
-         with a unique key that is not deferrable: after a lost COMMIT a letter may be missing or there twice"
-    )
-}
-
-/// Says of letters that may be in the table how many of each there must be: one for each that has
-/// the same bytes and came at the same time. All those of their batch must be among them.
-pub(crate) fn count(letters: &mut [Letter<'_>]) {
-    let mut counts: HashMap<(i64, &[u8]), i64> = HashMap::new();
-    for letter in letters {
-        let count = counts.entry((letter.at_us, letter.row)).or_default();
-        *count += 1;
-        letter.count = Some(*count);
+impl Letter<'_> {
+    /// The same with a text that every encoding has. None where its text is like that.
+    pub(crate) fn in_ascii(&self) -> Option<Self> {
+        if self.text.is_ascii() {
+            return None;
+        }
+        let mut text = String::with_capacity(2 * self.text.len());
+        for letter in self.text.chars() {
+            match letter.is_ascii() {
+                true => text.push(letter),
+                false => text.extend(letter.escape_unicode()),
+            }
+        }
+        Some(Self { text: text.into(), ..self.clone() })
     }
+}
+
+/// What is wrong with a table that does not keep uids as a key; `sql` repairs it.
+pub(crate) fn without_uids(table: &str, sql: &str) -> DatabaseError {
+    let text = format!(
+        "it has no text column `uid` of {UID_CHARS_MIN} characters or more with a unique key of its own; \
+         repair it with: {sql}"
+    );
+    DatabaseError::Dead(table.to_owned(), text.into())
+}
+
+/// What is wrong with a view that is named as the table.
+pub(crate) fn of_a_view(table: &str) -> DatabaseError {
+    let text = "it is no table of its own, and has no unique key: name a table";
+    DatabaseError::Dead(table.to_owned(), text.into())
 }
 
 /// A letter as it lies in the table.
@@ -108,7 +119,19 @@ mod tests {
         assert_ne!(first, other.of(0));
         one.begin_batch();
         assert_ne!(first, one.of(0));
-        let longest = Uids { writer: [u64::MAX; 2], batch: u64::MAX }.of(usize::MAX);
-        assert!(longest.len() <= UID_CHARS_MAX);
+        let of = |number: u64, row: usize| Uids { writer: [number; 2], batch: number }.of(row);
+        assert!(of(u64::MAX, usize::MAX).len() <= UID_CHARS_MIN);
+        // A collation may pass over signs, or compare numbers by their value.
+        for uid in [first, of(0, 0), of(u64::MAX, usize::MAX)] {
+            assert!(uid.len() == 64 && uid.bytes().all(|it| it.is_ascii_hexdigit()), "{uid}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_written_in_ascii_with_the_numbers_of_its_other_letters() {
+        let letter = |text| Letter { uid: String::new(), at_us: 1, row: b"\xff", code: "1", text };
+        assert!(letter("plain `x`".into()).in_ascii().is_none());
+        let escaped = letter("a \u{65e5} \u{1f600}".into()).in_ascii().unwrap();
+        assert_eq!(escaped.text, "a \\u{65e5} \\u{1f600}");
     }
 }

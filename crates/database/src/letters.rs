@@ -9,8 +9,8 @@
 //!
 //! A batch that is sent again because nobody knows whether it is stored may have left its letters. The
 //! unique column `uid` tells each letter from all others, so that the second write meets the first, also
-//! where that is not committed yet. In a table without this column, as earlier versions made it, a letter
-//! is written where the table has fewer of the same bytes and time than the batch has.
+//! where that is not committed yet. Each new connection proves that the column and its key are there; a
+//! letter is never written into a table without them.
 
 use std::sync::Arc;
 
@@ -62,6 +62,9 @@ impl Letters {
             return Err(DatabaseError::NoDead);
         }
         let link = setup.driver.connect()?;
+        if let Some(error) = link.unfit() {
+            return Err(error.clone());
+        }
         let (name, rows) = (setup.driver.name(), Rows::default());
         let action = setup.job.action.clone();
         Ok(Self(Box::new(Open { link, action, table, rows, name })))

@@ -25,19 +25,20 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     /// A login costs a server something, so that failing ones need a pause between them.
     const PACED: bool = true;
 
-    /// A connection that is ready: missing tables made, the statement prepared and checked.
+    /// A connection that is ready: missing tables made, the statement prepared and checked. The table of
+    /// letters may be [unfit](Link::unfit).
     ///
     /// # Errors
     /// What an operator has to mend, or that the server cannot be reached now.
     fn connect(&self) -> Result<Self::Link, DatabaseError>;
 
-    /// Proves as far as that is possible that the database can be used as it was set up, and gives the
-    /// [doubts](Link::doubts).
+    /// Proves on a fresh connection as far as that is possible that the database can be used as it was set
+    /// up.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    fn check(&self) -> Result<Vec<String>, DatabaseError> {
-        self.connect().map(|link| link.doubts().to_vec())
+    fn check(&self, _: &mut Self::Link) -> Result<(), DatabaseError> {
+        Ok(())
     }
 
     /// Which database it is, for the log.
@@ -185,12 +186,12 @@ pub(crate) trait Link: Send {
         stop: &Stop,
     ) -> Result<(), Fault>;
 
-    /// Writes letters into the table `table`, within the transaction that is open.
-    fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault>;
+    /// Why its table of letters takes none, as was found when the connection was opened: none is written.
+    fn unfit(&self) -> Option<&DatabaseError>;
 
-    /// Letters are written without uids until the next connection, because the table took none with one.
-    /// False where they had none before.
-    fn go_without_uids(&mut self) -> bool;
+    /// Writes those of the letters into the table `table` that are not there yet, by their uids, within the
+    /// transaction that is open. A fault of the statement where the table is not as it was.
+    fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault>;
 
     /// Reads up to `limit` letters with numbers beyond `after`, in their order.
     fn letters(
@@ -213,23 +214,74 @@ pub(crate) struct Setup<D> {
     pub(crate) logins: Logins,
     /// The doubts that the last connection raised are logged.
     doubted: AtomicBool,
+    /// A connection has found a table of letters that is fit. From then on rows are stored also while it
+    /// is not.
+    kept_letters: AtomicBool,
+    /// The last connection found it unfit, which is logged.
+    is_unfit: AtomicBool,
 }
 
 impl<D: Driver> Setup<D> {
     pub(crate) fn new(driver: D, job: Arc<crate::Job>) -> Self {
-        Self { driver, job, logins: Logins::new(D::PACED), doubted: AtomicBool::default() }
+        Self {
+            driver,
+            job,
+            logins: Logins::new(D::PACED),
+            doubted: AtomicBool::default(),
+            kept_letters: AtomicBool::default(),
+            is_unfit: AtomicBool::default(),
+        }
+    }
+
+    /// Connects, [checks](Driver::check) the database and its table of letters, and gives the
+    /// [doubts](Link::doubts).
+    ///
+    /// # Errors
+    /// As those of the driver, and the table of letters where it is unfit.
+    pub(crate) fn prove(&self) -> Result<Vec<String>, DatabaseError> {
+        let mut link = self.driver.connect()?;
+        if let Some(error) = link.unfit() {
+            return Err(error.clone());
+        }
+        self.driver.check(&mut link)?;
+        self.kept_letters.store(true, Ordering::Relaxed);
+        Ok(link.doubts().to_vec())
     }
 
     /// A connection as [`Driver::connect`] opens it. What it raises doubts about is logged, once for
     /// all connections.
+    ///
+    /// # Errors
+    /// As those of the driver, and the table of letters as long as it was never found fit.
     pub(crate) fn connect(&self) -> Result<D::Link, DatabaseError> {
         let link = self.driver.connect()?;
+        self.note_letters(link.unfit())?;
         let doubts = link.doubts();
         if !self.doubted.swap(!doubts.is_empty(), Ordering::Relaxed) {
             let database = self.driver.name();
             doubts.iter().for_each(|doubt| tracing::warn!(database, "{doubt}"));
         }
         Ok(link)
+    }
+
+    /// A connection has found the table of letters fit or not.
+    fn note_letters(&self, unfit: Option<&DatabaseError>) -> Result<(), DatabaseError> {
+        let database = self.driver.name();
+        let Some(error) = unfit else {
+            self.kept_letters.store(true, Ordering::Relaxed);
+            if self.is_unfit.swap(false, Ordering::Relaxed) {
+                tracing::info!(database, "dead letters are kept again");
+            }
+            return Ok(());
+        };
+        if !self.kept_letters.load(Ordering::Relaxed) {
+            return Err(error.clone());
+        }
+        if !self.is_unfit.swap(true, Ordering::Relaxed) {
+            let error = error.to_string();
+            tracing::error!(database, error, "dead letters are not kept, rows are stored");
+        }
+        Ok(())
     }
 }
 

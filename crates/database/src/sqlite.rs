@@ -15,6 +15,7 @@ mod connect;
 mod driver;
 mod fault;
 mod identity;
+mod keys;
 mod letters;
 mod link;
 mod log;
@@ -77,15 +78,12 @@ impl Driver for SqliteDriver {
     }
 
     /// Also that the file can be written.
-    fn check(&self) -> Result<Vec<String>, DatabaseError> {
-        let mut link = self.connect()?;
+    fn check(&self, link: &mut SqliteLink) -> Result<(), DatabaseError> {
         if matches!(self.job.action, crate::Action::Query(_)) {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        link.try_lock().map_err(|fault| {
-            DatabaseError::Open(self.path.clone(), fault.for_operators().into())
-        })?;
-        Ok(Vec::new())
+        link.try_lock()
+            .map_err(|fault| DatabaseError::Open(self.path.clone(), fault.for_operators().into()))
     }
 
     fn name(&self) -> String {

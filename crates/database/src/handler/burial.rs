@@ -4,10 +4,10 @@
 //! the rows are tried again with their letters. Where a letter cannot be written now, because of a lock
 //! or for want of room, its row ends as failed and not as refused, and the rows beside it are stored.
 //! Where the table does not take the letter, because it is gone or has a constraint of its own, the letter
-//! is lost and the log says so.
+//! is lost and the log says so; those beside it are written.
 //!
 //! When the answer to COMMIT is lost, nobody knows whether its letters are there. Their rows are refused in
-//! either case, and stay so: only the letters are sent again, and written where they are missing. A row that
+//! either case, and stay so: only the letters are sent again, and written where their uids are missing. A row that
 //! was tried again could be stored beside its letter, and one that ended as unknown would be sent again by
 //! its client.
 
@@ -17,7 +17,7 @@ use exchange::{Batch, Cause};
 
 use super::{Stored, Work};
 use crate::fault::{Blame, Fault, for_operators};
-use crate::letter::{self, Letter};
+use crate::letter::Letter;
 use crate::link::{Commit, Driver, Link};
 use crate::rows::{Refusal, Rows};
 
@@ -28,53 +28,105 @@ impl<D: Driver> Work<'_, D> {
             && rows.into_iter().any(|row| buried(self.rows, row).is_some())
     }
 
-    /// Writes the letters of the refused rows among `rows` into the open transaction.
+    /// Writes the letters of the refused rows among `rows` into the open transaction. A letter that the
+    /// table does not take is lost by itself: the others are written without it.
     ///
     /// # Errors
     /// When the transaction is spoiled or undone: a fault of these rows.
     pub(super) fn bury(&mut self, rows: Range<usize>) -> Result<(), Fault> {
-        let (Some(table), true) = (&self.setup.job.dead, self.has_letters(rows.clone())) else {
-            return Ok(());
-        };
-        let again = self.unsure.as_ref().is_some_and(|(end, _)| rows.start < *end)
-            || rows.start < self.lettered;
-        let letters = letters(self.rows, self.batch, rows.clone(), again);
-        let link = self.connection.link().expect("a connection is open while rows are stored");
-        link.savepoint(self.stop)?;
-        let fault = match link.bury(table, &letters, self.stop) {
-            Ok(()) => return link.release(self.stop),
-            Err(fault) => fault,
-        };
-        let count = letters.len();
         let refused: Vec<usize> = rows.filter(|row| buried(self.rows, *row).is_some()).collect();
-        // The batch is tried again, and its letters with it.
-        if !link.is_open() || fault.blame == Blame::Conflict || fault.blame.spoils_connection() {
-            return Err(fault.at_all(refused));
-        }
-        match link.undo(self.stop) {
-            Ok(()) => {}
-            Err(kept) if kept.kept => return Err(kept),
-            // Some errors end the whole transaction.
-            Err(_) => return Err(fault.at_all(refused)),
-        }
-        if is_for_good(&fault) {
-            // The table may have been changed, or replaced, since the connection was made.
-            if link.go_without_uids() {
-                let error = fault.for_operators();
-                tracing::warn!(table, error, "dead letters are written without `uid`");
-                let rows = refused[0]..refused[refused.len() - 1] + 1;
-                return self.bury(rows);
-            }
-            log_lost(table, count, &fault);
+        if self.setup.job.dead.is_none() || refused.is_empty() {
             return Ok(());
         }
+        if let Some(error) = self.link().unfit().map(ToString::to_string) {
+            self.lose(&refused, &error);
+            return Ok(());
+        }
+        let (mut lost, mut error) = (Vec::new(), String::new());
+        // In their order, the first at the end.
+        let mut parts = vec![&refused[..]];
+        while let Some(part) = parts.pop() {
+            let fault = match self.bury_part(part, &refused)? {
+                Ok(()) => continue,
+                Err(fault) => fault,
+            };
+            match fault.blame {
+                Blame::Row | Blame::Statement if part.len() > 1 => {
+                    let (one, other) = part.split_at(part.len() / 2);
+                    parts.extend([other, one]);
+                }
+                Blame::Row | Blame::Statement => {
+                    // The table may not be as it was.
+                    if fault.blame == Blame::Statement {
+                        self.connection.note_unfit();
+                    }
+                    error = fault.for_operators();
+                    lost.extend(part);
+                }
+                // The others are not waited for as well.
+                _ => {
+                    let rest = parts.drain(..).rev().flatten();
+                    let rest = part.iter().chain(rest).copied().collect();
+                    self.put_off(rest, &fault, refused.len() == 1);
+                }
+            }
+        }
+        self.lose(&lost, &error);
+        Ok(())
+    }
+
+    /// Writes the letters of `part` as they are, and one that is not taken so in ASCII: the error of a
+    /// row may cite what the encoding of the table lacks. Where the inner result is a fault, they are undone.
+    ///
+    /// # Errors
+    /// When the transaction is spoiled or undone: a fault of all the rows `refused`.
+    fn bury_part(&mut self, part: &[usize], refused: &[usize]) -> Result<Result<(), Fault>, Fault> {
+        let Some(table) = &self.setup.job.dead else { return Ok(Ok(())) };
+        let link = self.connection.link().expect("a connection is open while rows are stored");
+        let letter = |row: &usize| letter(self.rows, self.batch, *row);
+        let mut letters: Vec<Letter<'_>> = part.iter().filter_map(letter).collect();
+        loop {
+            link.savepoint(self.stop)?;
+            let fault = match link.bury(table, &letters, self.stop) {
+                Ok(()) => return link.release(self.stop).map(Ok),
+                Err(fault) => fault,
+            };
+            // The batch is tried again, and its letters with it.
+            let is_conflict = fault.blame == Blame::Conflict;
+            if !link.is_open() || is_conflict || fault.blame.spoils_connection() {
+                return Err(fault.at_all(refused.to_vec()));
+            }
+            match link.undo(self.stop) {
+                Ok(()) => {}
+                Err(kept) if kept.kept => return Err(kept),
+                // Some errors end the whole transaction.
+                Err(_) => return Err(fault.at_all(refused.to_vec())),
+            }
+            match &letters[..] {
+                [only] if fault.blame == Blame::Row => match only.in_ascii() {
+                    Some(plain) => letters = vec![plain],
+                    None => return Ok(Err(fault)),
+                },
+                _ => return Ok(Err(fault)),
+            }
+        }
+    }
+
+    /// The letters of `rows` are not kept, and the log says so. Those that were sent before may be there.
+    fn lose(&self, rows: &[usize], error: &str) {
+        let settled = rows.iter().filter(|row| self.rows.is_settled(**row)).count();
+        self.log_unsettled(settled, Some(error));
+        self.log_lost(rows.len() - settled, error);
+    }
+
+    /// The letters of `rows` cannot be written now: they are not refused but fail.
+    fn put_off(&mut self, rows: Vec<usize>, fault: &Fault, is_alone: bool) {
         // The letters of some may be there: these stay refused, or their clients would send them again.
-        let is_alone = refused.len() == 1;
         let (settled, open): (Vec<usize>, Vec<usize>) =
-            refused.into_iter().partition(|row| self.rows.is_settled(*row));
+            rows.into_iter().partition(|row| self.rows.is_settled(*row));
         let (count, error) = (open.len(), fault.for_operators());
         self.log_unsettled(settled.len(), Some(&error));
-        if count > 0 {
+        if let (Some(table), 1..) = (&self.setup.job.dead, count) {
             tracing::warn!(
                 table,
                 count,
@@ -82,10 +134,9 @@ impl<D: Driver> Work<'_, D> {
                 "dead letters cannot be written now: their rows fail"
             );
         }
-        let fault = if is_alone { fault } else { fault.for_others() };
+        let fault = if is_alone { fault.clone() } else { fault.for_others() };
         let failed = Fault { cause: Cause::Database, ..fault };
         open.into_iter().for_each(|row| self.rows.refuse(row, failed.clone()));
-        Ok(())
     }
 
     /// The answer to the COMMIT of `rows` is lost. Those of them that were refused are not stored: where
@@ -114,27 +165,34 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
+    /// Logs that so many letters are lost, and why. The rows beside them matter more.
+    fn log_lost(&self, count: usize, error: &str) {
+        if let (Some(table), 1..) = (&self.setup.job.dead, count) {
+            tracing::error!(table, count, error, "dead letters are not kept");
+        }
+    }
+
     /// Writes the letter of a row that was refused by its own COMMIT.
     ///
     /// # Errors
     /// When it cannot be written now, or may not be there.
     pub(super) fn bury_alone(&mut self, row: usize) -> Result<(), Fault> {
-        let (Some(table), true) = (&self.setup.job.dead, self.has_letters(row..row + 1)) else {
+        if !self.has_letters(row..row + 1) {
             return Ok(());
-        };
+        }
         let stop = self.stop;
         let begun = self.link().begin(stop).and_then(|()| self.bury(row..row + 1));
         let fault = match begun.map(|()| self.link().commit(stop)) {
             Ok(Commit::Done) => return Ok(()),
             Ok(Commit::RolledBack(fault)) if is_for_good(&fault) => {
-                log_lost(table, 1, &fault);
+                self.lose(&[row], &fault.for_operators());
                 return Ok(());
             }
             Ok(Commit::RolledBack(fault)) => fault,
             Ok(Commit::Unknown(fault)) => {
-                self.lettered = row + 1;
                 self.rows.settle(row);
-                fault.again()
+                // It is written again on a connection that has proved that it can be there once only.
+                fault.again().answered(false)
             }
             Err(fault) => fault,
         };
@@ -151,37 +209,21 @@ const fn is_for_good(fault: &Fault) -> bool {
     matches!(fault.blame, Blame::Row | Blame::Statement)
 }
 
-/// The rows beside the letters matter more.
-fn log_lost(table: &str, count: usize, fault: &Fault) {
-    let error = fault.for_operators();
-    tracing::error!(table, count, error, "dead letters are not kept");
-}
-
 /// Why row `row` is refused, if it is.
 fn buried(rows: &Rows, row: usize) -> Option<&Refusal> {
     let refusal = rows.refusal(row).filter(|refusal| refusal.cause != Cause::Database);
     refusal.filter(|_| !rows.is_unsure(row))
 }
 
-/// The letters of the refused rows among `of`; `again`: they may be in the table.
-fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) -> Vec<Letter<'a>> {
-    let letter = |row: usize| {
-        let refusal = buried(rows, row)?;
-        let request = &batch.requests[rows.request(row)];
-        let code = match refusal.cause {
-            Cause::Row if !refusal.code.is_empty() => &*refusal.code,
-            cause => cause.word(),
-        };
-        let text = for_operators(&refusal.text, &refusal.detail).into();
-        let (uid, at_us, row) = (rows.uid(row), request.at_us, &request.body);
-        Some(Letter { uid, at_us, row, code, text, count: None })
+/// The letter of row `row`, if it is refused.
+fn letter<'a>(rows: &'a Rows, batch: &'a Batch, row: usize) -> Option<Letter<'a>> {
+    let refusal = buried(rows, row)?;
+    let request = &batch.requests[rows.request(row)];
+    let code = match refusal.cause {
+        Cause::Row if !refusal.code.is_empty() => &*refusal.code,
+        cause => cause.word(),
     };
-    if !again {
-        return of.filter_map(letter).collect();
-    }
-    // Those before `of` are in the table, and count.
-    let before = (0..of.start).filter_map(letter).count();
-    let mut all: Vec<Letter<'a>> = (0..of.end).filter_map(letter).collect();
-    letter::count(&mut all);
-    all.split_off(before)
+    let text = for_operators(&refusal.text, &refusal.detail).into();
+    let (uid, at_us, row) = (rows.uid(row), request.at_us, &request.body);
+    Some(Letter { uid, at_us, row, code, text })
 }

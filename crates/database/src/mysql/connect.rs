@@ -14,7 +14,6 @@ use super::form::Form;
 use super::link::{LockWait, MysqlLink, Run, Session};
 use super::{durability, engines, letters, link, place, schema};
 use crate::ack;
-use crate::letter;
 use crate::loopback;
 use crate::rows::Shape;
 use crate::server::{self, KEEPALIVE};
@@ -41,9 +40,9 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
             unless_for_now(name, &error, |text| DatabaseError::Create(text.into()))
         })?;
     }
-    let has_uid = match &job.dead {
+    let mut unfit = match &job.dead {
         Some(table) => letters::prepare(&mut connection, name, table).await?,
-        None => true,
+        None => None,
     };
     let mut members = Members::default();
     let sources = driver.names.iter().map(|name| members.source(name));
@@ -84,9 +83,9 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         (_, Sync::Full) => durability::doubts(&mut connection, name).await?,
     };
     let engines = engines::check(&mut connection, name, job).await?;
-    let is_atomic = engines.is_empty();
-    doubts.extend(engines);
-    doubts.extend(job.dead.as_deref().filter(|_| !has_uid).map(letter::doubt));
+    let is_atomic = engines.doubts.is_empty();
+    doubts.extend(engines.doubts);
+    unfit = unfit.or(engines.unfit);
     let ack = ack::of(job, &mut members, &[])?;
     let shape = Arc::new(Shape::new(job, members, sources, ack)?);
     let server: Option<(usize, String)> = connection
@@ -113,7 +112,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         is_atomic,
         request_max,
         locks,
-        has_uid,
+        unfit,
     })
 }
 

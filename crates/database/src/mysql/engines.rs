@@ -33,19 +33,28 @@ impl Table {
     }
 }
 
-/// A sentence for each table without transactions that `job` may write by a view, a trigger or a
-/// statement that is not read.
+/// What the engines of the tables mean for a job.
+#[derive(Debug, Default)]
+pub(super) struct Engines {
+    /// A sentence for each table without transactions that may be written by a view, a trigger or a
+    /// statement that is not read.
+    pub(super) doubts: Vec<String>,
+    /// The table of dead letters has no transactions.
+    pub(super) unfit: Option<DatabaseError>,
+}
+
+/// Looks which tables have no transactions that `job` may write.
 ///
 /// # Errors
-/// When the table that is written, or that of dead letters, has none itself.
+/// When the table that is written has none itself.
 pub(super) async fn check(
     connection: &mut Conn,
     server: &str,
     job: &Job,
-) -> Result<Vec<String>, DatabaseError> {
+) -> Result<Engines, DatabaseError> {
     let (action, dead) = (&job.action, job.dead.as_deref());
     let (sql, target) = match action {
-        Action::Query(_) => return Ok(Vec::new()),
+        Action::Query(_) => return Ok(Engines::default()),
         Action::Insert { table, .. } => ("", Some(table.clone())),
         Action::Statement(sql) => (&**sql, PlainWrite::of(sql).map(|write| write.table)),
     };
@@ -64,7 +73,7 @@ pub(super) async fn check(
         .map(|(schema, name, engine, is_here)| Table { schema, name, engine, is_here })
         .collect();
     if tables.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Engines::default());
     }
     let engine_of = |target: &str| {
         let (schema, name) = apart(target);
@@ -78,11 +87,11 @@ pub(super) async fn check(
         return Err(DatabaseError::Engine { table: table.clone(), engine, is_statement });
     }
     // A letter that is tried again is removed before its row is stored.
-    if let Some((table, engine)) = dead.and_then(|it| Some((it, engine_of(it)?))) {
+    let unfit = dead.and_then(|it| Some((it, engine_of(it)?))).map(|(table, engine)| {
         let lack = lack(&engine);
         let text = format!("it has the engine {engine}, which {lack}: use InnoDB");
-        return Err(DatabaseError::Dead(table.to_owned(), text.into()));
-    }
+        DatabaseError::Dead(table.to_owned(), text.into())
+    });
     let mut texts = vec![sql.to_owned()];
     // What is behind the views and tables that a text names, and behind those.
     let behind = "select table_schema, table_name, table_schema = database(), view_definition from information_schema.views \
@@ -97,7 +106,8 @@ pub(super) async fn check(
             (Table { schema, name, engine: String::new(), is_here }, text.unwrap_or_default())
         })
         .collect();
-    let named = target.as_deref().into_iter().chain(dead);
+    // Nothing is written to one that is unfit.
+    let named = target.as_deref().into_iter().chain(dead.filter(|_| unfit.is_none()));
     texts.extend(named.map(|table| table.replace('.', " . ")));
     let mut next = 0;
     while let Some(text) = texts.get(next).cloned() {
@@ -108,7 +118,7 @@ pub(super) async fn check(
         next += 1;
     }
     let may_write = |table: &&Table| texts.iter().any(|text| table.is_in(text));
-    Ok(tables.iter().filter(may_write).map(doubt).collect())
+    Ok(Engines { doubts: tables.iter().filter(may_write).map(doubt).collect(), unfit })
 }
 
 fn doubt(table: &Table) -> String {

@@ -7,125 +7,142 @@ use super::bind;
 use super::fault::{self, unless_for_now};
 use super::schema::{apart, table_sql};
 use crate::DatabaseError;
-use crate::fault::Fault;
-use crate::letter::{Letter, StoredLetter, UID_CHARS_MAX};
+use crate::fault::{Blame, Fault};
+use crate::letter::{self, Letter, StoredLetter, UID_CHARS_MIN};
 use crate::letters::log_made;
 
-/// Makes the table where it is missing, and proves that it is one of letters. Whether it keeps their uids.
+/// Makes the table where it is missing, and looks whether it is one of letters: if not, why.
+///
+/// # Errors
+/// When that cannot be found out now.
 pub(super) async fn prepare(
     connection: &mut Conn,
     server: &str,
     table: &str,
-) -> Result<bool, DatabaseError> {
+) -> Result<Option<DatabaseError>, DatabaseError> {
     let create = format!(
         "create table if not exists {} (id bigint not null auto_increment primary key, at bigint \
          not null, `row` longblob not null, code varchar(20) not null, message text not null, \
-         uid varchar({UID_CHARS_MAX}) character set ascii null unique) \
-         engine = InnoDB default charset = utf8mb4",
+         uid {UID_TYPE} unique) engine = InnoDB default charset = utf8mb4",
         table_sql(table)
     );
     // Where it is there, we may not have the right to make one.
-    let fits = match connection.prep(insert(table)).await {
+    let plain =
+        format!("insert into {} (at, `row`, code, message) values (?, ?, ?, ?)", table_sql(table));
+    let fits = match connection.prep(&*plain).await {
         Ok(_) => Ok(()),
         Err(_) => match connection.query_drop(create).await {
             Ok(()) => {
-                let fits = connection.prep(insert(table)).await.map(drop);
+                let fits = connection.prep(&*plain).await.map(drop);
                 fits.inspect(|()| log_made(table))
             }
             Err(error) => Err(error),
         },
     };
-    let told = |error: Error| {
-        unless_for_now(server, &error, |text| DatabaseError::Dead(table.to_owned(), text.into()))
+    let found = match fits {
+        Ok(()) => missing(connection, table).await,
+        Err(error) => Err(error),
     };
-    fits.map_err(told)?;
-    has_uid(connection, table).await.map_err(told)
+    let found = match found {
+        // The right to write it.
+        Ok(None) => connection.prep(insert_once(table)).await.map(|_| None),
+        found => found,
+    };
+    found.or_else(|error| {
+        let is_of_table = matches!(fault::of(&error).blame, Blame::Row | Blame::Statement);
+        let told = unless_for_now(server, &error, |text| {
+            DatabaseError::Dead(table.to_owned(), text.into())
+        });
+        if is_of_table { Ok(Some(told)) } else { Err(told) }
+    })
 }
 
-/// Whether the table has a text column `uid` that alone is a unique key.
-async fn has_uid(connection: &mut Conn, table: &str) -> Result<bool, Error> {
-    let sql = "select count(*) from information_schema.columns c \
-               join information_schema.statistics s using (table_schema, table_name, column_name) \
-               where c.table_schema = coalesce(?, database()) and c.table_name = ? \
-               and c.column_name = 'uid' and c.character_maximum_length >= ? \
-               and s.non_unique = 0 and s.sub_part is null and not exists (\
-               select 1 from information_schema.statistics o where o.table_schema = s.table_schema \
-               and o.table_name = s.table_name and o.index_name = s.index_name \
-               and o.column_name <> s.column_name)";
+/// The type of the column `uid` in a table that is made.
+const UID_TYPE: &str = "varchar(80) character set ascii null";
+
+/// What the table lacks to keep uids as a key.
+async fn missing(connection: &mut Conn, table: &str) -> Result<Option<DatabaseError>, Error> {
     let (schema, name) = apart(table);
-    let keys: Option<u64> = connection.exec_first(sql, (schema, name, UID_CHARS_MAX)).await?;
-    Ok(keys.unwrap_or_default() > 0)
-}
-
-fn insert(table: &str) -> String {
-    format!("insert into {} (at, code, message, `row`) values (?, ?, ?, ?)", table_sql(table))
+    let of_columns = format!(
+        "select t.table_type = 'BASE TABLE', c.column_name is not null, coalesce(c.data_type in \
+         ('char', 'varchar', 'tinytext', 'text', 'mediumtext', 'longtext') \
+         and c.character_maximum_length >= {UID_CHARS_MIN} \
+         and c.extra not like '%GENERATED%', 0) from information_schema.tables t \
+         left join information_schema.columns c on c.table_schema = t.table_schema \
+         and c.table_name = t.table_name and c.column_name = 'uid' \
+         where t.table_schema = coalesce(?, database()) and t.table_name = ?"
+    );
+    let found: Option<(bool, bool, bool)> =
+        connection.exec_first(of_columns, (schema, name)).await?;
+    let Some((true, is_there, fits)) = found else { return Ok(Some(letter::of_a_view(table))) };
+    let of_keys = "select count(*) from information_schema.statistics s \
+                   where s.table_schema = coalesce(?, database()) and s.table_name = ? \
+                   and s.column_name = 'uid' and s.non_unique = 0 and s.sub_part is null \
+                   and not exists (select 1 from information_schema.statistics o \
+                   where o.table_schema = s.table_schema and o.table_name = s.table_name \
+                   and o.index_name = s.index_name and not (o.column_name <=> s.column_name))";
+    let keys: Option<u64> = connection.exec_first(of_keys, (schema, name)).await?;
+    let change = match (is_there, fits, keys.unwrap_or_default() > 0) {
+        (true, true, true) => return Ok(None),
+        (false, ..) => format!("add column uid {UID_TYPE} unique"),
+        (true, false, true) => format!("modify column uid {UID_TYPE}"),
+        (true, false, false) => format!("modify column uid {UID_TYPE}, add unique (uid)"),
+        (true, true, false) => "add unique (uid)".to_owned(),
+    };
+    let sql = format!("alter table {} {change}", table_sql(table));
+    Ok(Some(letter::without_uids(table, &sql)))
 }
 
 fn insert_once(table: &str) -> String {
     format!(
-        "insert into {} (at, code, message, `row`, uid) values (?, ?, ?, ?, ?)",
+        "insert into {} (at, `row`, code, message, uid) values (?, ?, ?, ?, ?)",
         table_sql(table)
     )
 }
 
+/// Writes letters that are not there yet. Where another session has written one and not committed yet,
+/// it waits for that.
 pub(super) async fn bury(
     connection: &mut Conn,
-    (table, has_uid): (&str, bool),
+    table: &str,
     letters: &[Letter<'_>],
     bytes_max: usize,
 ) -> Result<(), Fault> {
     let told = |error: Error| fault::of(&error);
-    for Letter { uid, at_us, row, code, text, count } in letters {
-        let at = Value::Int(*at_us);
-        let mut values = vec![at.clone(), (*code).into(), (&**text).into(), (*row).into()];
-        if has_uid {
-            values.push(uid.into());
-        }
-        // What is kept the first time must also be when it is sent again.
-        let of_count = [at, Value::Int(count.unwrap_or_default())];
-        let bytes: usize = values.iter().chain(&of_count).map(bind::bytes_of).sum();
-        if count.is_some() && !has_uid {
-            values.extend(of_count);
-        }
+    // Prepared once, and found again by its text.
+    let statement = connection.prep(insert_once(table)).await.map_err(told)?;
+    for Letter { uid, at_us, row, code, text } in letters {
+        let values =
+            vec![Value::Int(*at_us), (*row).into(), (*code).into(), (&**text).into(), uid.into()];
+        let bytes: usize = values.iter().map(bind::bytes_of).sum();
         if bytes > bytes_max {
-            tracing::error!(table, bytes, "a dead letter is not kept: {}", fault::TOO_LARGE);
-            continue;
+            return Err(Fault::new(Blame::Row, fault::TOO_LARGE));
         }
-        // Prepared once, and found again by its text.
-        let sql = match count {
-            _ if has_uid => insert_once(table),
-            Some(_) => insert_up_to(table),
-            None => insert(table),
-        };
-        let statement = connection.prep(sql).await.map_err(told)?;
         match connection.exec_drop(&statement, Params::Positional(values)).await {
-            Err(error) if count.is_some() && is_there(&error, uid) => continue,
-            written => written.map_err(told)?,
-        }
-        if connection.affected_rows() == 0 && count.is_none() {
-            return Err(Fault::ignored());
+            Ok(()) if connection.affected_rows() == 0 => return Err(Fault::ignored()),
+            Ok(()) => {}
+            // On this key or on one of the operator's.
+            Err(error) if is_duplicate(&error) => {
+                if !is_there(connection, table, uid).await.map_err(told)? {
+                    return Err(told(error));
+                }
+            }
+            Err(error) => return Err(told(error)),
         }
     }
     Ok(())
 }
 
-/// Whether an insert has met the letter with that uid. It has waited for the other session where that had
-/// not committed yet.
-fn is_there(error: &Error, uid: &str) -> bool {
-    matches!(error, Error::Server(said) if said.code == 1062 && said.message.contains(uid))
+fn is_duplicate(error: &Error) -> bool {
+    matches!(error, Error::Server(said) if said.code == 1062)
 }
 
-/// Writes a letter where there are fewer of it, into a table without uids. It waits for letters that
-/// another session has written and not committed yet. The request is a parameter once: twice it could be larger
-/// than the server takes, though it was kept the first time.
-fn insert_up_to(table: &str) -> String {
-    let table = table_sql(table);
-    format!(
-        "insert into {table} (at, code, message, `row`) select ?, ?, ?, one.`row` \
-         from (select cast(? as binary) as `row`) as one \
-         where (select count(*) from {table} as there where there.at = ? \
-         and there.`row` = one.`row` lock in share mode) < ?"
-    )
+/// Whether the letter with that uid is in the table, also where it was committed after this transaction
+/// began.
+async fn is_there(connection: &mut Conn, table: &str, uid: &str) -> Result<bool, Error> {
+    let sql = format!("select 1 from {} where uid = ? lock in share mode", table_sql(table));
+    let found: Option<u8> = connection.exec_first(sql, (uid,)).await?;
+    Ok(found.is_some())
 }
 
 pub(super) async fn list(

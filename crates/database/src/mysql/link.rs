@@ -17,6 +17,7 @@ use super::bind::Leaves;
 use super::form::Form;
 use super::schema::{self, ROWS_MAX, Values};
 use super::{bind, fault, letters};
+use crate::DatabaseError;
 use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
@@ -61,8 +62,8 @@ pub(super) struct Session {
     /// Bytes of a request at most: the server closes the connection of a larger one.
     pub(super) request_max: usize,
     pub(super) locks: LockWait,
-    /// The table of letters keeps their uids.
-    pub(super) has_uid: bool,
+    /// Why the table of letters takes none.
+    pub(super) unfit: Option<DatabaseError>,
 }
 
 /// How long statements wait for a lock, in seconds.
@@ -436,14 +437,14 @@ impl Link for MysqlLink {
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
         let Self { runtime, session, .. } = self;
-        let Session { connection, options, request_max, has_uid, .. } = session;
-        let (id, table) = (connection.id(), (table, *has_uid));
+        let Session { connection, options, request_max, .. } = session;
+        let id = connection.id();
         let work = async { letters::bury(connection, table, letters, *request_max).await };
         stoppable(runtime, options, id, stop, work)
     }
 
-    fn go_without_uids(&mut self) -> bool {
-        std::mem::replace(&mut self.session.has_uid, false)
+    fn unfit(&self) -> Option<&DatabaseError> {
+        self.session.unfit.as_ref()
     }
 
     fn letters(

@@ -17,7 +17,6 @@ use super::stale::{Columns, Prepared};
 use super::tls::Rustls;
 use super::{durability, foreign, letters, schema};
 use crate::ack::{self, Piece};
-use crate::letter;
 use crate::loopback;
 use crate::rows::Shape;
 #[cfg(feature = "tls")]
@@ -43,9 +42,9 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
             unless_for_now(name, &error, |text| DatabaseError::Create(text.into()))
         })?;
     }
-    let has_uid = match &job.dead {
+    let unfit = match &job.dead {
         Some(table) => letters::prepare(&client, name, table).await?,
-        None => true,
+        None => None,
     };
     let statement = |error: Error| {
         let letter = match error.as_db_error().and_then(DbError::position) {
@@ -104,14 +103,13 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
             (run, columns, sources)
         }
     };
-    let mut doubts = match (&job.action, job.sync) {
+    let doubts = match (&job.action, job.sync) {
         (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
         (Action::Insert { table, .. }, Sync::Full) => {
             durability::doubts(&client, name, Some(table)).await?
         }
         (Action::Statement(_), Sync::Full) => durability::doubts(&client, name, None).await?,
     };
-    doubts.extend(job.dead.as_deref().filter(|_| !has_uid).map(letter::doubt));
     let ack = ack::of(job, &mut members, &returned)?;
     let reads = ack.iter().any(|piece| matches!(piece, Piece::Returned(_)));
     if let (true, Run::Rows { statement, plan }) = (reads, &mut run) {
@@ -133,19 +131,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
         names: driver.text.names.clone(),
         columns,
     };
-    Ok(Session {
-        client,
-        tls,
-        run,
-        prepared,
-        shape,
-        takes,
-        key,
-        doubts,
-        has_foreign,
-        form,
-        has_uid,
-    })
+    Ok(Session { client, tls, run, prepared, shape, takes, key, doubts, has_foreign, form, unfit })
 }
 
 /// A query whose columns all come in a form that we read.

@@ -1,5 +1,6 @@
 //! Dead letters in PostgreSQL.
 
+use sql::quoted;
 use tokio_postgres::{Client, Error};
 
 use super::fault;
@@ -8,62 +9,94 @@ use super::wire::Text;
 use crate::DatabaseError;
 use crate::column::push_hexadecimal;
 use crate::fault::{Blame, Fault};
-use crate::letter::{Letter, StoredLetter};
+use crate::letter::{self, Letter, StoredLetter, UID_CHARS_MIN};
 use crate::letters::log_made;
 
-/// Makes the table where it is missing, and proves that it is one of letters. Whether it keeps their uids.
+/// Makes the table where it is missing, and looks whether it is one of letters: if not, why.
+///
+/// # Errors
+/// When that cannot be found out now.
 pub(super) async fn prepare(
     client: &Client,
     server: &str,
     table: &str,
-) -> Result<bool, DatabaseError> {
+) -> Result<Option<DatabaseError>, DatabaseError> {
+    examine(client, table).await.or_else(|error| {
+        let is_of_table = matches!(fault::of(&error).blame, Blame::Row | Blame::Statement);
+        let told = dead(server, table, &error);
+        if is_of_table { Ok(Some(told)) } else { Err(told) }
+    })
+}
+
+async fn examine(client: &Client, table: &str) -> Result<Option<DatabaseError>, Error> {
     let named = table_sql(table);
     // Where it is there, we may not have the right to make one.
     let there = format!("select from {named} where false");
-    let made = match client.batch_execute(&there).await {
-        Ok(()) => Ok(()),
-        Err(_) => client
+    if client.batch_execute(&there).await.is_err() {
+        client
             .batch_execute(&format!(
                 "create table if not exists {named} (id bigint generated always as identity \
-                     primary key, at bigint not null, \"row\" bytea not null, code text not null, \
-                     message text not null, uid text unique)"
+                 primary key, at bigint not null, \"row\" bytea not null, code text not null, \
+                 message text not null, uid text unique)"
             ))
-            .await
-            .inspect(|()| log_made(table)),
-    };
-    let fits = match made {
-        Ok(()) => client.prepare(&insert(table)).await.map(drop),
-        Err(error) => Err(error),
-    };
-    let told = |error: Error| dead(server, table, &error);
-    fits.map_err(told)?;
-    let keeps = client.query(KEEPS_UIDS, &[&Text(Some(named.as_bytes()))]).await.map_err(told)?;
-    if keeps.first().is_none_or(|row| !row.get::<_, bool>(0)) {
-        return Ok(false);
+            .await?;
+        log_made(table);
     }
-    // What is not a table is not looked into; and there may be no right to read it. Preparing does not look for
-    // the key.
+    let plain = format!(
+        "insert into {named} (at, \"row\", code, message) values ($1::bigint, $2::bytea, $3::text, \
+         $4::text)"
+    );
+    client.prepare(&plain).await?;
+    if let Some(error) = missing(client, table).await? {
+        return Ok(Some(error));
+    }
+    // Preparing does not look for the key, nor for the right to read it.
     let planned = format!("explain {}", insert_once(table, ["0", "''", "''", "''", "''"]));
-    match client.batch_execute(&planned).await {
-        Ok(()) => Ok(true),
-        // No such column, no key of it, another type, no right to read it; not on a view with rules.
-        Err(error) if error.code().is_some_and(|it| matches!(&it.code()[..2], "42" | "0A")) => {
-            Ok(false)
-        }
-        Err(error) => Err(told(error)),
-    }
+    client.batch_execute(&planned).await?;
+    Ok(None)
 }
 
-/// Whether the column `uid` takes all uids and, of a table, has a unique key of its own that is checked at
-/// once: another is not taken for `on conflict`.
-const KEEPS_UIDS: &str = "\
-    select coalesce(c.relkind not in ('r', 'p') or (select bool_and(i.indimmediate) from pg_index i \
-      where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null \
-        and i.indexprs is null and i.indnkeyatts = 1 and i.indkey[0] = a.attnum), false) \
-    from pg_class c join pg_attribute a on a.attrelid = c.oid \
-    where c.oid = to_regclass($1::text) and a.attname = 'uid' and not a.attisdropped \
-      and format_type(a.atttypid, null) in ('text', 'character varying') \
-      and (a.atttypmod = -1 or a.atttypmod - 4 >= 80)";
+/// What the table lacks to keep uids as a key.
+async fn missing(client: &Client, table: &str) -> Result<Option<DatabaseError>, Error> {
+    // Types: text, varchar, bpchar. A length has 4 bytes for itself.
+    let sql = format!(
+        "select c.relkind in ('r', 'p'), a.attnum is not null, \
+         coalesce(a.atttypid in (25, 1043, 1042) and a.attgenerated = '' \
+         and (a.atttypmod < 0 or a.atttypmod >= {UID_CHARS_MIN} + 4) and l.collisdeterministic, false), \
+         exists (select from pg_catalog.pg_index i \
+         join pg_catalog.pg_collation il on il.oid = i.indcollation[0] \
+         where i.indrelid = c.oid and i.indisunique and i.indimmediate and i.indisvalid \
+         and i.indpred is null and i.indexprs is null and i.indnkeyatts = 1 \
+         and i.indkey[0] = a.attnum and il.collisdeterministic), \
+         array(select o.conname::text from pg_catalog.pg_constraint o where o.conrelid = c.oid \
+         and o.contype in ('u', 'p') and o.condeferrable and o.conkey = array[a.attnum]) \
+         from pg_catalog.pg_class c left join pg_catalog.pg_attribute a on a.attrelid = c.oid \
+         and a.attname = 'uid' and not a.attisdropped \
+         left join pg_catalog.pg_collation l on l.oid = a.attcollation \
+         where c.oid = $1::text::regclass"
+    );
+    let named = table_sql(table);
+    let found = client.query_one(&sql, &[&Text(Some(named.as_bytes()))]).await?;
+    let is_table: bool = found.try_get(0)?;
+    let (is_there, fits): (bool, bool) = (found.try_get(1)?, found.try_get(2)?);
+    let (is_key, deferrable): (bool, Vec<String>) = (found.try_get(3)?, found.try_get(4)?);
+    if !is_table {
+        return Ok(Some(letter::of_a_view(table)));
+    }
+    let mut changes = Vec::new();
+    if !is_there {
+        changes.push("add column uid text unique".to_owned());
+    } else if !fits {
+        changes.push("alter column uid type text collate \"default\" using uid::text".to_owned());
+    }
+    // Beside one that is checked at COMMIT nothing can be skipped.
+    changes.extend(deferrable.iter().map(|it| format!("drop constraint {}", quoted(it, '"'))));
+    if is_there && !is_key {
+        changes.push("add unique (uid)".to_owned());
+    }
+    let sql = format!("alter table {named} {}", changes.join(", "));
+    Ok((!changes.is_empty()).then(|| letter::without_uids(table, &sql)))
+}
 
 /// Writes a letter that is not there yet. Where another session has written it and not committed yet, it
 /// waits for that.
@@ -75,74 +108,40 @@ fn insert_once(table: &str, [at, row, code, message, uid]: [&str; 5]) -> String 
     )
 }
 
-fn insert(table: &str) -> String {
-    let named = table_sql(table);
-    format!(
-        "insert into {named} (at, \"row\", code, message) values ($1::bigint, $2::bytea, $3::text, \
-         $4::text)"
-    )
-}
-
 pub(super) async fn bury(
     client: &Client,
-    (table, has_uid): (&str, bool),
+    table: &str,
     letters: &[Letter<'_>],
 ) -> Result<(), Fault> {
-    // A key that is deferrable by now: the server says so when the statement runs.
     let told = |error: Error| match fault::of(&error) {
-        fault if has_uid && &*fault.code == "55000" => Fault { blame: Blame::Statement, ..fault },
+        // There is no key any more, or one that is deferrable.
+        fault if matches!(&*fault.code, "42P10" | "55000") => {
+            Fault { blame: Blame::Statement, ..fault }
+        }
         fault => fault,
     };
-    let again = letters.iter().any(|letter| letter.count.is_some());
-    if again && !has_uid {
-        client.batch_execute(&waiting(table)).await.map_err(told)?;
-    }
-    let sql = match again {
-        _ if has_uid => insert_once(table, ["$1", "$2", "$3", "$4", "$5"]),
-        true => insert_up_to(table),
-        false => insert(table),
-    };
+    let sql = insert_once(table, ["$1", "$2", "$3", "$4", "$5"]);
     let statement = client.prepare(&sql).await.map_err(told)?;
-    for Letter { uid, at_us, row, code, text, count } in letters {
+    for Letter { uid, at_us, row, code, text } in letters {
         let mut bytes = Vec::with_capacity(2 + 2 * row.len());
         push_hexadecimal(&mut bytes, row);
         // What the database said holds no NUL, but it may have been shortened by us.
         let text = text.replace('\0', " ").into_bytes();
-        let mut values =
-            vec![at_us.to_string().into_bytes(), bytes, code.as_bytes().to_vec(), text];
-        match has_uid {
-            true => values.push(uid.clone().into_bytes()),
-            false => values.extend(count.map(|count| count.to_string().into_bytes())),
-        }
-        let values: Vec<Text<'_>> = values.iter().map(|value| Text(Some(value))).collect();
-        let written = client.execute_raw(&statement, values).await.map_err(told)?;
-        if written == 0 && count.is_none() {
+        let uid = uid.clone().into_bytes();
+        let values = [at_us.to_string().into_bytes(), bytes, code.as_bytes().to_vec(), text, uid];
+        let written = values.iter().map(|value| Text(Some(value)));
+        let written = client.execute_raw(&statement, written).await.map_err(told)?;
+        if written == 0 && !is_there(client, table, &values[4]).await.map_err(told)? {
             return Err(Fault::ignored());
         }
     }
     Ok(())
 }
 
-/// Waits for those who have written letters and not committed yet: the session whose COMMIT was not
-/// answered may be one of them. Who may not, or has waited long enough, goes on: a letter too many is
-/// better than none. For a table without uids.
-fn waiting(table: &str) -> String {
-    let named = table_sql(table);
-    format!(
-        "do $letters$ begin lock table {named} in share row exclusive mode; \
-         exception when insufficient_privilege or lock_not_available then null; end $letters$"
-    )
-}
-
-/// Writes a letter where there are fewer of it, into a table without uids.
-fn insert_up_to(table: &str) -> String {
-    let named = table_sql(table);
-    format!(
-        "insert into {named} (at, \"row\", code, message) \
-         select $1::bigint, $2::bytea, $3::text, $4::text \
-         where (select count(*) from {named} where at = $1::bigint and \"row\" = $2::bytea) \
-         < $5::bigint"
-    )
+/// Whether the letter with that uid is in the table.
+async fn is_there(client: &Client, table: &str, uid: &[u8]) -> Result<bool, Error> {
+    let sql = format!("select from {} where uid = $1::text", table_sql(table));
+    Ok(client.query_opt(&sql, &[&Text(Some(uid))]).await?.is_some())
 }
 
 pub(super) async fn list(

@@ -24,6 +24,7 @@ use super::stale::Prepared;
 use super::tls::Rustls;
 use super::wire::Text;
 use super::{fault, foreign, letters};
+use crate::DatabaseError;
 use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::Effects;
@@ -79,8 +80,8 @@ pub(super) struct Session {
     pub(super) has_foreign: bool,
     /// Of the columns that the values are judged by.
     pub(super) form: Option<Form>,
-    /// The table of letters keeps their uids.
-    pub(super) has_uid: bool,
+    /// Why the table of letters takes none.
+    pub(super) unfit: Option<DatabaseError>,
 }
 
 /// An open session, the runtime of its connection, and where its transaction is.
@@ -397,17 +398,17 @@ impl Link for PostgresLink {
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
         let ahead = std::mem::take(&mut self.ahead);
-        let Self { runtime, session: Session { client, tls, has_uid, .. }, .. } = self;
+        let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         // Without its transaction no letter may be written.
         let work = async {
             client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
-            letters::bury(client, (table, *has_uid), letters).await
+            letters::bury(client, table, letters).await
         };
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
     }
 
-    fn go_without_uids(&mut self) -> bool {
-        std::mem::replace(&mut self.session.has_uid, false)
+    fn unfit(&self) -> Option<&DatabaseError> {
+        self.session.unfit.as_ref()
     }
 
     fn letters(

@@ -9,6 +9,7 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use super::driver::SqliteDriver;
 use super::fault::{code_of, text_of};
 use super::identity::{Identity, LOG_TRUNCATED, OpenFiles, beside, short_index};
+use super::keys::{collations, keys, names, same_names};
 use super::letters;
 use super::link::{Conflict, Prepared, SqliteLink};
 use super::log::{Depth, Log};
@@ -67,9 +68,10 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
             conflict = Some(Conflict::new(table, columns, key, &collations, *is_filled));
         }
     }
-    if let Some(table) = &job.dead {
-        letters::prepare(&connection, table)?;
-    }
+    let unfit = match &job.dead {
+        Some(table) => letters::prepare(&connection, table).map_err(failed)?,
+        None => None,
+    };
     let (shape, names) = shape_of(driver, &connection)?;
     types::check(&connection, &job.action).map_err(failed)??;
     if matches!(job.action, Action::Query(_)) {
@@ -91,7 +93,10 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
     let action = Arc::clone(job);
     let statement = Prepared { sql, conflict, affected, is_insert, job: action, names };
     let log = (log, pages);
-    SqliteLink::new(connection, files, log, statement, shape, job.lock_wait).map_err(failed)
+    let link = SqliteLink::new(connection, files, log, statement, shape, job.lock_wait);
+    let mut link = link.map_err(failed)?;
+    link.unfit = unfit;
+    Ok(link)
 }
 
 /// The log of a connection that has used it, compared with its index.
@@ -174,73 +179,6 @@ fn check_table(connection: &Connection, table: &str, columns: &[String]) -> Resu
         (None, Some(column)) => Err(DatabaseError::Unset { column, table }),
         (None, None) => Ok(()),
     })
-}
-
-fn names(
-    connection: &Connection,
-    sql: &str,
-    parameters: impl rusqlite::Params,
-) -> Result<Vec<String>, Error> {
-    connection.prepare(sql)?.query_map(parameters, |row| row.get(0))?.collect()
-}
-
-/// The keys of a table: their columns, and whether none of these may be NULL, which is never twice
-/// the same.
-fn keys(connection: &Connection, table: &str) -> Result<Vec<(Vec<String>, bool)>, Error> {
-    let filled = "select name from pragma_table_info(?) where \"notnull\" \
-                  or pk = 1 and lower(type) = 'integer' \
-                  and (select count(*) from pragma_table_info(?1) where pk > 0) = 1";
-    let filled = names(connection, filled, [table])?;
-    let mut keys = Vec::new();
-    // A primary key that is the row's number has no index.
-    let primary = "select name from pragma_table_info(?) where pk > 0 order by pk";
-    keys.push(names(connection, primary, [table])?);
-    let unique = "select name from pragma_index_list(?) where \"unique\" and not partial";
-    for index in names(connection, unique, [table])? {
-        let parts = "select ifnull(i.name, '') from pragma_index_info(?) i";
-        keys.push(names(connection, parts, [&index])?);
-    }
-    keys.retain(|key| !key.is_empty() && !key.contains(&String::new()));
-    keys.sort();
-    keys.dedup();
-    let is_filled = |key: &Vec<String>| key.iter().all(|column| filled.contains(column));
-    Ok(keys.into_iter().map(|key| (is_filled(&key), key)).map(|(is, key)| (key, is)).collect())
-}
-
-/// For each unique index of exactly the columns in `key` the collations by which it compares them, in
-/// their order. A key that is the row's number has none.
-fn collations(
-    connection: &Connection,
-    table: &str,
-    key: &[String],
-) -> Result<Vec<Vec<String>>, Error> {
-    let unique = "select name from pragma_index_list(?) where \"unique\" and not partial";
-    let mut found = Vec::new();
-    for index in names(connection, unique, [table])? {
-        let parts = "select ifnull(name, ''), coll from pragma_index_xinfo(?) where key";
-        let mut parts = connection.prepare(parts)?;
-        let parts = parts.query_map([&index], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let parts: Vec<(String, String)> = parts.collect::<Result<_, _>>()?;
-        let columns: Vec<String> = parts.iter().map(|(column, _)| column.clone()).collect();
-        if same_names(&columns, key) {
-            let of = |column: &String| {
-                let part = parts.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
-                part.map_or_else(String::new, |(_, collation)| collation.clone())
-            };
-            found.push(key.iter().map(of).collect());
-        }
-    }
-    found.sort();
-    found.dedup();
-    Ok(found)
-}
-
-/// Whether both name the same columns, in any order.
-fn same_names(one: &[String], other: &[String]) -> bool {
-    let all_in = |these: &[String], those: &[String]| {
-        these.iter().all(|it| those.iter().any(|that| that.eq_ignore_ascii_case(it)))
-    };
-    all_in(one, other) && all_in(other, one)
 }
 
 /// The shape of the records, and the names of the parameters.

@@ -2,77 +2,105 @@
 
 use rusqlite::{Connection, Error};
 
-use super::fault::text_of;
+use super::fault::{is_ambiguous, text_of};
+use super::keys::{collations, names};
 use super::statement::quoted;
+use super::types::affinity;
 use crate::DatabaseError;
-use crate::fault::Fault;
-use crate::letter::{Letter, StoredLetter};
+use crate::column::Takes;
+use crate::fault::{Blame, Fault};
+use crate::letter::{self, Letter, StoredLetter};
 use crate::letters::log_made;
 
-/// Makes the table where it is missing, and proves that it is one of letters.
-pub(super) fn prepare(connection: &Connection, table: &str) -> Result<(), DatabaseError> {
-    let sql = format!(
-        "create table if not exists {} (id integer primary key autoincrement, at integer not null, \
-         row blob not null, code text not null, message text not null, uid text unique)",
-        quoted(table)
-    );
-    let is_there = connection.prepare(&format!("select 1 from {}", quoted(table))).is_ok();
-    let made = match is_there {
-        true => Ok(()),
-        false => connection.execute_batch(&sql).inspect(|()| log_made(table)),
+/// Makes the table where it is missing, and looks whether it is one of letters: if not, why.
+///
+/// # Errors
+/// When that cannot be found out now.
+pub(super) fn prepare(
+    connection: &Connection,
+    table: &str,
+) -> Result<Option<DatabaseError>, Error> {
+    examine(connection, table).or_else(|error| match is_ambiguous(&error) {
+        true => Ok(Some(DatabaseError::Dead(table.to_owned(), text_of(&error).into()))),
+        false => Err(error),
+    })
+}
+
+fn examine(connection: &Connection, table: &str) -> Result<Option<DatabaseError>, Error> {
+    let named = quoted(table);
+    if connection.prepare(&format!("select 1 from {named}")).is_err() {
+        connection.execute_batch(&format!(
+            "create table if not exists {named} (id integer primary key autoincrement, \
+             at integer not null, row blob not null, code text not null, message text not null, \
+             uid text unique)"
+        ))?;
+        log_made(table);
+    }
+    let plain = format!("insert into {named} (at, row, code, message) values (?, ?, ?, ?)");
+    connection.prepare(&plain)?;
+    if let Some(error) = missing(connection, table)? {
+        return Ok(Some(error));
+    }
+    connection.prepare(&insert_once(table)).map(|_| None)
+}
+
+/// What the table lacks to keep uids as a key.
+fn missing(connection: &Connection, table: &str) -> Result<Option<DatabaseError>, Error> {
+    let is_table = "select count(*) from pragma_table_list(?) where type = 'table'";
+    if connection.query_row(is_table, [table], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(Some(letter::of_a_view(table)));
+    }
+    let types =
+        "select upper(type) from pragma_table_xinfo(?) where lower(name) = 'uid' and hidden = 0";
+    let types = names(connection, types, [table])?;
+    // Any other affinity would take some uids for numbers.
+    let is_text = types.first().map(|of| matches!(affinity(of), Takes::Text));
+    let is_key = !collations(connection, table, &["uid".to_owned()])?.is_empty();
+    let named = quoted(table);
+    let index = format!("create unique index {} on {named} (uid)", quoted(&format!("{table}_uid")));
+    let column = format!("alter table {named} add column uid text");
+    let sql = match (is_text, is_key) {
+        (Some(true), true) => return Ok(None),
+        (Some(true), false) => index,
+        (None, _) => format!("{column}; {index}"),
+        (Some(false), _) => {
+            format!("alter table {named} rename column uid to uid_before; {column}; {index}")
+        }
     };
-    let fits = made.and_then(|()| connection.prepare(&insert(table)).map(drop));
-    fits.map_err(|error| DatabaseError::Dead(table.to_owned(), text_of(&error).into()))
+    Ok(Some(letter::without_uids(table, &sql)))
 }
 
-fn insert(table: &str) -> String {
-    format!("insert into {} (at, row, code, message) values (?, ?, ?, ?)", quoted(table))
-}
-
+/// Writes letters that are not there yet.
 pub(super) fn bury(
     connection: &Connection,
-    (table, uids): (&str, bool),
+    table: &str,
     letters: &[Letter<'_>],
 ) -> Result<(), Fault> {
-    let has_uid = uids && connection.prepare_cached(&insert_once(table)).is_ok();
-    for Letter { uid, at_us, row, code, text, count } in letters {
-        let text = &**text;
-        let written = match count {
-            _ if has_uid => {
-                let mut statement = connection.prepare_cached(&insert_once(table))?;
-                statement.execute((at_us, row, code, text, uid))?
-            }
-            None => {
-                let mut statement = connection.prepare_cached(&insert(table))?;
-                statement.execute((at_us, row, code, text))?
-            }
-            Some(count) => {
-                let mut statement = connection.prepare_cached(&insert_up_to(table))?;
-                statement.execute((at_us, row, code, text, count))?
-            }
-        };
-        if written == 0 && count.is_none() {
+    let unfit = |error: Error| match is_ambiguous(&error) {
+        true => Fault { blame: Blame::Statement, ..Fault::from(error) },
+        false => Fault::from(error),
+    };
+    for Letter { uid, at_us, row, code, text } in letters {
+        let mut statement = connection.prepare_cached(&insert_once(table)).map_err(unfit)?;
+        let written = statement.execute((at_us, row, code, &**text, uid))?;
+        if written == 0 && !is_there(connection, table, uid)? {
             return Err(Fault::ignored());
         }
     }
     Ok(())
 }
 
-/// Writes a letter that is not there yet.
+/// Whether the letter with that uid is in the table.
+fn is_there(connection: &Connection, table: &str, uid: &str) -> Result<bool, Error> {
+    let sql = format!("select 1 from {} where uid = ?", quoted(table));
+    connection.prepare_cached(&sql)?.exists([uid])
+}
+
 fn insert_once(table: &str) -> String {
     format!(
         "insert into {} (at, row, code, message, uid) values (?, ?, ?, ?, ?) \
          on conflict (uid) do nothing",
         quoted(table)
-    )
-}
-
-/// Writes a letter where there are fewer of it, into a table without uids.
-fn insert_up_to(table: &str) -> String {
-    let table = quoted(table);
-    format!(
-        "insert into {table} (at, row, code, message) select ?1, ?2, ?3, ?4 \
-         where (select count(*) from {table} where at = ?1 and row = ?2) < ?5"
     )
 }
 

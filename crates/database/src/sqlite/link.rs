@@ -19,6 +19,7 @@ use super::log::{Depth, Log};
 use super::statement::quoted;
 use super::types;
 use crate::Affected;
+use crate::DatabaseError;
 use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
@@ -54,8 +55,8 @@ pub(super) struct SqliteLink {
     returned: Vec<String>,
     /// It returns others by now.
     returns_others: bool,
-    /// The table of letters takes none with uids.
-    without_uids: bool,
+    /// Why the table of letters takes none.
+    pub(super) unfit: Option<DatabaseError>,
     /// Which version of the schema all these are of.
     schema: i64,
     lock_wait: Duration,
@@ -139,7 +140,7 @@ impl SqliteLink {
             takes,
             returned,
             returns_others: false,
-            without_uids: false,
+            unfit: None,
             schema,
             lock_wait,
         })
@@ -544,11 +545,11 @@ impl Link for SqliteLink {
     }
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], _: &Stop) -> Result<(), Fault> {
-        letters::bury(&self.connection, (table, !self.without_uids), letters)
+        letters::bury(&self.connection, table, letters)
     }
 
-    fn go_without_uids(&mut self) -> bool {
-        !std::mem::replace(&mut self.without_uids, true)
+    fn unfit(&self) -> Option<&DatabaseError> {
+        self.unfit.as_ref()
     }
 
     fn letters(

@@ -69,7 +69,8 @@ pub(super) fn takes(
     })
 }
 
-fn affinity(of: &str) -> Takes {
+/// What a column takes whose type is called that, in capital letters.
+pub(super) fn affinity(of: &str) -> Takes {
     let has = |part: &str| of.contains(part);
     if of == "JSON" {
         Takes::JsonOfNumbers

@@ -12,7 +12,6 @@ use crate::proxy::{Cut, Proxy};
 use crate::server::eventually;
 
 crate::suite!(
-    a_table_that_loses_its_uids_keeps_letters,
     a_refused_row_is_kept_with_its_reason,
     a_letter_is_tried_again_and_is_then_gone_or_still_there,
     letters_are_only_of_the_rows_that_were_refused,
@@ -23,11 +22,11 @@ crate::suite!(
     without_its_table_a_letter_is_lost_and_the_rows_are_not,
 );
 
-fn keeping() -> Job {
+pub(crate) fn keeping() -> Job {
     Job { dead: Some("dead".to_owned()), ..insert() }
 }
 
-fn all(letters: &mut database::Letters) -> Vec<StoredLetter> {
+pub(crate) fn all(letters: &mut database::Letters) -> Vec<StoredLetter> {
     let mut all = Vec::new();
     let each = letters.each(|_, letter| {
         all.push(letter);
@@ -158,29 +157,6 @@ fn a_record_with_a_name_that_is_not_used_is_refused_or_its_value_left_out(place:
     assert_eq!(serve(&mut query, [more]), [r#"[{"id":1}]"#]);
 }
 
-/// It is changed while a connection is there that knows it with them.
-fn a_table_that_loses_its_uids_keeps_letters(place: &Place) {
-    place.with_hits();
-    let mut handler = place.handler(keeping());
-    let mut refuse = |letters: usize| {
-        let answers = serve(&mut handler, ["no json".to_owned()]);
-        assert!(answers[0].starts_with("!record "), "{answers:?}");
-        assert_eq!(place.run("select count(*) from dead"), [letters.to_string()]);
-    };
-    refuse(1);
-    let (change, before) = match place.is_sqlite() {
-        // A column with a key cannot be dropped there.
-        true => (
-            "alter table dead rename to old; create table dead (id integer primary key \
-             autoincrement, at integer, row blob, code text, message text)",
-            0,
-        ),
-        false => ("alter table dead drop column uid", 1),
-    };
-    place.run(change);
-    (before + 1..before + 4).for_each(&mut refuse);
-}
-
 fn without_its_table_a_letter_is_lost_and_the_rows_are_not(place: &Place) {
     place.with_hits();
     let mut handler = place.handler(keeping());
@@ -274,22 +250,21 @@ mod on_servers {
         a_letter_whose_commit_comes_late_is_written_once,
         a_row_stays_refused_when_its_letter_cannot_be_written_again,
         equal_rows_of_two_batches_have_a_letter_each,
-        a_table_without_uids_goes_on_and_is_doubted,
     );
     use super::{
         a_letter_whose_commit_comes_late_is_written_once,
         a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter,
         a_row_stays_refused_when_its_letter_cannot_be_written_again,
-        a_table_without_uids_goes_on_and_is_doubted, equal_rows_of_two_batches_have_a_letter_each,
+        equal_rows_of_two_batches_have_a_letter_each,
     };
 }
 
-fn null() -> String {
+pub(crate) fn null() -> String {
     r#"{"id":2,"path":null,"status":0}"#.to_owned()
 }
 
 /// The usual table without a key.
-fn with_hits_without_key(place: &Place) {
+pub(crate) fn with_hits_without_key(place: &Place) {
     place.run("create table hits (id bigint, path varchar(20) not null, status integer)");
 }
 
@@ -316,16 +291,9 @@ fn a_letter_whose_commit_comes_late_is_written_once(place: &Place) {
         false => "set session transaction isolation level",
     };
     let levels = ["read uncommitted", "read committed", "repeatable read", "serializable"];
-    let mut cases: Vec<_> = levels.iter().map(|level| (level, true)).collect();
-    // Without uids letters are counted, which PostgreSQL does as of the beginning of the transaction.
-    cases.extend(levels[..if place.is_postgres() { 2 } else { 4 }].iter().map(|it| (it, false)));
-    for (level, has_uid) in cases {
+    for level in levels {
         let job = Job { create: Some(format!("{isolation} {level}")), ..keeping() };
         let proxy = Proxy::to(place.port());
-        if !has_uid {
-            drop(place.handler(keeping()));
-            place.run("alter table dead drop column if exists uid");
-        }
         let mut handler = place.handler_by(&proxy, job);
         place.run("delete from dead");
         proxy.cut(Cut::LateCommit);
@@ -335,7 +303,7 @@ fn a_letter_whose_commit_comes_late_is_written_once(place: &Place) {
         let answers = served.join().unwrap();
         assert_eq!(proxy.cuts(), 1);
         assert!(answers.iter().all(|it| it.starts_with("!row ")), "{level}: {answers:?}");
-        assert_eq!(place.run("select count(*) from dead"), ["2"], "{level} {has_uid}");
+        assert_eq!(place.run("select count(*) from dead"), ["2"], "{level}");
     }
 }
 
@@ -368,74 +336,6 @@ fn equal_rows_of_two_batches_have_a_letter_each(place: &Place) {
         let answers = serve(&mut handler, [null(), null()]);
         assert!(answers.iter().all(|it| it.starts_with("!row ")), "{cut:?}: {answers:?}");
         assert_eq!(place.run("select count(*) from dead"), kept(2), "{cut:?}");
-    }
-}
-
-/// Uids are longer with the tenth batch.
-#[test]
-fn a_table_that_comes_to_take_no_uids_keeps_letters() {
-    let place = Place::postgres();
-    with_hits_without_key(&place);
-    drop(place.handler(keeping()));
-    for (number, change) in [
-        "alter column uid type varchar(36)",
-        "alter column uid type text",
-        "add constraint other unique (uid) deferrable initially deferred",
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        // One that knows the table with uids.
-        let mut handler = place.handler(keeping());
-        place.run(&format!("delete from dead; alter table dead {change}"));
-        for batch in 1..=11 {
-            let answers = serve(&mut handler, [hit(100 * number + batch), null()]);
-            assert!(
-                answers[0].starts_with("ok ") && answers[1].starts_with("!row "),
-                "{answers:?}"
-            );
-            assert_eq!(place.run("select count(*) from dead"), [batch.to_string()], "{change}");
-        }
-    }
-}
-
-/// One that an earlier version made, or one of the operator's.
-fn a_table_without_uids_goes_on_and_is_doubted(place: &Place) {
-    with_hits_without_key(place);
-    let doubts = || {
-        let doubts = place.options(keeping()).and_then(|it| it.doubts()).unwrap();
-        doubts.iter().filter(|it| it.contains("`dead`")).count()
-    };
-    assert_eq!(doubts(), 0);
-    let mut changes = vec![
-        ("drop column uid", true),
-        ("add uid varchar(80)", true),
-        ("add constraint two unique (uid, id)", true),
-        ("add constraint one unique (uid)", false),
-    ];
-    if place.is_postgres() {
-        changes.extend([
-            ("alter column uid type varchar(36)", true),
-            ("alter column uid type varchar(80)", false),
-            ("alter column uid type name", true),
-            ("alter column uid type text", false),
-            ("drop constraint one, add constraint one unique (uid) deferrable", true),
-            ("add unique (uid)", true),
-            ("drop constraint one", false),
-        ]);
-    }
-    for (change, is_doubted) in changes {
-        place.run(&format!("delete from dead; alter table dead {change}"));
-        assert_eq!(doubts(), usize::from(is_doubted), "{change}");
-        for cut in [Cut::BeforeCommit, Cut::AfterCommit] {
-            place.run("delete from dead");
-            let proxy = Proxy::to(place.port());
-            let mut handler = place.handler_by(&proxy, keeping());
-            proxy.cut(cut);
-            let answers = serve(&mut handler, [null(), null()]);
-            assert!(answers.iter().all(|it| it.starts_with("!row ")), "{cut:?}: {answers:?}");
-            assert_eq!(place.run("select count(*) from dead"), ["2"], "{change} {cut:?}");
-        }
     }
 }
 

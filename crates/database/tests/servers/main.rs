@@ -21,6 +21,7 @@ mod details;
 mod dropped;
 mod engines;
 mod failed;
+mod letter_tables;
 mod letters;
 mod migrated;
 mod mysql8;

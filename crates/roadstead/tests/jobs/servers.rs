@@ -183,7 +183,11 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
         assert_eq!(client.ask(r#"{"id":3,"path":"/c"}"#), "ok 3");
         let log = read_log(folder.path());
         assert!(log.contains("dead letters are not kept"), "{log}");
+        // The next connection makes it again.
+        assert!(client.ask("no json").starts_with("!record "));
+        assert_eq!(server.run("hits", "select count(*) from dead"), ["1"]);
         // One that cannot be used is named before anything is served.
+        server.run("hits", "drop table dead");
         server.run("hits", "create table dead (a integer)");
         let (fits, said) = run(folder.path(), &["check", "--connect", "roadstead.toml"]);
         assert!(!fits && said.contains("the table `dead` of dead letters"), "{said}");

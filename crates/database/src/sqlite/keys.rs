@@ -1,0 +1,74 @@
+//! The unique keys of a table.
+
+use rusqlite::{Connection, Error};
+
+/// The texts that a statement gives, one in a row.
+pub(super) fn names(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+) -> Result<Vec<String>, Error> {
+    connection.prepare(sql)?.query_map(parameters, |row| row.get(0))?.collect()
+}
+
+/// The keys of a table: their columns, and whether none of these may be NULL, which is never twice
+/// the same.
+pub(super) fn keys(
+    connection: &Connection,
+    table: &str,
+) -> Result<Vec<(Vec<String>, bool)>, Error> {
+    let filled = "select name from pragma_table_info(?) where \"notnull\" \
+                  or pk = 1 and lower(type) = 'integer' \
+                  and (select count(*) from pragma_table_info(?1) where pk > 0) = 1";
+    let filled = names(connection, filled, [table])?;
+    let mut keys = Vec::new();
+    // A primary key that is the row's number has no index.
+    let primary = "select name from pragma_table_info(?) where pk > 0 order by pk";
+    keys.push(names(connection, primary, [table])?);
+    let unique = "select name from pragma_index_list(?) where \"unique\" and not partial";
+    for index in names(connection, unique, [table])? {
+        let parts = "select ifnull(i.name, '') from pragma_index_info(?) i";
+        keys.push(names(connection, parts, [&index])?);
+    }
+    keys.retain(|key| !key.is_empty() && !key.contains(&String::new()));
+    keys.sort();
+    keys.dedup();
+    let is_filled = |key: &Vec<String>| key.iter().all(|column| filled.contains(column));
+    Ok(keys.into_iter().map(|key| (is_filled(&key), key)).map(|(is, key)| (key, is)).collect())
+}
+
+/// For each unique index of exactly the columns in `key` the collations by which it compares them, in
+/// their order. A key that is the row's number has none.
+pub(super) fn collations(
+    connection: &Connection,
+    table: &str,
+    key: &[String],
+) -> Result<Vec<Vec<String>>, Error> {
+    let unique = "select name from pragma_index_list(?) where \"unique\" and not partial";
+    let mut found = Vec::new();
+    for index in names(connection, unique, [table])? {
+        let parts = "select ifnull(name, ''), coll from pragma_index_xinfo(?) where key";
+        let mut parts = connection.prepare(parts)?;
+        let parts = parts.query_map([&index], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let parts: Vec<(String, String)> = parts.collect::<Result<_, _>>()?;
+        let columns: Vec<String> = parts.iter().map(|(column, _)| column.clone()).collect();
+        if same_names(&columns, key) {
+            let of = |column: &String| {
+                let part = parts.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
+                part.map_or_else(String::new, |(_, collation)| collation.clone())
+            };
+            found.push(key.iter().map(of).collect());
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Whether both name the same columns, in any order.
+pub(super) fn same_names(one: &[String], other: &[String]) -> bool {
+    let all_in = |these: &[String], those: &[String]| {
+        these.iter().all(|it| those.iter().any(|that| that.eq_ignore_ascii_case(it)))
+    };
+    all_in(one, other) && all_in(other, one)
+}
