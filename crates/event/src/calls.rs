@@ -237,6 +237,19 @@ impl Calls<'_> {
         }
     }
 
+    /// Bytes that the kernel has accepted for the reader of a pipe and that nobody has read, as far as that is known;
+    /// also while its `Closed` is told.
+    #[must_use]
+    pub fn left_unread(&self, stream: StreamId) -> u64 {
+        if self.state.unsent.is_some_and(|(closed, _)| closed == stream) {
+            return self.state.unread;
+        }
+        let found = self.state.streams.get(stream.index, stream.generation);
+        let pipe = found.filter(|it| it.direction == Direction::Out);
+        let fd = pipe.and_then(|it| it.fd.as_ref());
+        fd.map_or(0, |fd| (self.state.unread_of)(fd).unwrap_or(0))
+    }
+
     /// Whether nothing can be sent any more because the peer is gone: what was queued is lost, and what is
     /// sent is dropped.
     #[must_use]

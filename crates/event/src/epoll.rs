@@ -134,6 +134,10 @@ impl Kernel for Epoll {
         system::unacknowledged(fd)
     }
 
+    fn unread(fd: &Fd) -> io::Result<u64> {
+        system::unread(fd)
+    }
+
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         system::shut(fd)
     }

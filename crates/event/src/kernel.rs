@@ -69,6 +69,16 @@ pub trait Kernel {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Bytes that a pipe has accepted and nobody has read, also once its reader has gone. `Unsupported`: that is not
+    /// known.
+    fn unread(fd: &Fd) -> io::Result<u64>
+    where
+        Self: Sized,
+    {
+        let _ = fd;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Ends our direction of a socket.
     fn shut(&mut self, fd: &Fd) -> io::Result<()>;
 

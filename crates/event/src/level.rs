@@ -284,6 +284,10 @@ impl<S: LevelSet> Kernel for Level<S> {
         system::unacknowledged(fd)
     }
 
+    fn unread(fd: &Fd) -> io::Result<u64> {
+        system::unread(fd)
+    }
+
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         system::shut(fd)
     }

@@ -39,6 +39,10 @@ pub(crate) struct State {
     pub(crate) stopped: bool,
     /// The stream whose `Closed` is being told, and the bytes of its output that were not sent.
     pub(crate) unsent: Option<(StreamId, usize)>,
+    /// Bytes that were sent to the same stream and that its reader has left unread.
+    pub(crate) unread: u64,
+    /// What a pipe has accepted and nobody has read ([`Kernel::unread`](crate::Kernel::unread)).
+    pub(crate) unread_of: fn(&Fd) -> io::Result<u64>,
 }
 
 /// A timer of the owner.
@@ -201,7 +205,11 @@ fn whole_ms(duration: Duration) -> u64 {
 }
 
 impl State {
-    pub(crate) fn new(now: Instant, settings: LoopSettings) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        settings: LoopSettings,
+        unread_of: fn(&Fd) -> io::Result<u64>,
+    ) -> Self {
         Self {
             streams: Slab::new(),
             limits: Vec::new(),
@@ -217,6 +225,8 @@ impl State {
             counts: Counts::default(),
             stopped: false,
             unsent: None,
+            unread: 0,
+            unread_of,
         }
     }
 

@@ -239,6 +239,16 @@ pub(crate) fn unacknowledged(fd: &Fd) -> io::Result<u64> {
     u64::try_from(count).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
+/// What is in a pipe. Linux tells it at either end, and leaves there what the reader has not read when that
+/// closes.
+pub(crate) fn unread(fd: &Fd) -> io::Result<u64> {
+    if cfg!(target_os = "linux") {
+        Ok(rustix::io::ioctl_fionread(fd)?)
+    } else {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// Ends our direction.
 pub(crate) fn shut(fd: &Fd) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)

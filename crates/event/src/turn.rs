@@ -78,7 +78,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             mail_budget: settings.mail_budget.max(1),
             ..settings
         };
-        let state = State::new(kernel.now(), settings);
+        let state = State::new(kernel.now(), settings, K::unread);
         Ok(Self {
             kernel,
             state,

@@ -491,9 +491,7 @@ impl Core {
                 Slot::Return => self.give_up(pool, worker),
                 Slot::Replace => self.used_up.push_back((pool, worker)),
             },
-            Upward::Proven { worker, answered } => {
-                served.pool.handle_proven(now, worker, answered);
-            }
+            Upward::Proven { worker, proof } => served.pool.handle_proven(now, worker, proof),
             Upward::Kept { worker, client } => served.pool.handle_kept(now, worker, client),
             Upward::SpokeAfterReset => served.spoke_after_reset(),
             Upward::Open { worker } => served.pool.handle_open(now, worker),

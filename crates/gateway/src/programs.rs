@@ -138,7 +138,7 @@ impl Programs {
             killed_for: None,
             expected: false,
             is_left: false,
-            is_asked: false,
+            asker: None,
             is_proven: false,
             served: 0,
             looked_at: None,
@@ -265,7 +265,7 @@ impl Programs {
             program.pending = Some((request, form));
             return self.launch(calls, worker, Outfit::default(), outside);
         }
-        program.is_asked = true;
+        program.asker = Some(form.asker.client);
         program.is_left &= !form.is_reset;
         program.audience.handle_sent(form.asker.client, form.is_reset, program.stderr.said());
         match program.link.as_mut() {

@@ -2,6 +2,7 @@
 
 use event::StreamId;
 use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
+use pool::Proof;
 use wire::http1::Refusal;
 
 use crate::form::Form;
@@ -87,10 +88,10 @@ pub(crate) enum Upward {
     Released {
         worker: WorkerId,
     },
-    /// Its start did not fail, whatever becomes of it; `answered`: it has answered its first request.
+    /// Its start did not fail, whatever becomes of it.
     Proven {
         worker: WorkerId,
-        answered: bool,
+        proof: Proof,
     },
     /// The slots of a program are for this client alone, without one for nobody: it may be out of
     /// step with its requests.

@@ -3,15 +3,18 @@
 //! *Rounds.* Workers that were started together and fail together are one failure of one round:
 //! the delay doubles once. The next start belongs to the next round.
 //!
-//! *Crashes.* A worker that ends soon after it has answered a request has not failed to start. Its
-//! place is paused for the first delay, which does not double; no other place has to wait for that.
+//! *Crashes.* A worker that was given a request has not failed to start, however soon it ends. Its
+//! place is paused for the first delay; no other place has to wait for that. Where crash follows on crash and no
+//! request is answered between them, the pause doubles up to [`PAUSE_MAX`] first delays. It is the first
+//! delay again when a request is answered, and while somebody waits whose requests had no part in these crashes: one client
+//! must not slow down the others.
 //!
 //! *In trouble*, that is after a failure, one worker is started a delay, and while the circuit is
 //! open none before the last one has become ready or failed.
 //!
 //! *Forgiven* is all at once when a worker of the current round, started after the last failure,
-//! answers a request, or has lived for twice the delay and has settled; also when nothing was tried for so long, for
-//! then nothing is known.
+//! answers a request or was given one, or has lived for twice the delay and has settled; also when nothing was tried
+//! for so long, for then nothing is known.
 
 use std::time::{Duration, Instant};
 
@@ -19,6 +22,21 @@ use exchange::WorkerId;
 
 use crate::random::Random;
 use crate::settings::BackoffSettings;
+
+/// The longest pause of a place, in first delays.
+const PAUSE_MAX: u32 = 20;
+
+/// Clients that are remembered in a row of crashes. When there are more, every client may be one of them.
+const ASKERS_MAX: usize = 64;
+
+/// Crashes without an answer between them.
+#[derive(Clone, Debug)]
+struct Crashes {
+    in_a_row: u32,
+    last: Option<Instant>,
+    /// Whose requests they were.
+    askers: Vec<u64>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
@@ -43,12 +61,14 @@ pub(crate) struct Backoff {
     trouble: Option<Trouble>,
     /// When the places of workers that crashed may be used again. No more than there are places.
     pauses: Vec<Instant>,
+    crashes: Crashes,
 }
 
 impl Backoff {
     pub(crate) const fn new(settings: BackoffSettings, seed: u64) -> Self {
         let random = Random::new(seed);
-        Self { settings, random, round: 0, trouble: None, pauses: Vec::new() }
+        let crashes = Crashes { in_a_row: 0, last: None, askers: Vec::new() };
+        Self { settings, random, round: 0, trouble: None, pauses: Vec::new(), crashes }
     }
 
     pub(crate) const fn handle_settings(&mut self, settings: BackoffSettings) {
@@ -111,19 +131,81 @@ impl Backoff {
         }
     }
 
+    /// Whether an answer changes anything.
+    pub(crate) const fn heeds_answers(&self) -> bool {
+        self.trouble.is_some() || self.crashes.in_a_row > 0
+    }
+
     /// A worker that was started in `round` answered a request: starts do not fail any more.
-    pub(crate) fn handle_answer(&mut self, round: u32) {
+    pub(crate) fn handle_answer(&mut self, now: Instant, round: u32) {
+        self.handle_given(round);
+        self.crashes.in_a_row = 0;
+        self.crashes.askers.clear();
+        self.shorten_pauses(now);
+    }
+
+    /// A worker that was started in `round` was given a request: starts do not fail any more.
+    pub(crate) fn handle_given(&mut self, round: u32) {
         if round == self.round {
             self.trouble = None;
         }
     }
 
-    /// A worker that had answered requests ended before it had settled.
-    pub(crate) fn handle_crash(&mut self, now: Instant, worker: WorkerId) {
+    /// A worker that had answered requests, or was given one, ended before it had settled. `others_wait`: clients
+    /// whose requests had no part in crashes.
+    pub(crate) fn handle_crash(&mut self, now: Instant, worker: WorkerId, others_wait: bool) {
         self.handle_gone(now, worker);
         self.pauses.retain(|until| *until > now);
         if self.trouble.is_none() {
-            self.pauses.extend(now.checked_add(self.random.jitter(self.settings.first)));
+            let pause = if others_wait { self.settings.first } else { self.pause() };
+            self.pauses.extend(now.checked_add(self.random.jitter(pause)));
+        }
+    }
+
+    /// A worker is about to be told crashed that had a request of this client.
+    pub(crate) fn note_asker(&mut self, now: Instant, client: Option<u64>) {
+        let Crashes { in_a_row, last, askers } = &mut self.crashes;
+        let is_old = |last: Instant| now.saturating_duration_since(last) > self.settings.max;
+        if last.replace(now).is_none_or(is_old) {
+            *in_a_row = 0;
+            askers.clear();
+        }
+        *in_a_row = in_a_row.saturating_add(1);
+        if let Some(client) = client.filter(|client| !askers.contains(client))
+            && askers.len() < ASKERS_MAX
+        {
+            askers.push(client);
+        }
+    }
+
+    /// Whether places are paused for longer than the first delay.
+    pub(crate) const fn is_slow(&self) -> bool {
+        self.crashes.in_a_row > self.settings.open_after
+    }
+
+    /// Whether a request of this client may have had a part in crashes since the last answer.
+    pub(crate) fn has_crashed(&self, client: Option<u64>) -> bool {
+        let askers = &self.crashes.askers;
+        askers.len() >= ASKERS_MAX || client.is_none_or(|client| askers.contains(&client))
+    }
+
+    /// A request of this client arrives.
+    #[inline]
+    pub(crate) fn handle_request(&mut self, now: Instant, client: Option<u64>) {
+        if self.is_slow() && !self.has_crashed(client) {
+            self.shorten_pauses(now);
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let BackoffSettings { first, max, open_after, .. } = self.settings;
+        let doublings = self.crashes.in_a_row.saturating_sub(open_after).min(16);
+        first.saturating_mul((1 << doublings).min(PAUSE_MAX)).min(max)
+    }
+
+    fn shorten_pauses(&mut self, now: Instant) {
+        if let Some(latest) = now.checked_add(self.settings.first) {
+            self.pauses.iter_mut().for_each(|until| *until = latest.min(*until));
         }
     }
 
@@ -326,8 +408,9 @@ mod tests {
         for number in 0..20 {
             let round = backoff.handle_start(now);
             backoff.handle_ready(now, worker(number), round);
-            backoff.handle_answer(round);
-            backoff.handle_crash(now, worker(number));
+            backoff.handle_answer(now, round);
+            backoff.note_asker(now, Some(7));
+            backoff.handle_crash(now, worker(number), false);
             assert_eq!((backoff.in_trouble(), backoff.paused(now)), (false, 1));
             assert_eq!(backoff.room(now, 0, false), u32::MAX, "others may be started");
             let at = backoff.paused_until(now).unwrap();
@@ -346,10 +429,10 @@ mod tests {
             let round = backoff.handle_start(now);
             backoff.handle_failure(now, worker(number), round);
         }
-        backoff.handle_answer(old);
+        backoff.handle_answer(now, old);
         assert!(backoff.is_hopeless(), "one that was started before says nothing");
         let round = backoff.handle_start(now);
-        backoff.handle_answer(round);
+        backoff.handle_answer(now, round);
         assert!(!backoff.in_trouble());
     }
 

@@ -39,7 +39,7 @@ use crate::roster::Roster;
 use crate::schedule::{Choice, Free, Measure};
 use crate::settings::Settings;
 use crate::sorry::Sorry;
-use crate::status::Counts;
+use crate::status::{Counts, Proof};
 use crate::why::Decisions;
 use crate::workers::{Move, State, Workers};
 
@@ -187,6 +187,7 @@ impl<P: Payload> Pool<P> {
         let at_rest = self.begin(now);
         let all_taken = at_rest && self.is_all_taken();
         entry.facts.since = self.now;
+        self.backoff.handle_request(self.now, entry.facts.client);
         let lane = if self.phase > Phase::Serving {
             Err(Cause::Draining)
         } else if self.sorry.is_by_hand() {
@@ -335,10 +336,10 @@ impl<P: Payload> Pool<P> {
         if let Some((place, in_use)) =
             place.and_then(|place| Some((place, self.workers.release(place)?)))
         {
-            if self.backoff.in_trouble() {
+            if self.backoff.heeds_answers() {
                 let worker = self.workers.at(place);
                 if worker.proven {
-                    self.backoff.handle_answer(worker.round);
+                    self.backoff.handle_answer(self.now, worker.round);
                 }
             }
             self.give_back(place, 1);
@@ -356,14 +357,21 @@ impl<P: Payload> Pool<P> {
         self.turn();
     }
 
-    /// The start of a worker has not failed, however soon it ends. `answered`: for it has answered a
-    /// request, though its slot stays in use, so starts do not fail any more.
-    pub fn handle_proven(&mut self, now: Instant, worker: WorkerId, answered: bool) {
+    /// The start of a worker has not failed, however soon it ends: starts do not fail any more.
+    pub fn handle_proven(&mut self, now: Instant, worker: WorkerId, proof: Proof) {
         let Some(place) = self.workers.find(worker) else { return };
-        self.workers.prove(place);
-        if answered && self.backoff.in_trouble() {
+        let asker = match proof {
+            Proof::Answered => None,
+            Proof::Given { client } => Some(client),
+        };
+        self.workers.prove(place, asker);
+        if self.backoff.heeds_answers() {
             self.begin(now);
-            self.backoff.handle_answer(self.workers.at(place).round);
+            let round = self.workers.at(place).round;
+            match proof {
+                Proof::Answered => self.backoff.handle_answer(self.now, round),
+                Proof::Given { .. } => self.backoff.handle_given(round),
+            }
             self.turn();
         }
     }
@@ -387,8 +395,8 @@ impl<P: Payload> Pool<P> {
     }
 
     /// A worker is gone, and its slots with it. `expected`: its end was asked for, by
-    /// [`Effect::Stop`] or by its owner; otherwise it is a failure if it had not settled, and a failed
-    /// start unless it had answered a request or was [proven](Self::handle_proven).
+    /// [`Effect::Stop`] or by its owner; otherwise it is a failure if it had not settled: a failed
+    /// start, or a crash if it had answered a request or was [proven](Self::handle_proven).
     pub fn handle_ended(&mut self, now: Instant, worker: WorkerId, expected: bool) {
         self.begin(now);
         let before = self.workers.find(worker).map(|place| *self.workers.at(place));
@@ -406,7 +414,11 @@ impl<P: Payload> Pool<P> {
             if quick && !expected {
                 self.counts.failures += 1;
                 if before.proven {
-                    self.backoff.handle_crash(self.now, worker);
+                    self.backoff.note_asker(self.now, before.asker);
+                    let backoff = &self.backoff;
+                    let others_wait = backoff.is_slow()
+                        && self.queue.any(|facts| !backoff.has_crashed(facts.client));
+                    self.backoff.handle_crash(self.now, worker, others_wait);
                 } else {
                     self.backoff.handle_failure(self.now, worker, before.round);
                 }

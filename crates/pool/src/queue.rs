@@ -185,6 +185,11 @@ impl<P: Payload> Queue<P> {
         self.order.first().map(|place| self.at(place).entry.facts.since)
     }
 
+    /// Whether this holds of any that waits. Looks at all of them.
+    pub(crate) fn any(&self, is: impl Fn(&Facts) -> bool) -> bool {
+        self.order.iter(&self.links).any(|place| is(&self.at(place).entry.facts))
+    }
+
     /// Who has failed the next of a lane.
     pub(crate) fn next_failed(&self, lane: Lane) -> Failed {
         self.first(lane).map_or_else(Failed::default, |place| self.at(place).entry.failed)

@@ -86,6 +86,8 @@ pub(crate) struct Worker {
     pub(crate) undecided: bool,
     /// It has answered a request, or its owner says so: its start did not fail, however soon it ends.
     pub(crate) proven: bool,
+    /// Whose request it had when it ended, if its owner says so.
+    pub(crate) asker: Option<u64>,
 }
 
 impl Worker {
@@ -98,6 +100,7 @@ impl Worker {
             round,
             undecided: false,
             proven: false,
+            asker: None,
         }
     }
 }
@@ -279,8 +282,10 @@ impl Workers {
     }
 
     /// Its start did not fail.
-    pub(crate) fn prove(&mut self, place: u32) {
-        self.table[place as usize].proven = true;
+    pub(crate) fn prove(&mut self, place: u32, asker: Option<u64>) {
+        let proven = &mut self.table[place as usize];
+        proven.proven = true;
+        proven.asker = asker;
     }
 
     fn count(&mut self, state: State, change: fn(u32, u32) -> u32) {

@@ -112,8 +112,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn tell_closed<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, reason: Reason) {
-        let found = self.state.stream(id);
+        let found = self.state.streams.get(id.index, id.generation);
         let (unsent, key) = found.map_or_else(Default::default, |it| (it.queued(), it.key));
+        let pipe = found.filter(|it| it.direction == Direction::Out && reason != Reason::Clean);
+        let pipe = pipe.and_then(|it| it.fd.as_ref());
+        self.state.unread = pipe.map_or(0, |fd| (self.state.unread_of)(fd).unwrap_or(0));
         self.state.remove_stream(id);
         self.state.unsent = Some((id, unsent));
         self.tell(owner, Event::Closed { stream: id, key, reason });

@@ -109,6 +109,7 @@ macro_rules! all_of_it_over {
                 a_pipe_ends_behind_its_last_byte,
                 a_paused_pipe_tells_of_its_end,
                 a_pipe_without_a_reader_is_reset,
+                what_the_reader_of_a_pipe_left_unread_is_told_with_its_end,
                 a_finished_pipe_is_flushed_first,
                 a_slow_reader_of_a_pipe_gets_everything,
                 what_cannot_be_waited_for_is_refused,

@@ -1,7 +1,9 @@
 //! Pipes of programs, and descriptors that others share.
 
+use std::cell::Cell;
 use std::io::{Read, Write, pipe};
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use event::{Direction, Kernel, Reason};
 
@@ -57,6 +59,29 @@ pub(crate) fn a_pipe_without_a_reader_is_reset(kernel: impl Kernel) {
     bench.calls().send_bytes(stream, b"nobody there");
     bench.calls().finish(stream, None);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
+}
+
+pub(crate) fn what_the_reader_of_a_pipe_left_unread_is_told_with_its_end(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let left = Rc::new(Cell::new(None));
+    let told = Rc::clone(&left);
+    bench.react(move |calls, seen| {
+        if let Seen::Closed(stream, _) = seen {
+            told.set(Some(calls.left_unread(*stream)));
+        }
+    });
+    for read in [0, 3, 9] {
+        let (mut reader, writer) = pipe().unwrap();
+        let stream = bench.adopt(writer, Direction::Out);
+        bench.calls().send_bytes(stream, b"a request");
+        bench.settle();
+        reader.read_exact(&mut vec![0; read]).unwrap();
+        let expected = if cfg!(target_os = "linux") { 9 - read as u64 } else { 0 };
+        assert_eq!(bench.calls().left_unread(stream), expected, "before its end");
+        drop(reader);
+        bench.until_closed(stream);
+        assert_eq!(left.take(), Some(expected));
+    }
 }
 
 pub(crate) fn a_finished_pipe_is_flushed_first(kernel: impl Kernel) {

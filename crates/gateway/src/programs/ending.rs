@@ -2,6 +2,7 @@
 
 use event::{Calls, TimerId};
 use exchange::WorkerId;
+use pool::Proof;
 use spawn::Exit;
 
 use super::deadlines::GRACE_MIN;
@@ -129,9 +130,12 @@ impl Programs {
             program.empty();
             return up.push(Upward::Released { worker });
         }
-        if program.is_asked && program.killed_for.is_none() && (is_own && well || says_ready) {
-            // It was ready, or its client had it to the end: that says nothing of its start.
-            up.push(Upward::Proven { worker, answered: false });
+        // One that says nothing of its start may have failed before it has read anything.
+        let has_started = says_ready || program.killed_for.is_some() || is_own && well;
+        if let (Some(client), Some(link)) = (program.asker, &program.link)
+            && link.was_given_a_request(has_started)
+        {
+            up.push(Upward::Proven { worker, proof: Proof::Given { client } });
         }
         let expected = program.is_expected();
         let trouble = (!expected).then(|| program.trouble(calls.now()));

@@ -140,6 +140,10 @@ pub(super) struct Link {
     offered: u64,
     /// What the kernel had accepted when the input closed.
     accepted_at_close: u64,
+    /// The same without what the program is known to have left unread.
+    read_at_close: u64,
+    /// Bytes offered before the first request.
+    asked_at: Option<u64>,
     /// Replies given in all.
     pub(super) answers: u64,
     times: ProgramTimeouts,
@@ -197,6 +201,8 @@ impl Link {
             whole: None,
             offered: 0,
             accepted_at_close: 0,
+            read_at_close: 0,
+            asked_at: None,
             answers: 0,
             times: plan.times,
             tries: plan.tries,
@@ -284,6 +290,7 @@ impl Link {
                     Some(Outcome::ended(Cause::Record, Phase::Work, unframable.text()))
                 }
                 Ok(range) if outgoing == Outgoing::Notification => {
+                    self.asked_at.get_or_insert(range.start);
                     self.notify(
                         calls,
                         worker,
@@ -295,6 +302,7 @@ impl Link {
                     return;
                 }
                 Ok(range) => {
+                    self.asked_at.get_or_insert(range.start);
                     self.fly(calls, id, ((body, asked), form, named), range, deadline);
                     self.scratch = rewritten;
                     return;
@@ -447,6 +455,8 @@ impl Link {
         match pipe {
             Pipe::Input => {
                 self.accepted_at_close = self.accepted(calls);
+                let unread = self.input.map_or(0, |input| calls.left_unread(input));
+                self.read_at_close = self.accepted_at_close.saturating_sub(unread);
                 self.input = None;
             }
             Pipe::Output => {
@@ -473,6 +483,10 @@ impl Link {
     /// Closes both pipes at once.
     pub(super) fn close(&mut self, calls: &mut Calls<'_>) {
         self.accepted_at_close = self.accepted(calls);
+        if let Some(input) = self.input {
+            let unread = calls.left_unread(input);
+            self.read_at_close = self.accepted_at_close.saturating_sub(unread);
+        }
         for stream in [self.input.take(), self.output.take()].into_iter().flatten() {
             calls.close(stream);
         }
@@ -580,6 +594,13 @@ impl Link {
     /// Whether it has answered its reset, and is no connection's own: it has to be silent.
     pub(super) fn is_reset(&self) -> bool {
         self.reset.as_ref().is_some_and(Reset::is_done)
+    }
+
+    /// Whether it was given a request, now that its input is closed. Unless it `has_started`, it must have read a part of
+    /// that, or nobody knows whether it did.
+    pub(super) fn was_given_a_request(&self, has_started: bool) -> bool {
+        let taken = if has_started { self.accepted_at_close } else { self.read_at_close };
+        self.asked_at.is_some_and(|at| at < taken)
     }
 
     pub(super) fn is_owing(&self) -> bool {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use event::{Calls, Direction, Fd, StreamId, StreamLimits, TimerId};
 use exchange::{PoolId, WorkerId};
+use pool::Proof;
 use settings::LastWords;
 use spawn::{Exit, Pipes, Status};
 
@@ -63,8 +64,8 @@ pub(super) struct Program {
     pub(super) expected: bool,
     /// The connection whose own it was has gone, and it was not told to forget that.
     pub(super) is_left: bool,
-    /// It was given a request.
-    pub(super) is_asked: bool,
+    /// Whose request it was given last.
+    pub(super) asker: Option<u64>,
     /// It was told that it has answered one.
     pub(super) is_proven: bool,
     pub(super) served: u64,
@@ -120,7 +121,7 @@ impl Program {
     pub(super) fn prove(&mut self, up: &mut Vec<Upward>) {
         let answers = self.link.as_ref().is_some_and(Link::has_answered_its_own);
         if answers && !std::mem::replace(&mut self.is_proven, true) {
-            up.push(Upward::Proven { worker: self.worker, answered: true });
+            up.push(Upward::Proven { worker: self.worker, proof: Proof::Answered });
         }
     }
 

@@ -404,6 +404,7 @@ fn clients_that_tell_their_programs_to_exit_close_the_pool_to_nobody() {
     let says_ready = &["perl", "-e", OWN, "ready"][..];
     for (dispatch, ready, program, code) in [
         (session, "", &["perl", "-e", OWN][..], 0),
+        (session, "", &["perl", "-e", OWN][..], 3),
         (session, ready, says_ready, 3),
         ("", ready, says_ready, 3),
     ] {
@@ -416,6 +417,58 @@ fn clients_that_tell_their_programs_to_exit_close_the_pool_to_nobody() {
         }
         assert_eq!(daemon.connect().ask("a"), "first a");
     }
+}
+
+/// Answers each line, unless that is its end.
+const FRAGILE: &str = r#"
+$| = 1;
+while (my $line = <STDIN>) {
+    chomp $line;
+    exit $1 if $line =~ /^exit (\d+)/;
+    $line = 'x' x 2000 if $line eq 'long';
+    $line = 'other' if $line =~ /^other/;
+    sleep 1000 if $line eq 'late';
+    print "$line\n";
+}
+"#;
+
+#[test]
+fn requests_that_end_programs_close_the_pool_to_nobody() {
+    let ends = [
+        ("reply_max = \"1KiB\"", "long", "!unknown reply "),
+        ("match = \"{1}\"", "otherwise", "!unknown "),
+        ("deadline = \"200ms\"", "late", "!unknown deadline "),
+        ("dispatch = \"session\"", "exit 3", "!unknown died "),
+        ("", "exit 3", "!unknown died "),
+        ("", "exit 0", "!unknown died "),
+    ];
+    let run = |(pool, ends, told): (&str, &str, &str)| {
+        let folder = folder();
+        let pool = format!("workers = 1\n{pool}\n");
+        let daemon = serve(folder.path(), "lines", &["perl", "-e", FRAGILE], &pool);
+        for _ in 0..6 {
+            let reply = daemon.connect().ask(ends);
+            assert!(reply.starts_with(told), "{pool}: {reply}");
+        }
+        until("another request is answered", || {
+            let reply = daemon.connect().ask("fine");
+            assert!(!reply.starts_with("!down "), "{pool}: {reply}");
+            reply == "fine"
+        });
+    };
+    std::thread::scope(|scope| {
+        for one in ends {
+            scope.spawn(move || run(one));
+        }
+    });
+}
+
+#[test]
+fn a_program_that_ends_before_it_reads_is_a_failed_start_though_a_request_waited_for_it() {
+    let folder = folder();
+    let pool = "workers = { min = 0, max = 2 }\nqueue.wait = \"30s\"\n";
+    let daemon = serve(folder.path(), "lines", &["sh", "-c", "exit 3"], pool);
+    until("it is given up", || daemon.connect().ask("a").starts_with("!down "));
 }
 
 #[test]

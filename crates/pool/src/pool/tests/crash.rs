@@ -1,6 +1,7 @@
 //! Workers that do not start, or do not live.
 
 use super::*;
+use crate::Ask;
 
 const BACKOFF: BackoffSettings = BackoffSettings {
     first: Duration::from_millis(100),
@@ -241,7 +242,7 @@ impl Yard {
 fn an_answer_forgives_though_the_slot_stays_in_use() {
     let (mut yard, worker) = Yard::probed();
     yard.requests([0]);
-    yard.pool.handle_proven(yard.now, worker, true);
+    yard.pool.handle_proven(yard.now, worker, Proof::Answered);
     // Its client goes, and it is replaced before its slot was ever free.
     yard.retire(worker);
     yard.ended(worker, true);
@@ -250,29 +251,94 @@ fn an_answer_forgives_though_the_slot_stays_in_use() {
     assert!(yard.request(Job(1, 1)).is_ok());
 }
 
+impl Yard {
+    fn request_of(&mut self, client: u64, number: u32) -> Result<Ticket, Cause> {
+        let job = Job(number, 10);
+        let entry = Entry::new(self.now, &Ask { client: Some(client), ..Ask::default() }, 10);
+        let taken = self.pool.handle_entry(self.now, job, entry).map_err(|refused| refused.cause);
+        self.follow();
+        taken
+    }
+
+    /// A worker ends that was given a request of this client.
+    fn crash(&mut self, worker: WorkerId, client: u64) {
+        self.retire(worker);
+        self.pool.handle_proven(self.now, worker, Proof::Given { client });
+        self.ended(worker, false);
+    }
+}
+
 #[test]
-fn one_that_ends_with_its_client_is_no_failed_start_and_forgives_nothing() {
+fn one_that_was_given_a_request_has_started_however_soon_it_ends() {
     let (mut yard, worker) = Yard::probed();
     let failures = yard.pool.counts().failures;
-    yard.requests([0]);
-    yard.retire(worker);
-    yard.pool.handle_proven(yard.now, worker, false);
-    yard.ended(worker, false);
-    assert!(yard.pool.status().open, "nothing shows that starts do not fail any more");
+    yard.request_of(7, 0).unwrap();
+    yard.crash(worker, 7);
+    assert!(!yard.pool.status().open, "starts do not fail any more");
     assert_eq!(yard.pool.counts().failures, failures + 1);
+    assert!(yard.wait() <= ms(100));
+    assert_eq!(yard.started.len(), 1);
+}
 
+#[test]
+fn a_client_whose_requests_end_workers_is_slowed_alone() {
     let mut yard = Yard::ready(Settings { backoff: BACKOFF, ..fixed(1) });
+    let mut waits = Vec::new();
     for number in 0..20 {
-        let worker = WorkerId::new(0, yard.generation(0));
-        assert!(yard.request(Job(number, 1)).is_ok());
-        yard.retire(worker);
-        yard.pool.handle_proven(yard.now, worker, false);
-        yard.ended(worker, false);
-        assert!(!yard.pool.status().open, "{number}");
-        let wait = yard.wait();
-        assert!(wait <= ms(100), "{wait:?}");
+        assert!(yard.request_of(7, number).is_ok(), "never down");
+        yard.crash(WorkerId::new(0, yard.generation(0)), 7);
+        waits.push(yard.wait());
         yard.start_all();
     }
+    assert!(waits[..5].iter().all(|wait| *wait <= ms(100)), "{waits:?}");
+    assert!(waits[12..].iter().all(|wait| *wait > ms(1499) && *wait <= ms(2000)), "{waits:?}");
+
+    // Another client comes while it is paused, and there are more requests of the first before it.
+    for number in 20..23 {
+        yard.request_of(7, number).unwrap();
+    }
+    yard.crash(WorkerId::new(0, yard.generation(0)), 7);
+    assert!(yard.pool.next_time().unwrap() - yard.now > ms(1000));
+    yard.request_of(8, 30).unwrap();
+    yard.numbers();
+    let begin = yard.now;
+    for _ in 0..2 {
+        assert!(yard.wait() <= ms(100));
+        yard.start_all();
+        yard.crash(WorkerId::new(0, yard.generation(0)), 7);
+    }
+    assert!(yard.wait() <= ms(100));
+    yard.start_all();
+    assert_eq!(yard.numbers(), [21, 22, 30]);
+    assert!(yard.now - begin <= ms(300));
+
+    // It is answered: all is as in the beginning.
+    yard.release(WorkerId::new(0, yard.generation(0)));
+    yard.request_of(7, 40).unwrap();
+    yard.crash(WorkerId::new(0, yard.generation(0)), 7);
+    assert!(yard.wait() <= ms(100));
+}
+
+#[test]
+fn a_program_that_answers_nobody_is_not_started_ten_times_a_second() {
+    let mut yard = Yard::ready(Settings { backoff: BACKOFF, ..fixed(2) });
+    let end = yard.now + Duration::from_secs(600);
+    let (mut client, mut count) = (0, 0);
+    while yard.now < end {
+        client += 1;
+        assert!(yard.request_of(client, 0).is_ok(), "each of another client");
+        for (worker, ..) in std::mem::take(&mut yard.dispatched) {
+            yard.crash(worker, client);
+            count += 1;
+        }
+        // One that had settled is replaced at once.
+        if yard.start_all().is_empty() {
+            yard.wait();
+            yard.start_all();
+        }
+    }
+    assert!((500..1600).contains(&count), "{count} in ten minutes at two places");
+    assert_eq!(yard.refused.iter().filter(|(_, cause)| *cause == Cause::Down).count(), 0);
 }
 
 #[test]
@@ -282,7 +348,7 @@ fn what_is_said_of_a_worker_that_is_gone_proves_nothing_of_the_next_at_its_place
     yard.ended(gone, false);
     yard.wait();
     yard.start_all();
-    yard.pool.handle_proven(yard.now, gone, true);
+    yard.pool.handle_proven(yard.now, gone, Proof::Answered);
     yard.ended(WorkerId::new(0, yard.generation(0)), false);
     let wait = yard.wait();
     assert!(wait > ms(149), "the delay has doubled: {wait:?}");
@@ -293,7 +359,7 @@ fn a_worker_that_crashes_again_and_again_delays_only_the_next_at_its_place() {
     let mut yard = Yard::ready(Settings { backoff: BACKOFF, ..fixed(2) });
     let crash = |yard: &mut Yard, place: u32| {
         let worker = WorkerId::new(place, yard.generation(place));
-        yard.pool.handle_proven(yard.now, worker, true);
+        yard.pool.handle_proven(yard.now, worker, Proof::Answered);
         yard.ended(worker, false);
     };
     crash(&mut yard, 0);
