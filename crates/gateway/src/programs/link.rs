@@ -122,6 +122,8 @@ pub(super) struct Link {
     rejects_line_breaks: bool,
     /// Only looked at where what was taken back is forgotten: with tags.
     silence: Silence,
+    /// Some that nobody wants keep their slots: with tags.
+    has_unwanted: bool,
     /// Clients whose requests were late or cancelled since it last said something: with tags.
     waited: Vec<u64>,
     /// Whether its replies are in step with its requests, where nothing in its framing tells.
@@ -189,6 +191,7 @@ impl Link {
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
             rejects_line_breaks: plan.rejects_line_breaks,
             silence: Silence::default(),
+            has_unwanted: false,
             waited: Vec::new(),
             alignment: plan
                 .alignment

@@ -389,6 +389,36 @@ fn the_slots_of_cancelled_requests_are_free_once_a_busy_program_has_read_on() {
 }
 
 #[test]
+fn what_a_client_asks_and_takes_back_gives_a_busy_program_no_endless_work() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"5m\"");
+    let (mut victim, mut hasty) = (daemon.connect(), daemon.connect());
+    let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].as_u64();
+    let go = folder.path().join("go");
+    victim.send(busy(1, &go));
+    until("it is busy", || in_flight() == Some(1));
+    for id in 1..=16 {
+        ask(&mut hasty, id, "stall");
+        until("it has it", || in_flight() == Some(2));
+        hasty.send(cancel(id));
+        until("its slot is free", || in_flight() == Some(1));
+    }
+    // It has read none of these: more of them keep their slots.
+    ask(&mut hasty, 17, "stall");
+    until("it has it", || in_flight() == Some(2));
+    hasty.send(cancel(17));
+    ask(&mut hasty, 18, "stall");
+    until("it has both", || in_flight() == Some(3));
+    fs::write(go, "").unwrap();
+    assert_eq!(parse(&victim.line())["result"], "busy no more");
+    // An answer to what was sent behind them shows that it has.
+    ask(&mut victim, 2, "echo");
+    assert_eq!(parse(&victim.line())["id"], 2);
+    until("all slots but one are free", || in_flight() == Some(1));
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
 fn a_cancelled_request_that_is_answered_twice_costs_no_request_of_another_client() {
     let folder = folder();
     let daemon = shared(folder.path(), "deadline = \"60s\"");

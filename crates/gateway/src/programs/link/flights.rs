@@ -74,7 +74,16 @@ pub(super) struct Flights {
     next: u64,
     /// The number of each, cancelled ones included; only where replies come in any order.
     numbers: Option<BTreeMap<RequestId, u64>>,
-    cancelled: BTreeMap<u64, Flight>,
+    cancelled: BTreeMap<u64, Cancelled>,
+    /// Bytes offered before the latest request that was answered: the program has read them.
+    answered_at: u64,
+}
+
+#[derive(Debug)]
+struct Cancelled {
+    flight: Flight,
+    /// Bytes offered before the program is told.
+    told_at: u64,
 }
 
 /// What a reply belongs to.
@@ -157,33 +166,41 @@ impl Flights {
     /// Ends the one of this id, if all of it has left us: `accepted` bytes have.
     pub(super) fn land(&mut self, id: RequestId, accepted: u64) -> Option<Landed> {
         let number = *self.numbers.as_ref()?.get(&id)?;
-        if let Some(flight) = self.cancelled.get(&number) {
+        if let Some(Cancelled { flight, .. }) = self.cancelled.get(&number) {
             if flight.end > accepted {
                 return None;
             }
+            self.answered_at = self.answered_at.max(flight.start);
             self.cancelled.remove(&number);
             self.forget(id);
             return Some(Landed::Cancelled);
         }
         let place = self.find(number)?;
-        place.flight.as_ref().filter(|flight| flight.end <= accepted)?;
+        let start = place.flight.as_ref().filter(|flight| flight.end <= accepted)?.start;
         place.flight = None;
+        self.answered_at = self.answered_at.max(start);
         self.forget(id);
         self.leave_hole();
         Some(Landed::Wanted)
     }
 
-    /// Nobody wants its reply any more. Gives its client, and where it stands in what was offered; none when it
-    /// is not in flight, or was cancelled before.
-    pub(super) fn cancel(&mut self, id: RequestId) -> Option<(u64, Range<u64>)> {
+    /// Nobody wants its reply any more, of which the program is told behind so many offered bytes. Gives its client, and
+    /// where it stands in what was offered; none when it is not in flight, or was cancelled before.
+    pub(super) fn cancel(&mut self, id: RequestId, told_at: u64) -> Option<(u64, Range<u64>)> {
         let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
         let number = number?;
         let mut flight = self.find(number)?.flight.take()?;
         let (client, place) = (flight.form.asker.client, flight.start..flight.end);
         (flight.body, flight.asked) = (Slice::default(), Asked::default());
-        self.cancelled.insert(number, flight);
+        self.cancelled.insert(number, Cancelled { flight, told_at });
         self.leave_hole();
         Some((client, place))
+    }
+
+    /// How many that were cancelled the program may still work on: it has answered neither them nor a request
+    /// that was sent after it was told.
+    pub(super) fn ahead(&self) -> usize {
+        self.cancelled.values().filter(|it| it.told_at > self.answered_at).count()
     }
 
     /// Nobody wants its reply any more, and it is to be cancelled later.
@@ -206,7 +223,7 @@ impl Flights {
         if self.cancelled.len() <= most {
             return None;
         }
-        let (_, flight) = self.cancelled.pop_first()?;
+        let (_, Cancelled { flight, .. }) = self.cancelled.pop_first()?;
         self.forget(flight.id);
         Some(flight.id)
     }
@@ -214,8 +231,9 @@ impl Flights {
     /// Takes the youngest, unless some of it has left us. Those that were cancelled and have not
     /// left us either are forgotten.
     pub(super) fn pop_unsent(&mut self, accepted: u64) -> Option<Flight> {
-        while let Some(last) = self.cancelled.last_entry().filter(|it| it.get().start >= accepted) {
-            let flight = last.remove();
+        let is_unsent = |it: &Cancelled| it.flight.start >= accepted;
+        while let Some(last) = self.cancelled.last_entry().filter(|it| is_unsent(it.get())) {
+            let Cancelled { flight, .. } = last.remove();
             self.forget(flight.id);
         }
         while self.queue.back().is_some_and(|place| place.start >= accepted) {
@@ -315,7 +333,7 @@ mod tests {
         let mut flights = of(3);
         assert!(flights.land(id(2), 25).is_none());
         assert!(flights.land(id(1), 20).is_some());
-        assert!(flights.cancel(id(2)).is_some());
+        assert!(flights.cancel(id(2), 1000).is_some());
         assert!(flights.land(id(2), 25).is_none());
         assert_eq!(flights.land(id(2), 30), Some(Landed::Cancelled));
     }
@@ -350,8 +368,8 @@ mod tests {
     fn what_was_cancelled_is_forgotten_from_the_oldest_on() {
         let mut flights = of(4);
         for number in [2, 0, 1] {
-            assert!(flights.cancel(id(number)).is_some());
-            assert_eq!(flights.cancel(id(number)), None, "twice");
+            assert!(flights.cancel(id(number), 1000).is_some());
+            assert_eq!(flights.cancel(id(number), 1000), None, "twice");
         }
         assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(3))));
         assert_eq!(flights.lapse(2), Some(id(0)));
@@ -367,15 +385,32 @@ mod tests {
         }
         assert_eq!((flights.len(), flights.unwanted()), (4, vec![id(1), id(2)]));
         assert_eq!(flights.land(id(1), 1000), Some(Landed::Wanted));
-        assert_eq!(flights.cancel(id(2)), Some((0, 20..30)));
+        assert_eq!(flights.cancel(id(2), 1000), Some((0, 20..30)));
         assert!(flights.unwanted().is_empty());
+    }
+
+    #[test]
+    fn what_was_cancelled_is_worked_off_when_a_later_request_is_answered_or_itself() {
+        let mut flights = of(6);
+        for number in 0..3 {
+            assert!(flights.cancel(id(number), 60).is_some());
+        }
+        assert_eq!(flights.ahead(), 3);
+        // Sent before they were cancelled: it may be answered before the program has read that.
+        assert_eq!(flights.land(id(4), 1000), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 3);
+        assert_eq!(flights.land(id(1), 1000), Some(Landed::Cancelled));
+        assert_eq!(flights.ahead(), 2);
+        flights.push(flight(6));
+        assert_eq!(flights.land(id(6), 1000), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 0);
     }
 
     #[test]
     fn what_never_left_comes_back_from_the_youngest_on() {
         let mut flights = of(5);
-        assert!(flights.cancel(id(4)).is_some());
-        assert!(flights.cancel(id(3)).is_some());
+        assert!(flights.cancel(id(4), 1000).is_some());
+        assert!(flights.cancel(id(3), 1000).is_some());
         let mut back = Vec::new();
         while let Some(flight) = flights.pop_unsent(15) {
             back.push(flight.id);

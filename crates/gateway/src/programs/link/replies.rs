@@ -66,6 +66,7 @@ impl Link {
                 said = now;
             }
         }
+        self.cancel_unwanted(calls, worker, up);
         let shown = bytes.len();
         if data.is_last() && said == Said::Fine {
             match self.decoder.finish(&bytes[from..]) {

@@ -14,10 +14,13 @@ use crate::upward::Upward;
 /// Cancelled requests of one program whose replies may still come.
 const CANCELLED_MAX: usize = 1024;
 
+/// Cancelled requests of one program that may leave their slots before it is known to have read that they are.
+const AHEAD_MAX: usize = 16;
+
 impl Link {
     /// Nobody wants this reply any more. With tags, the program is told and the slot is free;
-    /// without, it goes on, and its reply finds nobody. Where much of what was cancelled waits for a program that
-    /// does not read, the slot is free once it has read on: else what waits for it had no limit.
+    /// without, it goes on, and its reply finds nobody. Where much of what was cancelled waits for the program, the
+    /// slot is free once it has read on: else its work had no limit, and others waited behind that.
     pub(in super::super) fn cancel(
         &mut self,
         calls: &mut Calls<'_>,
@@ -25,21 +28,35 @@ impl Link {
         id: RequestId,
         up: &mut Vec<Upward>,
     ) {
-        if self.cancellations.unread(self.accepted(calls)) <= UNREAD_MAX {
+        if self.may_take_back(calls) {
             self.take_back(calls, worker, id, up);
         } else {
             self.flights.note_unwanted(id);
+            self.has_unwanted = true;
         }
     }
 
-    /// It has read on: what nobody wants any more is cancelled.
+    fn may_take_back(&mut self, calls: &Calls<'_>) -> bool {
+        let accepted = self.accepted(calls);
+        self.cancellations.unread(accepted) <= UNREAD_MAX && self.flights.ahead() < AHEAD_MAX
+    }
+
+    /// It has read on, or answered: what nobody wants any more is cancelled, as far as it may be.
     pub(super) fn cancel_unwanted(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
         up: &mut Vec<Upward>,
     ) {
-        for id in self.flights.unwanted() {
+        if !self.has_unwanted {
+            return;
+        }
+        let unwanted = self.flights.unwanted();
+        self.has_unwanted = !unwanted.is_empty();
+        for id in unwanted {
+            if !self.may_take_back(calls) {
+                return;
+            }
             self.take_back(calls, worker, id, up);
         }
     }
@@ -55,7 +72,7 @@ impl Link {
         let Some(tags) = self.tags.as_mut() else { return };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
-        let cancelled = self.flights.cancel(id);
+        let cancelled = self.flights.cancel(id, self.offered);
         if let Some((client, place)) = cancelled.filter(|_| tags.cancel(id, &mut out)) {
             self.note_waited(client);
             self.cancellations.add(place.start.max(self.accepted(calls))..place.end);
