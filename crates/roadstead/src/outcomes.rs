@@ -51,6 +51,8 @@ fn json_rpc_code(cause: Cause) -> String {
 }
 
 const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to read them, and 499 stands in the access log alone.\n\n\
+    Of programs, `down` takes five in a row that failed to start. A program that ends after it was given a request, or is killed\n\
+    for what it did with one, has started: its requests end as `died`, `reply`, `garbled` or `deadline` ([rule](operate.md#programs)).\n\n\
     Over HTTP the body of the answer is `CODE: ` and its meaning, or what was wrong with the record or row, and `Retry-After: 1` goes with 429 and 503. Other bodies:\n\n\
     - A request that breaks a rule of HTTP (400, 413, 414, 417, 431, 501, 505) has the status of its [reason](http1.md), and the body `REASON: ` and a sentence, for example `body-too-long: …`. Its cause is\n\
     \x20 `malformed`, also with 413 and 431; `toolong` stands for frames only.\n\
