@@ -4,27 +4,33 @@
 //! What it is: the folder of a daemon, and in it a socket a program; or a port. What it must never
 //! know: what is said through them.
 //!
-//! A lock on a file in the folder ends with its daemon, however that ends. So a folder whose lock is
-//! free, and at whose sockets nobody listens, is nobody's: the next daemon of the same user that
-//! makes one removes it.
+//! The folder may lie where every user can make one, and root or a cleaner of temporary files may remove it.
+//! So the daemon holds a descriptor of it and connects through that: whatever stands at its path later, no
+//! connection leads there. Programs get the path, which is compared with the descriptor before each start.
+//! One that is gone or not ours any more is replaced by another with another name.
+//!
+//! A lock on the folder ends with its daemon, however that ends, and systemd-tmpfiles leaves a locked folder
+//! alone. So a folder whose lock is free, and at whose sockets nobody listens, is nobody's: the next daemon of the
+//! same user that makes one removes it.
 
 use std::any::Any;
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::socket::{self, Port, Socket};
 
-/// The folders of this process, so that none is used twice.
-static FOLDERS: AtomicU32 = AtomicU32::new(0);
-/// Names that are tried for one: others may have ended without having tidied up.
+/// Names that are tried for one: others may have it.
 const TRIES: u32 = 1000;
-/// The file in a folder whose lock says that its daemon lives.
-const LOCK: &str = "lock";
+/// The file that shows that a folder is a daemon's.
+const MARK: &str = "lock";
+/// The folder of daemons of the system.
+const SYSTEM: &str = "/run/roadstead";
 
 /// How a program comes to the socket that it serves on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,6 +47,8 @@ pub enum Serves {
 pub struct Home {
     /// Where it is connected to.
     pub at: At,
+    /// The path that its program is told, if that is another one.
+    pub path: Option<PathBuf>,
     /// What it inherits, for [`Command::socket`](crate::Command::socket).
     pub socket: Option<Socket>,
     _kept: Box<dyn Any + Send>,
@@ -59,7 +67,7 @@ impl Home {
     /// One that somebody else made; `kept` is dropped with it.
     #[must_use]
     pub fn new(at: At, socket: Option<Socket>, kept: Box<dyn Any + Send>) -> Self {
-        Self { at, socket, _kept: kept }
+        Self { at, path: None, socket, _kept: kept }
     }
 }
 
@@ -79,98 +87,160 @@ pub(crate) struct Homes {
 impl Homes {
     /// A new one: no two have the same path, not even one after the other.
     pub(crate) fn make(&mut self, how: Serves) -> io::Result<Home> {
-        Ok(match how {
+        match how {
             Serves::Inherited => {
                 let entry = self.entry()?;
-                let socket = Socket::bind(&entry.path)?;
-                Home::new(At::Path(entry.path.clone()), Some(socket), Box::new(entry))
+                let socket = Socket::bind(&entry.path())?;
+                // Nobody but this user can have made it in the folder that is held.
+                let is_ours = fs::symlink_metadata(entry.held());
+                if !is_ours.is_ok_and(|it| it.file_type().is_socket()) {
+                    let text = format!("{} was replaced", entry.folder.path.display());
+                    return Err(io::Error::other(text));
+                }
+                Ok(entry.home(Some(socket)))
             }
-            Serves::Path => {
-                let entry = self.entry()?;
-                Home::new(At::Path(entry.path.clone()), None, Box::new(entry))
-            }
+            Serves::Path => Ok(self.entry()?.home(None)),
             Serves::Port => {
                 let port = Port::keep()?;
-                Home::new(At::Port(port.number()), None, Box::new(port))
+                Ok(Home::new(At::Port(port.number()), None, Box::new(port)))
             }
-        })
+        }
     }
 
     fn entry(&mut self) -> io::Result<Entry> {
-        let folder = match &self.folder {
-            Some(folder) => Arc::clone(folder),
-            None => Arc::clone(self.folder.insert(Arc::new(Folder::make(&base())?))),
+        let folder = match self.folder.take() {
+            Some(folder) if folder.stands() => folder,
+            lost => {
+                let made = Arc::new(Folder::make(&base())?);
+                if let Some(lost) = lost {
+                    tracing::warn!(
+                        "{} is gone or was replaced: programs get their sockets in {}",
+                        lost.path.display(),
+                        made.path.display()
+                    );
+                }
+                made
+            }
         };
+        self.folder = Some(Arc::clone(&folder));
         self.made = self.made.wrapping_add(1);
-        Ok(Entry { path: folder.path.join(self.made.to_string()), _folder: folder })
+        Ok(Entry { name: self.made.to_string(), folder })
     }
 }
 
-/// The path of one socket.
+/// The name of one socket in its folder.
 struct Entry {
-    path: PathBuf,
-    _folder: Arc<Folder>,
+    name: String,
+    folder: Arc<Folder>,
+}
+
+impl Entry {
+    fn path(&self) -> PathBuf {
+        self.folder.path.join(&self.name)
+    }
+
+    fn held(&self) -> PathBuf {
+        self.folder.held.join(&self.name)
+    }
+
+    fn home(self, socket: Option<Socket>) -> Home {
+        Home { at: At::Path(self.held()), path: Some(self.path()), socket, _kept: Box::new(self) }
+    }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         // It may never have been made.
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(self.held());
     }
 }
 
-/// A folder that this user alone may enter, and its lock.
+/// A folder that this user alone may enter.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    _lock: File,
+    /// The folder itself, whatever stands at its path: by its descriptor.
+    held: PathBuf,
+    /// It is locked.
+    directory: File,
 }
 
 impl Folder {
     fn make(base: &Path) -> io::Result<Self> {
         tidy(base);
         for _ in 0..TRIES {
-            let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+            // Nobody can know it and take it before.
+            let number = RandomState::new().hash_one(0) >> 32;
             let path = base.join(format!("roadstead-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
                 Ok(()) => {
-                    if let Some(lock) = mark(&path)? {
-                        return Ok(Self { path, _lock: lock });
+                    if let Some(folder) = Self::hold(path)? {
+                        return Ok(folder);
                     }
                 }
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
+
+    /// Locks a new folder; none when another daemon came between and took it for one that was left.
+    fn hold(path: PathBuf) -> io::Result<Option<Self>> {
+        let unless_gone = |opened: io::Result<File>| match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        };
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path);
+        let Some(directory) = unless_gone(opened)? else { return Ok(None) };
+        match directory.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            // A file system without locks: nobody can have one there, and nothing is removed.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let mut held = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        let found = directory.metadata()?;
+        if !held.metadata().is_ok_and(|it| is_same(&it, &found)) {
+            // There is no /proc.
+            held.clone_from(&path);
+        }
+        let folder = Self { path, held, directory };
+        let mark = folder.held.join(MARK);
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(mark);
+        Ok(unless_gone(made)?.is_some_and(|_| folder.stands()).then_some(folder))
+    }
+
+    /// Whether its path leads to it, and nobody else may enter.
+    fn stands(&self) -> bool {
+        let found = fs::symlink_metadata(&self.path);
+        found.is_ok_and(|it| self.is(&it) && is_private(&it))
+    }
+
+    fn is(&self, found: &Metadata) -> bool {
+        self.directory.metadata().is_ok_and(|it| is_same(&it, found))
+    }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Whatever a program left there is gone with the folder.
-        let _ = fs::remove_dir_all(&self.path);
+        if fs::symlink_metadata(&self.path).is_ok_and(|it| self.is(&it)) {
+            // Whatever a program left there is gone with the folder.
+            let _ = fs::remove_dir_all(&self.path);
+        }
         // Programs of a daemon that was killed may have lived on when this one began.
         self.path.parent().into_iter().for_each(tidy);
     }
 }
 
-/// Locks a new folder; none when another daemon came between and took it for one that was left.
-fn mark(folder: &Path) -> io::Result<Option<File>> {
-    let path = folder.join(LOCK);
-    let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let lock = match lock {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        made => made?,
-    };
-    match lock.try_lock() {
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        // A file system without locks: nobody can have one there, and nothing is removed.
-        Ok(()) | Err(TryLockError::Error(_)) => {}
-    }
-    let stands = fs::metadata(&path)
-        .is_ok_and(|it| lock.metadata().is_ok_and(|mine| it.ino() == mine.ino()));
-    Ok(stands.then_some(lock))
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Whether a folder is this user's, who alone may enter.
+fn is_private(found: &Metadata) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    found.is_dir() && found.uid() == user && found.mode() & 0o777 == 0o700
 }
 
 /// Removes folders of daemons that were killed.
@@ -194,15 +264,15 @@ fn is_name(name: &str) -> bool {
 /// Removes a folder that is surely a daemon's of this user, and whose daemon and programs have
 /// surely ended. Says whether it did.
 fn remove_if_left(folder: &Path) -> io::Result<bool> {
-    let found = fs::symlink_metadata(folder)?;
-    let user = rustix::process::geteuid().as_raw();
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o777 != 0o700 {
+    if !is_private(&fs::symlink_metadata(folder)?) {
         return Ok(false);
     }
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     // Without the file it may be anything.
-    let lock = OpenOptions::new().write(true).custom_flags(flags).open(folder.join(LOCK))?;
-    if !lock.metadata()?.is_file() || lock.try_lock().is_err() {
+    let mark = OpenOptions::new().write(true).custom_flags(flags).open(folder.join(MARK))?;
+    let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY;
+    let directory = OpenOptions::new().read(true).custom_flags(flags).open(folder)?;
+    if !mark.metadata()?.is_file() || directory.try_lock().is_err() {
         return Ok(false);
     }
     for entry in fs::read_dir(folder)? {
@@ -216,19 +286,27 @@ fn remove_if_left(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Where such folders stand: what the service manager or the session gave us if it is this user's, else
-/// where all temporary files are.
+/// Where such folders stand: what the service manager or the session gave us if it is this user's, else below
+/// `/run` for root, else where all temporary files are.
 fn base() -> PathBuf {
     let given = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"].into_iter().filter_map(std::env::var_os);
     let mut given = given.map(PathBuf::from).filter(|path| is_own(path));
-    given.next().unwrap_or_else(std::env::temp_dir)
+    let system = || rustix::process::geteuid().is_root().then(|| system(SYSTEM.into())).flatten();
+    given.next().or_else(system).unwrap_or_else(std::env::temp_dir)
+}
+
+/// A folder that is made if it is missing. None if there is one that others can change, or none can be made.
+fn system(path: PathBuf) -> Option<PathBuf> {
+    // It may be there.
+    let _ = DirBuilder::new().mode(0o700).create(&path);
+    Some(path).filter(|path| is_own(path))
 }
 
 /// Whether a directory is this user's, and nobody else can change it.
 fn is_own(path: &Path) -> bool {
     let found = path.canonicalize().and_then(fs::symlink_metadata);
     let user = rustix::process::geteuid().as_raw();
-    let is_private = |it: fs::Metadata| it.is_dir() && it.uid() == user && it.mode() & 0o022 == 0;
+    let is_private = |it: Metadata| it.is_dir() && it.uid() == user && it.mode() & 0o022 == 0;
     path.is_absolute() && found.is_ok_and(is_private)
 }
 
@@ -243,7 +321,7 @@ mod tests {
     fn left(base: &Path, name: &str) -> PathBuf {
         let path = base.join(name);
         DirBuilder::new().mode(0o700).create(&path).unwrap();
-        fs::write(path.join(LOCK), "").unwrap();
+        fs::write(path.join(MARK), "").unwrap();
         drop(UnixListener::bind(path.join("1")).unwrap());
         path
     }
@@ -253,14 +331,14 @@ mod tests {
         let mut homes = Homes::default();
         let home = homes.make(Serves::Inherited).unwrap();
         assert!(home.socket.is_some());
-        let At::Path(path) = home.at.clone() else { panic!("a path") };
+        let path = home.path.clone().unwrap();
         let folder = path.parent().unwrap().to_owned();
         assert!(path.exists());
         drop(home);
         assert!(!path.exists());
         let other = homes.make(Serves::Path).unwrap();
         assert!(other.socket.is_none());
-        assert_ne!(other.at, At::Path(path));
+        assert_ne!(other.path, Some(path));
         fs::write(folder.join("litter"), "").unwrap();
         drop(homes);
         assert!(folder.exists(), "a home still stands in it");
@@ -270,6 +348,66 @@ mod tests {
             (Homes::default().make(Serves::Port), Homes::default().make(Serves::Port));
         assert_ne!(one.unwrap().at, At::Port(0));
         assert!(other.is_ok());
+    }
+
+    #[test]
+    fn what_stands_in_place_of_a_folder_gets_no_connection_and_no_program() {
+        let mut homes = Homes::default();
+        let home = homes.make(Serves::Inherited).unwrap();
+        let (At::Path(at), path) = (home.at.clone(), home.path.clone().unwrap()) else {
+            panic!("a path")
+        };
+        assert_eq!(at.canonicalize().unwrap(), path.canonicalize().unwrap());
+        let folder = path.parent().unwrap().to_owned();
+        let base = folder.parent().unwrap();
+        let aside = base.join(format!("aside-{}", std::process::id()));
+        fs::rename(&folder, &aside).unwrap();
+        DirBuilder::new().mode(0o700).create(&folder).unwrap();
+        let _thief = UnixListener::bind(&path).unwrap();
+        let (real, seen) = (aside.join("1").metadata().unwrap(), at.metadata().unwrap());
+        assert!(is_same(&real, &seen), "the socket that was made");
+        fs::remove_dir_all(&aside).unwrap();
+        assert!(!at.exists(), "it is gone, whatever stands at its path");
+        for how in [Serves::Inherited, Serves::Path] {
+            let other = homes.make(how).unwrap();
+            let other = other.path.as_deref().unwrap().parent().unwrap();
+            assert_ne!(other, folder);
+            assert!(other.exists());
+        }
+        drop((homes, home));
+        assert!(path.exists(), "it is not ours to remove");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_by_now_is_not_used_again() {
+        let mut homes = Homes::default();
+        let home = homes.make(Serves::Path).unwrap();
+        let folder = home.path.as_deref().unwrap().parent().unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let other = homes.make(Serves::Path).unwrap();
+        assert_ne!(other.path.as_deref().unwrap().parent(), Some(folder));
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_locked_so_that_cleaners_leave_it_alone() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = Folder::make(base.path()).unwrap();
+        let other = File::open(&folder.path).unwrap();
+        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+    }
+
+    #[test]
+    fn root_has_its_folders_where_nobody_else_can_make_any() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("roadstead");
+        for _ in 0..2 {
+            assert_eq!(system(path.clone()), Some(path.clone()));
+        }
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(system(path), None);
     }
 
     #[test]
@@ -289,7 +427,7 @@ mod tests {
         let full = Socket::bind(&crowded.join("1")).unwrap();
         let _waits = std::os::unix::net::UnixStream::connect(crowded.join("1")).unwrap();
         let unmarked = left(base, "roadstead-1-3");
-        fs::remove_file(unmarked.join(LOCK)).unwrap();
+        fs::remove_file(unmarked.join(MARK)).unwrap();
         let open = left(base, "roadstead-1-4");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
         let others = [left(base, "roadstead-1"), left(base, "roadstead-1-x"), left(base, "rs-1-1")];
@@ -329,7 +467,7 @@ mod tests {
                 std::thread::spawn(move || {
                     for _ in 0..50 {
                         let folder = Folder::make(&base).unwrap();
-                        assert!(folder.path.join(LOCK).exists());
+                        assert!(folder.path.join(MARK).exists());
                     }
                 })
             })

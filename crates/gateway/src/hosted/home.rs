@@ -46,7 +46,7 @@ impl Homes {
         let address = match &home.at {
             At::Path(path) => {
                 if outfit.socket.is_none() {
-                    let text = path.display().to_string();
+                    let text = home.path.as_ref().unwrap_or(path).display().to_string();
                     self.tell(&mut outfit, "{socket}", "ROADSTEAD_SOCKET", text);
                 }
                 Address::Unix(path.clone())

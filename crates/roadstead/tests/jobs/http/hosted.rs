@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -375,6 +376,37 @@ fn nothing_is_left_of_the_programs_nor_of_their_sockets() {
     assert!(daemon.stop().success());
     assert_eq!(folders(), 0);
     until("the keeper has followed its daemon", || processes_with(&mark).is_empty());
+}
+
+#[test]
+fn a_pool_recovers_when_the_folder_of_its_sockets_is_removed_or_replaced() {
+    for socket in ["inherited", "path"] {
+        let folder = folder();
+        let text = format!(
+            "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n{}\n",
+            pool(&format!("workers = 1\nsocket = \"{socket}\""))
+        );
+        let runtime = folder.path().join("r");
+        fs::create_dir(&runtime).unwrap();
+        let variables = [("RUNTIME_DIRECTORY", runtime.to_str().unwrap())];
+        let daemon = Daemon::serve_with(folder.path(), &text, &variables);
+        answered_by(&get(&daemon, "/"));
+        let inner = fs::read_dir(&runtime).unwrap().next().unwrap().unwrap().path();
+        fs::remove_dir_all(&inner).unwrap();
+        // Whoever makes it anew is no program of the daemon.
+        fs::create_dir(&inner).unwrap();
+        let thieves: Vec<_> =
+            (1..9).map(|it| UnixListener::bind(inner.join(it.to_string())).unwrap()).collect();
+        // Its connection was made before.
+        get(&daemon, "/drop");
+        until("another program serves", || get(&daemon, "/").starts_with("HTTP/1.1 200"));
+        for thief in &thieves {
+            thief.set_nonblocking(true).unwrap();
+            assert!(thief.accept().is_err(), "{socket}: nothing was sent there");
+        }
+        assert!(read_log(folder.path()).contains("is gone or was replaced"), "{socket}");
+        assert!(daemon.stop().success());
+    }
 }
 
 #[test]
