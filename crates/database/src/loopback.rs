@@ -113,7 +113,7 @@ async fn listener(address: SocketAddr) -> Listener {
     match TcpStream::connect(address).await {
         Err(error) => Listener::Nobody(error),
         Ok(stream) => match stream.local_addr().and_then(|own| listeners::acceptor(address, own)) {
-            Ok(user) => judge(user),
+            Ok(found) => judge(found.map(|it| it.user)),
             Err(error) => unknown(&error),
         },
     }

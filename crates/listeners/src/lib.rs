@@ -35,12 +35,21 @@ const ANSWER: usize = 72;
 /// Packets that are read for one answer, at most.
 const PACKETS_MAX: usize = 1000;
 
+/// A socket on the server's end of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Acceptor {
+    /// Who made it.
+    pub user: u32,
+    /// Its number: no other socket has it at the same time.
+    pub socket: u32,
+}
+
 /// The user who has accepted the connection from `client` to `server`, an address of this machine, or who will:
 /// while nobody has, the one who listens there. None: nobody of this machine.
 ///
 /// # Errors
 /// When the kernel does not answer: it was built without this, or a sandbox forbids it.
-pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<u32>> {
+pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<Acceptor>> {
     let socket = open()?;
     let nobody = match server.ip().to_canonical() {
         IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -48,14 +57,14 @@ pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<u32
     };
     let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
     if let Some(found) = accepted {
-        return Ok(Some(found.user));
+        return Ok(Some(found.acceptor()));
     }
     let listener = look_up(&socket, server, nobody)?;
     // A connection that was not accepted goes with its listener: as long as it is there and was not
     // accepted, this listener is its own.
     let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
     match accepted.or(listener) {
-        Some(found) => Ok(Some(found.user)),
+        Some(found) => Ok(Some(found.acceptor())),
         // Where the kernel cannot tell, it finds nothing either.
         None => at(server).map(|_| None),
     }
@@ -110,6 +119,10 @@ struct Found {
 impl Found {
     const fn is_owned(&self) -> bool {
         self.inode != 0 || self.state == LISTEN
+    }
+
+    const fn acceptor(&self) -> Acceptor {
+        Acceptor { user: self.user, socket: self.inode }
     }
 }
 
@@ -266,13 +279,18 @@ mod tests {
             let server = SocketAddr::new(to.parse().unwrap(), port);
             let client = TcpStream::connect(server).unwrap();
             let from = client.local_addr().unwrap();
-            assert_eq!(acceptor(server, from).unwrap(), Some(own), "{place}: it waits");
+            let found = || acceptor(server, from).unwrap();
+            let listens = found().unwrap();
+            assert_eq!(listens.user, own, "{place}: it waits");
+            assert_eq!(found(), Some(listens), "{place}: it still waits");
             let accepted = listener.accept().unwrap();
-            assert_eq!(acceptor(server, from).unwrap(), Some(own), "{place}: it was accepted");
+            let has = found().unwrap();
+            assert_eq!(has.user, own, "{place}: it was accepted");
+            assert_ne!(has.socket, listens.socket, "{place}: by a socket of its own");
             drop(listener);
-            assert_eq!(acceptor(server, from).unwrap(), Some(own), "{place}: it lives on");
+            assert_eq!(found(), Some(has), "{place}: it lives on");
             drop(accepted);
-            assert_eq!(acceptor(server, from).unwrap(), None, "{place}: it is nobody's");
+            assert_eq!(found(), None, "{place}: it is nobody's");
         }
     }
 

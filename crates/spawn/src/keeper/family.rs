@@ -95,7 +95,7 @@ fn own() -> i32 {
 
 /// The children of a process, of all its threads, those included that have ended and are not
 /// reaped. One that comes or goes meanwhile may be missed; callers come again.
-pub(super) fn children(of: i32) -> Vec<i32> {
+pub(crate) fn children(of: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{of}/task")) else { return Vec::new() };
     let mut found = Vec::new();
     for thread in threads.flatten() {
