@@ -181,7 +181,7 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
             (finding::report(&args.program, word, args.frames(), &findings), code)
         }
         Err(why) => {
-            eprintln!("roadstead doctor: {why}");
+            eprintln!("roadstead doctor: {}", exchange::visible(&why));
             return ExitCode::from(EXIT_NOT_EXAMINED);
         }
     };

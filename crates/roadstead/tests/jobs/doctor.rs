@@ -47,6 +47,13 @@ fn a_sound_program_has_nothing_wrong() {
 }
 
 #[test]
+fn the_name_of_a_program_that_is_not_there_changes_no_terminal() {
+    let told = plain(&["/nowhere/\u{1b}[31mred"]);
+    told.has("/nowhere/\\u001b[31mred");
+    assert!(!told.page.contains('\u{1b}'), "{:?}", told.page);
+}
+
+#[test]
 fn awk_keeps_its_output_in_a_buffer_and_a_terminal_cures_it() {
     let program = ["awk", "{ print length($0) }"];
     let told = plain(&program);
