@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use exchange::PoolId;
 
-use crate::checks::CheckConfig;
 use crate::cookies::CookieConfig;
 use crate::page::Page;
 use crate::reply_head::Head;
@@ -19,8 +18,6 @@ pub(crate) struct BalanceConfig {
     pub(crate) judges: bool,
     /// Replies of these statuses, both ends included, are as bad as none.
     pub(crate) failing: Option<(u16, u16)>,
-    /// How workers are looked at while nobody asks them.
-    pub(crate) check: Option<CheckConfig>,
     /// A cookie that tells clients' servers.
     pub(crate) cookie: Option<CookieConfig>,
 }

@@ -19,12 +19,13 @@ mod probe;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use event::{Calls, Data, DeadlineName, Reason, StreamId, StreamLimits};
+use event::{Calls, Data, DeadlineName, Direction, Fd, Reason, StreamId, StreamLimits};
 use exchange::{Outcome, PoolId, Verdict as Verdicts, WorkerId};
 use spawn::Stop;
 
 use crate::outside::Outside;
 use crate::owners::StreamOwner;
+use crate::stream_event::StreamEvent;
 use crate::upward::Upward;
 
 pub(crate) use config::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
@@ -314,12 +315,13 @@ impl Checks {
         let good = said.is_ok();
         let (Ok(said) | Err(said)) = said;
         target.bad = if good { 0 } else { target.bad.saturating_add(1) };
+        let text = said.text.clone();
         target.last = Some((now, said));
         self.made += 1;
         self.failed += u64::from(!good);
         let worker = target.worker;
         self.rest(now, place);
-        up.extend(worker.map(|worker| Upward::Checked { worker, good }));
+        up.extend(worker.map(|worker| Upward::Checked { worker, good, text }));
     }
 
     /// The next check of a worker comes after a pause.
@@ -357,6 +359,27 @@ impl Checks {
         }
     }
 
+    /// Something is heard on the stream of the check of a place. Who made its connection is known to
+    /// whoever calls [`Self::handle_connected`].
+    pub(crate) fn hear(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        stream: StreamId,
+        heard: StreamEvent<'_, '_>,
+        up: &mut Vec<Upward>,
+    ) {
+        match heard {
+            StreamEvent::Data(data) => self.handle_data(calls, place, stream, data, up),
+            StreamEvent::Eof => self.handle_eof(calls, place, stream, up),
+            StreamEvent::Closed(reason) => {
+                self.handle_closed(calls.now(), place, stream, reason, up);
+            }
+            StreamEvent::Deadline(_) => self.handle_deadline(calls, place, stream, up),
+            StreamEvent::Connected | StreamEvent::Drained | StreamEvent::Relayed(..) => {}
+        }
+    }
+
     pub(crate) fn handle_connected(
         &mut self,
         calls: &mut Calls<'_>,
@@ -388,7 +411,7 @@ impl Checks {
         }
     }
 
-    pub(crate) fn handle_data(
+    fn handle_data(
         &mut self,
         calls: &mut Calls<'_>,
         place: usize,
@@ -405,7 +428,7 @@ impl Checks {
         }
     }
 
-    pub(crate) fn handle_eof(
+    fn handle_eof(
         &mut self,
         calls: &mut Calls<'_>,
         place: usize,
@@ -418,7 +441,7 @@ impl Checks {
         }
     }
 
-    pub(crate) fn handle_closed(
+    fn handle_closed(
         &mut self,
         now: Instant,
         place: usize,
@@ -441,7 +464,7 @@ impl Checks {
         }
     }
 
-    pub(crate) fn handle_deadline(
+    fn handle_deadline(
         &mut self,
         calls: &mut Calls<'_>,
         place: usize,
@@ -450,6 +473,31 @@ impl Checks {
     ) {
         if self.seen(place, stream).is_some() {
             self.end_stream(calls, place, Err("no answer in time".into()), up);
+        }
+    }
+
+    /// What the report of the keeper means for the check that a program of the operator makes; none as
+    /// long as it runs. What that writes is read and thrown away.
+    pub(crate) fn read_report(
+        calls: &mut Calls<'_>,
+        report: spawn::Report,
+    ) -> Option<Result<String, String>> {
+        match report {
+            spawn::Report::Started { pipes, .. } => {
+                for pipe in [pipes.stdout, pipes.stderr] {
+                    let pipe = Fd::from(pipe);
+                    calls.adopt(pipe, Direction::In, StreamLimits::default());
+                }
+                None
+            }
+            spawn::Report::StartFailed { error, .. } => {
+                Some(Err(format!("it cannot be started: {error}")))
+            }
+            spawn::Report::Exited { exit, .. } => Some(match exit.status {
+                spawn::Status::Code(0) => Ok(exit.to_string()),
+                _ => Err(exit.to_string()),
+            }),
+            spawn::Report::KeeperLost | spawn::Report::KeeperBack => None,
         }
     }
 

@@ -1,22 +1,21 @@
 //! The middle of a shard: exchanges and pools, without a stream in sight.
 //!
 //! Sessions submit and abandon; workers answer, release and end; what is finished waits in
-//! [`Core::finished`] until the shard hands it to its clients. Effects of pools are carried out by
-//! [`Core::pump`], once a turn, after all that the turn brought was taken in: so a worker that
-//! said too much is known for it before it could be given the next request.
+//! [`Core::finished`] until the shard hands it to its clients. What the core wants of workers are effects
+//! ([`Core::poll_effect`]), which the shard carries out once a turn, after all that the turn brought was taken
+//! in: so a worker that said too much is known for it before it could be given the next request. What workers
+//! report comes to [`Core::handle_upward`].
+//!
+//! What it must never know: a worker, a check, a stream, the loop.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::{
-    Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId, WorkerIndex,
-};
+use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps};
 use pool::{Failed, Pool};
 
 use crate::balance::BalanceConfig;
-use crate::bindings::{Slot, Way};
-use crate::checks::Checks;
+use crate::bindings::Way;
 use crate::cookies::Cookies;
 use crate::crossing::Crossing;
 use crate::door::Doors;
@@ -28,15 +27,13 @@ use crate::logbook::{Logbook, Trail};
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 use crate::others::Others;
 use crate::payload::Payload;
-use crate::pool_config::PoolConfig;
+use crate::pool_config::{PoolConfig, WorkerTraits};
 use crate::receipts::Receipts;
 use crate::reply_head::Carried;
-use crate::request_control::RequestControl;
 use crate::request_shape::RequestShape;
 use crate::table::Table;
-use crate::upward::Upward;
+use crate::upward::Trouble;
 use crate::window::Window;
-use crate::workers::Workers;
 
 mod account;
 mod away;
@@ -50,7 +47,9 @@ mod changes;
 mod check;
 mod cookie;
 mod dates;
+mod effects;
 mod ending;
+mod events;
 mod fallback_log;
 mod memory;
 mod outcomes;
@@ -69,6 +68,7 @@ mod words;
 use branch::Branch;
 use calendar::Calendar;
 pub(crate) use calendar::{DateLine, Epoch};
+use effects::Effects;
 use fallback_log::FallbackLog;
 pub(crate) use outcomes::{down, refusal};
 use outcomes::{lost, whole};
@@ -85,11 +85,13 @@ const INSIDE_PARTS_MAX: usize = 1 << 20;
 /// The first status that tells of a failure.
 const FAILURE_MIN: u16 = 400;
 
-/// A pool with its workers.
+/// A pool, and what the core keeps of its workers.
 pub(crate) struct ServedPool {
     pub(crate) name: String,
     pub(crate) pool: Pool<Waiting>,
-    pub(crate) workers: Workers,
+    traits: WorkerTraits,
+    /// Why it may have no worker, until one has started.
+    pub(crate) trouble: Option<Box<Trouble>>,
     pub(crate) counts: PoolCounts,
     /// What is counted of each worker.
     tallies: Tallies,
@@ -99,8 +101,6 @@ pub(crate) struct ServedPool {
     /// Clients here that wait until it has room.
     paused: PausedClients,
     pub(crate) balance: BalanceConfig,
-    /// Looks at its workers while nobody asks them.
-    pub(crate) checks: Option<Box<Checks>>,
     /// What requests of HTTP become for it.
     takes: RequestShape,
     /// Tells clients their server, and is told by them.
@@ -144,20 +144,7 @@ pub(crate) struct Core {
     /// While the shard drains: how long an HTTP connection without a request stays open.
     pub(crate) drain_keepalive_timeout: Option<Duration>,
     calendar: Calendar,
-    upward: Vec<Upward>,
-    /// Requests that never reached their worker, by pool, the oldest first. They go back when all
-    /// that the pools had decided before is carried out, so that they keep their order.
-    returned: Vec<(PoolId, RequestId, Payload, Form)>,
-    /// What workers are to be told of requests in their hands: pool, worker, request.
-    told: VecDeque<(PoolId, WorkerId, RequestId, RequestControl)>,
-    /// Requests that go straight to a connection's own program.
-    direct: VecDeque<(PoolId, WorkerId, Waiting)>,
-    /// Programs that are replaced after their connection.
-    used_up: VecDeque<(PoolId, WorkerId)>,
-    /// Programs whose connection takes nothing of what they say, or takes it again.
-    hushed: VecDeque<(PoolId, WorkerId, bool)>,
-    /// Links that rest and are to go for those of other shards.
-    spare: VecDeque<(PoolId, WorkerIndex)>,
+    effects: Effects,
 }
 
 /// What a request is counted and logged in.
@@ -197,13 +184,7 @@ impl Core {
             now,
             drain_keepalive_timeout: None,
             calendar: Calendar::new(epoch),
-            upward: Vec::new(),
-            returned: Vec::new(),
-            told: VecDeque::new(),
-            direct: VecDeque::new(),
-            used_up: VecDeque::new(),
-            hushed: VecDeque::new(),
-            spare: VecDeque::new(),
+            effects: Effects::default(),
         };
         core.note_feeders();
         core
@@ -293,7 +274,9 @@ impl Core {
         served.counts.requests += 1;
         match served.way(&exchange.client) {
             Way::Pool => {}
-            Way::Worker(worker) => return self.direct.push_back((pool, worker, waiting)),
+            Way::Worker(worker) => {
+                return self.effects.pinned.push_back((pool, worker, waiting));
+            }
             Way::Lost => return self.end(id, lost()),
         }
         let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
@@ -426,126 +409,6 @@ impl Core {
         }
     }
 
-    /// Runs `act` on the workers of a pool, if it is still there, and carries what they report to the
-    /// pool and to the exchanges.
-    pub(crate) fn with_workers<R>(
-        &mut self,
-        pool: PoolId,
-        act: impl FnOnce(&mut Workers, &mut Vec<Upward>) -> R,
-    ) -> R
-    where
-        R: Default,
-    {
-        let Some(served) = self.pools.get_mut(pool) else { return R::default() };
-        let mut upward = std::mem::take(&mut self.upward);
-        let result = act(&mut served.workers, &mut upward);
-        for report in upward.drain(..) {
-            self.handle_upward(pool, report);
-        }
-        self.upward = upward;
-        result
-    }
-
-    fn handle_upward(&mut self, pool: PoolId, report: Upward) {
-        let now = self.now;
-        let served = &mut self.pools[pool];
-        served.dirty = true;
-        match report {
-            Upward::Answered { id, outcome } => self.complete(pool, id, outcome),
-            Upward::AllAnswered { answers } => self.complete_all(pool, answers),
-            // Nor does it become a request of the next pool.
-            Upward::Unanswered { id } => self.end(id, Outcome::Reply(Slice::default())),
-            Upward::Head { id, head } => self.head(pool, id, head),
-            Upward::Linked { id } => {
-                if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
-                    trail.connected = Some(now);
-                }
-            }
-            Upward::Rejected { id, status } => {
-                let is_bad = served.balance.is_bad_status(status);
-                if let Some(exchange) = self.exchanges.get_mut(id) {
-                    (exchange.status, exchange.is_bad) = (status, is_bad);
-                }
-            }
-            Upward::Broken { refusal } => self.rejects.count_reply(refusal),
-            Upward::Unrequested => served.counts.unrequested += 1,
-            Upward::Flow { id, wanted } => self.flow(id, wanted),
-            Upward::SaidAll { id } => self.said_all(id),
-            Upward::Part { id, part } => self.part(pool, id, part),
-            Upward::Long { id, from } => self.long(id, from),
-            Upward::Relayed { id, count, done } => self.relayed(id, count, done),
-            Upward::Announced { frame } => {
-                self.others.tell_all(|| Crossing::Announced(pool, frame.clone()));
-                self.announce(pool, frame);
-            }
-            Upward::Finished { worker } => {
-                let session = served.client_of_ended(worker);
-                let told = session.map(|session| (Client::unasked(session), Delivery::Finished));
-                self.finished.extend(told);
-            }
-            Upward::Said { worker, frame } => self.said(pool, worker, frame),
-            Upward::Discarded => served.counts.discarded += 1,
-            Upward::Released { worker } => match served.slot(worker) {
-                Slot::Kept => {}
-                Slot::Free => served.pool.handle_released(now, worker),
-                Slot::Return => self.give_up(pool, worker),
-                Slot::Replace => self.used_up.push_back((pool, worker)),
-            },
-            Upward::Proven { worker, proof } => served.pool.handle_proven(now, worker, proof),
-            Upward::Kept { worker, client } => served.pool.handle_kept(now, worker, client),
-            Upward::SpokeAfterReset => served.spoke_after_reset(),
-            Upward::Open { worker } => served.pool.handle_open(now, worker),
-            Upward::Suspect { count, mut requests } => {
-                served.counts.suspect += count;
-                requests.sort_unstable();
-                served.pool.note_suspect(&requests);
-            }
-            Upward::Returned { id, payload } => {
-                self.returned.push((pool, id, payload, Form::default()));
-            }
-            Upward::Again { id, payload, form, failed } => {
-                self.note_failed(pool, id, failed);
-                self.returned.push((pool, id, payload, form));
-            }
-            Upward::Started { worker } => {
-                // A worker of several shards is one.
-                served.counts.started += u64::from(served.branch.is_none());
-                served.pool.handle_started(now, worker);
-                served.workers.end_trouble();
-                // Of a worker without a name nothing is known before it begins.
-                if served.pool.name_at(worker.into()).is_none() {
-                    served.tallies.forget(worker.into());
-                }
-                served.greet(now, worker);
-            }
-            Upward::StartFailed { worker } => {
-                served.counts.start_failed += 1;
-                served.pool.handle_start_failed(now, worker);
-            }
-            Upward::Retired { worker } => {
-                served.lose(worker);
-                served.pool.handle_retired(now, worker);
-                self.checked_no_more(pool, worker);
-            }
-            Upward::Ended { worker, expected, reached } => {
-                served.lose(worker);
-                // A server that is down is tried again and again: it died once.
-                served.counts.died += u64::from(!expected && reached);
-                served.counts.start_failed += u64::from(!expected && !reached);
-                served.pool.handle_ended(now, worker, expected);
-                self.checked_no_more(pool, worker);
-            }
-            Upward::Checked { worker, good } => self.checked(pool, worker, good),
-            Upward::Short { worker } => {
-                self.others.tell_all(|| Crossing::Spare(pool, worker.into()));
-            }
-            Upward::Unreached { worker } => self.unreached(pool, worker),
-            Upward::Memory { worker, bytes } => served.pool.handle_memory(now, worker, bytes),
-            Upward::Stray => served.counts.strays += 1,
-            Upward::StderrDropped => served.counts.stderr_dropped += 1,
-        }
-    }
-
     /// Replaces every worker of a pool, each once another is ready. How many will be; `None` when
     /// there is no such pool.
     pub(crate) fn recycle(&mut self, pool: &str) -> Option<u32> {
@@ -571,8 +434,7 @@ impl Core {
     pub(crate) fn next_time(&mut self) -> Option<Instant> {
         let mut next = None;
         for served in self.pools.values_mut() {
-            let checks = served.checks.as_ref().and_then(|checks| checks.next_time());
-            let times = [served.pool.next_time(), checks, served.journal.next_time()];
+            let times = [served.pool.next_time(), served.journal.next_time()];
             next = times.into_iter().flatten().chain(next).min();
         }
         next
@@ -593,9 +455,6 @@ impl Core {
                 to.starting.set(u64::from(status.starting));
                 to.ending.set(u64::from(status.retiring));
                 to.serving.set(u64::from(status.serving));
-                let (checks, failed) = served.checks.as_ref().map_or((0, 0), |it| it.counts());
-                to.checks.set(checks);
-                to.checks_failed.set(failed);
                 to.ejections.set(served.pool.counts().ejections);
                 to.bound.set(u64::from(status.bound));
                 to.is_sorry.set(u64::from(status.sorry.is_some()));

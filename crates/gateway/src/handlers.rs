@@ -146,9 +146,9 @@ impl Handlers {
         }
     }
 
-    /// A request of the batch that is being filled. Given back when there is no such worker.
+    /// Adds a request to the batch that is being filled. Gives it back when there is no such worker.
     #[inline]
-    pub(crate) fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
+    fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
         let place = self.live.get_mut(worker).and_then(Option::as_mut);
         let Some(serving) = place.filter(|serving| serving.worker == worker) else {
             return Some(request);
@@ -167,19 +167,33 @@ impl Handlers {
         None
     }
 
-    /// A request, the last of its batch, which goes to its thread with it.
+    /// A request of the batch that is being filled. The batch goes to its thread with the last, behind
+    /// which none `follow`.
+    #[inline]
     pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        (request, form): (Request, Form),
+        (request, form, more_follow): (Request, Form, bool),
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        if let Some(request) = self.add(worker, request) {
-            up.push(Upward::Returned { id: request.id, payload: request.payload });
-            return;
+        match self.add(worker, request) {
+            Some(request) => up.push(Upward::Returned { id: request.id, payload: request.payload }),
+            None if more_follow => {}
+            None => self.send(calls, worker, form.streams, outside, up),
         }
+    }
+
+    /// Hands the batch to its thread; `streams`: parts of the reply may be sent on as they come.
+    fn send(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        streams: bool,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
         // What reads has no effect, and does one thing at a time.
         let (deadline, reads) = (self.deadline, matches!(self.shape, RequestShape::Records(_)));
         let key = WorkerTimer::Batch(worker).key(self.pool_id);
@@ -195,7 +209,7 @@ impl Handlers {
         serving.flow = alone.then(|| Arc::new(Flow::default()));
         let refused = match &serving.batches {
             Some(batches) => {
-                let flow = serving.flow.clone().filter(|_| form.streams);
+                let flow = serving.flow.clone().filter(|_| streams);
                 let sent = batches.try_send((batch, serving.stop.clone(), flow));
                 sent.err().map(|error| match error {
                     TrySendError::Full((batch, ..)) | TrySendError::Disconnected((batch, ..)) => {

@@ -23,7 +23,7 @@ use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
 use crate::payload::Request;
-use crate::programs::{Epitaph, Programs, Trouble};
+use crate::programs::{Epitaph, Programs};
 use crate::request_control::RequestControl;
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
@@ -83,16 +83,6 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// Why there is no program, where that is known.
-    pub(crate) const fn trouble(&self) -> Option<&Trouble> {
-        self.programs.trouble.as_ref()
-    }
-
-    /// One serves.
-    pub(crate) fn end_trouble(&mut self) {
-        self.programs.trouble = None;
-    }
-
     pub(crate) fn new(pool: (PoolId, &str), plan: HostedConfig) -> Self {
         let HostedConfig { program, servers, socket } = plan;
         Self {

@@ -17,6 +17,8 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backend_effect;
+mod backends;
 mod backlog;
 mod balance;
 mod bindings;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use exchange::{PoolId, RequestId};
 
 use crate::backlog::Backlog;
-use crate::connection_counts::ConnectionCounts;
 use crate::crossing::{Crossing, Crossings};
 use crate::fleet::Fleet;
 use crate::mail::Mail;
@@ -72,11 +71,6 @@ impl Others {
     /// The home of a pool, where that is another shard.
     pub(crate) fn elsewhere(&self, pool: PoolId) -> Option<u32> {
         self.homes.get(pool).copied().filter(|home| *home != self.me)
-    }
-
-    /// How many links all shards together have to the servers of a pool that all serve.
-    pub(crate) fn room(&self, pool: PoolId) -> Option<ConnectionCounts> {
-        self.fleet.shared(pool).map(|shared| shared.room)
     }
 
     /// How many shards serve a pool at home here besides this one, and its tokens; none for one

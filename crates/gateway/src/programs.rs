@@ -54,7 +54,6 @@ use fault::Fault;
 use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
-pub(crate) use trouble::Trouble;
 
 /// The programs of one pool.
 pub(crate) struct Programs {
@@ -66,8 +65,6 @@ pub(crate) struct Programs {
     known: Known,
     /// How the last one that ended did.
     pub(crate) epitaph: Epitaph,
-    /// Why the last one is not there, until one serves.
-    pub(crate) trouble: Option<Trouble>,
 }
 
 /// What one program is started with beside what all of its pool are.
@@ -88,7 +85,6 @@ impl Programs {
             live: ByWorker::default(),
             known: Known::default(),
             epitaph: Epitaph::default(),
-            trouble: None,
         }
     }
 
@@ -235,9 +231,9 @@ impl Programs {
         let Some(program) = self.find(worker) else { return };
         tracing::warn!(worker = program.name, "cannot be started: {error}");
         program.give_back(up);
-        let trouble = Trouble::of_start(program.last_words, error);
+        let trouble = trouble::of_start(program.last_words, error);
         *self.live.at(worker) = None;
-        self.trouble = Some(trouble);
+        up.push(Upward::Trouble { trouble: Box::new(trouble) });
         up.push(Upward::StartFailed { worker });
     }
 

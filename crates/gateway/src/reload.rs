@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use exchange::PoolId;
 
+use crate::backends::BackendConfig;
 use crate::drain::DrainLimits;
 use crate::listener::ListenerConfig;
 use crate::pool_config::PoolConfig;
@@ -23,6 +24,7 @@ pub struct Reload {
 pub(crate) struct PoolReload {
     pub(crate) id: PoolId,
     pub(crate) plan: PoolConfig,
+    pub(crate) backend: BackendConfig,
     /// Its programs are replaced, each once another is ready.
     pub(crate) replaces: bool,
     /// Where several shards serve it: its servers, by place.

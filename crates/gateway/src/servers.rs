@@ -576,8 +576,8 @@ impl Servers {
         self.try_end(worker, true, up);
     }
 
-    /// Where this worker listens.
-    pub(crate) fn shown(&self, worker: WorkerId) -> &str {
+    /// How the address of a worker is shown.
+    fn shown(&self, worker: WorkerId) -> &str {
         self.plan.addresses.get(worker).map_or("", |address| &address.1)
     }
 

@@ -11,10 +11,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use event::{
     Calls, Data, DeadlineName, Event, Fd, Owner, OwnerKey, Reason, SocketId, StreamId, TimerId,
 };
-use exchange::{Cause, ListenerId, Outcome, Peer};
+use exchange::{Cause, ListenerId, Outcome, Peer, PoolId};
 use settings::Configuration;
 use spawn::Spawn;
 
+use crate::backends::{BackendConfig, Backends};
 use crate::build::{self, BuildContext, Workshop};
 use crate::closings::{Closing, Closings};
 use crate::core::{Core, Epoch};
@@ -30,6 +31,7 @@ use crate::mail::Mail;
 use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
 use crate::owners::{StreamOwner, TimerOwner};
+use crate::pool_config::PoolConfig;
 use crate::session::{Dialogues, Scratch, Session, SessionContext};
 use crate::stream_event::StreamEvent;
 use crate::table::Table;
@@ -109,7 +111,7 @@ struct Listener {
 /// One shard of the data plane.
 pub struct Shard {
     core: Core,
-    outside: Outside,
+    backends: Backends,
     fleet: Arc<Fleet>,
     listeners: Table<ListenerId, Listener>,
     sessions: Table<SessionId, Session>,
@@ -167,11 +169,11 @@ impl Shard {
             let found = fleet.find(&pool.name);
             let (id, home) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
             let plan = match (home == shard, fleet.shared(id)) {
-                (true, _) => build::pool(pool, site),
-                (false, Some(_)) => build::branch(pool, site),
+                (true, _) => build::pool(pool, site)?,
+                (false, Some(_)) => build::branch(pool, site)?,
                 (false, None) => build::elsewhere(pool),
             };
-            Ok((id, plan?))
+            Ok((id, plan))
         });
         let listeners = listeners.into_iter().map(|listener| {
             let found = fleet.listener(&listener.name);
@@ -187,8 +189,26 @@ impl Shard {
         let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
         let planned: Vec<Listener> = listeners.collect::<Result<_, BuildError>>()?;
-        let mut core =
-            Core::new(pools.collect::<Result<_, _>>()?, epoch, seed, Arc::clone(&fleet), shard);
+        let pools: Vec<(PoolId, (PoolConfig, BackendConfig))> =
+            pools.collect::<Result<_, BuildError>>()?;
+        let mut backends = Backends::new(Outside {
+            spawner,
+            runner,
+            reports: {
+                let mailbox = fleet.mailbox(shard).clone();
+                Arc::new(move |report| mailbox.post(Mail::Worker(report)))
+            },
+            tokens: std::collections::BTreeMap::new(),
+            token_next: 1,
+            checks: std::collections::BTreeMap::new(),
+        });
+        let mut plans = Vec::new();
+        for ((id, (plan, backend)), seed) in pools.into_iter().zip(seed..) {
+            let room = fleet.shared(id).map(|shared| shared.room);
+            backends.insert((id, &plan.name), backend, room, seed);
+            plans.push((id, plan));
+        }
+        let mut core = Core::new(plans, epoch, seed, Arc::clone(&fleet), shard);
         core.logbook = Logbook::new(access_log, sink);
         let mut listeners = Table::default();
         for listener in planned {
@@ -200,17 +220,7 @@ impl Shard {
         Ok(Self {
             listeners,
             core,
-            outside: Outside {
-                spawner,
-                runner,
-                reports: {
-                    let mailbox = fleet.mailbox(shard).clone();
-                    Arc::new(move |report| mailbox.post(Mail::Worker(report)))
-                },
-                tokens: std::collections::BTreeMap::new(),
-                token_next: 1,
-                checks: std::collections::BTreeMap::new(),
-            },
+            backends,
             fleet,
             sessions: Table::default(),
             dirty: Vec::new(),
@@ -304,13 +314,8 @@ impl Shard {
                     }
                 }
             }
-            StreamOwner::Worker { pool, purpose } => {
-                self.hear(calls, stream, (pool, purpose), StreamEvent::Data(&mut data));
-            }
-            StreamOwner::Check { pool, target } => {
-                self.core.with_checks(pool, |checks, up| {
-                    checks.handle_data(calls, target, stream, &mut data, up);
-                });
+            owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
+                self.hear(calls, stream, owner, StreamEvent::Data(&mut data));
             }
         }
     }
@@ -319,13 +324,8 @@ impl Shard {
         match self.owner(key) {
             StreamOwner::Nobody => {}
             StreamOwner::Refused => self.refused_eof(calls, stream),
-            StreamOwner::Worker { pool, purpose } => {
-                self.hear(calls, stream, (pool, purpose), StreamEvent::Eof);
-            }
-            StreamOwner::Check { pool, target } => {
-                self.core.with_checks(pool, |checks, up| {
-                    checks.handle_eof(calls, target, stream, up);
-                });
+            owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
+                self.hear(calls, stream, owner, StreamEvent::Eof);
             }
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
@@ -364,14 +364,8 @@ impl Shard {
                 };
                 self.remove_session(id, cause);
             }
-            StreamOwner::Worker { pool, purpose } => {
-                self.hear(calls, stream, (pool, purpose), StreamEvent::Closed(reason));
-            }
-            StreamOwner::Check { pool, target } => {
-                let now = calls.now();
-                self.core.with_checks(pool, |checks, up| {
-                    checks.handle_closed(now, target, stream, reason, up);
-                });
+            owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
+                self.hear(calls, stream, owner, StreamEvent::Closed(reason));
             }
         }
     }
@@ -394,20 +388,10 @@ impl Shard {
                     None => self.touch(id),
                 }
             }
-            StreamOwner::Worker { pool, purpose } => {
-                self.hear(calls, stream, (pool, purpose), StreamEvent::Deadline(name));
-            }
-            StreamOwner::Check { pool, target } => {
-                self.core.with_checks(pool, |checks, up| {
-                    checks.handle_deadline(calls, target, stream, up);
-                });
+            owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
+                self.hear(calls, stream, owner, StreamEvent::Deadline(name));
             }
         }
-    }
-
-    /// Carries out what pools want, and takes note of streams that were opened for it.
-    fn pump(&mut self, calls: &mut Calls<'_>) {
-        self.core.pump(calls, &mut self.outside);
     }
 
     /// Hands parts and outcomes to their clients.
@@ -470,7 +454,7 @@ impl Shard {
     /// The pools are told the time when they next want to know it.
     fn arm(&mut self, calls: &mut Calls<'_>) {
         let Some((timer, armed)) = &mut self.pool_timer else { return };
-        let next = self.core.next_time();
+        let next = [self.core.next_time(), self.backends.next_time()].into_iter().flatten().min();
         if next != *armed {
             match next {
                 Some(at) => calls.set_timer(*timer, at),
@@ -483,6 +467,7 @@ impl Shard {
     fn publish(&mut self) {
         self.turns += 1;
         self.core.publish(&self.metrics);
+        self.backends.publish(&self.metrics);
         for (id, listener) in self.listeners.entries() {
             let to = self.metrics.listener(id);
             to.open.set(u64::from(listener.open));
@@ -564,25 +549,14 @@ impl Owner for Shard {
             }
             Event::Drained { stream, key } => match self.owner(key) {
                 StreamOwner::Session(id) => self.touch(id),
-                StreamOwner::Worker { pool, purpose } => {
-                    self.hear(calls, stream, (pool, purpose), StreamEvent::Drained);
-                }
-                _ => {}
+                owner => self.hear(calls, stream, owner, StreamEvent::Drained),
             },
             Event::Relayed { stream, key, count, done } => {
-                if let StreamOwner::Worker { pool, purpose } = self.owner(key) {
-                    self.hear(calls, stream, (pool, purpose), StreamEvent::Relayed(count, done));
-                }
+                self.hear(calls, stream, self.owner(key), StreamEvent::Relayed(count, done));
             }
-            Event::Connected { stream, key } => match self.owner(key) {
-                StreamOwner::Worker { pool, purpose } => {
-                    self.hear(calls, stream, (pool, purpose), StreamEvent::Connected);
-                }
-                StreamOwner::Check { pool, target } => {
-                    self.core.check_connected(calls, (pool, target), stream, &self.outside);
-                }
-                _ => {}
-            },
+            Event::Connected { stream, key } => {
+                self.hear(calls, stream, self.owner(key), StreamEvent::Connected);
+            }
             Event::Hangup { key, .. } => {
                 if let StreamOwner::Session(id) = self.owner(key)
                     && self.session(id).is_some_and(|session| session.handle_hangup(calls))
@@ -611,6 +585,7 @@ impl Owner for Shard {
             Event::Timer { timer, key } => self.timer(calls, timer, key),
             Event::Mail(mail) => self.mail(calls, mail),
         }
+        self.carry_out_urgent(calls);
     }
 
     fn settle(&mut self, calls: &mut Calls<'_>) {

@@ -9,6 +9,16 @@ use crate::form::Form;
 use crate::payload::Payload;
 use crate::reply_head::Carried;
 
+/// Why a pool has no worker: how the last one ended, or why it could not be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// To clients: of what kind it is. Nothing that a program said or that the configuration names; empty
+    /// where `last_words` tells them nothing.
+    pub(crate) kind: String,
+    /// To operators.
+    pub(crate) detail: String,
+}
+
 /// One report.
 #[derive(Debug)]
 pub(crate) enum Upward {
@@ -139,10 +149,15 @@ pub(crate) enum Upward {
         /// Whether anybody reached it since it was started.
         reached: bool,
     },
-    /// A check of it was made.
+    /// A check of it was made, which came to this.
     Checked {
         worker: WorkerId,
         good: bool,
+        text: String,
+    },
+    /// Why the pool may have no worker, until one has started.
+    Trouble {
+        trouble: Box<Trouble>,
     },
     /// All shards together have more links to it than it has slots.
     Short {

@@ -14,7 +14,7 @@ use crate::hosted::Hosted;
 use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
 use crate::payload::Request;
-use crate::programs::{Outfit, Programs, Trouble};
+use crate::programs::{Outfit, Programs};
 use crate::request_control::RequestControl;
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
@@ -193,58 +193,6 @@ impl Workers {
         matches!(self, Self::Hosted(hosted) if hosted.is_starting(worker))
     }
 
-    /// Whether another is to take the place of one that is down: what only an answer can show, that
-    /// it serves again, would never be seen.
-    pub(crate) const fn replaces_who_is_down(&self) -> bool {
-        match self {
-            Self::Programs(_) | Self::Hosted(_) => true,
-            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => false,
-        }
-    }
-
-    /// Whether they are given batches: what is in one goes with it, whoever still wants it.
-    pub(crate) const fn take_batches(&self) -> bool {
-        match self {
-            Self::Handlers(_) => true,
-            Self::Programs(_) | Self::Hosted(_) | Self::Servers(_) | Self::Elsewhere => false,
-        }
-    }
-
-    /// Why there is none, where that is known.
-    pub(crate) fn trouble(&self) -> Option<&Trouble> {
-        match self {
-            Self::Programs(programs) => programs.trouble.as_ref(),
-            Self::Hosted(hosted) => hosted.trouble(),
-            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => None,
-        }
-    }
-
-    /// One serves.
-    pub(crate) fn end_trouble(&mut self) {
-        match self {
-            Self::Programs(programs) => programs.trouble = None,
-            Self::Hosted(hosted) => hosted.end_trouble(),
-            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => {}
-        }
-    }
-
-    /// Writes what a worker of the pool `pool` is called.
-    pub(crate) fn write_name(&self, pool: &str, worker: WorkerId, out: &mut String) {
-        use std::fmt::Write;
-        if matches!(self, Self::Elsewhere) {
-            return;
-        }
-        out.push_str(pool);
-        out.push('/');
-        match self {
-            Self::Servers(servers) => out.push_str(servers.shown(worker)),
-            _ => {
-                let written = write!(out, "{}", worker.index());
-                debug_assert!(written.is_ok(), "memory takes all");
-            }
-        }
-    }
-
     pub(crate) fn start(
         &mut self,
         calls: &mut Calls<'_>,
@@ -297,24 +245,13 @@ impl Workers {
         }
     }
 
-    /// A request with others of its batch behind it. Given back where there are no batches, or no
-    /// such worker.
+    /// A request; `more_follow`: others of its batch, where there are batches.
     #[inline]
-    pub(crate) fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
-        match self {
-            Self::Handlers(handlers) => handlers.add(worker, request),
-            Self::Programs(_) | Self::Servers(_) | Self::Hosted(_) | Self::Elsewhere => {
-                Some(request)
-            }
-        }
-    }
-
-    /// A request, the last of its batch where there are batches.
     pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        (request, form): (Request, Form),
+        (request, form, more_follow): (Request, Form, bool),
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
@@ -325,7 +262,7 @@ impl Workers {
             Self::Servers(servers) => servers.dispatch(calls, worker, request, form, up),
             Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, form, up),
             Self::Handlers(handlers) => {
-                handlers.dispatch(calls, worker, (request, form), outside, up);
+                handlers.dispatch(calls, worker, (request, form, more_follow), outside, up);
             }
             Self::Elsewhere => {}
         }

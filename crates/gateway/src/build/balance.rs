@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{check, cookie, fallback};
 use crate::balance::BalanceConfig;
+use crate::checks::CheckConfig;
 use crate::error::BuildError;
 use crate::request_keys::Wishes;
 
@@ -20,13 +21,13 @@ pub(super) struct Whole<'a> {
     pub(super) drawn: &'a [u8],
 }
 
-/// Adds to a pool's settings what `balance` says, and gives what is left of it.
+/// Adds to a pool's settings what `balance` says, and gives what is left of it, and how its workers are checked.
 pub(super) fn balance(
     whole: Whole<'_>,
     schedule: settings::Schedule,
     balance: settings::Balance,
     to: &mut pool::Settings,
-) -> Result<BalanceConfig, BuildError> {
+) -> Result<(BalanceConfig, Option<CheckConfig>), BuildError> {
     let Whole { name, places, servers, program, drawn } = whole;
     let settings::Balance {
         slots_max,
@@ -95,7 +96,7 @@ pub(super) fn balance(
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);
     let wishes = Wishes { sticky, hash, fair, priority };
-    Ok(BalanceConfig { wishes, sorry, judges, failing, check, cookie })
+    Ok((BalanceConfig { wishes, sorry, judges, failing, cookie }, check))
 }
 
 const fn order(schedule: settings::Schedule) -> pool::Schedule {

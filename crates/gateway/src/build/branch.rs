@@ -2,31 +2,32 @@
 
 use super::context::BuildContext;
 use super::workers;
+use crate::backends::BackendConfig;
 use crate::balance::BalanceConfig;
 use crate::error::BuildError;
-use crate::pool_config::{OwnConfig, PoolConfig};
+use crate::pool_config::{OwnConfig, PoolConfig, WorkerTraits};
 use crate::workers::WorkersConfig;
 
 /// What is served here of a pool that is at home elsewhere and shared.
 pub(crate) fn branch(
     pool: settings::Pool,
     site: BuildContext<'_>,
-) -> Result<PoolConfig, BuildError> {
-    let mut plan = super::pool::pool(pool, site)?;
+) -> Result<(PoolConfig, BackendConfig), BuildError> {
+    let (mut plan, mut backend) = super::pool::pool(pool, site)?;
     // Its home looks after its servers, and tells.
-    plan.balance.check = None;
+    backend.check = None;
     plan.pool.health.checked_first = false;
     plan.pool.health.checked = false;
-    plan.workers.branch();
-    Ok(plan)
+    backend.workers.branch();
+    Ok((plan, backend))
 }
 
 /// A pool that its home alone serves: nothing of it runs here.
-pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolConfig, BuildError> {
+pub(crate) fn elsewhere(pool: settings::Pool) -> (PoolConfig, BackendConfig) {
     let is_own = |program: &settings::Program| program.dispatch == settings::Dispatch::Session;
     let own = pool.program().is_some_and(is_own);
     let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
-    Ok(PoolConfig {
+    let plan = PoolConfig {
         name: pool.name.clone(),
         pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
         then: None,
@@ -34,6 +35,7 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolConfig, BuildError> 
         takes: workers::takes(&pool.worker),
         own: own.then_some(OwnConfig { reset: None, tells_apart: false }),
         is_tagged: pool.program().is_some_and(super::program::is_tagged),
-        workers: WorkersConfig::elsewhere(),
-    })
+        traits: WorkerTraits::default(),
+    };
+    (plan, BackendConfig { workers: WorkersConfig::elsewhere(), check: None })
 }

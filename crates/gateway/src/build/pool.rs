@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::context::BuildContext;
 use super::said::Said;
 use super::{balance, program, workers};
+use crate::backends::BackendConfig;
 use crate::error::BuildError;
 use crate::pool_config::PoolConfig;
 
@@ -15,7 +16,12 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// Workers that may end too soon, one after the other, before requests are refused at once.
 const BACKOFF_OPEN_AFTER: u32 = 5;
-pub(crate) fn pool(pool: settings::Pool, site: BuildContext<'_>) -> Result<PoolConfig, BuildError> {
+
+/// A pool that is at home here, and its workers.
+pub(crate) fn pool(
+    pool: settings::Pool,
+    site: BuildContext<'_>,
+) -> Result<(PoolConfig, BackendConfig), BuildError> {
     let BuildContext { places, drawn, .. } = site;
     let takes = workers::takes(&pool.worker);
     let (workers_plan, said) = workers::plan(&pool, site)?;
@@ -65,8 +71,8 @@ pub(crate) fn pool(pool: settings::Pool, site: BuildContext<'_>) -> Result<PoolC
     let servers = workers_plan.addresses();
     let program = workers_plan.helper();
     let whole = balance::Whole { name: &name, places, servers, program, drawn };
-    let balance = balance::balance(whole, schedule, balance, &mut pool)?;
-    Ok(PoolConfig {
+    let (balance, check) = balance::balance(whole, schedule, balance, &mut pool)?;
+    let plan = PoolConfig {
         name,
         pool,
         then: then.transpose()?,
@@ -74,6 +80,7 @@ pub(crate) fn pool(pool: settings::Pool, site: BuildContext<'_>) -> Result<PoolC
         takes,
         own,
         is_tagged,
-        workers: workers_plan,
-    })
+        traits: workers_plan.traits(),
+    };
+    Ok((plan, BackendConfig { workers: workers_plan, check }))
 }

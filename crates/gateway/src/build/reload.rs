@@ -65,12 +65,13 @@ impl Reload {
             let pools = old.pools.iter().zip(&new.pools).zip(&ids).zip(&shares);
             let pools = pools.map(|(((old, new), &(id, home)), shares)| {
                 let (next, shares) = (new.clone(), shares.clone());
-                let plan = match (home == shard, &shares) {
-                    (true, _) => pool(next, site),
-                    (false, Some(_)) => branch(next, site),
+                let (plan, backend) = match (home == shard, &shares) {
+                    (true, _) => pool(next, site)?,
+                    (false, Some(_)) => branch(next, site)?,
                     (false, None) => elsewhere(next),
                 };
-                Ok(PoolReload { id, plan: plan?, replaces: settings::replaces(old, new), shares })
+                let replaces = settings::replaces(old, new);
+                Ok(PoolReload { id, plan, backend, replaces, shares })
             });
             Ok(Self {
                 listeners: listeners.clone(),

@@ -29,7 +29,7 @@ impl Books<'_> {
         trail.end(outcome);
         let served = &self.pools[exchange.pool];
         if let State::Working(id) = exchange.state {
-            served.workers.write_name(&served.name, id, &mut trail.worker);
+            served.write_name(id, &mut trail.worker);
         }
         let mut stamps = exchange.stamps;
         stamps.done.get_or_insert(self.now);

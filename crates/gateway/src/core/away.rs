@@ -110,7 +110,7 @@ impl Core {
             // Its clients are woken at the end of each turn.
             Crossing::Room => {}
             Crossing::Receipt(receipt) => self.receipts.hold(receipt),
-            Crossing::Spare(pool, worker) => self.spare.push_back((pool, worker)),
+            Crossing::Spare(pool, worker) => self.effects.surplus.push_back((pool, worker)),
             Crossing::Unreached(pool, worker) => self.unreached_from_branch(pool, worker),
             Crossing::Judged { pool, worker, good, took } => {
                 self.pools[pool].dirty = true;

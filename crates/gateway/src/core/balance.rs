@@ -24,7 +24,7 @@ impl Core {
         let served = &mut self.pools[pool];
         let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
         let outcome = match sorry {
-            None => match served.workers.trouble().filter(|_| cause == Cause::Down) {
+            None => match served.trouble.as_ref().filter(|_| cause == Cause::Down) {
                 Some(trouble) if !trouble.kind.is_empty() => {
                     super::down(&served.name, &trouble.kind)
                 }

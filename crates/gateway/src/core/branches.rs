@@ -8,10 +8,14 @@ use exchange::plant::{Plant, active};
 use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
 
 use super::{Core, Waiting};
+use crate::backend_effect::BackendEffect;
 use crate::crossing::Crossing;
 use crate::exchanges::Move;
 use crate::form::Form;
 use crate::payload::Payload;
+
+/// Why a worker is as good as badly checked to which a request could not be brought.
+const UNREACHED: &str = "a request could not be brought to it";
 
 impl Core {
     /// A request whose pool is at home on another shard: a worker is given it from here, or its
@@ -112,11 +116,11 @@ impl Core {
         }
     }
 
-    /// A request could not be brought to a worker.
+    /// A request could not be brought to a worker: that is as good as a bad check.
     pub(super) fn unreached(&mut self, pool: PoolId, worker: WorkerId) {
         let served = &self.pools[pool];
         match (self.others.elsewhere(pool), served.pool.worker_at_home(worker)) {
-            (None, _) => self.doubted(pool, worker),
+            (None, _) => self.checked(pool, worker, false, UNREACHED.to_owned()),
             (Some(home), Some(worker)) => {
                 self.others.tell(home, Crossing::Unreached(pool, worker));
             }
@@ -127,10 +131,11 @@ impl Core {
 
     /// A branch could not bring a request to a worker of a pool that is at home here.
     pub(super) fn unreached_from_branch(&mut self, pool: PoolId, worker: WorkerId) {
-        if self.pools[pool].checks.is_some() {
-            self.doubted(pool, worker);
+        if self.pools[pool].pool.settings().health.checked {
+            self.effects.urgent.push_back((pool, BackendEffect::CheckNow { worker }));
+            self.checked(pool, worker, false, UNREACHED.to_owned());
         } else {
-            self.used_up.push_back((pool, worker));
+            self.effects.to_replace.push_back((pool, worker));
         }
     }
 
@@ -139,7 +144,7 @@ impl Core {
         let served = &mut self.pools[pool];
         served.dirty = true;
         for worker in served.pool.handle_news(self.now, news) {
-            self.used_up.push_back((pool, worker));
+            self.effects.to_replace.push_back((pool, worker));
         }
     }
 

@@ -1,9 +1,9 @@
 //! What changes by itself in a pool is logged: which workers are given requests, and whether the
 //! fallback is on.
 
-use exchange::{PoolId, WorkerId};
 use std::time::Instant;
 
+use exchange::{PoolId, WorkerId};
 use pool::{HealthCause, HealthState, SorryReason};
 
 use super::fallback_log::FallbackLine;
@@ -14,7 +14,8 @@ impl Core {
     /// Logs what has changed in a pool since the last call.
     pub(super) fn log_changes(&mut self, pool: PoolId) {
         let served = &mut self.pools[pool];
-        served.log_health_changes(self.now, |worker| self.used_up.push_back((pool, worker)));
+        let replaced = &mut self.effects.to_replace;
+        served.log_health_changes(self.now, |worker| replaced.push_back((pool, worker)));
         let reason = served.pool.sorry_reason();
         let pool = &served.name;
         match served.fallback_log.note(reason, self.now) {
@@ -40,14 +41,13 @@ impl ServedPool {
             }
             let Some(worker) = self.pool.worker_at(change.index) else { continue };
             let mut name = String::new();
-            self.workers.write_name(&self.name, worker, &mut name);
+            self.write_name(worker, &mut name);
             let cause = match change.cause {
                 HealthCause::Checks => {
-                    let checks = self.checks.as_ref();
-                    let last = checks.and_then(|checks| checks.last(worker.index(), now));
+                    let last = self.tallies.last_check(worker, now);
                     last.map_or_else(
                         || "no check has passed since".to_owned(),
-                        |last| printable(last.text.as_bytes()),
+                        |last| printable(last.as_bytes()),
                     )
                 }
                 cause => cause.word().to_owned(),
@@ -59,7 +59,7 @@ impl ServedPool {
                 }
                 _ => tracing::warn!(worker = name, "is down: {cause}"),
             }
-            if change.state == HealthState::Down && self.workers.replaces_who_is_down() {
+            if change.state == HealthState::Down && self.traits.replaces_down {
                 replace(worker);
             }
         }

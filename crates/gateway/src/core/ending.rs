@@ -89,9 +89,4 @@ impl Core {
             self.finished.push((exchange.client, Delivery::End(outcome)));
         }
     }
-
-    /// Asks workers to come to an end, whatever they are at.
-    pub(crate) fn interrupt(&self) {
-        self.pools.values().for_each(|served| served.workers.interrupt());
-    }
 }

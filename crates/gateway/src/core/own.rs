@@ -21,6 +21,14 @@ pub(super) struct Own {
     pub(super) spoke_after_reset: bool,
 }
 
+/// What a worker is to the client whose request it is given, where programs are connections' own.
+pub(super) struct Bound {
+    /// The client hears what it says unasked.
+    pub(super) heard: bool,
+    /// It was nobody's before.
+    pub(super) is_new: bool,
+}
+
 impl Own {
     pub(super) fn new(plan: OwnConfig) -> Self {
         let OwnConfig { reset, tells_apart } = plan;

@@ -3,8 +3,9 @@
 
 use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 
-use super::own::Own;
+use super::own::{Bound, Own};
 use super::{Core, ServedPool, Waiting, lost};
+use crate::backend_effect::BackendEffect;
 use crate::bindings::{Slot, Way};
 use crate::crossing::Crossing;
 use crate::exchanges::{Client, Delivery, Exchange, SessionId, State};
@@ -21,17 +22,16 @@ impl ServedPool {
         }
     }
 
-    /// A request goes to a worker. True when that is its client's own from now on, and the client
-    /// may hear and ask what it likes: where answers are translated it hears only what it asked, and
+    /// A request goes to a worker, which is its client's own from now on, where programs are. The client may
+    /// hear and ask what it likes: where answers are translated it hears only what it asked, and
     /// what goes on to another pool is for nobody's ears yet.
-    pub(super) fn bind(&mut self, worker: WorkerId, exchange: &Exchange) -> bool {
-        let Some(own) = &mut self.own else { return false };
-        let known = own.bindings.client(worker).is_some();
+    pub(super) fn bind(&mut self, worker: WorkerId, exchange: &Exchange) -> Option<Bound> {
+        let own = self.own.as_mut()?;
+        let is_new = own.bindings.client(worker).is_none();
         own.bindings.dispatched(worker, exchange.client.session());
         let hears = exchange.translation.is_none() && self.then.is_none();
         let heard = hears && own.bindings.client(worker).is_some();
-        self.workers.set_heard(worker, heard);
-        heard && !known
+        Some(Bound { heard, is_new })
     }
 
     /// Whether a request that never reached its worker may wait for another. What a connection's
@@ -127,17 +127,18 @@ impl Core {
 
     /// As [`Self::leave`], of a pool that is at home here; `gone`: the connection has gone.
     pub(super) fn leave_pool(&mut self, pool: PoolId, session: SessionId, gone: bool) {
-        let ServedPool { own: Some(own), workers, .. } = &mut self.pools[pool] else { return };
+        let Some(own) = &mut self.pools[pool].own else { return };
         if let Way::Worker(worker) = own.bindings.way(session) {
             let replaced = own.order().is_none();
             if replaced {
                 own.bindings.replace(worker);
             }
-            workers.leave(worker, gone, replaced);
-            self.hushed.push_back((pool, worker, false));
+            let leave = BackendEffect::Leave { worker, gone, replaced };
+            self.effects.urgent.push_back((pool, leave));
+            self.effects.throttles.push_back((pool, worker, false));
         }
         match own.bindings.left(session) {
-            Some((worker, Slot::Replace)) => self.used_up.push_back((pool, worker)),
+            Some((worker, Slot::Replace)) => self.effects.to_replace.push_back((pool, worker)),
             Some((worker, _)) => self.give_up(pool, worker),
             None => {}
         }
@@ -156,7 +157,7 @@ impl Core {
                 if session.shard != self.others.me()
                     && own.bindings.send(worker, frame.len(), self.others.window())
                 {
-                    self.hushed.push_back((pool, worker, true));
+                    self.effects.throttles.push_back((pool, worker, true));
                 }
                 self.hear(session, pool, frame);
             }
@@ -184,7 +185,7 @@ impl Core {
         }
         let Some(own) = &mut self.pools[pool].own else { return };
         if let Some(worker) = own.bindings.want(session, !hush, self.others.window()) {
-            self.hushed.push_back((pool, worker, hush));
+            self.effects.throttles.push_back((pool, worker, hush));
         }
     }
 
@@ -192,7 +193,7 @@ impl Core {
     pub(super) fn heard(&mut self, pool: PoolId, session: SessionId, bytes: usize) {
         let Some(own) = &mut self.pools[pool].own else { return };
         if let Some(worker) = own.bindings.credit(session, bytes, self.others.window()) {
-            self.hushed.push_back((pool, worker, false));
+            self.effects.throttles.push_back((pool, worker, false));
         }
     }
 
@@ -234,7 +235,7 @@ impl Core {
     /// A connection's own program is returned: it is told to forget, or replaced.
     pub(super) fn give_up(&mut self, pool: PoolId, worker: WorkerId) {
         let order = self.pools[pool].own.as_ref().and_then(Own::order);
-        let Some(body) = order else { return self.used_up.push_back((pool, worker)) };
+        let Some(body) = order else { return self.effects.to_replace.push_back((pool, worker)) };
         let (at_us, peer) = (self.at_us(), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
             named: None,
@@ -257,7 +258,7 @@ impl Core {
         });
         let payload = Payload::Frame(body);
         let form = Form { is_reset: true, ..Form::default() };
-        self.direct.push_back((pool, worker, Waiting { id, peer, at_us, payload, form }));
+        self.effects.pinned.push_back((pool, worker, Waiting { id, peer, at_us, payload, form }));
     }
 }
 

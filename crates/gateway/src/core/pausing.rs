@@ -154,7 +154,7 @@ impl Core {
     }
 
     /// Notes which pools get the replies of others.
-    pub(super) fn note_feeders(&mut self) {
+    pub(crate) fn note_feeders(&mut self) {
         let fed: Vec<PoolId> = self.pools.values().filter_map(|served| served.then).collect();
         for (pool, served) in self.pools.entries_mut() {
             served.is_fed = fed.contains(&pool);

@@ -1,136 +1,151 @@
-//! What the pools decided is carried out: once a turn, after all that the turn brought was taken in.
+//! What the pools decided becomes effects: once a turn, after all that the turn brought was taken in.
 
 use std::time::Duration;
 
-use event::Calls;
 use exchange::plant::{Plant, active};
-use exchange::{Cause, Outcome, PoolId, RequestId, Slice, WorkerId};
+use exchange::{Cause, Outcome, PoolId, RequestId, WorkerId};
 use pool::{Effect, Refused};
 
+use super::effects::Step;
 use super::outcomes::lost;
 use super::{Core, Waiting};
+use crate::backend_effect::BackendEffect;
 use crate::exchanges::{Delivery, Move, State};
-use crate::outside::Outside;
 use crate::payload::Request;
 use crate::upward::Upward;
 
 impl Core {
-    /// Carries out what the pools want, until none wants anything more.
-    pub(crate) fn pump(&mut self, calls: &mut Calls<'_>, outside: &mut Outside) {
-        self.run_checks(calls, outside);
+    /// The next effect that waits for no round; what else there is waits for the end of the turn.
+    #[inline]
+    pub(crate) fn poll_urgent(&mut self) -> Option<(PoolId, BackendEffect)> {
+        self.effects.urgent.pop_front()
+    }
+
+    /// The next effect, until nobody wants anything more. Each is carried out, and what the worker reports
+    /// of it is handled, before the next is asked for.
+    pub(crate) fn poll_effect(&mut self) -> Option<(PoolId, BackendEffect)> {
+        if let Some(effect) = self.poll_urgent() {
+            return Some(effect);
+        }
         loop {
-            let mut idle = true;
-            let mut next = 0;
-            while let Some(pool) = self.pools.next_id(&mut next) {
-                self.log_changes(pool);
-                while let Some(effect) = self.pools[pool].pool.poll_effect() {
-                    idle = false;
-                    self.carry_out(calls, outside, pool, effect);
+            let next = match self.effects.step {
+                Step::Pools => self.next_of_pools(),
+                Step::Pinned(left) => self.next_pinned(left),
+                Step::Replaced(_) | Step::Throttled | Step::Surplus | Step::Controls(_) => {
+                    self.effects.next()
                 }
-            }
-            // Those that come meanwhile have their turn in the next round.
-            for _ in 0..self.direct.len() {
-                let Some((pool, worker, waiting)) = self.direct.pop_front() else { break };
-                idle = false;
-                if self.is_own(pool, worker, waiting.id) {
-                    self.dispatch(calls, outside, pool, worker, waiting, true);
+                Step::Returned => {
+                    let is_idle = self.effects.begin_round();
+                    if !self.give_back() && is_idle {
+                        return None;
+                    }
+                    None
                 }
-            }
-            for _ in 0..self.used_up.len() {
-                let Some((pool, worker)) = self.used_up.pop_front() else { break };
-                idle = false;
-                self.with_workers(pool, |workers, up| workers.retire(calls, worker, outside, up));
-            }
-            while let Some((pool, worker, hush)) = self.hushed.pop_front() {
-                self.with_workers(pool, |workers, _| workers.hush(calls, worker, hush));
-            }
-            while let Some((pool, worker)) = self.spare.pop_front() {
-                self.with_workers(pool, |workers, _| workers.spare(calls, worker));
-            }
-            for _ in 0..self.told.len() {
-                let Some((pool, worker, id, word)) = self.told.pop_front() else { break };
-                idle = false;
-                self.with_workers(pool, |workers, up| {
-                    workers.tell(calls, worker, id, word, outside, up);
-                });
-            }
-            if !self.returned.is_empty() {
-                self.give_back();
-            } else if idle {
-                return;
+            };
+            if next.is_some() {
+                return next;
             }
         }
     }
 
-    fn carry_out(
-        &mut self,
-        calls: &mut Calls<'_>,
-        outside: &mut Outside,
-        pool: PoolId,
-        effect: Effect<Waiting>,
-    ) {
+    /// The next effect of what the pools have decided, one pool after the other.
+    #[inline]
+    fn next_of_pools(&mut self) -> Option<(PoolId, BackendEffect)> {
+        loop {
+            let pool = match self.effects.pool {
+                Some(pool) => pool,
+                None => {
+                    let Some(pool) = self.pools.next_id(&mut self.effects.next_pool) else { break };
+                    self.effects.pool = Some(pool);
+                    self.log_changes(pool);
+                    pool
+                }
+            };
+            while let Some(effect) = self.pools[pool].pool.poll_effect() {
+                self.effects.is_idle = false;
+                if let Some(effect) = self.effect(pool, effect) {
+                    return Some((pool, effect));
+                }
+            }
+            self.effects.pool = None;
+        }
+        self.effects.end_of_pools();
+        None
+    }
+
+    /// The next request that goes straight to a connection's own program.
+    fn next_pinned(&mut self, left: usize) -> Option<(PoolId, BackendEffect)> {
+        let next = if left > 0 { self.effects.pinned.pop_front() } else { None };
+        let Some((pool, worker, waiting)) = next else {
+            self.effects.step = Step::Replaced(self.effects.to_replace.len());
+            return None;
+        };
+        self.effects.step = Step::Pinned(left - 1);
+        self.effects.is_idle = false;
+        let is_own = self.is_own(pool, worker, waiting.id);
+        let dispatch = is_own.then(|| self.dispatch(pool, worker, waiting, true));
+        dispatch.flatten().map(|effect| (pool, effect))
+    }
+
+    /// What a worker is to do for this decision of its pool.
+    #[inline]
+    fn effect(&mut self, pool: PoolId, effect: Effect<Waiting>) -> Option<BackendEffect> {
         self.pools[pool].dirty = true;
         match effect {
             Effect::Dispatch { worker, payload, last } => {
-                self.dispatch(calls, outside, pool, worker, payload, last);
+                return self.dispatch(pool, worker, payload, last);
             }
             Effect::Refuse { payload, cause } => {
                 self.refuse(payload.id, pool, Refused { payload, cause });
             }
             Effect::Home { index } => self.mail_token(pool, index),
-            Effect::Start { worker } => {
-                self.with_workers(pool, |workers, up| {
-                    workers.start(calls, worker, outside, up);
-                });
-            }
-            Effect::Stop { worker } => {
-                self.with_workers(pool, |workers, up| workers.stop(calls, worker, outside, up));
-            }
+            Effect::Start { worker } => return Some(BackendEffect::Start { worker }),
+            Effect::Stop { worker } => return Some(BackendEffect::Stop { worker }),
         }
+        None
     }
 
+    /// A request goes to a worker, unless nobody wants it any more; `last` of its batch.
+    #[inline]
     fn dispatch(
         &mut self,
-        calls: &mut Calls<'_>,
-        outside: &mut Outside,
         pool: PoolId,
         worker: WorkerId,
         payload: Waiting,
         last: bool,
-    ) {
+    ) -> Option<BackendEffect> {
         let Waiting { id, peer, at_us, payload, form } = payload;
         let served = &mut self.pools[pool];
+        let mut heard = None;
         match self.exchanges.get_mut(id) {
             Some(exchange) => {
                 exchange.step(Move::Dispatch(worker), self.now);
                 served.tallies.count_request(worker);
                 let since = exchange.stamps.admitted.unwrap_or(self.now);
                 served.counts.count_queued(since, self.now);
-                if served.bind(worker, exchange) {
-                    // What else it asked waited for this, and its program may wait for that.
-                    let client = exchange.client.streamed();
-                    self.finished.extend(client.map(|client| (client, Delivery::Flow(true))));
+                if let Some(bound) = served.bind(worker, exchange) {
+                    heard = Some(bound.heard);
+                    if bound.heard && bound.is_new {
+                        // What else it asked waited for this, and its program may wait for that.
+                        let client = exchange.client.streamed();
+                        self.finished.extend(client.map(|client| (client, Delivery::Flow(true))));
+                    }
                 }
             }
             // It was abandoned in this very turn, after its pool had decided: nobody is given it.
             // In a batch it is done for nobody.
-            None if !served.workers.take_batches() => {
-                return self.handle_upward(pool, Upward::Released { worker });
+            None if !served.traits.takes_batches => {
+                self.handle_upward(pool, Upward::Released { worker });
+                return None;
             }
             None => {}
         }
         served.counts.batches += u64::from(last);
-        let request = Request { id, peer, at_us, payload };
-        // With others of its batch behind it, it has only to be added to them.
-        let alone = if last { Some(request) } else { served.workers.add(worker, request) };
-        if let Some(request) = alone {
-            self.with_workers(pool, |workers, up| {
-                workers.dispatch(calls, worker, (request, form), outside, up);
-            });
-        }
         if active(Plant::EarlyOk) {
-            self.end(id, Outcome::Reply(Slice::from("ok")));
+            self.end(id, Outcome::Reply(exchange::Slice::from("ok")));
         }
+        let request = Request { id, peer, at_us, payload };
+        Some(BackendEffect::Dispatch { worker, request, form, more_follow: !last, heard })
     }
 
     /// A worker has failed a request, which may be given to another.
@@ -157,10 +172,13 @@ impl Core {
     }
 
     /// Requests that never reached their worker go back to the head of their queue, the youngest
-    /// first.
-    fn give_back(&mut self) {
+    /// first. True when there were any.
+    fn give_back(&mut self) -> bool {
+        if self.effects.returned.is_empty() {
+            return false;
+        }
         let (mut unowned, mut homeward) = (Vec::new(), Vec::new());
-        for (pool, id, payload, form) in self.returned.drain(..).rev() {
+        for (pool, id, payload, form) in self.effects.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
             let from = match exchange.state {
                 State::Working(worker) => Some(worker),
@@ -193,5 +211,6 @@ impl Core {
             self.end(id, lost());
         }
         self.pools.values_mut().for_each(|served| served.pool.handle_time(self.now));
+        true
     }
 }

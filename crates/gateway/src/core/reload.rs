@@ -1,94 +1,63 @@
 //! Pools take over other settings, with all that they know of workers and clients.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
-use event::Calls;
+use exchange::PoolId;
 
 use super::{Core, ServedPool};
+use crate::backend_effect::Roster;
 use crate::by_worker::ByWorker;
-use crate::checks::{CheckConfig, Checks};
 use crate::cookies::{CookieConfig, Cookies};
-use crate::outside::Outside;
 use crate::pool_config::PoolConfig;
-use crate::reload::PoolReload;
 use crate::shares::Shares;
 
 impl Core {
-    /// Takes over other settings of all pools, in their order. Gives what an operator should know of it.
+    /// Takes over other settings of a pool; `replaces`: its workers are replaced, each once another is ready;
+    /// `shares`: of one that several shards serve. Adds what an operator should know of it to `warnings`. Gives how its workers are seen, where any are here.
     pub(crate) fn reload(
         &mut self,
-        calls: &mut Calls<'_>,
-        (pools, seed): (Vec<PoolReload>, u64),
-        outside: &mut Outside,
-    ) -> Vec<String> {
+        id: PoolId,
+        (plan, replaces): (PoolConfig, bool),
+        shares: Option<&Shares>,
+        warnings: &mut Vec<String>,
+    ) -> Option<Roster> {
         let now = self.now;
-        let mut warnings = Vec::new();
-        for PoolReload { id, plan, replaces, shares } in pools {
-            let Some(served) = self.pools.get_mut(id) else { continue };
-            let PoolConfig {
-                name: _,
-                pool,
-                then,
-                mut balance,
-                takes,
-                own: _,
-                is_tagged: _,
-                workers,
-            } = plan;
-            served.then = then;
-            served.takes = takes;
-            if workers.is_elsewhere() {
-                continue;
-            }
-            let (check, cookie) = (balance.check.take(), balance.cookie.take());
-            served.balance = balance;
-            if let Some(own) = &mut served.own {
-                own.handle_reload();
-            }
-            served.dirty = true;
-            let room = shares.map(|Shares { tokens, slots, room, .. }| {
-                served.pool.handle_slots(now, &tokens, &slots);
-                room
-            });
-            let before = served.names();
-            let weights = served.weights();
-            served.pool.handle_settings(now, pool);
-            if served.branch.is_none() {
-                warnings.extend(served.overridden(&weights));
-            }
-            let names = served.names();
-            for (index, name) in names.iter() {
-                if before.get(index) != Some(name) {
-                    served.tallies.forget(index);
-                }
-            }
-            served.workers.handle_plan(workers, &names, room);
-            served.reload_cookies(cookie, &names);
-            let seed = seed.wrapping_add(id.index() as u64);
-            served.reload_checks(calls, (check, seed), &names, outside);
-            if replaces {
-                served.pool.handle_recycle(now);
+        let served = self.pools.get_mut(id)?;
+        let PoolConfig { name: _, pool, then, mut balance, takes, own: _, is_tagged: _, traits } =
+            plan;
+        served.then = then;
+        served.takes = takes;
+        if served.branch.is_none() && self.others.elsewhere(id).is_some() {
+            return None;
+        }
+        let cookie = balance.cookie.take();
+        served.balance = balance;
+        served.traits = traits;
+        if let Some(own) = &mut served.own {
+            own.handle_reload();
+        }
+        served.dirty = true;
+        if let Some(Shares { tokens, slots, .. }) = shares {
+            served.pool.handle_slots(now, tokens, slots);
+        }
+        let before = served.names();
+        let weights = served.weights();
+        served.pool.handle_settings(now, pool);
+        if served.branch.is_none() {
+            warnings.extend(served.overridden(&weights));
+        }
+        let names = served.names();
+        for (index, name) in names.iter() {
+            if before.get(index) != Some(name) {
+                served.tallies.forget(index);
             }
         }
-        self.note_feeders();
-        for warning in &warnings {
-            tracing::warn!("{warning}");
+        served.reload_cookies(cookie, &names);
+        let running = served.pool.workers().filter_map(|view| view.worker).collect();
+        if replaces {
+            served.pool.handle_recycle(now);
         }
-        warnings
-    }
-}
-
-impl Core {
-    /// A server that has a name has another address. Nobody who is with it is cut off.
-    pub(crate) fn server_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
-        let mut next = 0;
-        while let Some(pool) = self.pools.next_id(&mut next) {
-            self.with_workers(pool, |workers, up| workers.handle_moved(calls, name, to, up));
-            if let Some(checks) = &mut self.pools[pool].checks {
-                checks.handle_moved(name, to);
-            }
-        }
+        Some(Roster { names, running })
     }
 }
 
@@ -134,40 +103,10 @@ impl ServedPool {
         let berth = |name: &str| self.pool.berth_named(name);
         let mut cookies = Box::new(Cookies::new(plan, berth));
         for worker in self.pool.workers().filter_map(|view| view.worker) {
-            if let (Some(_), Some(berth)) = (self.workers.home(worker), self.pool.berth(worker)) {
+            if let Some(berth) = self.pool.berth(worker) {
                 cookies.handle_started(worker, berth);
             }
         }
         self.cookies = Some(cookies);
-    }
-
-    fn reload_checks(
-        &mut self,
-        calls: &mut Calls<'_>,
-        (plan, seed): (Option<CheckConfig>, u64),
-        names: &ByWorker<Option<String>>,
-        outside: &mut Outside,
-    ) {
-        let now = calls.now();
-        let Some(mut plan) = plan else {
-            if let Some(mut checks) = self.checks.take() {
-                checks.end_all(calls, outside);
-            }
-            return;
-        };
-        plan.arrange(names.as_slice());
-        if let Some(checks) = &mut self.checks {
-            return checks.handle_plan(plan, now);
-        }
-        let mut checks = Checks::new(&self.name, plan, seed);
-        for worker in self.pool.workers().filter_map(|view| view.worker) {
-            if !self.workers.is_starting(worker) {
-                if let Some(address) = self.workers.home(worker) {
-                    checks.handle_home(worker, address);
-                }
-                checks.handle_started(now, worker);
-            }
-        }
-        self.checks = Some(Box::new(checks));
     }
 }

@@ -12,14 +12,12 @@ use super::own::Own;
 use super::paused::PausedClients;
 use super::tallies::Tallies;
 use super::{Core, PoolCounts, ServedPool};
-use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::crossing::Crossing;
 use crate::journal::Journal;
 use crate::others::Others;
 use crate::pool_config::PoolConfig;
 use crate::status::WorkerTally;
-use crate::workers::Workers;
 
 impl ServedPool {
     pub(super) fn new(
@@ -29,8 +27,7 @@ impl ServedPool {
         seed: u64,
         others: &Others,
     ) -> Self {
-        let PoolConfig { name, pool, then, mut balance, takes, own, is_tagged, workers } = plan;
-        let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
+        let PoolConfig { name, pool, then, mut balance, takes, own, is_tagged, traits } = plan;
         let mut pool = Pool::new(pool, now, seed);
         let (mut branch, mut branches) = (None, 0);
         if let Some((shards, tokens)) = others.shares(id) {
@@ -42,8 +39,9 @@ impl ServedPool {
         let berth = |name: &str| pool.berth_named(name);
         let cookies = balance.cookie.take().map(|plan| Box::new(Cookies::new(plan, berth)));
         Self {
-            workers: Workers::new((id, &name), workers, others.room(id)),
             pool,
+            traits,
+            trouble: None,
             cookies,
             counts: PoolCounts::default(),
             tallies: Tallies::default(),
@@ -56,7 +54,6 @@ impl ServedPool {
             is_fed: false,
             paused: PausedClients::default(),
             balance,
-            checks,
             takes,
             own: own.map(Own::new),
             is_tagged,
@@ -72,15 +69,18 @@ impl ServedPool {
         self.tallies.shown(worker, now)
     }
 
-    /// A worker serves: it is looked at from now on, and cookies may tell of it.
-    pub(super) fn greet(&mut self, now: Instant, worker: WorkerId) {
-        let home = self.workers.home(worker);
-        if let Some(checks) = &mut self.checks {
-            if let Some(address) = home {
-                checks.handle_home(worker, address);
-            }
-            checks.handle_started(now, worker);
-        }
+    /// Writes what a worker is called: as in the log, `/status` and its own environment.
+    pub(super) fn write_name(&self, worker: WorkerId, out: &mut String) {
+        use std::fmt::Write;
+        let written = match self.pool.name_at(worker.into()) {
+            Some(name) => write!(out, "{}/{name}", self.name),
+            None => write!(out, "{}/{}", self.name, worker.index()),
+        };
+        debug_assert!(written.is_ok(), "memory takes all");
+    }
+
+    /// A worker serves: cookies may tell of it.
+    pub(super) fn greet(&mut self, worker: WorkerId) {
         if let (Some(cookies), Some(berth)) = (&mut self.cookies, self.pool.berth(worker)) {
             cookies.handle_started(worker, berth);
         }
@@ -94,7 +94,7 @@ impl Core {
     }
 
     /// Lets pools end their workers once nothing can reach them any more: a pool after those that
-    /// feed it. True when all have.
+    /// feed it. True when all may.
     pub(crate) fn stop_idle_pools(&mut self) -> bool {
         if !self.others.all_serve() {
             return false;
@@ -115,6 +115,6 @@ impl Core {
                 served.pool.handle_stop(self.now);
             }
         }
-        self.pools.values().all(|served| served.stopping && served.workers.is_empty())
+        self.pools.values().all(|served| served.stopping)
     }
 }

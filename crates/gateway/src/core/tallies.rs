@@ -19,6 +19,8 @@ struct Tally {
     retries: u64,
     ejections: u64,
     last_failure: Option<(Cause, Instant)>,
+    /// What its last check came to.
+    last_check: Option<(String, Instant)>,
 }
 
 /// The counts of all workers of a pool.
@@ -70,9 +72,20 @@ impl Tallies {
         self.0.at(worker).ejections += 1;
     }
 
+    pub(super) fn note_check(&mut self, worker: WorkerId, text: String, now: Instant) {
+        self.0.at(worker).last_check = Some((text, now));
+    }
+
+    /// What the last check of a worker came to, and how long ago.
+    pub(super) fn last_check(&self, worker: WorkerId, now: Instant) -> Option<String> {
+        let (text, at) = self.0.get(worker)?.last_check.as_ref()?;
+        let ago = now.saturating_duration_since(*at).as_secs_f64();
+        Some(format!("{text}, {ago:.1}s ago"))
+    }
+
     pub(super) fn shown(&self, worker: WorkerIndex, now: Instant) -> WorkerTally {
         let Some(tally) = self.0.get(worker) else { return WorkerTally::default() };
-        let Tally { requests, responses, failures, retries, ejections, last_failure } = *tally;
+        let &Tally { requests, responses, failures, retries, ejections, last_failure, .. } = tally;
         let ago = |(cause, at): (Cause, Instant)| (cause.word(), now.saturating_duration_since(at));
         let last_failure = last_failure.map(ago);
         WorkerTally { requests, responses, failures, retries, ejections, last_failure }

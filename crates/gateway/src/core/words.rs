@@ -41,7 +41,9 @@ impl Core {
             exchange.body_end = Some(self.now);
         }
         match exchange.state {
-            State::Working(worker) => self.told.push_back((exchange.pool, worker, id, word)),
+            State::Working(worker) => {
+                self.effects.controls.push_back((exchange.pool, worker, id, word));
+            }
             State::Away(home) => self.tell_away(id, home, word),
             State::Received | State::Waiting(_) => {}
         }

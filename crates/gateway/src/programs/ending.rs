@@ -139,9 +139,9 @@ impl Programs {
         }
         let expected = program.is_expected();
         let trouble = (!expected).then(|| program.trouble(calls.now()));
+        up.extend(trouble.map(|trouble| Upward::Trouble { trouble: Box::new(trouble) }));
         up.push(Upward::Ended { worker, expected, reached: true });
         self.epitaph = epitaph;
-        self.trouble = trouble.or_else(|| self.trouble.take());
         *self.live.at(worker) = None;
     }
 

@@ -13,12 +13,12 @@ use super::deadlines::GRACE_MIN;
 use super::fault::{Epitaph, Fault};
 use super::link::Link;
 use super::stderr::Stderr;
-use super::trouble::Trouble;
+use super::trouble;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Pipe, Purpose, StreamOwner, WorkerTimer};
 use crate::payload::Request;
-use crate::upward::Upward;
+use crate::upward::{Trouble, Upward};
 
 /// Between two looks at a program's memory.
 const LOOK: Duration = Duration::from_secs(1);
@@ -221,7 +221,7 @@ impl Program {
         let tail = self.tail();
         let ran = self.since.map(|since| now.saturating_duration_since(since));
         let killed_for = self.killed_for.map(Fault::word);
-        Trouble::of_end(self.last_words, ran, (&self.exit_text(), killed_for), &tail)
+        trouble::of_end(self.last_words, ran, (&self.exit_text(), killed_for), &tail)
     }
 
     /// How it exited, if that is known.

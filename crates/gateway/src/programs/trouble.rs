@@ -6,41 +6,30 @@ use settings::LastWords;
 use spawn::StartError;
 
 use super::fault::last_line;
+use crate::upward::Trouble;
 
-/// What is told of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    /// To clients: of what kind it is. Nothing that a program said or that the configuration names; empty
-    /// where `last_words` tells them nothing.
-    pub(crate) kind: String,
-    /// To operators.
-    pub(crate) detail: String,
+/// A program could not be started.
+pub(super) fn of_start(words: LastWords, error: &StartError) -> Trouble {
+    Trouble { kind: shown(words, error.kind()), detail: error.to_string() }
 }
 
-impl Trouble {
-    /// A program could not be started.
-    pub(super) fn of_start(words: LastWords, error: &StartError) -> Self {
-        Self { kind: shown(words, error.kind()), detail: error.to_string() }
-    }
-
-    /// A program ended: it `ran` so long, ended so, or was killed for something, and said so much last.
-    pub(super) fn of_end(
-        words: LastWords,
-        ran: Option<Duration>,
-        (exit, killed_for): (&str, Option<&'static str>),
-        tail: &str,
-    ) -> Self {
-        let after = ran.map(|ran| format!(" after {}", time(ran))).unwrap_or_default();
-        let kind = match killed_for {
-            Some(why) => format!("the program was killed{after} ({why})"),
-            None => format!("the program ended{after} ({exit})"),
-        };
-        let detail = match last_line(tail) {
-            Some(line) => format!("{kind}; it said last: {line}"),
-            None => kind.clone(),
-        };
-        Self { kind: shown(words, &kind), detail }
-    }
+/// A program ended: it `ran` so long, ended so, or was killed for something, and said so much last.
+pub(super) fn of_end(
+    words: LastWords,
+    ran: Option<Duration>,
+    (exit, killed_for): (&str, Option<&'static str>),
+    tail: &str,
+) -> Trouble {
+    let after = ran.map(|ran| format!(" after {}", time(ran))).unwrap_or_default();
+    let kind = match killed_for {
+        Some(why) => format!("the program was killed{after} ({why})"),
+        None => format!("the program ended{after} ({exit})"),
+    };
+    let detail = match last_line(tail) {
+        Some(line) => format!("{kind}; it said last: {line}"),
+        None => kind.clone(),
+    };
+    Trouble { kind: shown(words, &kind), detail }
 }
 
 fn shown(words: LastWords, kind: &str) -> String {
@@ -65,22 +54,22 @@ mod tests {
     fn clients_are_told_the_kind_and_operators_the_rest() {
         let path = Some("/home/me/bin".to_owned());
         let missing = StartError::NotFound { program: "tool".to_owned(), path };
-        let trouble = Trouble::of_start(LastWords::Tail, &missing);
+        let trouble = of_start(LastWords::Tail, &missing);
         assert_eq!(trouble.kind, "the program was not found");
         assert!(trouble.detail.contains("tool") && trouble.detail.contains("/home/me/bin"));
         let said = "connected\npassword is \u{1b}secret\n";
         let ran = Some(Duration::from_millis(20));
-        let ended = Trouble::of_end(LastWords::Auto, ran, ("exit code 3", None), said);
+        let ended = of_end(LastWords::Auto, ran, ("exit code 3", None), said);
         assert_eq!(ended.kind, "the program ended after 20 ms (exit code 3)");
         assert_eq!(
             ended.detail,
             r"the program ended after 20 ms (exit code 3); it said last: password is \u{1b}secret"
         );
         let ran = Some(Duration::from_secs(75));
-        let late = Trouble::of_end(LastWords::Line, ran, ("signal 9", Some("deadline")), "");
+        let late = of_end(LastWords::Line, ran, ("signal 9", Some("deadline")), "");
         assert_eq!(late.kind, "the program was killed after 75 s (deadline)");
         assert_eq!(late.detail, late.kind);
-        let silent = Trouble::of_end(LastWords::None, None, ("exit code 3", None), said);
+        let silent = of_end(LastWords::None, None, ("exit code 3", None), said);
         assert_eq!(silent.kind, "");
         assert!(silent.detail.starts_with("the program ended (exit code 3); it said last: "));
     }

@@ -27,7 +27,7 @@ impl Shard {
         self.drain.result.cut = self.core.exchanges_to_end();
         tracing::error!(requests = self.drain.result.cut, "the drain took too long and is cut");
         self.core.end_all();
-        self.core.interrupt();
+        self.backends.interrupt();
         self.close_sessions(calls);
     }
 
@@ -85,7 +85,7 @@ impl Shard {
             self.core.leave_all();
         }
         let owing = self.sessions.values().any(Session::is_owed) || self.datagrams_asking();
-        if self.core.stop_idle_pools() && !owing {
+        if self.core.stop_idle_pools() && self.backends.is_empty() && !owing {
             self.close_sessions(calls);
         }
     }

@@ -2,29 +2,23 @@
 
 use std::time::Instant;
 
-use event::{Calls, Direction, Fd, StreamLimits};
+use event::Calls;
 use exchange::{Cause, Outcome, Phase, PoolId, Slice};
-use spawn::Report;
 
 use super::Shard;
 use super::shortage::MANY;
-use crate::checks::Checks;
+use crate::checks::Remark;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Source};
 use crate::form::Form;
 use crate::mail::Mail;
 use crate::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
-use crate::worker_report::WorkerReport;
 
 impl Shard {
     pub(super) fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {
         match mail {
             Mail::Program(report) => self.program_report(calls, report),
-            Mail::Worker(WorkerReport::Handler { pool, worker, report }) => {
-                self.core.with_workers(pool, |workers, up| {
-                    workers.handle_thread(calls, worker, report, up);
-                });
-            }
+            Mail::Worker(report) => self.worker_report(calls, report),
             Mail::Ask { pool, line, reply } => self.ask(pool, line, reply),
             Mail::Order { pool, order, reply } => {
                 let told = self.core.order(&pool, &order);
@@ -32,12 +26,6 @@ impl Shard {
             }
             Mail::Why { id, reply } => reply(self.core.why(id)),
             Mail::Lately { pool, count, reply } => reply(self.core.lately(&pool, count)),
-            Mail::Worker(WorkerReport::Checked { pool, number, outcome }) => {
-                let now = calls.now();
-                self.core.with_checks(pool, |checks, up| {
-                    checks.handle_answer(now, number, &outcome, up);
-                });
-            }
             Mail::Status(reply) => reply(self.status()),
             Mail::Recycle { pool, reply } => {
                 let count = self.core.recycle(&pool);
@@ -47,7 +35,7 @@ impl Shard {
                 let taken = self.reload(calls, *reload);
                 self.core.receipts.owe(move || reply(taken));
             }
-            Mail::Moved { name, to } => self.core.server_moved(calls, &name, to),
+            Mail::Moved { name, to } => self.server_moved(calls, &name, to),
             Mail::Shard { from, crossings } => {
                 for crossing in crossings.0 {
                     self.core.handle_crossing(from, crossing);
@@ -61,55 +49,6 @@ impl Shard {
             Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
             Mail::Drain | Mail::Stop => calls.stop(),
         }
-    }
-
-    fn program_report(&mut self, calls: &mut Calls<'_>, report: Report) {
-        let token = match &report {
-            Report::Started { token, .. }
-            | Report::StartFailed { token, .. }
-            | Report::Exited { token, .. } => *token,
-            Report::KeeperLost => {
-                self.keeper_lost += 1;
-                tracing::error!("the keeper of the programs was lost; they are started again");
-                return;
-            }
-            Report::KeeperBack => return tracing::info!("another keeper stands in"),
-        };
-        if matches!(&report, Report::StartFailed { error, .. } if error.lacks_descriptor()) {
-            self.lacks_descriptor(calls, MANY);
-        }
-        if self.outside.checks.contains_key(&token) {
-            return self.check_report(calls, token, report);
-        }
-        let Some(&(pool, worker)) = self.outside.tokens.get(&token) else { return };
-        let outside = &mut self.outside;
-        self.core.with_workers(pool, |workers, up| {
-            workers.handle_process(calls, worker, report, outside, up);
-        });
-    }
-
-    /// Of a program that checks a worker. What it writes is read and thrown away.
-    fn check_report(&mut self, calls: &mut Calls<'_>, token: u64, report: Report) {
-        let said = match report {
-            Report::Started { pipes, .. } => {
-                for pipe in [pipes.stdout, pipes.stderr] {
-                    let pipe = Fd::from(pipe);
-                    calls.adopt(pipe, Direction::In, StreamLimits::default());
-                }
-                return;
-            }
-            Report::StartFailed { error, .. } => Err(format!("it cannot be started: {error}")),
-            Report::Exited { exit, .. } => match exit.status {
-                spawn::Status::Code(0) => Ok(exit.to_string()),
-                _ => Err(exit.to_string()),
-            },
-            Report::KeeperLost | Report::KeeperBack => return,
-        };
-        let Some((pool, place)) = self.outside.checks.remove(&token) else { return };
-        let now = calls.now();
-        self.core.with_checks(pool, |checks, up| {
-            checks.handle_program(now, place, token, said, up);
-        });
     }
 
     fn ask(&mut self, pool: PoolId, line: Slice, reply: Box<dyn FnOnce(Outcome) + Send>) {
@@ -138,9 +77,8 @@ impl Shard {
         });
         let pools = self.core.pools.entries().map(|(id, served)| {
             let status = served.pool.status();
-            let checks = served.checks.as_deref();
             let now = self.core.now;
-            let trouble = served.workers.trouble().filter(|_| status.open);
+            let trouble = served.trouble.as_ref().filter(|_| status.open);
             PoolStatus {
                 name: served.name.clone(),
                 queued: status.queued,
@@ -160,11 +98,12 @@ impl Shard {
                     .pool
                     .workers()
                     .map(|view| {
-                        let tally = served.tally(view.index, now);
-                        place_status(view, checks, tally, now)
+                        let place = view.index.get() as usize;
+                        let check = self.backends.last_check(id, place, now);
+                        place_status(view, check, served.tally(view.index, now), now)
                     })
                     .collect(),
-                workers: served.workers.status(),
+                workers: self.backends.status(id),
             }
         });
         let memory = self.fleet.memory();
@@ -185,11 +124,10 @@ impl Shard {
 
 fn place_status(
     view: pool::WorkerView<'_>,
-    checks: Option<&Checks>,
+    check: Option<Remark>,
     tally: WorkerTally,
     now: Instant,
 ) -> PlaceStatus {
-    let check = checks.and_then(|checks| checks.last(view.index.get() as usize, now));
     PlaceStatus {
         name: view.name.map_or_else(|| view.index.to_string(), str::to_owned),
         weight: view.weight_set.unwrap_or(view.weight),

@@ -6,7 +6,7 @@ use event::Calls;
 
 use super::Shard;
 use crate::drain::Stage;
-use crate::reload::Reload;
+use crate::reload::{PoolReload, Reload};
 use crate::session::SessionContext;
 
 impl Shard {
@@ -30,6 +30,24 @@ impl Shard {
             let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
             session.handle_listener(calls, &plan, &mut cx);
         }
-        Some(self.core.reload(calls, (pools, self.seed), &mut self.outside))
+        Some(self.reload_pools(calls, pools))
+    }
+
+    fn reload_pools(&mut self, calls: &mut Calls<'_>, pools: Vec<PoolReload>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for PoolReload { id, plan, backend, replaces, shares } in pools {
+            let plan = (plan, replaces);
+            let Some(roster) = self.core.reload(id, plan, shares.as_ref(), &mut warnings) else {
+                continue;
+            };
+            let room = shares.map(|shares| shares.room);
+            let seed = self.seed.wrapping_add(id.index() as u64);
+            self.backends.reload(calls, id, (backend, &roster), room, seed);
+        }
+        self.core.note_feeders();
+        for warning in &warnings {
+            tracing::warn!("{warning}");
+        }
+        warnings
     }
 }

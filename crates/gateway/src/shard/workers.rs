@@ -1,26 +1,76 @@
-//! What a shard has for its workers: what is heard on their streams, and timers.
+//! What a shard has for its workers: what is heard on their streams, timers, and what the core wants of them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use event::{Calls, OwnerKey, StreamId, TimerId};
-use exchange::PoolId;
+use exchange::{Outcome, PoolId};
+use spawn::Report;
 
 use super::Shard;
-use crate::owners::{Purpose, TimerOwner};
+use super::shortage::MANY;
+use crate::backend_effect::BackendEffect;
+use crate::checks::Question;
+use crate::exchanges::Client;
+use crate::owners::{StreamOwner, TimerOwner};
 use crate::stream_event::StreamEvent;
+use crate::worker_report::WorkerReport;
 
 impl Shard {
-    /// Something is heard on a stream to a worker of this pool.
+    /// The core takes in what the workers of a pool have reported.
+    #[inline]
+    pub(super) fn take_reports(&mut self, pool: PoolId) {
+        for report in self.backends.reports() {
+            self.core.handle_upward(pool, report);
+        }
+    }
+
+    /// Carries out what the core wants of workers, until it wants nothing more.
+    pub(super) fn pump(&mut self, calls: &mut Calls<'_>) {
+        self.carry_out_urgent(calls);
+        if self.backends.is_checked() {
+            self.run_checks(calls);
+        }
+        while let Some((pool, effect)) = self.core.poll_effect() {
+            self.carry_out(calls, pool, effect);
+        }
+    }
+
+    /// Carries out what does not wait for the end of the turn.
+    #[inline]
+    pub(super) fn carry_out_urgent(&mut self, calls: &mut Calls<'_>) {
+        while let Some((pool, effect)) = self.core.poll_urgent() {
+            self.carry_out(calls, pool, effect);
+        }
+    }
+
+    #[inline]
+    fn carry_out(&mut self, calls: &mut Calls<'_>, pool: PoolId, effect: BackendEffect) {
+        self.backends.carry_out(calls, pool, effect);
+        self.take_reports(pool);
+    }
+
+    /// Something is heard on a stream to a worker, or on that of a check.
     #[inline]
     pub(super) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
         stream: StreamId,
-        (pool, purpose): (PoolId, Purpose),
+        owner: StreamOwner,
         heard: StreamEvent<'_, '_>,
     ) {
-        let outside = &mut self.outside;
-        self.core.with_workers(pool, |workers, up| {
-            workers.hear(calls, (stream, purpose), heard, outside, up);
-        });
+        let pool = match owner {
+            StreamOwner::Worker { pool, purpose } => {
+                self.backends.hear(calls, pool, (stream, purpose), heard);
+                pool
+            }
+            StreamOwner::Check { pool, target } => {
+                self.backends.hear_check(calls, (pool, target), stream, heard);
+                pool
+            }
+            StreamOwner::Nobody | StreamOwner::Session(_) | StreamOwner::Refused => return,
+        };
+        self.take_reports(pool);
     }
 
     pub(super) fn timer(&mut self, calls: &mut Calls<'_>, timer: TimerId, key: OwnerKey) {
@@ -32,11 +82,82 @@ impl Shard {
             }
             TimerOwner::Drain => self.drain_timer(calls),
             TimerOwner::Workers { pool, timer: of } => {
-                let outside = &mut self.outside;
-                self.core.with_workers(pool, |workers, up| {
-                    workers.handle_timer(calls, (timer, of), outside, up);
-                });
+                self.backends.handle_timer(calls, pool, (timer, of));
+                self.take_reports(pool);
             }
         }
+    }
+
+    /// What the thread of a worker says, or a worker that was asked a line.
+    pub(super) fn worker_report(&mut self, calls: &mut Calls<'_>, report: WorkerReport) {
+        let pool = match report {
+            WorkerReport::Handler { pool, worker, report } => {
+                self.backends.handle_thread(calls, pool, worker, report);
+                pool
+            }
+            WorkerReport::Checked { pool, number, outcome } => {
+                self.backends.handle_answer(calls.now(), pool, number, &outcome);
+                pool
+            }
+        };
+        self.take_reports(pool);
+    }
+
+    /// What the keeper says of a process.
+    pub(super) fn program_report(&mut self, calls: &mut Calls<'_>, report: Report) {
+        let token = match &report {
+            Report::Started { token, .. }
+            | Report::StartFailed { token, .. }
+            | Report::Exited { token, .. } => *token,
+            Report::KeeperLost => {
+                self.keeper_lost += 1;
+                tracing::error!("the keeper of the programs was lost; they are started again");
+                return;
+            }
+            Report::KeeperBack => return tracing::info!("another keeper stands in"),
+        };
+        if matches!(&report, Report::StartFailed { error, .. } if error.lacks_descriptor()) {
+            self.lacks_descriptor(calls, MANY);
+        }
+        if let Some(pool) = self.backends.handle_process(calls, token, report) {
+            self.take_reports(pool);
+        }
+    }
+
+    /// A server that has a name has another address.
+    pub(super) fn server_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
+        let mut next = 0;
+        while let Some(pool) = self.backends.next_id(&mut next) {
+            self.backends.handle_moved(calls, pool, name, to);
+            self.take_reports(pool);
+        }
+    }
+
+    /// Begins the checks that are due.
+    fn run_checks(&mut self, calls: &mut Calls<'_>) {
+        let now = calls.now();
+        let mut next = 0;
+        while let Some(pool) = self.backends.next_id(&mut next) {
+            if !self.backends.is_check_due(now, pool) {
+                continue;
+            }
+            let questions = self.backends.run_checks(calls, pool);
+            self.take_reports(pool);
+            for question in questions {
+                self.ask_worker(calls, pool, question);
+            }
+        }
+    }
+
+    /// Asks a worker a line, if it has nothing else to do.
+    fn ask_worker(&mut self, calls: &Calls<'_>, pool: PoolId, question: Question) {
+        let Question { worker, number, line } = question;
+        if !self.core.is_free(pool, worker) {
+            return self.backends.handle_unasked(calls.now(), pool, number);
+        }
+        let reports = Arc::clone(self.backends.later());
+        let reply =
+            move |outcome: Outcome| reports(WorkerReport::Checked { pool, number, outcome });
+        self.core.probe(pool, worker, Client::Inside(Box::new(reply)), &line);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::hosted::HostedConfig;
+use crate::pool_config::WorkerTraits;
 use crate::programs::ProgramConfig;
 use crate::request_shape::RequestShape;
 use crate::servers::ServersConfig;
@@ -30,10 +31,6 @@ impl WorkersConfig {
         Self::Elsewhere
     }
 
-    pub(crate) const fn is_elsewhere(&self) -> bool {
-        matches!(self, Self::Elsewhere)
-    }
-
     /// Where they listen, and how that is shown, if they do before they are started.
     pub(crate) fn addresses(&self) -> &[(event::Address, String)] {
         match self {
@@ -58,6 +55,19 @@ impl WorkersConfig {
             env_clear: program.policy.env_clear,
             bounds: program.policy.identity(),
             ..spawn::Command::default()
+        }
+    }
+
+    /// What they mean for the requests of their pool.
+    pub(crate) const fn traits(&self) -> WorkerTraits {
+        match self {
+            Self::Handlers { .. } => WorkerTraits { takes_batches: true, replaces_down: false },
+            Self::Programs(_) | Self::Hosted(_) => {
+                WorkerTraits { takes_batches: false, replaces_down: true }
+            }
+            Self::Servers(_) | Self::Elsewhere => {
+                WorkerTraits { takes_batches: false, replaces_down: false }
+            }
         }
     }
 

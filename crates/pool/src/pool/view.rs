@@ -147,7 +147,7 @@ impl<P: Payload> Pool<P> {
     /// What a worker is called, where it has a name of its own.
     #[must_use]
     pub fn name_at(&self, worker: WorkerIndex) -> Option<&str> {
-        let place = self.roster.places().find(|it| *it == worker.get())?;
+        let place = self.roster.places().nth(worker.get() as usize)?;
         self.roster.at(place).name.as_deref()
     }
 
