@@ -61,6 +61,8 @@ mod pump;
 mod reload;
 mod served;
 mod tallies;
+#[cfg(test)]
+mod tests;
 mod unseen;
 mod waiting;
 mod words;
