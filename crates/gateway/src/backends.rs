@@ -320,6 +320,11 @@ impl Backends {
         self.pools.values().for_each(|backend| backend.workers.interrupt());
     }
 
+    /// Closes a connection to a server that carries no request, of whatever pool. False when there is none.
+    pub(crate) fn close_idle_server(&mut self, calls: &mut Calls<'_>) -> bool {
+        self.pools.values_mut().any(|backend| backend.workers.close_one_idle(calls))
+    }
+
     /// Whether no pool has a worker.
     pub(crate) fn is_empty(&self) -> bool {
         self.pools.values().all(|backend| backend.workers.is_empty())

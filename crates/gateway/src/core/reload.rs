@@ -99,7 +99,10 @@ impl ServedPool {
     fn reload_cookies(&mut self, plan: Option<CookieConfig>, names: &ByWorker<Option<String>>) {
         self.cookies = None;
         let Some(mut plan) = plan else { return };
-        plan.servers = names.values().cloned().map(Option::unwrap_or_default).collect();
+        // Workers without names are told apart by what they are at their start.
+        if names.values().any(Option::is_some) {
+            plan.servers = names.values().cloned().map(Option::unwrap_or_default).collect();
+        }
         let berth = |name: &str| self.pool.berth_named(name);
         let mut cookies = Box::new(Cookies::new(plan, berth));
         for worker in self.pool.workers().filter_map(|view| view.worker) {

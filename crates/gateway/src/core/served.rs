@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use event::Calls;
 use exchange::{PoolId, WorkerId, WorkerIndex};
 use pool::Pool;
 
@@ -88,11 +87,6 @@ impl ServedPool {
 }
 
 impl Core {
-    /// Closes a connection to a server that carries no request, of whatever pool. False when there is none.
-    pub(crate) fn close_idle_server(&mut self, calls: &mut Calls<'_>) -> bool {
-        self.pools.values_mut().any(|served| served.workers.close_one_idle(calls))
-    }
-
     /// Lets pools end their workers once nothing can reach them any more: a pool after those that
     /// feed it. True when all may.
     pub(crate) fn stop_idle_pools(&mut self) -> bool {

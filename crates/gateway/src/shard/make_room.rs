@@ -78,7 +78,7 @@ impl Shard {
     pub(super) fn close_idle(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
         let before = self.shortage.closed;
         for _ in 0..most {
-            if self.core.close_idle_server(calls) {
+            if self.backends.close_idle_server(calls) {
                 self.shortage.closed += 1;
                 continue;
             }
