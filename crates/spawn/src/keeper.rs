@@ -45,7 +45,6 @@ mod sweep;
 use cgroup::{Group, Groups};
 use child::{Environment, Executing, IGNORED};
 use complain::complain;
-pub(crate) use family::children;
 use program::{Program, State};
 
 /// Packets read in one turn, so that a burst of starts does not keep exits waiting.

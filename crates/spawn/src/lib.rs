@@ -40,6 +40,7 @@ mod limits;
 mod message;
 mod place;
 mod port_owner;
+mod process;
 mod resident;
 mod socket;
 mod spawner;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use listeners::{Acceptor, acceptor};
 
-use crate::keeper::children;
+use crate::process::children;
 
 /// For how long a socket of another user is taken for that without another look at the processes of the program.
 const STRANGE: Duration = Duration::from_secs(1);

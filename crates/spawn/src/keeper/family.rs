@@ -19,35 +19,7 @@ use rustix::process::{Pid, Signal};
 
 use super::child::MARK;
 use super::program::Program;
-
-/// What `/proc/PID/stat` says of a process.
-#[derive(Debug, Eq, PartialEq)]
-struct Process {
-    pid: i32,
-    parent: i32,
-    session: i32,
-    /// In ticks since the machine started (10 ms each).
-    started: u64,
-}
-
-impl Process {
-    fn of(pid: i32) -> Option<Self> {
-        Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    /// The name, second and in parentheses, may itself hold anything: only what follows its last
-    /// parenthesis is split (proc_pid_stat(5)).
-    fn parse(pid: i32, stat: &str) -> Option<Self> {
-        let (_, tail) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-        Some(Self {
-            pid,
-            parent: fields.get(1)?.parse().ok()?,
-            session: fields.get(3)?.parse().ok()?,
-            started: fields.get(19)?.parse().ok()?,
-        })
-    }
-}
+use crate::process::{Process, children, descendants, own};
 
 /// Signals one process. That it has gone meanwhile is no error; a child's number stays its own
 /// until we reap it.
@@ -87,50 +59,6 @@ fn session_and_group(pid: i32) -> Option<(i32, i32)> {
     let session = rustix::process::getsid(Some(pid)).ok()?;
     let group = rustix::process::getpgid(Some(pid)).ok()?;
     Some((session.as_raw_nonzero().get(), group.as_raw_nonzero().get()))
-}
-
-fn own() -> i32 {
-    std::process::id().cast_signed()
-}
-
-/// The children of a process, of all its threads, those included that have ended and are not
-/// reaped. One that comes or goes meanwhile may be missed; callers come again.
-pub(crate) fn children(of: i32) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{of}/task")) else { return Vec::new() };
-    let mut found = Vec::new();
-    for thread in threads.flatten() {
-        match fs::read_to_string(thread.path().join("children")) {
-            Ok(list) => {
-                found.extend(
-                    list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()),
-                );
-            }
-            // A kernel without CONFIG_PROC_CHILDREN, or the thread has just ended.
-            Err(_) => return children_by_search(of),
-        }
-    }
-    found
-}
-
-fn children_by_search(of: i32) -> Vec<i32> {
-    let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
-    all.flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Process::of)
-        .filter(|process| process.parent == of)
-        .map(|process| process.pid)
-        .collect()
-}
-
-/// All that descend from a process.
-pub(super) fn descendants(of: i32) -> Vec<i32> {
-    let mut found = children(of);
-    let mut next = 0;
-    while let Some(&pid) = found.get(next) {
-        found.extend(children(pid));
-        next += 1;
-    }
-    found
 }
 
 /// Kills the orphans that no running program could own. What those leave becomes an orphan in its
@@ -173,32 +101,4 @@ fn mark(pid: i32) -> Option<String> {
         .split(|&byte| byte == 0)
         .find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
     String::from_utf8(variable.to_vec()).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
-        let stat = "7 (a) b (c) S 3 7 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 9876 1 2";
-        let process = Process::parse(7, stat).unwrap();
-        assert_eq!(process, Process { pid: 7, parent: 3, session: 5, started: 9876 });
-        assert_eq!(Process::parse(7, "7 (cut) S 3"), None);
-    }
-
-    #[test]
-    fn both_ways_to_find_children_agree() {
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let pid = child.id().cast_signed();
-        assert!(children(own()).contains(&pid));
-        assert!(children_by_search(own()).contains(&pid));
-        assert!(descendants(own()).contains(&pid));
-        drop(child.stdin.take());
-        child.wait().unwrap();
-    }
 }

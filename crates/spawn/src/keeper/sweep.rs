@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use super::complain::complain;
 use super::family;
+use crate::process;
 use crate::system::{self, Wait};
 
 /// Between two rounds of killing, when those killed have not all ended.
@@ -21,7 +22,7 @@ const KILL_MAX: Duration = Duration::from_secs(60);
 /// `grace`, asks them for `term`, then kills.
 pub(super) fn wind_up(signals: &OwnedFd, grace: Duration, term: Duration) {
     if !gone_within(signals, grace) {
-        for pid in family::descendants(std::process::id().cast_signed()) {
+        for pid in process::descendants(std::process::id().cast_signed()) {
             family::signal(pid, Signal::TERM);
             family::signal(pid, Signal::CONT);
         }
@@ -51,7 +52,7 @@ fn gone_within(signals: &OwnedFd, limit: Duration) -> bool {
 pub(super) fn kill_all() {
     let until = Instant::now() + KILL_MAX;
     while Instant::now() < until {
-        for pid in family::children(std::process::id().cast_signed()) {
+        for pid in process::children(std::process::id().cast_signed()) {
             // Both: a child may be in a group of its own, or not yet.
             family::signal_group(pid, Signal::KILL);
             family::signal(pid, Signal::KILL);

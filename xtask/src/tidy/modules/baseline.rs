@@ -16,7 +16,7 @@ pub(super) struct Baseline {
 /// The figures of this checkout.
 pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[],
-    large_crates: &[("gateway", 29), ("xtask", 13)],
+    large_crates: &[("gateway", 30), ("xtask", 13)],
     wide_structs: &[
         ("crates/gateway/src/exchanges.rs Exchange", 2),
         ("crates/simulate/src/world.rs World", 6),
