@@ -67,7 +67,7 @@ pub enum Command {
     ///
     /// Each line that a client sends goes to one of the programs on its standard input; the line
     /// that it writes on its standard output is the reply. With --http each is one request of HTTP.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Send one line to a pool of a running daemon and print its reply.
     #[cfg(feature = "admin")]
     Ask {
