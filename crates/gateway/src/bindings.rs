@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use exchange::WorkerId;
 
-use crate::exchanges::SessionId;
+use crate::ids::SessionId;
 use crate::window::Window;
 
 /// Where a request of a session goes.

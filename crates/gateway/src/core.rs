@@ -16,10 +16,12 @@ use pool::{Failed, Pool};
 
 use crate::balance::BalanceConfig;
 use crate::bindings::Way;
+use crate::client::{Client, Source};
 use crate::cookies::Cookies;
 use crate::crossing::Crossing;
+use crate::delivery::Delivery;
 use crate::door::Doors;
-use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, Source, State};
+use crate::exchanges::{Exchange, Exchanges, Move, State};
 use crate::fleet::Fleet;
 use crate::form::Form;
 use crate::journal::Journal;

@@ -15,8 +15,9 @@ use std::time::Duration;
 use exchange::{Cause, ListenerId, Peer, PoolId, RequestId, Slice, Stamps, WorkerId, WorkerIndex};
 use pool::Failed;
 
-use crate::exchanges::{Delivery, SessionId};
+use crate::delivery::Delivery;
 use crate::form::Form;
+use crate::ids::SessionId;
 use crate::logbook::Trail;
 use crate::payload::Payload;
 use crate::receipts::Receipt;

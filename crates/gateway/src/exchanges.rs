@@ -16,127 +16,17 @@
 //! taken out with its ticket, *Working* is in the hands of one worker. An end removes the exchange;
 //! the worker that still has it in its hands answers to a stale id, and that answer is discarded.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use event::StreamId;
-use exchange::{ListenerId, Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
+use exchange::{ListenerId, Peer, PoolId, RequestId, Stamps, WorkerId};
 use pool::{Failed, Ticket};
 
-pub(crate) use crate::ids::SessionId;
+use crate::client::Client;
 use crate::logbook::Trail;
-use crate::page::Page;
-use crate::plain_reply::PlainReply;
 use crate::table::{Place, Table};
 use crate::translation::Translation;
 use crate::window::Window;
-
-/// Where a request comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
-    pub(crate) peer: Peer,
-    /// Its listener; none: it comes from this process.
-    pub(crate) listener: Option<ListenerId>,
-}
-
-impl Source {
-    /// This process.
-    pub(crate) const INSIDE: Self = Self { peer: Peer::Inside, listener: None };
-
-    /// A client of this listener.
-    pub(crate) const fn of_listener(peer: Peer, listener: ListenerId) -> Self {
-        Self { peer, listener: Some(listener) }
-    }
-}
-
-/// Where the outcome goes.
-pub(crate) enum Client {
-    /// To a session, as its reply number `sequence`.
-    Session { session: SessionId, sequence: u64 },
-    /// To the sender of a datagram.
-    /// `hears_errors`: it is told when its request is refused or fails.
-    Datagram { listener: ListenerId, to: Box<event::Origin>, hears_errors: bool },
-    /// To a caller in this process.
-    Inside(Box<dyn FnOnce(Outcome) + Send>),
-    /// To another shard, which knows it by this id; `session`: whose it is there.
-    Elsewhere { request: RequestId, session: Option<SessionId> },
-    /// To nobody: a program is told to forget its client.
-    Nobody,
-}
-
-impl Client {
-    /// A connection that asked nothing.
-    pub(crate) const fn unasked(session: SessionId) -> Self {
-        Self::Session { session, sequence: u64::MAX }
-    }
-
-    /// The connection that it is of.
-    pub(crate) const fn session(&self) -> Option<SessionId> {
-        match self {
-            Self::Session { session, .. } => Some(*session),
-            Self::Elsewhere { session, .. } => *session,
-            Self::Datagram { .. } | Self::Inside(_) | Self::Nobody => None,
-        }
-    }
-
-    /// Whether it is request `number` of this session.
-    pub(crate) fn is_of(&self, id: SessionId, number: u64) -> bool {
-        matches!(self, Self::Session { session, sequence } if *session == id && *sequence == number)
-    }
-
-    /// The same, if it takes a reply part by part.
-    pub(crate) const fn streamed(&self) -> Option<Self> {
-        match self {
-            Self::Session { session, sequence } => {
-                Some(Self::Session { session: *session, sequence: *sequence })
-            }
-            Self::Elsewhere { request, session } => {
-                Some(Self::Elsewhere { request: *request, session: *session })
-            }
-            Self::Datagram { .. } | Self::Inside(_) | Self::Nobody => None,
-        }
-    }
-}
-
-/// What goes to a client.
-#[derive(Debug)]
-pub(crate) enum Delivery {
-    /// The head of its reply, before the parts.
-    Head(crate::reply_head::Carried),
-    /// How the outcome behind it is told over HTTP.
-    Page(Arc<Page>),
-    /// How a reply behind it is told over HTTP that has no head of its own.
-    PlainReply(PlainReply),
-    /// Whether more of its body is wanted now.
-    Flow(bool),
-    /// Much of its reply is still to come on this stream. It may say that it takes that unseen.
-    Long(StreamId),
-    /// Some bytes of it went there unseen, and whether those were all that do.
-    Relayed(bool),
-    /// A part of its reply; more comes.
-    Part(Slice),
-    /// No more of it comes, though its worker still listens: the end of one direction of a tunnel.
-    SaidAll,
-    /// The outcome. An empty reply behind parts adds nothing to them.
-    End(Outcome),
-    /// What its own program, of this pool, says unasked. It belongs to no request.
-    Aside(PoolId, Slice),
-    /// Its own program has exited well: nothing more comes, and nothing is to be said of it.
-    Finished,
-}
-
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Session { session, sequence } => write!(f, "{session:?}#{sequence}"),
-            Self::Datagram { listener, to, .. } => write!(f, "{to:?} of listener {listener}"),
-            Self::Inside(_) => f.write_str("inside"),
-            Self::Elsewhere { request, .. } => write!(f, "{request:?} of another shard"),
-            Self::Nobody => f.write_str("nobody"),
-        }
-    }
-}
 
 /// How far an exchange has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

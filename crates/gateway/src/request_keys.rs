@@ -10,8 +10,8 @@ use pool::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 use settings::Key;
 use wire::http1::keys;
 
-use crate::exchanges::SessionId;
 use crate::http_request::HttpRequest;
+use crate::ids::SessionId;
 use crate::payload::Payload;
 use crate::table::Place;
 

@@ -11,11 +11,13 @@ use std::time::Duration;
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, RequestId, Slice};
 
+use crate::client::Source;
 use crate::closings::Closing;
 use crate::core::Core;
+use crate::delivery::Delivery;
 use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
-use crate::exchanges::{Delivery, SessionId, Source};
+use crate::ids::SessionId;
 use crate::listener::{FrontConfig, HttpConfig, ListenerConfig};
 use crate::reply_head::Carried;
 use crate::transport::{LOOK, Look, READ, Transport};

@@ -17,14 +17,16 @@ use spawn::Spawn;
 
 use crate::backends::{BackendConfig, Backends};
 use crate::build::{self, BuildContext, Workshop};
+use crate::client::Client;
 use crate::closings::{Closing, Closings};
 use crate::core::{Core, Epoch};
 use crate::crossing::Crossing;
+use crate::delivery::Delivery;
 use crate::door::{Door, Turned};
 use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
 use crate::error::BuildError;
-use crate::exchanges::{Client, Delivery, SessionId};
 use crate::fleet::Fleet;
+use crate::ids::SessionId;
 use crate::listener::{FrontConfig, ListenerConfig};
 use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;

@@ -11,8 +11,8 @@ use event::{Calls, DeadlineName, StreamId};
 use exchange::{Peer, Slice};
 use pool::Place;
 
+use crate::client::Source;
 use crate::door::Entry;
-use crate::exchanges::Source;
 use crate::listener::ListenerConfig;
 use crate::rate::is_enough;
 

@@ -5,7 +5,8 @@ use exchange::{Outcome, Peer, PoolId, RequestId, Stamps};
 
 use super::tallies::count_at_listener;
 use super::{Books, Core};
-use crate::exchanges::{Exchange, Source, State};
+use crate::client::Source;
+use crate::exchanges::{Exchange, State};
 use crate::logbook::{Line, Trail};
 
 impl Books<'_> {

@@ -3,8 +3,10 @@
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::{Core, refusal};
+use crate::client::Client;
 use crate::crossing::{AWAY_MAX, Crossing, Passed};
-use crate::exchanges::{Client, Delivery, Exchange, Move, State};
+use crate::delivery::Delivery;
+use crate::exchanges::{Exchange, Move, State};
 use crate::fleet::MAIL_BYTES_MAX;
 use crate::form::Form;
 use crate::payload::{Crossed, Payload};

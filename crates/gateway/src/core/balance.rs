@@ -11,7 +11,8 @@ use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 
 use super::{Core, ServedPool, Waiting};
 use crate::balance::FallbackConfig;
-use crate::exchanges::{Delivery, Move, State};
+use crate::delivery::Delivery;
+use crate::exchanges::{Move, State};
 use crate::order::Order;
 use crate::payload::Payload;
 use crate::status::{LatelyAt, Told, Why};

@@ -7,7 +7,9 @@ use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId};
 
 use super::tallies::count_at_listener;
 use super::{Core, ServedPool};
-use crate::exchanges::{Client, Delivery, Exchange, State};
+use crate::client::Client;
+use crate::delivery::Delivery;
+use crate::exchanges::{Exchange, State};
 use crate::metrics::ListenerEnds;
 use crate::table::Table;
 

@@ -4,7 +4,8 @@
 use exchange::{Cause, Peer, PoolId, Slice, WorkerId};
 
 use super::{Core, Waiting};
-use crate::exchanges::{Client, Move, Source};
+use crate::client::{Client, Source};
+use crate::exchanges::Move;
 use crate::form::Form;
 use crate::payload::Payload;
 

@@ -4,7 +4,8 @@ use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::Core;
 use crate::crossing::{Crossing, Rejected};
-use crate::exchanges::{Delivery, Exchange, State};
+use crate::delivery::Delivery;
+use crate::exchanges::{Exchange, State};
 use crate::request_control::RequestControl;
 
 impl Core {

@@ -4,8 +4,9 @@ use exchange::{Outcome, PoolId, Slice};
 
 use super::Core;
 use crate::bindings::Slot;
+use crate::client::Client;
 use crate::crossing::Crossing;
-use crate::exchanges::{Client, Delivery};
+use crate::delivery::Delivery;
 use crate::form::Form;
 use crate::upward::Upward;
 

@@ -3,7 +3,7 @@
 use exchange::Slice;
 
 use crate::bindings::{Bindings, Way};
-use crate::exchanges::SessionId;
+use crate::ids::SessionId;
 use crate::pool_config::OwnConfig;
 
 /// Programs that are a connection's own.

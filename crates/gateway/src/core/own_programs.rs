@@ -7,9 +7,12 @@ use super::own::{Bound, Own};
 use super::{Core, ServedPool, Waiting, lost};
 use crate::backend_effect::BackendEffect;
 use crate::bindings::{Slot, Way};
+use crate::client::Client;
 use crate::crossing::Crossing;
-use crate::exchanges::{Client, Delivery, Exchange, SessionId, State};
+use crate::delivery::Delivery;
+use crate::exchanges::{Exchange, State};
 use crate::form::Form;
+use crate::ids::SessionId;
 use crate::payload::Payload;
 use crate::window::Window;
 

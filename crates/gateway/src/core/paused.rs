@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use pool::Room;
 
-use crate::exchanges::SessionId;
+use crate::ids::SessionId;
 
 /// Whether a client may send requests to its pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::paused::Permit;
 use super::{Core, WAITING_OVERHEAD};
 use crate::bindings::Way;
 use crate::crossing::{AWAY_MAX, Crossing};
-use crate::exchanges::SessionId;
+use crate::ids::SessionId;
 
 /// Bytes that a request of at most so many may hold in the queue: the size class of its block.
 fn held_max(bytes: usize) -> usize {

@@ -10,7 +10,8 @@ use super::effects::Step;
 use super::outcomes::lost;
 use super::{Core, Waiting};
 use crate::backend_effect::BackendEffect;
-use crate::exchanges::{Delivery, Move, State};
+use crate::delivery::Delivery;
+use crate::exchanges::{Move, State};
 use crate::payload::Request;
 use crate::upward::Upward;
 

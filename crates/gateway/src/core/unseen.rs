@@ -10,7 +10,8 @@ use event::StreamId;
 use exchange::RequestId;
 
 use super::Core;
-use crate::exchanges::{Client, Delivery};
+use crate::client::Client;
+use crate::delivery::Delivery;
 use crate::request_control::RequestControl;
 
 impl Core {

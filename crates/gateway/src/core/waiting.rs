@@ -6,8 +6,9 @@ use std::time::Instant;
 use exchange::{Peer, RequestId};
 use pool::Entry;
 
-use crate::exchanges::{Exchange, SessionId};
+use crate::exchanges::Exchange;
 use crate::form::{Asker, Form};
+use crate::ids::SessionId;
 use crate::payload::Payload;
 use crate::request_keys::{self, RequestKeys, Wishes};
 use crate::table::Place;

@@ -3,7 +3,8 @@
 use exchange::{RequestId, Slice};
 
 use super::Core;
-use crate::exchanges::{Delivery, State};
+use crate::delivery::Delivery;
+use crate::exchanges::State;
 use crate::request_control::RequestControl;
 
 impl Core {

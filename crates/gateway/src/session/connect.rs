@@ -9,9 +9,11 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::{Asked, Framing, Marks, write_reply};
 
+use crate::client::{Client, Source};
+use crate::delivery::Delivery;
 use crate::door::Entry;
-use crate::exchanges::{Client, Delivery, SessionId, Source};
 use crate::form::Form;
+use crate::ids::SessionId;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 

@@ -19,9 +19,11 @@ use wire::jsonrpc::{self, Kind, Message};
 use wire::{Decoder, Last, Marks, Piece, Unframable, encode, write_reply};
 
 use super::owed::{Limits, Name, Owed, Ready};
+use crate::client::Client;
 use crate::core::{Core, Permit};
-use crate::exchanges::{Client, Delivery, SessionId};
+use crate::delivery::Delivery;
 use crate::form::Form;
+use crate::ids::SessionId;
 use crate::listener::FramesConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;

@@ -50,8 +50,8 @@ use event::{Calls, Data};
 use exchange::Slice;
 use wire::http1::{Body, BodyKind, Limits, Method, Refusal, Sending, WholeChunks};
 
+use crate::client::Client;
 use crate::core::Core;
-use crate::exchanges::Client;
 use crate::form::{Expects, Form};
 use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;

@@ -15,7 +15,7 @@ use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use wire::Asked;
 use wire::jsonrpc::{Skimmed, named_at_start};
 
-use crate::exchanges::Delivery;
+use crate::delivery::Delivery;
 
 /// What an error object must name, kept until the reply is written.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 use super::Shard;
 use crate::closings::Closing;
 use crate::door;
-use crate::exchanges::SessionId;
+use crate::ids::SessionId;
 use crate::owners::StreamOwner;
 use crate::session::{Session, SessionContext};
 

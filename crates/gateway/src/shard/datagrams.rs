@@ -10,9 +10,10 @@ use event::{Calls, Origin, SocketId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Slice};
 
 use super::Shard;
+use crate::client::{Client, Source};
 use crate::closings::Closing;
+use crate::delivery::Delivery;
 use crate::drain::Stage;
-use crate::exchanges::{Client, Delivery, Source};
 use crate::form::Form;
 use crate::listener::ListenerConfig;
 use crate::logbook::Trail;

@@ -4,7 +4,7 @@ use event::Calls;
 
 use super::Shard;
 use crate::closings::Closing;
-use crate::exchanges::SessionId;
+use crate::ids::SessionId;
 use crate::mail::Mail;
 use crate::memory::Look;
 

@@ -14,7 +14,7 @@ use exchange::{ListenerId, Outcome, Peer};
 
 use super::Shard;
 use super::refused_connections::Waiting;
-use crate::exchanges::Source;
+use crate::client::Source;
 use crate::listener::FrontConfig;
 use crate::owners::StreamOwner;
 use crate::session::{Session, SessionContext};

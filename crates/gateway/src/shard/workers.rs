@@ -11,7 +11,7 @@ use super::Shard;
 use super::shortage::MANY;
 use crate::backend_effect::BackendEffect;
 use crate::checks::Question;
-use crate::exchanges::Client;
+use crate::client::Client;
 use crate::owners::{StreamOwner, TimerOwner};
 use crate::stream_event::StreamEvent;
 use crate::worker_report::WorkerReport;

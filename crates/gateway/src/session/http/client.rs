@@ -9,7 +9,8 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
 use super::{Dialogue, Ending, Input, Output};
-use crate::exchanges::{Delivery, SessionId};
+use crate::delivery::Delivery;
+use crate::ids::SessionId;
 use crate::listener::HttpConfig;
 use crate::reply_head::Carried;
 use crate::session::SessionContext;

@@ -5,7 +5,7 @@ use exchange::{Outcome, Slice};
 use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
 use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
-use crate::exchanges::Delivery;
+use crate::delivery::Delivery;
 use crate::listener::HttpConfig;
 use crate::reply_head::Carried;
 use crate::session::SessionContext;

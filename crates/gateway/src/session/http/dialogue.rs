@@ -9,7 +9,7 @@ use wire::http1::{Body, HeadScan, Method, Sending, Version};
 use super::gathering::Gathering;
 use super::moves::{Move, Stage};
 use super::told::{Asker, Told};
-use crate::exchanges::SessionId;
+use crate::ids::SessionId;
 use crate::page::Page;
 use crate::routing::RouteId;
 

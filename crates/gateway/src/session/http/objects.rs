@@ -10,7 +10,7 @@ use super::gathering::{Gathering, Taken};
 use super::rejection::Why;
 use super::{Asked, Asker, Dialogue, Input, Move};
 use crate::bodies::Full;
-use crate::exchanges::Source;
+use crate::client::Source;
 use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
 use crate::payload::Payload;
