@@ -21,8 +21,6 @@ use wire::{Decoder, Framing, Over, Unframable, envelope};
 
 use super::config::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use super::deadlines::{ANSWER, FIRST, SLOW, STALL, answer_by};
-use super::fault::Epitaph;
-use super::{Fault, Pipe};
 use crate::form::Form;
 use crate::payload::Request;
 use crate::upward::Upward;
@@ -32,6 +30,7 @@ mod answered;
 mod asked;
 mod carried;
 mod ears;
+mod ending;
 mod flights;
 mod kept;
 mod late;
@@ -45,8 +44,8 @@ mod tags;
 mod unreadable;
 mod words;
 
+use alignment::Alignment;
 pub(super) use alignment::Suspects;
-use alignment::{Alignment, Keep};
 use asked::Asked;
 use carried::Finder;
 use flights::{Flight, Flights};
@@ -451,100 +450,6 @@ impl Link {
             Some(input) => self.offered - calls.queued(input) as u64,
             None => self.accepted_at_close,
         }
-    }
-
-    /// A pipe has ended. Called while the stream can still be asked what it did not send.
-    pub(super) fn handle_closed(&mut self, calls: &Calls<'_>, pipe: Pipe) {
-        match pipe {
-            Pipe::Input => {
-                self.accepted_at_close = self.accepted(calls);
-                let unread = self.input.map_or(0, |input| calls.left_unread(input));
-                self.read_at_close = self.accepted_at_close.saturating_sub(unread);
-                self.input = None;
-            }
-            Pipe::Output => {
-                self.output = None;
-                if self.is_oneshot() {
-                    // Without a byte of output there was no last look at it.
-                    self.whole.get_or_insert_default();
-                }
-            }
-            Pipe::Error => {}
-        }
-    }
-
-    /// Closes the input once all is sent: it serves nobody else, whatever it prints.
-    pub(super) fn finish(&mut self, calls: &mut Calls<'_>) {
-        if let Some(reset) = &mut self.reset {
-            reset.handle_end();
-        }
-        if let Some(input) = self.input {
-            calls.finish(input, None);
-        }
-    }
-
-    /// Closes both pipes at once.
-    pub(super) fn close(&mut self, calls: &mut Calls<'_>) {
-        self.accepted_at_close = self.accepted(calls);
-        if let Some(input) = self.input {
-            let unread = calls.left_unread(input);
-            self.read_at_close = self.accepted_at_close.saturating_sub(unread);
-        }
-        for stream in [self.input.take(), self.output.take()].into_iter().flatten() {
-            calls.close(stream);
-        }
-    }
-
-    /// Gives back what never left our buffer, in its order. The buffer must not be sent any more.
-    /// A process that was started for one request has it, whether it reads it or not.
-    pub(super) fn give_back(&mut self, calls: &Calls<'_>, up: &mut Vec<Upward>) {
-        if self.is_oneshot() {
-            return;
-        }
-        let accepted = self.accepted(calls);
-        let mut unsent = Vec::new();
-        while let Some(flight) = self.flights.pop_unsent(accepted) {
-            unsent.push((flight.start, flight.unsent()));
-        }
-        unsent.extend(self.unsent_notices(accepted));
-        unsent.sort_unstable_by_key(|(start, ..)| *start);
-        up.extend(unsent.into_iter().map(|(_, back)| back));
-    }
-
-    /// Ends what is in the program's hands. What never left our buffer is given back; so the input
-    /// must be closed, or be closed next.
-    pub(super) fn fail(
-        &mut self,
-        calls: &Calls<'_>,
-        fault: Fault,
-        name: &str,
-        epitaph: &Epitaph,
-        up: &mut Vec<Upward>,
-    ) {
-        let first = up.len();
-        self.give_back(calls, up);
-        self.flights.forget_cancelled();
-        up.extend(self.notices.drain(..).map(|it| Upward::Unanswered { id: it.id }));
-        // Where replies come in any order, each that is late is told so.
-        let (blamed, late) = (fault, fault.limit().filter(|_| self.tags.is_some()));
-        let mut fault = fault;
-        // Parts of the oldest reply may have gone on.
-        let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun();
-        let mut again = Vec::new();
-        while let Some(flight) = self.flights.pop() {
-            let is_late = late.is_some_and(|limit| flight.dispatched + limit <= calls.now());
-            let own = if is_late { blamed } else { fault };
-            if own.is_of_nobody() && !is_told && flight.may_be_tried(self.tries) {
-                again.push(flight.again());
-            } else {
-                up.push(Upward::Answered { id: flight.id, outcome: own.outcome(name, epitaph) });
-            }
-            // Only the oldest is to blame for what was said or not said; the others go with it.
-            fault = if fault.is_of_nobody() { fault } else { Fault::Ended };
-            is_told = false;
-        }
-        // They are older than those that never left our buffer.
-        up.splice(first..first, again);
     }
 
     /// Nothing is in flight, and nothing came for so long that its check is passed: it is for any

@@ -9,11 +9,12 @@ use wire::jsonrpc::Skimmed;
 use wire::{Framing, Last, Piece};
 
 use super::super::deadlines::GAP;
+use super::alignment::Keep;
 use super::answered::answered;
 use super::ears::Ears;
 use super::flights::Landed;
 use super::tags::{self, Message, Spoken, Tags, id_is_kept};
-use super::{Keep, Link, PARTIAL, Said, UNREAD_MAX};
+use super::{Link, PARTIAL, Said, UNREAD_MAX};
 use crate::upward::Upward;
 
 impl Link {
