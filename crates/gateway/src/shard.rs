@@ -4,13 +4,10 @@
 //! out what the pools want and hands outcomes to their clients, and [`Owner::turn_ends`] flushes
 //! those that changed and stores the numbers. Output is sent by the loop after that.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use event::{
-    Calls, Data, DeadlineName, Event, Fd, Owner, OwnerKey, Reason, SocketId, StreamId, TimerId,
-};
+use event::{Calls, Event, Fd, Owner, OwnerKey, SocketId, TimerId};
 use exchange::{Cause, ListenerId, Outcome, Peer, PoolId};
 use settings::Configuration;
 use spawn::Spawn;
@@ -18,7 +15,7 @@ use spawn::Spawn;
 use crate::backends::{BackendConfig, Backends};
 use crate::build::{self, BuildContext, Workshop};
 use crate::client::Client;
-use crate::closings::{Closing, Closings};
+use crate::closings::Closings;
 use crate::core::{Core, Epoch};
 use crate::crossing::Crossing;
 use crate::delivery::Delivery;
@@ -49,6 +46,7 @@ mod refused;
 mod refused_connections;
 mod reload;
 mod shortage;
+mod streams;
 mod workers;
 
 use refused_connections::RefusedConnections;
@@ -290,109 +288,6 @@ impl Shard {
             && !session.set_dirty(true)
         {
             self.dirty.push(id);
-        }
-    }
-
-    fn data(
-        &mut self,
-        calls: &mut Calls<'_>,
-        (stream, key): (StreamId, OwnerKey),
-        mut data: Data<'_>,
-    ) {
-        match self.owner(key) {
-            StreamOwner::Nobody => data.consume(data.bytes().len()),
-            StreamOwner::Refused => self.refused_data(calls, stream, &mut data),
-            StreamOwner::Session(id) => {
-                let found = self.sessions.get_mut(id);
-                if let Some(session) = found {
-                    let listener = &self.listeners[session.listener_id()].plan;
-                    if session.is_behind(listener) {
-                        session.take_over(calls, listener);
-                    }
-                    let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
-                    session.handle_data(calls, &mut data, &mut cx, &mut self.dialogues);
-                    if !session.set_dirty(true) {
-                        self.dirty.push(id);
-                    }
-                }
-            }
-            owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
-                self.hear(calls, stream, owner, StreamEvent::Data(&mut data));
-            }
-        }
-    }
-
-    fn eof(&mut self, calls: &mut Calls<'_>, (stream, key): (StreamId, OwnerKey)) {
-        match self.owner(key) {
-            StreamOwner::Nobody => {}
-            StreamOwner::Refused => self.refused_eof(calls, stream),
-            owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
-                self.hear(calls, stream, owner, StreamEvent::Eof);
-            }
-            StreamOwner::Session(id) => {
-                let found = self.sessions.get_mut(id);
-                let Some(session) = found else { return };
-                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
-                if session.handle_eof(calls, &mut cx) {
-                    self.leave(calls, id, Cause::Left);
-                } else {
-                    self.touch(id);
-                }
-            }
-        }
-    }
-
-    fn closed(
-        &mut self,
-        calls: &mut Calls<'_>,
-        (stream, key): (StreamId, OwnerKey),
-        reason: Reason,
-    ) {
-        if reason == Reason::ConnectFailed(ErrorKind::QuotaExceeded) {
-            self.lacks_descriptor(calls, 1);
-        }
-        match self.owner(key) {
-            StreamOwner::Nobody => {}
-            StreamOwner::Refused => self.refused_closed(stream),
-            StreamOwner::Session(id) => {
-                if self.drain.stage == Stage::Closing && calls.queued(stream) > 0 {
-                    self.drain.result.unread += 1;
-                }
-                let cause = if reason == Reason::Overrun {
-                    self.count_closing(id, Closing::Stalled);
-                    Cause::Stalled
-                } else {
-                    Cause::Left
-                };
-                self.remove_session(id, cause);
-            }
-            owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
-                self.hear(calls, stream, owner, StreamEvent::Closed(reason));
-            }
-        }
-    }
-
-    fn deadline(
-        &mut self,
-        calls: &mut Calls<'_>,
-        (stream, key): (StreamId, OwnerKey),
-        name: DeadlineName,
-    ) {
-        match self.owner(key) {
-            StreamOwner::Nobody => {}
-            StreamOwner::Refused => self.refused_deadline(calls, stream),
-            StreamOwner::Session(id) => {
-                let found = self.sessions.get_mut(id);
-                let Some(session) = found else { return };
-                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
-                match session.handle_deadline(calls, name, &mut cx) {
-                    Some(closing) => self.close_session(calls, id, closing),
-                    None => self.touch(id),
-                }
-            }
-            owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
-                self.hear(calls, stream, owner, StreamEvent::Deadline(name));
-            }
         }
     }
 
