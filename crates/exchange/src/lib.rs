@@ -5,6 +5,7 @@
 //! characters are shown, and which day a date is. What it knows: `block`. What it must never know: a
 //! protocol, a kind of worker, a socket, a clock.
 
+mod by_worker;
 mod calendar;
 mod end;
 mod handler;
@@ -13,7 +14,9 @@ mod outcome;
 pub mod plant;
 mod printable;
 mod request;
+mod table;
 
+pub use by_worker::ByWorker;
 pub use calendar::{civil_from_days, days_from_civil};
 pub use end::{Cause, End, Phase, Verdict};
 pub use handler::{Batch, Factory, Handler, HandlerError, Outbox, Stop};
@@ -21,5 +24,6 @@ pub use id::{ListenerId, PoolId, RequestId, SHARDS_MAX, WorkerId, WorkerIndex};
 pub use outcome::Outcome;
 pub use printable::{is_hidden, json_escape, visible};
 pub use request::{Peer, Request, Stamps};
+pub use table::{Place, Table, TableId};
 
 pub use block::{Block, Slice};

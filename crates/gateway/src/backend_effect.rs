@@ -1,8 +1,7 @@
 //! What the core has the workers of a pool do. The shard routes each to the [`crate::backends`].
 
-use exchange::{RequestId, WorkerId, WorkerIndex};
+use exchange::{ByWorker, RequestId, WorkerId, WorkerIndex};
 
-use crate::by_worker::ByWorker;
 use crate::form::Form;
 use crate::payload::Request;
 use crate::request_control::RequestControl;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use event::{Calls, StreamId, TimerId};
-use exchange::{Outcome, PoolId, WorkerId};
+use exchange::{Outcome, PoolId, Table, WorkerId};
 
 use crate::backend_effect::{BackendEffect, Roster};
 use crate::checks::{CheckConfig, Checks, Question, Remark};
@@ -18,7 +18,6 @@ use crate::outside::Outside;
 use crate::owners::{Purpose, WorkerTimer};
 use crate::status::WorkerStatus;
 use crate::stream_event::StreamEvent;
-use crate::table::Table;
 use crate::upward::Upward;
 use crate::worker_report::{HandlerReport, Reports};
 use crate::workers::{Workers, WorkersConfig};

@@ -271,8 +271,9 @@ impl Bindings {
 
 #[cfg(test)]
 mod tests {
+    use exchange::Place;
+
     use super::*;
-    use crate::table::Place;
 
     const fn session(index: u32) -> SessionId {
         SessionId::new(0, Place::new(index, 1))

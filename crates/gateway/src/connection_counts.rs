@@ -7,9 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use exchange::{WorkerId, WorkerIndex};
-
-use crate::by_worker::ByWorker;
+use exchange::{ByWorker, WorkerId, WorkerIndex};
 
 /// Links of all shards to one server.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps};
+use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, Table};
 use pool::{Failed, Pool};
 
 use crate::balance::BalanceConfig;
@@ -33,7 +33,6 @@ use crate::pool_config::{PoolConfig, WorkerTraits};
 use crate::receipts::Receipts;
 use crate::reply_head::Carried;
 use crate::request_shape::RequestShape;
-use crate::table::Table;
 use crate::upward::Trouble;
 use crate::window::Window;
 

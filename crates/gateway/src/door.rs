@@ -7,11 +7,9 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
+use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Table};
 use pool::{Guard, Over, Place};
 use settings::Addresses;
-
-use crate::table::Table;
 
 /// Where the address of a connection stands in the door that let it in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

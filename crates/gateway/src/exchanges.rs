@@ -19,12 +19,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use exchange::{ListenerId, Peer, PoolId, RequestId, Stamps, WorkerId};
+use exchange::{ListenerId, Peer, Place, PoolId, RequestId, Stamps, Table, WorkerId};
 use pool::{Failed, Ticket};
 
 use crate::client::Client;
 use crate::logbook::Trail;
-use crate::table::{Place, Table};
 use crate::translation::Translation;
 use crate::window::Window;
 

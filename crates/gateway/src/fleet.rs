@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
-use exchange::{ListenerId, PoolId, SHARDS_MAX};
+use exchange::{ListenerId, PoolId, SHARDS_MAX, Table};
 use pool::Room;
 use settings::{Configuration, Protocol, SorryAnswer};
 
@@ -21,7 +21,6 @@ use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
 use crate::shares::{Shares, shared_servers};
-use crate::table::Table;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.
 const WINDOW_MIN: usize = 4 << 10;

@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use event::{Calls, TimerId};
 use exchange::{
-    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, PoolId, RequestId, Slice,
-    Stop, WorkerId,
+    Batch, ByWorker, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, PoolId,
+    RequestId, Slice, Stop, WorkerId,
 };
 
-use crate::by_worker::ByWorker;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::WorkerTimer;

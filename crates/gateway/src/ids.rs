@@ -1,6 +1,6 @@
 //! Ids of what a shard has in tables of its own.
 
-use crate::table::{Place, TableId};
+use exchange::{Place, TableId};
 
 /// One session from accept to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

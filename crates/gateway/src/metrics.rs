@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, ListenerId, Phase, PoolId};
+use exchange::{Cause, End, ListenerId, Phase, PoolId, Table, TableId};
 use route::PathFault;
 use settings::{Configuration, Protocol};
 use wire::http1::Refusal;
 
 use crate::closings::Closings;
 use crate::door::Turned;
-use crate::table::{Table, TableId};
 
 mod render;
 mod sum;

@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use exchange::{PoolId, RequestId};
+use exchange::{PoolId, RequestId, Table};
 
 use crate::backlog::Backlog;
 use crate::crossing::{Crossing, Crossings};
 use crate::fleet::Fleet;
 use crate::mail::Mail;
-use crate::table::Table;
 
 /// What a shard has to do with others.
 pub(crate) struct Others {

@@ -4,10 +4,9 @@
 //! What it knows: ids. What it must never know: what anybody does with a stream.
 
 use event::OwnerKey;
-use exchange::{PoolId, WorkerId, WorkerIndex};
+use exchange::{Place, PoolId, WorkerId, WorkerIndex};
 
 use crate::ids::{LinkId, SessionId};
-use crate::table::Place;
 
 /// Whose a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,10 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
-use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
+use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
-use crate::by_worker::ByWorker;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::owners::{Pipe, WorkerTimer};

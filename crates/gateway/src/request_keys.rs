@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-use exchange::{Peer, RequestId};
+use exchange::{Peer, Place, RequestId};
 use fields::Value;
 use pool::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 use settings::Key;
@@ -13,7 +13,6 @@ use wire::http1::keys;
 use crate::http_request::HttpRequest;
 use crate::ids::SessionId;
 use crate::payload::Payload;
-use crate::table::Place;
 
 /// A key that was found, without a copy where it stands in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]

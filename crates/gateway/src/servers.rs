@@ -14,10 +14,9 @@ use std::io::ErrorKind;
 
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
-use exchange::{Outcome, Phase, PoolId, RequestId, Slice, WorkerId};
+use exchange::{ByWorker, Outcome, Phase, PoolId, RequestId, Slice, Table, WorkerId};
 use wire::http1::Refusal;
 
-use crate::by_worker::ByWorker;
 use crate::connection_counts::ConnectionCounts;
 use crate::form::Form;
 use crate::ids::LinkId;
@@ -26,7 +25,6 @@ use crate::payload::Request;
 use crate::request_control::RequestControl;
 use crate::status::WorkerStatus;
 use crate::stream_event::StreamEvent;
-use crate::table::Table;
 use crate::upward::Upward;
 
 mod config;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use event::{Calls, Event, Fd, Owner, OwnerKey, SocketId, TimerId};
-use exchange::{Cause, ListenerId, Outcome, Peer, PoolId};
+use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, Table};
 use settings::Configuration;
 use spawn::Spawn;
 
@@ -33,7 +33,6 @@ use crate::owners::{StreamOwner, TimerOwner};
 use crate::pool_config::PoolConfig;
 use crate::session::{Dialogues, Scratch, Session, SessionContext};
 use crate::stream_event::StreamEvent;
-use crate::table::Table;
 
 mod clients;
 mod datagrams;

@@ -4,9 +4,8 @@
 use std::net::SocketAddr;
 
 use event::{Calls, StreamId, TimerId};
-use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
+use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 
-use crate::by_worker::ByWorker;
 use crate::connection_counts::ConnectionCounts;
 use crate::form::Form;
 use crate::handlers::Handlers;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use std::sync::Arc;
 
 use event::StreamLimits;
+use exchange::ByWorker;
 use settings::Idempotent;
 
 use super::context::unless_zero;
 use super::said::Said;
 use super::{launch, servers};
-use crate::by_worker::ByWorker;
 use crate::error::BuildError;
 use crate::hosted::HostedConfig;
 use crate::pool_config::OwnConfig;

@@ -1,8 +1,7 @@
 //! The cookie by which a pool binds clients to servers.
 
+use exchange::ByWorker;
 use pool::{CookieCodec, CookieMode};
-
-use crate::by_worker::ByWorker;
 
 /// A cookie that tells clients' servers.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId};
+use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Table};
 
 use super::tallies::count_at_listener;
 use super::{Core, ServedPool};
@@ -11,7 +11,6 @@ use crate::client::Client;
 use crate::delivery::Delivery;
 use crate::exchanges::{Exchange, State};
 use crate::metrics::ListenerEnds;
-use crate::table::Table;
 
 /// Replies that are not counted yet, to requests that one listener received at the same moment.
 struct Tally {

@@ -1,8 +1,6 @@
 //! What a shard keeps of a pool that is at home on another and served here as well.
 
-use exchange::WorkerId;
-
-use crate::by_worker::ByWorker;
+use exchange::{ByWorker, WorkerId};
 
 /// What a shard keeps of a pool that is at home elsewhere and served here as well.
 #[derive(Debug, Default)]

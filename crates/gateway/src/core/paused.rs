@@ -89,8 +89,9 @@ impl PausedClients {
 
 #[cfg(test)]
 mod tests {
+    use exchange::Place;
+
     use super::*;
-    use crate::table::Place;
 
     fn session(index: u32) -> SessionId {
         SessionId::new(0, Place::new(index, 0))

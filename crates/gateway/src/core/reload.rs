@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use exchange::PoolId;
+use exchange::{ByWorker, PoolId};
 
 use super::{Core, ServedPool};
 use crate::backend_effect::Roster;
-use crate::by_worker::ByWorker;
 use crate::cookies::{CookieConfig, Cookies};
 use crate::pool_config::PoolConfig;
 use crate::shares::Shares;

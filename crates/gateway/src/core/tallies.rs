@@ -2,12 +2,10 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, End, ListenerId, Outcome, Verdict, WorkerId, WorkerIndex};
+use exchange::{ByWorker, Cause, End, ListenerId, Outcome, Table, Verdict, WorkerId, WorkerIndex};
 
-use crate::by_worker::ByWorker;
 use crate::metrics::ListenerEnds;
 use crate::status::WorkerTally;
-use crate::table::Table;
 
 /// What is counted of one worker.
 #[derive(Clone, Debug, Default)]

@@ -3,20 +3,18 @@
 use std::time::Duration;
 
 use event::{Epoll, Loop, LoopSettings};
-use exchange::{Peer, WorkerId};
+use exchange::{ByWorker, Peer, Place, WorkerId};
 use settings::Source as Text;
 use wire::http1::{HeadScan, Limits};
 
 use super::*;
 use crate::backend_effect::BackendEffect;
-use crate::by_worker::ByWorker;
 use crate::cookies::CookieConfig;
 use crate::form::Form;
 use crate::http_request::HttpRequest;
 use crate::ids::SessionId;
 use crate::mail::Mail;
 use crate::reply_head::{Carried, Head};
-use crate::table::Place;
 use crate::upward::Upward;
 
 /// A core with the pools `a` and `b`, and a client of `a`.

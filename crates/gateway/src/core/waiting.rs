@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use exchange::{Peer, RequestId};
+use exchange::{Peer, Place, RequestId};
 use pool::Entry;
 
 use crate::exchanges::Exchange;
@@ -11,7 +11,6 @@ use crate::form::{Asker, Form};
 use crate::ids::SessionId;
 use crate::payload::Payload;
 use crate::request_keys::{self, RequestKeys, Wishes};
-use crate::table::Place;
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
 pub(super) const WAITING_OVERHEAD: usize = 256;

@@ -4,11 +4,10 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use event::Address;
-use exchange::WorkerId;
+use exchange::{ByWorker, WorkerId};
 use settings::HttpSocket;
 use spawn::{At, Home, Serves, Spawn};
 
-use crate::by_worker::ByWorker;
 use crate::programs::Outfit;
 
 /// Where the programs of one pool serve.

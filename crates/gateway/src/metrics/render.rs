@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use exchange::{Cause, End, Phase};
+use exchange::{Cause, End, Phase, Table, TableId};
 
 use super::{
     BOUNDS_US, ListenerMetrics, Metrics, PoolMetrics, Published, PublishedHistogram, ShardMetrics,
@@ -10,7 +10,6 @@ use super::{
 };
 use crate::closings::Closings;
 use crate::door::Turned;
-use crate::table::{Table, TableId};
 use route::PathFault;
 use wire::http1::Refusal;
 

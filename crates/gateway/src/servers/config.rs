@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use event::StreamLimits;
+use exchange::ByWorker;
 use settings::Idempotent;
-
-use crate::by_worker::ByWorker;
 
 /// What the servers of a pool are.
 #[derive(Clone, Debug)]

@@ -4,12 +4,11 @@
 use std::net::SocketAddr;
 
 use event::Calls;
-use exchange::{WorkerId, WorkerIndex};
+use exchange::{ByWorker, WorkerId, WorkerIndex};
 
 use super::config::ServersConfig;
 use super::fault::Fault;
 use super::{LinkId, Servers};
-use crate::by_worker::ByWorker;
 use crate::connection_counts::ConnectionCounts;
 use crate::upward::Upward;
 

@@ -211,7 +211,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "Switch of Head")]
     fn a_move_that_the_table_has_not_is_found() {
-        let session = SessionId::new(0, crate::table::Place::new(0, 0));
+        let session = SessionId::new(0, exchange::Place::new(0, 0));
         let mut dialogue = Dialogue::new(session, 0);
         dialogue.step(Move::Switch, Input::Switched);
     }

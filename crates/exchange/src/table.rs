@@ -6,19 +6,22 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-use exchange::plant::{Plant, active};
-use exchange::{ListenerId, PoolId, RequestId};
+use crate::plant::{Plant, active};
+use crate::{ListenerId, PoolId, RequestId};
 
 /// A place of a table, and which of its values: what an id is made of. Nothing is found by it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) index: u32,
+pub struct Place {
+    /// Where it is in the table. Places are used again.
+    pub index: u32,
     /// How many values the place has had, the first included.
-    pub(crate) generation: u32,
+    pub generation: u32,
 }
 
 impl Place {
-    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+    /// The place at `index` with its value of this generation.
+    #[must_use]
+    pub const fn new(index: u32, generation: u32) -> Self {
         Self { index, generation }
     }
 
@@ -29,7 +32,8 @@ impl Place {
 }
 
 /// The id of a value in one kind of table.
-pub(crate) trait TableId: Copy + fmt::Debug {
+pub trait TableId: Copy + fmt::Debug {
+    /// The place that it names.
     fn place(self) -> Place;
 }
 
@@ -79,7 +83,7 @@ impl<T> Entry<T> {
 
 /// Values by their ids, both ways O(1).
 #[derive(Debug)]
-pub(crate) struct Table<I, T> {
+pub struct Table<I, T> {
     entries: Vec<Entry<T>>,
     free: Vec<u32>,
     ids: PhantomData<fn(I)>,
@@ -93,7 +97,7 @@ impl<I, T> Default for Table<I, T> {
 
 impl<I: TableId, T> Table<I, T> {
     /// Puts the value made for a free place into it.
-    pub(crate) fn insert_with(&mut self, make: impl FnOnce(Place) -> T) -> Place {
+    pub fn insert_with(&mut self, make: impl FnOnce(Place) -> T) -> Place {
         if let Some(index) = self.free.pop() {
             let entry = &mut self.entries[index as usize];
             entry.generation = entry.generation.wrapping_add(1);
@@ -107,7 +111,7 @@ impl<I: TableId, T> Table<I, T> {
     }
 
     /// A place that no value has or will have.
-    pub(crate) fn skip(&mut self) -> Place {
+    pub fn skip(&mut self) -> Place {
         match self.free.last() {
             Some(&index) => {
                 let entry = &mut self.entries[index as usize];
@@ -124,25 +128,28 @@ impl<I: TableId, T> Table<I, T> {
     }
 
     /// Puts a value in a free place.
-    pub(crate) fn insert(&mut self, value: T) -> Place {
+    pub fn insert(&mut self, value: T) -> Place {
         self.insert_with(|_| value)
     }
 
+    /// The value of an id; none when it has gone.
     #[inline]
-    pub(crate) fn get(&self, id: I) -> Option<&T> {
+    pub fn get(&self, id: I) -> Option<&T> {
         let Place { index, generation } = id.place();
         let entry = self.entries.get(index as usize)?;
         if entry.is(generation) { entry.value.as_ref() } else { None }
     }
 
+    /// The value of an id; none when it has gone.
     #[inline]
-    pub(crate) fn get_mut(&mut self, id: I) -> Option<&mut T> {
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let Place { index, generation } = id.place();
         let entry = self.entries.get_mut(index as usize)?;
         if entry.is(generation) { entry.value.as_mut() } else { None }
     }
 
-    pub(crate) fn remove(&mut self, id: I) -> Option<T> {
+    /// Takes a value out; none when it has gone.
+    pub fn remove(&mut self, id: I) -> Option<T> {
         let Place { index, generation } = id.place();
         let entry = self.entries.get_mut(index as usize)?;
         let value = if entry.is(generation) { entry.value.take() } else { None };
@@ -153,12 +160,12 @@ impl<I: TableId, T> Table<I, T> {
     }
 
     /// Drops a value where it is.
-    pub(crate) fn vacate(&mut self, id: I) {
+    pub fn vacate(&mut self, id: I) {
         self.vacate_if(id, |_| true);
     }
 
     /// Drops a value where it is, if `may` says so.
-    pub(crate) fn vacate_if(&mut self, id: I, may: impl FnOnce(&mut T) -> bool) {
+    pub fn vacate_if(&mut self, id: I, may: impl FnOnce(&mut T) -> bool) {
         let Place { index, generation } = id.place();
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         let same = entry.is(generation);
@@ -168,27 +175,35 @@ impl<I: TableId, T> Table<I, T> {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many values there are.
+    pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
     /// The place of every value there is.
-    pub(crate) fn places(&self) -> Vec<Place> {
+    pub fn places(&self) -> Vec<Place> {
         self.iter().map(|(place, _)| place).collect()
     }
 
     /// Each value with its place.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Place, &T)> {
         self.entries.iter().zip(0..).filter_map(|(entry, index)| {
             Some((Place { index, generation: entry.generation }, entry.value.as_ref()?))
         })
     }
 
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All values.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().filter_map(|entry| entry.value.as_mut())
     }
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+    /// All values.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().filter_map(|entry| entry.value.as_ref())
     }
 }
@@ -196,19 +211,19 @@ impl<I: TableId, T> Table<I, T> {
 /// Tables whose ids are made of nothing but places: what several shards have, by the same ids.
 impl<I: TableId + From<Place>, T> Table<I, T> {
     /// Puts a value in its place, which another table has given the id for. Places are filled in their order.
-    pub(crate) fn insert_as(&mut self, id: I, value: T) {
+    pub fn insert_as(&mut self, id: I, value: T) {
         let Place { index, generation } = id.place();
         assert_eq!(index as usize, self.entries.len(), "the next place");
         self.entries.push(Entry { generation, value: Some(value) });
     }
 
     /// Each value with its id.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (I, &T)> {
+    pub fn entries(&self) -> impl Iterator<Item = (I, &T)> {
         self.iter().map(|(place, value)| (place.into(), value))
     }
 
     /// Each value with its id.
-    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (I, &mut T)> {
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = (I, &mut T)> {
         self.entries.iter_mut().zip(0..).filter_map(|(entry, index)| {
             let place = Place { index, generation: entry.generation };
             Some((place.into(), entry.value.as_mut()?))
@@ -217,7 +232,7 @@ impl<I: TableId + From<Place>, T> Table<I, T> {
 
     /// The id of the next value, for loops that use the table; `next` is 0 before the first.
     #[inline]
-    pub(crate) fn next_id(&self, next: &mut usize) -> Option<I> {
+    pub fn next_id(&self, next: &mut usize) -> Option<I> {
         loop {
             let index = *next;
             let entry = self.entries.get(index)?;

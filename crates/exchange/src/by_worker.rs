@@ -4,11 +4,11 @@
 
 use std::ops::Index;
 
-use exchange::WorkerIndex;
+use crate::WorkerIndex;
 
 /// The values of the workers of one pool.
 #[derive(Clone, Debug)]
-pub(crate) struct ByWorker<T>(Vec<T>);
+pub struct ByWorker<T>(Vec<T>);
 
 impl<T> Default for ByWorker<T> {
     fn default() -> Self {
@@ -28,23 +28,21 @@ fn place(worker: impl Into<WorkerIndex>) -> usize {
 }
 
 impl<T> ByWorker<T> {
+    /// The value of a worker, if it has one.
     #[inline]
-    pub(crate) fn get(&self, worker: impl Into<WorkerIndex>) -> Option<&T> {
+    pub fn get(&self, worker: impl Into<WorkerIndex>) -> Option<&T> {
         self.0.get(place(worker))
     }
 
+    /// The value of a worker, if it has one.
     #[inline]
-    pub(crate) fn get_mut(&mut self, worker: impl Into<WorkerIndex>) -> Option<&mut T> {
+    pub fn get_mut(&mut self, worker: impl Into<WorkerIndex>) -> Option<&mut T> {
         self.0.get_mut(place(worker))
     }
 
     /// The value of a worker. Those up to it that are missing are made.
     #[inline]
-    pub(crate) fn at_with(
-        &mut self,
-        worker: impl Into<WorkerIndex>,
-        make: impl FnMut() -> T,
-    ) -> &mut T {
+    pub fn at_with(&mut self, worker: impl Into<WorkerIndex>, make: impl FnMut() -> T) -> &mut T {
         let place = place(worker);
         if self.0.len() <= place {
             self.0.resize_with(place + 1, make);
@@ -52,32 +50,38 @@ impl<T> ByWorker<T> {
         &mut self.0[place]
     }
 
+    /// The value of a worker. Those up to it that are missing are made by default.
     #[inline]
-    pub(crate) fn at(&mut self, worker: impl Into<WorkerIndex>) -> &mut T
+    pub fn at(&mut self, worker: impl Into<WorkerIndex>) -> &mut T
     where
         T: Default,
     {
         self.at_with(worker, T::default)
     }
 
-    pub(crate) fn indices(&self) -> impl Iterator<Item = WorkerIndex> + use<T> {
+    /// The index of each worker that has a value.
+    pub fn indices(&self) -> impl Iterator<Item = WorkerIndex> + use<T> {
         let length = u32::try_from(self.0.len()).expect("a pool has fewer than 2^32 workers");
         (0..length).map(WorkerIndex::new)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (WorkerIndex, &T)> {
+    /// Each value with the index of its worker.
+    pub fn iter(&self) -> impl Iterator<Item = (WorkerIndex, &T)> {
         self.indices().zip(&self.0)
     }
 
-    pub(crate) fn as_slice(&self) -> &[T] {
+    /// The values in the order of the indices.
+    pub fn as_slice(&self) -> &[T] {
         &self.0
     }
 
-    pub(crate) fn values(&self) -> std::slice::Iter<'_, T> {
+    /// The values in the order of the indices.
+    pub fn values(&self) -> std::slice::Iter<'_, T> {
         self.0.iter()
     }
 
-    pub(crate) fn values_mut(&mut self) -> std::slice::IterMut<'_, T> {
+    /// The values in the order of the indices.
+    pub fn values_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.0.iter_mut()
     }
 }
@@ -94,7 +98,7 @@ impl<W: Into<WorkerIndex>, T> Index<W> for ByWorker<T> {
 
 #[cfg(test)]
 mod tests {
-    use exchange::WorkerId;
+    use crate::WorkerId;
 
     use super::*;
 
