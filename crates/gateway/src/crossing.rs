@@ -21,6 +21,7 @@ use crate::ids::SessionId;
 use crate::logbook::Trail;
 use crate::payload::Payload;
 use crate::receipts::Receipt;
+use crate::rejected::Rejected;
 use crate::request_control::RequestControl;
 
 /// Requests of one shard that may be away at once.
@@ -45,14 +46,6 @@ pub(crate) struct Passed {
     pub(crate) named: Option<u64>,
     pub(crate) knows: Option<u64>,
     pub(crate) failed: Failed,
-}
-
-/// What a client of HTTP was told of its request while that was read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rejected {
-    pub(crate) status: u16,
-    /// The rule that it broke; empty: another cause.
-    pub(crate) reason: &'static str,
 }
 
 /// One thing that a shard tells another.

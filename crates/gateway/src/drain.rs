@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use event::{Calls, TimerId};
 
 use crate::owners::TimerOwner;
+use crate::session::CLOSING_LINGER;
 
 /// How a shard came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,9 +39,6 @@ pub(crate) enum Stage {
     Serving,
     Closing,
 }
-
-/// How long a client that has all its replies may keep its side open before the daemon ends.
-pub(crate) const CLOSING_LINGER: Duration = Duration::from_secs(1);
 
 /// The time limits of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

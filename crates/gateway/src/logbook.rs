@@ -20,7 +20,6 @@ mod sink;
 mod trail;
 
 use digits::Dated;
-pub(crate) use digits::{MONTHS, calendar};
 pub(crate) use line::Line;
 pub use sink::{LogBatch, LogSink, LogSource};
 pub(crate) use trail::Trail;

@@ -1,15 +1,14 @@
 //! An answer of HTTP with a fixed body, or with a template for one.
 
 use exchange::{Cause, RequestId, Slice};
-use wire::http1::Answer;
 
 /// An answer of HTTP.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) status: u16,
-    content_type: String,
+    pub(crate) content_type: String,
     /// Further lines of the head, each with its end.
-    lines: Vec<u8>,
+    pub(crate) lines: Vec<u8>,
     body: Body,
 }
 
@@ -75,17 +74,6 @@ impl Page {
     /// A page with this body, where variables are replaced. `lines`: further lines of the head, each with its end.
     pub(crate) fn new(status: u16, content_type: String, lines: Vec<u8>, body: Slice) -> Self {
         Self { status, content_type, lines, body: Body::read(body) }
-    }
-
-    /// The response with a body that [`Self::fill`] has made.
-    pub(crate) fn answer<'a>(&'a self, body: &'a [u8], keep_alive: bool) -> Answer<'a> {
-        Answer {
-            status: self.status,
-            content_type: &self.content_type,
-            lines: &self.lines,
-            body,
-            keep_alive,
-        }
     }
 
     /// The body for a request: with its id, why its pool did not serve it, and the name of the pool.

@@ -14,9 +14,10 @@ use spawn::Spawn;
 
 use crate::backends::{BackendConfig, Backends};
 use crate::build::{self, BuildContext, Workshop};
+use crate::calendar::Epoch;
 use crate::client::Client;
 use crate::closings::Closings;
-use crate::core::{Core, Epoch};
+use crate::core::Core;
 use crate::crossing::Crossing;
 use crate::delivery::Delivery;
 use crate::door::{Door, Turned};

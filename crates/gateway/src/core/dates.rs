@@ -1,7 +1,7 @@
 //! What time it is.
 
 use super::Core;
-use super::calendar::DateLine;
+use crate::calendar::DateLine;
 
 impl Core {
     /// Now on the calendar, in microseconds since the Unix epoch.

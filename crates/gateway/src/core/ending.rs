@@ -3,9 +3,10 @@
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::Core;
-use crate::crossing::{Crossing, Rejected};
+use crate::crossing::Crossing;
 use crate::delivery::Delivery;
 use crate::exchanges::{Exchange, State};
+use crate::rejected::Rejected;
 use crate::request_control::RequestControl;
 
 impl Core {

@@ -1,9 +1,5 @@
 //! Back-pressure: clients of message protocols are paused, and not rejected, while the queue of
-//! their pool is full.
-//!
-//! ```text
-//!   Free ──no room, or others wait──▶ Waiting ──its turn, and room──▶ Granted(n) ──n requests──▶ Free
-//! ```
+//! their pool is full. Whether one may send is its [`Permit`](crate::permit::Permit).
 //!
 //! Paused clients are not read. They wait in the order in which they were paused; the room that comes
 //! free is shared equally among as many of them as it has places. A pool whose replies go on to another
@@ -14,34 +10,6 @@ use std::collections::BTreeMap;
 use pool::Room;
 
 use crate::ids::SessionId;
-
-/// Whether a client may send requests to its pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Permit {
-    /// As long as there is room and nobody waits.
-    #[default]
-    Free,
-    /// It waits, under this ticket.
-    Waiting(u64),
-    /// So many, although others wait.
-    Granted(u32),
-}
-
-impl Permit {
-    pub(crate) const fn is_waiting(self) -> bool {
-        matches!(self, Self::Waiting(_))
-    }
-
-    /// A request was sent.
-    pub(crate) const fn spend(&mut self) {
-        if let Self::Granted(left) = self {
-            *self = match left.saturating_sub(1) {
-                0 => Self::Free,
-                left => Self::Granted(left),
-            };
-        }
-    }
-}
 
 /// Clients that wait for room in one pool, in their order.
 #[derive(Debug, Default)]
@@ -121,16 +89,5 @@ mod tests {
         paused.push(session(1), 1);
         assert_eq!(woken(&mut paused, 9, 499), []);
         assert_eq!(woken(&mut paused, 9, 501), [(0, 4), (1, 4)]);
-    }
-
-    #[test]
-    fn a_grant_is_used_up_by_its_requests() {
-        let mut permit = Permit::Granted(2);
-        permit.spend();
-        assert_eq!(permit, Permit::Granted(1));
-        permit.spend();
-        assert_eq!(permit, Permit::Free);
-        permit.spend();
-        assert_eq!(permit, Permit::Free);
     }
 }

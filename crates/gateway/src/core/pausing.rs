@@ -4,11 +4,11 @@ use exchange::PoolId;
 
 use pool::Room;
 
-use super::paused::Permit;
 use super::{Core, WAITING_OVERHEAD};
 use crate::bindings::Way;
 use crate::crossing::{AWAY_MAX, Crossing};
 use crate::ids::SessionId;
+use crate::permit::Permit;
 
 /// Bytes that a request of at most so many may hold in the queue: the size class of its block.
 fn held_max(bytes: usize) -> usize {

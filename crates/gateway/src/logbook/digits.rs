@@ -4,7 +4,9 @@
 use std::io::Write;
 use std::net::SocketAddr;
 
-use exchange::{Peer, civil_from_days};
+use exchange::Peer;
+
+use crate::calendar::{MONTHS, calendar};
 
 /// Digits of the largest number.
 const DIGITS_MAX: usize = 20;
@@ -116,16 +118,6 @@ impl Dated {
     pub(super) fn combined(&self) -> &[u8] {
         &self.combined
     }
-}
-
-pub(crate) const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-/// Year, month, day and second of the day of a second since 1970, in UTC.
-pub(crate) fn calendar(seconds: i64) -> (i64, u8, u8, i64) {
-    let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
-    let small = |number: i64| u8::try_from(number).unwrap_or(0);
-    (year, small(month), small(day), seconds.rem_euclid(86_400))
 }
 
 #[cfg(test)]

@@ -17,11 +17,12 @@ use wire::{Decoder, Last, Piece, write_reply};
 
 use super::owed::{Limits, Name, Owed};
 use crate::client::Client;
-use crate::core::{Core, Permit};
+use crate::core::Core;
 use crate::delivery::Delivery;
 use crate::form::Form;
 use crate::ids::SessionId;
 use crate::listener::FramesConfig;
+use crate::permit::Permit;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 

@@ -4,7 +4,8 @@
 use event::Calls;
 
 use super::{Frames, Input};
-use crate::core::{Core, Permit};
+use crate::core::Core;
+use crate::permit::Permit;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 

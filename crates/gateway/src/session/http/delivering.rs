@@ -4,6 +4,7 @@ use event::Calls;
 use exchange::{Outcome, Slice};
 use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
+use super::told::of_page;
 use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
 use crate::delivery::Delivery;
 use crate::listener::HttpConfig;
@@ -184,7 +185,7 @@ impl Dialogue {
                             Outcome::Sorry(_, body) => body.clone(),
                             Outcome::Reply(_) | Outcome::Ended(..) => Slice::default(),
                         };
-                        tell(&page.answer(&body, asked.keep), asker, transport, calls, cx);
+                        tell(&of_page(&page, &body, asked.keep), asker, transport, calls, cx);
                     }
                     None => {
                         let said = Said::of(&outcome, asked.told);

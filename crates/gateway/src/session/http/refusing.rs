@@ -6,7 +6,7 @@ use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
 use super::rejection::Why;
 use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell};
-use crate::crossing::Rejected;
+use crate::rejected::Rejected;
 use crate::routing::RouteId;
 use crate::session::SessionContext;
 use crate::transport::Transport;

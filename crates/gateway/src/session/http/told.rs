@@ -5,9 +5,10 @@ use exchange::{Cause, Outcome, Slice};
 use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
 
-use crate::core::DateLine;
+use crate::calendar::DateLine;
 use crate::http_status::status_of;
 use crate::listener::FrontConfig;
+use crate::page::Page;
 use crate::routing::RouteId;
 use crate::session::SessionContext;
 use crate::transport::Transport;
@@ -75,6 +76,17 @@ impl Said {
             body: &self.body,
             keep_alive,
         }
+    }
+}
+
+/// A page with a body that [`Page::fill`] has made.
+pub(super) fn of_page<'a>(page: &'a Page, body: &'a [u8], keep_alive: bool) -> Answer<'a> {
+    Answer {
+        status: page.status,
+        content_type: &page.content_type,
+        lines: &page.lines,
+        body,
+        keep_alive,
     }
 }
 

@@ -5,7 +5,7 @@ use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, RequestHead};
 
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
-use crate::crossing::Rejected;
+use crate::rejected::Rejected;
 use crate::request_shape::Unfit;
 use crate::routing::RouteId;
 use crate::session::SessionContext;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::logbook::{MONTHS, calendar};
+use exchange::civil_from_days;
 
 /// `Date: Sun, 06 Nov 1994 08:49:37 GMT` with its CR LF (RFC 9110 §5.6.7).
 pub(crate) type DateLine = [u8; 37];
@@ -24,7 +24,7 @@ impl Epoch {
 }
 
 /// The calendar of a shard.
-pub(super) struct Calendar {
+pub(crate) struct Calendar {
     epoch: Epoch,
     /// The last moment that was asked for. One turn is one moment.
     dated: (Instant, i64),
@@ -34,14 +34,14 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    pub(super) fn new(epoch: Epoch) -> Self {
+    pub(crate) fn new(epoch: Epoch) -> Self {
         let second = epoch.unix_us.div_euclid(1_000_000);
         let dated = (epoch.instant, epoch.unix_us);
         Self { epoch, dated, second, line: date_line(second) }
     }
 
     /// This moment on the calendar, in microseconds since the Unix epoch.
-    pub(super) fn at_us(&mut self, now: Instant) -> i64 {
+    pub(crate) fn at_us(&mut self, now: Instant) -> i64 {
         let Self { epoch, dated, .. } = self;
         if dated.0 != now {
             *dated = (now, epoch.at_us(now));
@@ -50,7 +50,7 @@ impl Calendar {
     }
 
     /// The line `Date` of a message that is made at this moment. It is written once a second.
-    pub(super) fn date_line(&mut self, now: Instant) -> DateLine {
+    pub(crate) fn date_line(&mut self, now: Instant) -> DateLine {
         let second = self.at_us(now).div_euclid(1_000_000);
         let Self { second: written, line, .. } = self;
         if second != *written {
@@ -79,6 +79,16 @@ fn date_line(second: i64) -> DateLine {
     line[6..9].copy_from_slice(DAYS[usize::try_from(weekday).unwrap_or(0)]);
     line[14..17].copy_from_slice(MONTHS[usize::from(month - 1)].as_bytes());
     line
+}
+
+pub(crate) const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Year, month, day and second of the day of a second since 1970, in UTC.
+pub(crate) fn calendar(seconds: i64) -> (i64, u8, u8, i64) {
+    let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
+    let small = |number: i64| u8::try_from(number).unwrap_or(0);
+    (year, small(month), small(day), seconds.rem_euclid(86_400))
 }
 
 #[cfg(test)]
