@@ -19,7 +19,7 @@ use exchange::{Cause, Outcome, Verdict};
 use wire::Framing;
 
 use crate::asks::{Ask, NOWHERE};
-use crate::check::ends::Ends;
+use crate::check::ends::{Ends, Found};
 use crate::clients::{Client, End, Leaving, LineKind};
 use crate::programs::frames;
 use crate::scenario::{Finish, Job};
@@ -47,8 +47,8 @@ fn check_ask(
     let Some(asked_at) = ask.asked_at else { return };
     let world = judge.world;
     let outcomes = ask.outcomes();
-    let calm = world.scenario.finish == Finish::Calm && world.violations.is_empty();
-    let due = calm && world.drain_at.is_some_and(|drain_at| drain_at > asked_at);
+    let calm = world.scenario.finish == Finish::Calm && world.record.is_clean();
+    let due = calm && world.progress.drain_at.is_some_and(|drain_at| drain_at > asked_at);
     if outcomes.len() > 1 || (due && outcomes.is_empty()) {
         found.push(format!("request {} from within was told {outcomes:?}", ask.id));
     }
@@ -89,7 +89,7 @@ struct Truth {
 impl Truth {
     fn of(world: &World) -> Self {
         let mut truth = Self::default();
-        for program in &world.programs {
+        for program in &world.workers.programs {
             let framing = world.scenario.framing;
             let mut said = frames(framing, &program.said).0.into_iter();
             let (given, begun) = frames(framing, &program.given);
@@ -136,7 +136,7 @@ fn lines(bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
 }
 
 /// Checks everything that can be seen from outside, and counts how requests ended.
-pub(crate) fn check(world: &mut World) -> Ends {
+pub(crate) fn check(world: &World) -> Found {
     let truth = Truth::of(world);
     let mut ends = Ends::new();
     let mut found = Vec::new();
@@ -147,18 +147,15 @@ pub(crate) fn check(world: &mut World) -> Ends {
         }
     }
     let judge = Judge { world, truth: &truth };
-    for (number, client) in world.clients.iter().enumerate() {
+    for (number, client) in world.users.clients.iter().enumerate() {
         let account = Account { judge, world, number, client };
         account.check(&mut ends, &mut acknowledged, &mut found);
     }
-    for ask in &world.asks {
+    for ask in &world.users.asks {
         check_ask(judge, ask, &mut ends, &mut acknowledged, &mut found);
     }
     check_rows(world, &truth, &acknowledged, &mut found);
-    for text in found {
-        world.violation(text);
-    }
-    ends
+    Found { ends, violations: found }
 }
 
 fn check_rows(
@@ -167,8 +164,8 @@ fn check_rows(
     acknowledged: &BTreeMap<u64, u32>,
     found: &mut Vec<String>,
 ) {
-    let mut sent: BTreeSet<u64> = world.asks.iter().map(|ask| ask.id).collect();
-    for client in &world.clients {
+    let mut sent: BTreeSet<u64> = world.users.asks.iter().map(|ask| ask.id).collect();
+    for client in &world.users.clients {
         let mut whole = client.lines.iter().filter(|line| line.end <= client.sent);
         sent.extend(whole.clone().map(|line| line.id));
         // A line that was cut off may count as a line.
@@ -177,7 +174,7 @@ fn check_rows(
             sent.extend(id_of(&client.bytes[start..client.sent]));
         }
     }
-    for (id, times) in &world.store.rows {
+    for (id, times) in &world.workers.store.rows {
         if !sent.contains(id) {
             found.push(format!("row {id} is stored and nobody sent it"));
         }
@@ -190,7 +187,7 @@ fn check_rows(
         }
     }
     for (id, times) in acknowledged {
-        let stored = world.store.rows.get(id).copied().unwrap_or_default();
+        let stored = world.workers.store.rows.get(id).copied().unwrap_or_default();
         if stored < *times {
             found
                 .push(format!("row {id} was acknowledged {times} times and stored {stored} times"));
@@ -284,7 +281,7 @@ impl Judge<'_> {
         }
         let given = self.truth.given.contains_key(&id);
         let alone = world.scenario.job == Job::Programs;
-        let stored = world.store.rows.get(&id).copied().unwrap_or_default();
+        let stored = world.workers.store.rows.get(&id).copied().unwrap_or_default();
         // A program that confuses its answers may have said this row to somebody else's line.
         let said = self.truth.rows.get(&id).copied().unwrap_or_default();
         let elsewhere = said.saturating_sub(u32::try_from(own).unwrap_or(u32::MAX));
@@ -328,7 +325,7 @@ impl Account<'_> {
             let bytes = without_end(&client.bytes[start..line.end]);
             match self.judge.line(line.id, line.kind, bytes, self.said(reply, status)) {
                 Ok((end, acknowledges)) => {
-                    if end == Cause::Full.word() && self.world.asks.is_empty() {
+                    if end == Cause::Full.word() && self.world.users.asks.is_empty() {
                         found.push(format!(
                             "client {number}, line {}: rejected and not made to wait",
                             line.id
@@ -368,7 +365,7 @@ impl Account<'_> {
         };
         let Some(id) = id_of(answer) else { return false };
         let is_own = self.client.lines.iter().any(|line| line.id == id);
-        let strays = self.world.programs.iter().filter(|program| program.strays());
+        let strays = self.world.workers.programs.iter().filter(|program| program.strays());
         let mut said = strays.flat_map(|program| frames(scenario.framing, &program.said).0);
         !is_own && said.any(|line| line == answer)
     }
@@ -390,7 +387,7 @@ impl Account<'_> {
             && matches!(client.end, Some(End::Eof | End::Reset));
         let excused = displaced
             || client.excused.is_some()
-            || !world.violations.is_empty()
+            || !world.record.is_clean()
             || world.scenario.finish != Finish::Calm
             || client.reading == crate::clients::Reading::Never
             || (half_closes && !keeps);

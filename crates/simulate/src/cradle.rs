@@ -11,9 +11,9 @@ use spawn::{Command, Home, Pipes, Serves, Spawn, Status, Stop};
 use crate::chance::Actor;
 use crate::happening::Happening;
 use crate::ids::{DescriptorId, Party};
-use crate::net::Kind;
+use crate::net::{Kind, Net};
 use crate::programs::{Life, Nature, Program};
-use crate::world::{Shared, World};
+use crate::world::Shared;
 
 /// The spawner of a world.
 #[derive(Debug)]
@@ -30,14 +30,10 @@ impl Cradle {
         Ok(Self { shared, shard, placeholder: File::open("/dev/null")?.into() })
     }
 
-    pub(crate) fn stand_in(
-        &self,
-        world: &mut World,
-        kind: Kind,
-    ) -> Option<(OwnedFd, DescriptorId)> {
+    pub(crate) fn stand_in(&self, net: &mut Net, kind: Kind) -> Option<(OwnedFd, DescriptorId)> {
         let fd = self.placeholder.try_clone().ok()?;
-        let id = world.net.add_descriptor(kind);
-        world.net.placeholders.insert(fd.as_raw_fd(), id);
+        let id = net.add_descriptor(kind);
+        net.placeholders.insert(fd.as_raw_fd(), id);
         Some((fd, id))
     }
 }
@@ -45,7 +41,7 @@ impl Cradle {
 impl Spawn for Cradle {
     fn start(&mut self, token: u64, command: Command) {
         let mut world = self.shared.lock();
-        let number = world.programs.len();
+        let number = world.workers.programs.len();
         world.act(Actor("birth of a program", number));
         let serves = world.server_of(number, &command);
         let capacity = world.scenario.pipe;
@@ -58,7 +54,7 @@ impl Spawn for Cradle {
         let ends = [Kind::PipeOut(stdin), Kind::PipeIn(stdout), Kind::PipeIn(stderr)];
         let mut held = Vec::new();
         for (kind, flow) in ends.into_iter().zip([stdin, stdout, stderr]) {
-            let Some((fd, id)) = self.stand_in(&mut world, kind) else { break };
+            let Some((fd, id)) = self.stand_in(&mut world.net, kind) else { break };
             let ours = Party::Gateway(id);
             let flow = world.net.flow(flow);
             if flow.reader == program {
@@ -80,7 +76,7 @@ impl Spawn for Cradle {
         let delay = world.chance.time(Duration::from_micros(100), Duration::from_millis(20));
         world.note("a program is started: program", number, 0);
         world.tell(|| format!("program {number} will be {nature:?} after {patience} lines"));
-        world.programs.push(Program {
+        world.workers.programs.push(Program {
             shard: self.shard,
             token,
             nature,
@@ -117,7 +113,7 @@ impl Spawn for Cradle {
     fn stop(&mut self, token: u64, how: Stop) {
         let mut world = self.shared.lock();
         let mine = |it: &Program| it.shard == self.shard && it.token == token;
-        let found = world.programs.iter().rposition(mine);
+        let found = world.workers.programs.iter().rposition(mine);
         if let Some(number) = found {
             world.act(Actor("stop of a program", number));
             let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(2));

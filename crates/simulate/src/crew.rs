@@ -85,7 +85,10 @@ impl Crew {
                 fleet: Arc::clone(&fleet),
                 shard: u32::try_from(number).expect("a world has few shards"),
                 metrics: numbers,
-                started: (shared.lock().origin, UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
+                started: (
+                    shared.lock().time.origin,
+                    UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+                ),
                 seed: seed.wrapping_add((number as u64) << 32),
                 admission: None,
                 access_log: sink.clone(),

@@ -40,4 +40,18 @@ impl Datagrams {
     pub(crate) const fn can_be_sent(&self) -> bool {
         self.leaving < self.room
     }
+    /// Where a datagram was not answered as often as it came, with its own bytes.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (number, letter) in self.letters.iter().enumerate() {
+            let (came, answers) = (letter.arrived, letter.answers.len());
+            if letter.answers.iter().any(|answer| *answer != letter.bytes) {
+                found.push(format!("datagram {number} got the answer to another"));
+            }
+            if answers > came || (answers < came && !letter.excused) {
+                found.push(format!("datagram {number} came {came} times, answered {answers}"));
+            }
+        }
+        found
+    }
 }

@@ -14,7 +14,7 @@ use event::{
 use gateway::Mail;
 
 use crate::chance::Chance;
-use crate::check::ends::Ends;
+use crate::check::ends::{Ends, Found};
 use crate::clients::{Client, End, Leaving, Reading};
 use crate::ids::DescriptorId;
 use crate::kernel::Simulated;
@@ -198,7 +198,7 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         for _ in 0..world.scenario.clients {
             let after = world.chance.time(Duration::from_micros(100), Duration::from_secs(5));
             let client = world.add_client(0, after, false);
-            world.clients[client].expects_an_echo();
+            world.users.clients[client].expects_an_echo();
         }
         let socket = world.add_datagrams();
         let number = |id: DescriptorId| u32::try_from(id.0).unwrap_or_default();
@@ -215,7 +215,7 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
     turns::fall_asleep(&mut turning, &mut owner)?;
     loop {
         *turns += 1;
-        let until = shared.lock().now + Duration::from_secs(1);
+        let until = shared.lock().time.now + Duration::from_secs(1);
         if let Next::Turn(_) = turns::next(shared, Some(until)) {
             turns::turn(shared, 0, &mut turning, &mut owner)?;
         }
@@ -227,12 +227,12 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         if streams != owner.streams.len() {
             return Err(format!("{streams} streams, but {} are known", owner.streams.len()));
         }
-        let done = world.clients.iter().all(Client::is_done);
-        let gone = world.clients.iter().filter(|client| may_be_given_up(client)).count();
+        let done = world.users.clients.iter().all(Client::is_done);
+        let gone = world.users.clients.iter().filter(|client| may_be_given_up(client)).count();
         if owner.given_up > gone {
             world.violation("a stream was given up whose client was there".to_owned());
         }
-        if !world.violations.is_empty() || (done && streams == 0 && world.datagrams_are_over()) {
+        if !world.record.is_clean() || (done && streams == 0 && world.datagrams_are_over()) {
             break;
         }
         if *turns > TURNS_MAX {
@@ -249,19 +249,17 @@ fn may_be_given_up(client: &Client) -> bool {
 }
 
 /// Everybody got back what it sent: the beginning of it, or all.
-pub(crate) fn check(world: &mut World) -> Ends {
-    world.check_datagrams();
-    let mut found = Vec::new();
-    for (number, client) in world.clients.iter().enumerate() {
+pub(crate) fn check(world: &World) -> Found {
+    let mut found = world.datagrams.faults();
+    let is_clean = found.is_empty() && world.record.is_clean();
+    for (number, client) in world.users.clients.iter().enumerate() {
         let (sent, got) = (&client.bytes[..client.sent], &client.received);
         if !sent.starts_with(got) {
             found.push(format!("client {number} got something else than it had sent"));
         }
         let wants_all = matches!(client.leaving, Leaving::HalfCloses | Leaving::WhenAnswered);
-        let excused = client.excused.is_some()
-            || !world.violations.is_empty()
-            || client.reading == Reading::Never
-            || !wants_all;
+        let excused =
+            client.excused.is_some() || !is_clean || client.reading == Reading::Never || !wants_all;
         let whole = got.len() == client.bytes.len() && client.end != Some(End::Reset);
         if !excused && !whole {
             found.push(format!(
@@ -273,8 +271,5 @@ pub(crate) fn check(world: &mut World) -> Ends {
             ));
         }
     }
-    for text in found {
-        world.violation(text);
-    }
-    Ends::new()
+    Found { ends: Ends::new(), violations: found }
 }

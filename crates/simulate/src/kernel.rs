@@ -9,7 +9,7 @@ use event::{Address, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token
 
 use crate::chance::Actor;
 use crate::ids::DescriptorId;
-use crate::net::{Connecting, Kind};
+use crate::net::{Connecting, Kind, Net};
 use crate::world::{Shared, World};
 
 /// A simulated kernel, as one of the gateway's loops sees it.
@@ -32,25 +32,25 @@ impl Simulated {
         act: impl FnOnce(&mut World, DescriptorId) -> R,
     ) -> R {
         let mut world = self.shared.lock();
-        let id = descriptor_of(&world, fd);
+        let id = descriptor_of(&world.net, fd);
         world.act(Actor(call, id.0));
         act(&mut world, id)
     }
 }
 
 /// The simulated descriptor that a real or a simulated one stands for.
-pub(crate) fn descriptor_of(world: &World, fd: &Fd) -> DescriptorId {
+pub(crate) fn descriptor_of(net: &Net, fd: &Fd) -> DescriptorId {
     if let Some(number) = fd.simulated_number() {
         return DescriptorId(number as usize);
     }
     let number = fd.as_fd().as_raw_fd();
-    *world.net.placeholders.get(&number).expect("only placeholders are handed to the gateway")
+    *net.placeholders.get(&number).expect("only placeholders are handed to the gateway")
 }
 
 impl Kernel for Simulated {
     fn now(&mut self) -> Instant {
         let world = self.shared.lock();
-        world.origin + world.now
+        world.time.origin + world.time.now
     }
 
     fn wait(
@@ -126,7 +126,7 @@ impl Kernel for Simulated {
     fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
         // Nothing happens by it, so it is no step of the world.
         let mut world = self.shared.lock();
-        let id = descriptor_of(&world, fd);
+        let id = descriptor_of(&world.net, fd);
         world.unacknowledged(id)
     }
 
@@ -152,7 +152,7 @@ impl Kernel for Simulated {
 
     fn close(&mut self, fd: Fd) {
         let mut world = self.shared.lock();
-        let id = descriptor_of(&world, &fd);
+        let id = descriptor_of(&world.net, &fd);
         world.act(Actor("close", id.0));
         if fd.simulated_number().is_none() {
             world.net.placeholders.remove(&fd.as_fd().as_raw_fd());

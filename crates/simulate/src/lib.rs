@@ -16,8 +16,10 @@
 //! The layers; each module imports only from those above its own, or from an earlier one of the same line:
 //!
 //! - `ids`, `chance`, `happening`, `scenario`: names, random numbers, what can happen, and in which world;
-//! - `flow`, `net`, `plants`, `asks`, `clients`, `datagrams`, `http`, `loops`, `programs`, `store`, `threads`,
-//!   `transcripts`: the state of those who live in a world;
+//! - `timeline`: the time of a world, and what is to happen in it;
+//! - `flow`, `net`, `plants`, `asks`, `clients`, `datagrams`, `http`, `loops`, `programs`, `store`, `threads`:
+//!   the state of those who live in a world;
+//! - `transcripts`, `record`: what was seen in it;
 //! - `world`: all of them under one lock, and, in the files below it, what each of them does;
 //! - `kernel`, `cradle`, `lockstep`, `tables`, `turns`: what the gateway is given in place of the real ones;
 //! - `check`, `crew`, `echo`, `run`: runs, and what must hold after them.
@@ -55,11 +57,13 @@ mod loops;
 mod net;
 mod plants;
 mod programs;
+mod record;
 mod run;
 mod scenario;
 mod store;
 mod tables;
 mod threads;
+mod timeline;
 mod transcripts;
 mod turns;
 mod world;

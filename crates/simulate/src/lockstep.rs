@@ -81,7 +81,7 @@ pub(crate) struct Lockstep {
 impl Runner for Lockstep {
     fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         let mut world = self.shared.lock();
-        let number = world.threads.0.len();
+        let number = world.workers.threads.0.len();
         world.act(Actor("thread of a handler", number));
         if world.fault(20) {
             world.note("no thread is to be had", 0, 0);
@@ -102,7 +102,7 @@ impl Runner for Lockstep {
             baton.set(Place::Ended);
         })?;
         let thread = Thread { name, shard, baton, handle: Some(handle), handed: false };
-        world.threads.0.push(thread);
+        world.workers.threads.0.push(thread);
         let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(5));
         world.note("a thread starts: thread", number, 0);
         world.after(delay, Happening::Thread(number));
@@ -111,7 +111,7 @@ impl Runner for Lockstep {
 
     fn handed(&mut self, name: &str) {
         let mut world = self.shared.lock();
-        let mut threads = world.threads.0.iter_mut().rev();
+        let mut threads = world.workers.threads.0.iter_mut().rev();
         let found = threads.find(|it| it.shard == self.shard && it.name == name);
         if let Some(thread) = found {
             thread.handed = true;
@@ -123,8 +123,8 @@ impl Runner for Lockstep {
 /// starts.
 pub(crate) fn settle(shared: &Shared) {
     let mut world = shared.lock();
-    for number in 0..world.threads.0.len() {
-        let thread = &mut world.threads.0[number];
+    for number in 0..world.workers.threads.0.len() {
+        let thread = &mut world.workers.threads.0[number];
         if !thread.handed {
             continue;
         }
@@ -146,12 +146,12 @@ pub(crate) fn settle(shared: &Shared) {
 pub(crate) fn go_on(shared: &Shared, number: usize) {
     let (baton, shard, bell) = {
         let mut world = shared.lock();
-        let shard = world.threads.0[number].shard;
+        let shard = world.workers.threads.0[number].shard;
         if world.loops[shard].is_gone() {
             return;
         }
         world.note("a thread goes on: thread", number, 0);
-        let baton = Arc::clone(&world.threads.0[number].baton);
+        let baton = Arc::clone(&world.workers.threads.0[number].baton);
         (baton, shard, world.loops[shard].bell_of_next())
     };
     baton.set(Place::Running);
@@ -171,7 +171,7 @@ pub(crate) fn go_on(shared: &Shared, number: usize) {
         }
         Place::Running | Place::Arrived => unreachable!("only who rests finds something"),
         Place::Ended => {
-            let handle = shared.lock().threads.0[number].handle.take();
+            let handle = shared.lock().workers.threads.0[number].handle.take();
             if let Some(handle) = handle {
                 // Its handler's panics are caught; there is nothing to learn from it.
                 drop(handle.join());
@@ -185,7 +185,8 @@ pub(crate) fn end_all(shared: &Shared) {
     shared.crash();
     let handles: Vec<_> = {
         let mut world = shared.lock();
-        world.threads.0.iter_mut().map(|it| (Arc::clone(&it.baton), it.handle.take())).collect()
+        let threads = world.workers.threads.0.iter_mut();
+        threads.map(|it| (Arc::clone(&it.baton), it.handle.take())).collect()
     };
     for (baton, handle) in handles {
         // Under the lock, so that one who has just looked is not missed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gateway::Status;
 
-use crate::check::ends::Ends;
+use crate::check::ends::{Ends, Found};
 use crate::crew::{Crew, Left};
 use crate::happening::{Happening, Moment};
 use crate::plants::{Plant, Planted};
@@ -99,7 +99,7 @@ impl Job {
         match self {
             Self::Gateway => {
                 let go = |shared: &Shared, turns: &mut u64| Run::new(shared, seed)?.go(turns);
-                run_with(options, go, check::check)
+                run_with(options, go, |world| check::check(world))
             }
             Self::Http | Self::Hosts => {
                 let go = |shared: &Shared, turns: &mut u64| {
@@ -109,10 +109,14 @@ impl Job {
                     }
                     Run::new(shared, seed)?.go_before_servers(turns)
                 };
-                run_with(options, go, check::http::check)
+                run_with(options, go, |world| {
+                    let is_clean = world.record.is_clean();
+                    check::http::check(&mut world.http, &world.scenario, is_clean)
+                })
             }
             Self::Echo => {
-                run_with(options, |shared, turns| echo::run(shared, seed, turns), echo::check)
+                let go = |shared: &Shared, turns: &mut u64| echo::run(shared, seed, turns);
+                run_with(options, go, |world| echo::check(world))
             }
         }
     }
@@ -121,7 +125,7 @@ impl Job {
 fn run_with(
     options: Options,
     go: impl FnOnce(&Shared, &mut u64) -> Result<(), String>,
-    check: fn(&mut World) -> Ends,
+    check: fn(&mut World) -> Found,
 ) -> Report {
     let scenario = Scenario::new(options.seed, options.shards);
     let planted = Planted {
@@ -144,16 +148,19 @@ fn run_with(
             world.violation(format!("a panic: {}", text.unwrap_or_default()));
         }
     }
-    let ends = check(&mut world);
+    let Found { ends, violations } = check(&mut world);
+    for text in violations {
+        world.violation(text);
+    }
     Report {
         seed: options.seed,
-        digest: world.digest(),
-        transcript: world.transcripts.transcript(),
-        violations: std::mem::take(&mut world.violations),
+        digest: world.record.digest(),
+        transcript: world.record.transcripts.transcript(),
+        violations: std::mem::take(&mut world.record.violations),
         ends,
         turns,
-        lasted: world.now,
-        programs: world.programs.len(),
+        lasted: world.time.now,
+        programs: world.workers.programs.len(),
     }
 }
 
@@ -198,7 +205,7 @@ impl Run {
             }
             self.turn(Some(Duration::from_secs(1)))?;
         }
-        self.shared.lock().calm = true;
+        self.shared.lock().progress.calm = true;
         self.come_to_rest()?;
         let begun = self.now();
         loop {
@@ -255,14 +262,14 @@ impl Run {
         let until = wait_max.map(|wait_max| self.now() + wait_max);
         self.crew.turn(until)?;
         let world = self.shared.lock();
-        if world.at_rest && !world.violations.is_empty() {
+        if world.progress.at_rest && !world.record.is_clean() {
             return Err("the run cannot go on".to_owned());
         }
         Ok(())
     }
 
     fn now(&self) -> Moment {
-        self.shared.lock().now
+        self.shared.lock().time.now
     }
 
     fn turn_until(&mut self, at: Moment) -> Result<(), String> {
@@ -280,7 +287,7 @@ impl Run {
             }
             self.turn(Some(Duration::from_secs(1)))?;
         }
-        self.shared.lock().calm = true;
+        self.shared.lock().progress.calm = true;
         self.come_to_rest()?;
         self.recover()?;
         self.come_to_rest()?;
@@ -289,7 +296,7 @@ impl Run {
 
     fn clients_are_done(&self) -> bool {
         let world = self.shared.lock();
-        world.clients.iter().all(crate::clients::Client::is_done)
+        world.users.clients.iter().all(crate::clients::Client::is_done)
     }
 
     /// Nobody asks anything any more: no exchange may be left, no slot in use, nobody connected.
@@ -333,7 +340,7 @@ impl Run {
         let begun = self.now();
         loop {
             let client = self.shared.lock().add_client(0, Duration::from_millis(1), true);
-            while !self.shared.lock().clients[client].is_done() {
+            while !self.shared.lock().users.clients[client].is_done() {
                 if self.now() - begun > RECOVER_MAX * 2 {
                     return Err("a client of calm times is not done".to_owned());
                 }
@@ -341,7 +348,8 @@ impl Run {
             }
             let (reply, answered) = {
                 let world = self.shared.lock();
-                let reply = String::from_utf8_lossy(&world.clients[client].received).into_owned();
+                let reply =
+                    String::from_utf8_lossy(&world.users.clients[client].received).into_owned();
                 let answered = !reply.starts_with(['!', '-']) && reply.ends_with('\n');
                 (reply, answered)
             };
@@ -362,7 +370,7 @@ impl Run {
         let within = {
             let mut world = self.shared.lock();
             world.happen(Happening::Drain);
-            if let (Some(again), false) = (world.scenario.drain_again, world.calm) {
+            if let (Some(again), false) = (world.scenario.drain_again, world.progress.calm) {
                 world.after(again, Happening::Drain);
             }
             world.scenario.drain
@@ -372,7 +380,7 @@ impl Run {
                 return Err(format!("not at its end {:?} after the drain", self.now() - begun));
             }
             self.turn(None)?;
-            if self.shared.lock().at_rest && !self.crew.has_ended() {
+            if self.shared.lock().progress.at_rest && !self.crew.has_ended() {
                 return Err("a loop sleeps for ever in its drain".to_owned());
             }
         }
@@ -380,14 +388,14 @@ impl Run {
         // Ordered again, the end comes at once and leaves what there is.
         let again = {
             let world = self.shared.lock();
-            !world.calm && world.scenario.drain_again.is_some()
+            !world.progress.calm && world.scenario.drain_again.is_some()
         };
         let in_time = !again && self.now() - begun + Duration::from_millis(10) < within;
         if in_time {
             self.expect_nothing(self.crew.left)?;
         }
         let took = self.now() - begun;
-        let calm = self.shared.lock().calm;
+        let calm = self.shared.lock().progress.calm;
         if calm && took > END_MAX {
             return Err(format!("the end of a gateway at rest took {took:?}"));
         }
@@ -397,8 +405,8 @@ impl Run {
 
     fn expect_nothing(&self, Left { cut, streams, homes }: Left) -> Result<(), String> {
         let world = self.shared.lock();
-        let alive = world.programs.iter().filter(|program| program.is_alive()).count();
-        let threads = world.threads.running();
+        let alive = world.workers.programs.iter().filter(|program| program.is_alive()).count();
+        let threads = world.workers.threads.running();
         let open = world.open_at_gateway().len();
         // A connection that is refused is not waited for.
         let refuses = world.scenario.listeners.iter().any(|it| it.connections_max < 100);
@@ -430,8 +438,8 @@ impl Run {
         for id in world.open_at_gateway() {
             world.close(id);
         }
-        let until = world.now + Duration::from_secs(60);
-        while let Some(happening) = world.next(Some(until)) {
+        let until = world.time.now + Duration::from_secs(60);
+        while let Some(happening) = world.time.next(Some(until)) {
             match happening {
                 Happening::Thread(_) | Happening::Turn(_) => {}
                 happening => world.happen(happening),

@@ -25,10 +25,10 @@ pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
         lockstep::settle(shared);
         let mut world = shared.lock();
         world.call_loops();
-        if world.at_rest {
+        if world.progress.at_rest {
             return Next::Rest;
         }
-        match world.next(until) {
+        match world.time.next(until) {
             Some(Happening::Turn(shard)) => {
                 if world.has_turn(shard) {
                     return Next::Turn(shard);
@@ -42,11 +42,11 @@ pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
             Some(happening) => world.happen(happening),
             None => match until {
                 Some(until) => {
-                    world.now = world.now.max(until);
+                    world.time.now = world.time.now.max(until);
                     return Next::Time;
                 }
                 None => {
-                    world.at_rest = true;
+                    world.progress.at_rest = true;
                     return Next::Rest;
                 }
             },

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::check::dues;
-use crate::check::ends::Ends;
+use crate::check::ends::{Ends, Found};
 use crate::clients::End;
 use crate::happening::Moment;
 use crate::http::message;
@@ -19,7 +19,7 @@ use crate::http::message::{Manner, Reply};
 use crate::http::servers::{Fault, Link};
 use crate::http::speakers::{Http, Role};
 use crate::http::visitors::{Ask, Visitor};
-use crate::world::World;
+use crate::scenario::Scenario;
 
 /// Times that a request may be lost before it is not asked again, and in a world as a whole until the
 /// gateway may have none in hand: both as its own rules say.
@@ -120,16 +120,16 @@ impl Account {
 }
 
 /// Checks everything that can be seen from outside, and counts the answers by their status.
-pub(crate) fn check(world: &mut World) -> Ends {
+pub(crate) fn check(http: &mut Http, scenario: &Scenario, is_clean: bool) -> Found {
     let (mut ends, mut found) = (Ends::new(), Vec::new());
-    let log = world.http.log.take();
-    let http = &world.http;
+    let log = http.log.take();
+    let http = &*http;
     // Replies may be shifted: who is told what is not known.
     if http.answers_twice {
         *ends.entry("twice").or_default() += 1;
-        return ends;
+        return Found { ends, violations: found };
     }
-    http.check_log(log, world.scenario.shards, &mut found);
+    http.check_log(log, scenario.shards, &mut found);
     let account = Account::of(http);
     for (number, speaker) in http.speakers.iter().enumerate() {
         let Role::Visitor(visitor) = &speaker.role else { continue };
@@ -143,19 +143,16 @@ pub(crate) fn check(world: &mut World) -> Ends {
                 ));
             }
         }
-        if speaker.excused || !world.violations.is_empty() {
+        if speaker.excused || !is_clean {
             continue;
         }
         if let Some(text) = failure(http, &account, visitor, speaker.end, &mut ends) {
             found.push(format!("visitor {number}: {text}"));
         }
     }
-    let well = world.scenario.trouble == 0 && account.lost_links == 0 && http.starved.is_empty();
+    let well = scenario.trouble == 0 && account.lost_links == 0 && http.starved.is_empty();
     found.extend(dues::check(http, well));
-    for text in found {
-        world.violation(text);
-    }
-    ends
+    Found { ends, violations: found }
 }
 
 fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<String>) {

@@ -12,12 +12,12 @@ use crate::world::World;
 impl World {
     /// A request that will be made at `at`.
     pub(crate) fn add_ask(&mut self, at: Moment) {
-        let number = self.asks.len();
+        let number = self.users.asks.len();
         let id = u64::try_from(number).expect("few requests") + 9_000_000;
         let line = format!("{id} from within").into_bytes();
         let pool = self.scenario.job.first_pool();
         let pool = if self.chance.in_1000(100) { NOWHERE } else { pool };
-        self.asks.push(Ask { id, line, pool, asked_at: None, outcomes: Arc::default() });
+        self.users.asks.push(Ask { id, line, pool, asked_at: None, outcomes: Arc::default() });
         self.at(at, Happening::Ask(number));
     }
 
@@ -27,8 +27,8 @@ impl World {
             return;
         }
         self.note("asks from within: request", number, 0);
-        let ask = &mut self.asks[number];
-        ask.asked_at = Some(self.now);
+        let ask = &mut self.users.asks[number];
+        ask.asked_at = Some(self.time.now);
         let outcomes = Arc::clone(&ask.outcomes);
         let reply = move |outcome| {
             outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);

@@ -17,7 +17,7 @@ const WAITS_MAX: Duration = Duration::from_secs(100);
 impl World {
     /// A client that connects after a while.
     pub(crate) fn add_client(&mut self, listener: usize, after: Duration, tame: bool) -> usize {
-        let number = self.clients.len();
+        let number = self.users.clients.len();
         self.act(Actor("new client", number));
         let (lines, bytes) = self.lines_of(number, listener, tame);
         let total = bytes.len();
@@ -49,7 +49,7 @@ impl World {
         let leaves_unread = self.scenario.leave_unread && !tame && number.is_multiple_of(2);
         let (window, leaving) =
             if leaves_unread { (100, Leaving::Resets(away / 50)) } else { (window, leaving) };
-        self.clients.push(Client {
+        self.users.clients.push(Client {
             lines,
             bytes,
             sent: 0,
@@ -73,11 +73,11 @@ impl World {
             reads_at: Moment::ZERO,
         });
         self.tell(|| {
-            let client = &self.clients[number];
+            let client = &self.users.clients[number];
             let (reading, leaving) = (client.reading, client.leaving);
             format!("client {number}: {} lines, {reading:?}, {leaving:?}", client.lines.len())
         });
-        self.call_client(number, self.now + after);
+        self.call_client(number, self.time.now + after);
         number
     }
 
@@ -120,8 +120,8 @@ impl World {
     }
 
     pub(super) fn call_client(&mut self, number: usize, at: Moment) {
-        let client = &mut self.clients[number];
-        if client.called.is_none_or(|called| called > at || called < self.now) {
+        let client = &mut self.users.clients[number];
+        if client.called.is_none_or(|called| called > at || called < self.time.now) {
             client.called = Some(at);
             self.at(at, Happening::Client(number));
         }
@@ -129,46 +129,46 @@ impl World {
 
     /// Something arrived for a client.
     pub(crate) fn client_hears(&mut self, number: usize) {
-        self.call_client(number, self.now);
+        self.call_client(number, self.time.now);
     }
 
     /// There is room for more of what a client sends.
     pub(crate) fn client_has_room(&mut self, number: usize) {
-        if self.clients[number].sent < self.clients[number].bytes.len() {
+        if self.users.clients[number].sent < self.users.clients[number].bytes.len() {
             let delay = self.latency();
-            self.call_client(number, self.now + delay);
+            self.call_client(number, self.time.now + delay);
         }
     }
 
     pub(crate) fn client_acts(&mut self, number: usize) {
-        let now = self.now;
-        if self.clients[number].called.is_some_and(|called| called <= now) {
-            self.clients[number].called = None;
+        let now = self.time.now;
+        if self.users.clients[number].called.is_some_and(|called| called <= now) {
+            self.users.clients[number].called = None;
         }
-        match self.clients[number].state {
+        match self.users.clients[number].state {
             State::Done => return,
             State::Away => self.client_connects(number),
             State::There => {}
         }
         self.client_reads(number);
-        if self.clients[number].state != State::There {
+        if self.users.clients[number].state != State::There {
             return;
         }
-        if let Some(at) = self.clients[number].leaves_at() {
+        if let Some(at) = self.users.clients[number].leaves_at() {
             if at <= now {
                 return self.client_leaves(number);
             }
             self.call_client(number, at);
         }
         self.client_writes(number);
-        let client = &self.clients[number];
+        let client = &self.users.clients[number];
         let over = client.sent == client.bytes.len();
         let answered = client.replies >= client.lines_sent();
         let begun = client.lines.last().is_some_and(|line| line.kind == LineKind::Begun);
         match client.leaving {
             Leaving::HalfCloses if over && !client.half_closed => {
                 self.note("half-closes: client", number, 0);
-                self.clients[number].half_closed = true;
+                self.users.clients[number].half_closed = true;
                 let up = self.connection_of(number).up;
                 self.end_flow(up);
             }
@@ -178,7 +178,7 @@ impl World {
     }
 
     pub(super) fn connection_of(&self, number: usize) -> Connection {
-        let connection = self.clients[number].connection;
+        let connection = self.users.clients[number].connection;
         self.net.connection(connection.expect("it has connected"))
     }
 
@@ -189,13 +189,13 @@ impl World {
         let (ours, theirs) = (Party::Gateway(descriptor), Party::Client(number));
         let up = self.net.add_flow(theirs, ours, receives);
         let down = self.net.add_flow(ours, theirs, sends);
-        let listener = Some(PortId(self.clients[number].listener));
+        let listener = Some(PortId(self.users.clients[number].listener));
         self.net.connections.push(Connection { listener, far: theirs, descriptor, up, down });
-        let client = &mut self.clients[number];
+        let client = &mut self.users.clients[number];
         client.connection = Some(id);
         client.state = State::There;
-        client.connected_at = self.now;
-        client.progress_at = self.now;
+        client.connected_at = self.time.now;
+        client.progress_at = self.time.now;
         self.note("connects: client, descriptor", number, descriptor.0);
         let delay = self.latency();
         self.after(delay, Happening::Knock(id));
@@ -203,19 +203,19 @@ impl World {
     }
 
     pub(super) fn client_reads(&mut self, number: usize) {
-        let now = self.now;
+        let now = self.time.now;
         let down = self.connection_of(number).down;
         let ready = self.net.flow(down).ready();
-        let count = match self.clients[number].reading {
+        let count = match self.users.clients[number].reading {
             Reading::Never => 0,
             Reading::AtOnce => ready,
-            Reading::Slowly { .. } if self.clients[number].reads_at > now => {
-                let at = self.clients[number].reads_at;
+            Reading::Slowly { .. } if self.users.clients[number].reads_at > now => {
+                let at = self.users.clients[number].reads_at;
                 self.call_client(number, at);
                 0
             }
             Reading::Slowly { bytes, every } => {
-                self.clients[number].reads_at = now + every;
+                self.users.clients[number].reads_at = now + every;
                 self.call_client(number, now + every);
                 bytes.min(ready)
             }
@@ -223,25 +223,25 @@ impl World {
         if count > 0 {
             let bytes = self.net.flow(down).take_some(count);
             self.note("reads: client, bytes", number, bytes.len());
-            let client = &mut self.clients[number];
+            let client = &mut self.users.clients[number];
             client.replies += bytes.iter().filter(|byte| **byte == b'\n').count();
             client.received.extend(bytes);
             client.progress_at = now;
             self.made_room(down);
         }
         let flow = self.net.flow(down);
-        if flow.ended && flow.ready() == 0 && self.clients[number].reading != Reading::Never {
+        if flow.ended && flow.ready() == 0 && self.users.clients[number].reading != Reading::Never {
             self.note("sees the end: client", number, 0);
-            self.clients[number].end = Some(End::Eof);
+            self.users.clients[number].end = Some(End::Eof);
             self.client_closes(number);
         }
     }
 
     pub(super) fn client_writes(&mut self, number: usize) {
-        let now = self.now;
+        let now = self.time.now;
         let up = self.connection_of(number).up;
         let space = self.net.flow(up).space();
-        let client = &self.clients[number];
+        let client = &self.users.clients[number];
         let (sent, total) = (client.sent, client.bytes.len());
         if sent == total || space == 0 {
             return;
@@ -260,18 +260,18 @@ impl World {
         // Who waits for answers sends a line at a time.
         let until = if window < 100 { line } else { total };
         let count = self.chance.between(chunk.div_ceil(2), chunk).min(until - sent).min(space);
-        let bytes = self.clients[number].bytes[sent..sent + count].to_vec();
-        self.clients[number].sent += count;
+        let bytes = self.users.clients[number].bytes[sent..sent + count].to_vec();
+        self.users.clients[number].sent += count;
         if count > 0 {
-            self.clients[number].progress_at = now;
+            self.users.clients[number].progress_at = now;
             self.note("sends: client, bytes", number, count);
             let delay = self.latency();
             self.put(up, bytes, delay);
         }
-        let ended = self.clients[number].lines.iter().any(|line| line.end == sent + count);
+        let ended = self.users.clients[number].lines.iter().any(|line| line.end == sent + count);
         let most = if ended { pace } else { Duration::from_millis(40).min(pace) };
         let pause = self.chance.time(Duration::from_micros(1), most);
-        self.clients[number].pause_until = now + pause;
+        self.users.clients[number].pause_until = now + pause;
         if sent + count < total {
             self.call_client(number, now + pause);
         }
@@ -280,21 +280,21 @@ impl World {
     /// It leaves in its own way.
     pub(super) fn client_leaves(&mut self, number: usize) {
         let connection = self.connection_of(number);
-        self.clients[number].end = Some(End::Own);
-        match self.clients[number].leaving {
+        self.users.clients[number].end = Some(End::Own);
+        match self.users.clients[number].leaving {
             Leaving::Resets(_) => {
-                self.clients[number].excused = Some("it reset the connection");
+                self.users.clients[number].excused = Some("it reset the connection");
                 self.client_resets(number);
             }
             Leaving::Vanishes(_) => {
                 self.note("vanishes: client", number, 0);
-                self.clients[number].excused = Some("it vanished");
-                self.clients[number].state = State::Done;
+                self.users.clients[number].excused = Some("it vanished");
+                self.users.clients[number].state = State::Done;
                 self.net.flow(connection.up).lost = true;
                 self.net.flow(connection.down).lost = true;
             }
             Leaving::Closes(_) => {
-                self.clients[number].excused = Some("it left early");
+                self.users.clients[number].excused = Some("it left early");
                 self.client_closes(number);
             }
             _ => self.client_closes(number),
@@ -304,7 +304,7 @@ impl World {
     pub(super) fn client_resets(&mut self, number: usize) {
         self.note("resets: client", number, 0);
         let connection = self.connection_of(number);
-        self.clients[number].state = State::Done;
+        self.users.clients[number].state = State::Done;
         if self.chance.in_1000(500) {
             self.net.flow(connection.up).cut();
         }
@@ -320,23 +320,23 @@ impl World {
             return self.client_resets(number);
         }
         self.note("closes: client", number, 0);
-        self.clients[number].state = State::Done;
+        self.users.clients[number].state = State::Done;
         self.net.flow(connection.down).leave();
         self.end_flow(connection.up);
     }
 
     /// Its connection was reset by the gateway, or by nobody.
     pub(crate) fn client_is_reset(&mut self, number: usize) {
-        if self.clients[number].state != State::There {
+        if self.users.clients[number].state != State::There {
             return;
         }
         self.client_reads(number);
-        if self.clients[number].state != State::There {
+        if self.users.clients[number].state != State::There {
             return;
         }
         self.note("is reset: client", number, 0);
         let connection = self.connection_of(number);
-        let client = &mut self.clients[number];
+        let client = &mut self.users.clients[number];
         client.end = Some(End::Reset);
         client.state = State::Done;
         for flow in [connection.up, connection.down] {
@@ -347,16 +347,16 @@ impl World {
 
     /// A connection is cut in the middle, at random.
     pub(crate) fn cut_somebody(&mut self) {
-        let there: Vec<usize> = (0..self.clients.len())
-            .filter(|number| self.clients[*number].state == State::There)
+        let there: Vec<usize> = (0..self.users.clients.len())
+            .filter(|number| self.users.clients[*number].state == State::There)
             .collect();
-        if there.is_empty() || self.calm {
+        if there.is_empty() || self.progress.calm {
             return;
         }
         let number = self.chance.pick(&there);
         let connection = self.connection_of(number);
         self.note("a connection is cut: client", number, 0);
-        self.clients[number].excused = Some("its connection was cut");
+        self.users.clients[number].excused = Some("its connection was cut");
         let (one, other) = (self.latency(), self.latency());
         self.after(one, Happening::ResetAtGateway(connection.descriptor));
         self.after(other, Happening::ResetAt(Party::Client(number)));
@@ -364,11 +364,11 @@ impl World {
 
     /// Is it still waiting, and for how long?
     pub(crate) fn client_looks_at_the_clock(&mut self, number: usize) {
-        let client = &self.clients[number];
+        let client = &self.users.clients[number];
         if client.state != State::There {
             return;
         }
-        let waited = self.now - client.progress_at;
+        let waited = self.time.now - client.progress_at;
         if waited > WAITS_MAX {
             let (sent, replies) = (client.lines_sent(), client.replies);
             let text = format!(
@@ -377,7 +377,7 @@ impl World {
                 client.reading, client.leaving
             );
             self.violation(text);
-            self.clients[number].state = State::Done;
+            self.users.clients[number].state = State::Done;
             return;
         }
         self.after(LOOKS_EVERY, Happening::Patience(number));

@@ -38,7 +38,7 @@ impl World {
     /// The gateway makes a place for a program to serve.
     pub(crate) fn make_home(&mut self, how: Serves) -> io::Result<Home> {
         if self.fault(5) {
-            self.http.starved.push(self.now);
+            self.http.starved.push(self.time.now);
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let server = self.http.servers.len();
@@ -117,7 +117,7 @@ impl World {
 
     pub(super) fn host_will_accept(&mut self, number: usize) {
         let longest = self.chance.pick(&[Duration::from_micros(50), self.scenario.work_max]);
-        let at = self.now + self.chance.time(Duration::from_micros(5), longest);
+        let at = self.time.now + self.chance.time(Duration::from_micros(5), longest);
         self.link(number).accepted_at = Some(at);
         self.call_speaker(number, at);
     }

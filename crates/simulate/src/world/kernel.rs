@@ -33,7 +33,7 @@ impl World {
     /// Who it is cannot hold the gateway to everything any more.
     pub(super) fn excuse(&mut self, far: Party, why: &'static str) {
         match far {
-            Party::Client(client) => self.clients[client].excused = Some(why),
+            Party::Client(client) => self.users.clients[client].excused = Some(why),
             Party::Speaker(speaker) => self.excuse_speaker(speaker),
             Party::Gateway(_) | Party::Program(_) => {}
         }
@@ -42,9 +42,9 @@ impl World {
     pub(crate) fn accept(&mut self, shard: usize, id: DescriptorId) -> io::Result<(Fd, Peer)> {
         if self.fault(4) {
             let lasts = self.chance.time(Duration::from_millis(1), Duration::from_secs(1));
-            self.net.shortage = (self.now + lasts, 0);
+            self.net.shortage = (self.time.now + lasts, 0);
         }
-        if self.net.shortage.0 > self.now {
+        if self.net.shortage.0 > self.time.now {
             self.net.shortage.1 += 1;
             self.note("no descriptor is left: listener", id.0, 0);
             if self.net.shortage.1 == ASKED_MAX * self.loops.len() {

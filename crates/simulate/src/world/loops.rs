@@ -83,7 +83,7 @@ impl World {
             }
             _ => Duration::ZERO,
         };
-        let busy_until = self.now + busy;
+        let busy_until = self.time.now + busy;
         let until = timeout.map(|timeout| busy_until + timeout + late);
         let sleeper = &mut self.loops[shard];
         sleeper.busy_until = busy_until;
@@ -92,7 +92,7 @@ impl World {
         sleeper.spins = if idle { 0 } else { sleeper.spins + 1 };
         if sleeper.spins == SPINS_MAX {
             self.violation("a loop turns without end and never sleeps".to_owned());
-            self.at_rest = true;
+            self.progress.at_rest = true;
         }
         if let Some(until) = until {
             self.at(until, Happening::Turn(shard));
@@ -108,7 +108,7 @@ impl World {
             let rung = sleeper.bell.is_rung();
             if idle && !rung && sleeper.mail_waiting() > 0 {
                 self.violation("a loop sleeps though mail waits for it".to_owned());
-                self.at_rest = true;
+                self.progress.at_rest = true;
                 return;
             }
             let (busy_until, summoned) = (sleeper.busy_until, sleeper.summoned.is_some());
@@ -124,7 +124,7 @@ impl World {
                 0..=3 => self.chance.time(Duration::from_micros(1), Duration::from_micros(800)),
                 _ => Duration::ZERO,
             };
-            let at = self.now.max(busy_until) + slow;
+            let at = self.time.now.max(busy_until) + slow;
             self.loops[shard].summoned = Some(at);
             self.at(at, Happening::Turn(shard));
         }
@@ -132,7 +132,7 @@ impl World {
 
     /// Whether a loop that somebody called has its turn now.
     pub(crate) fn has_turn(&mut self, shard: usize) -> bool {
-        let now = self.now;
+        let now = self.time.now;
         let sleeper = &mut self.loops[shard];
         let Stage::Asleep { until, .. } = sleeper.stage else { return false };
         let due = [until, sleeper.summoned].into_iter().flatten().any(|at| at <= now);

@@ -185,7 +185,7 @@ impl World {
             Party::Client(client) => self.client_has_room(client),
             Party::Speaker(speaker) => {
                 let delay = self.latency();
-                self.call_speaker(speaker, self.now + delay);
+                self.call_speaker(speaker, self.time.now + delay);
             }
             Party::Program(program) => self.wake_program(program, Duration::from_micros(2)),
         }
@@ -298,7 +298,7 @@ impl World {
                 self.net.flow(connection.down).cut();
             }
             let delay = self.latency();
-            let at = (self.now + delay).max(self.net.flow(connection.down).last_arrival());
+            let at = (self.time.now + delay).max(self.net.flow(connection.down).last_arrival());
             self.at(at, Happening::ResetAt(connection.far));
         } else {
             self.end_flow(connection.down);
@@ -311,14 +311,14 @@ impl World {
             return;
         }
         let delay = self.latency();
-        let at = self.now + delay;
+        let at = self.time.now + delay;
         let at = self.net.flow(id).put_end(at);
         self.at(at, Happening::Arrive(id));
     }
 
     /// Sends bytes through a flow.
     pub(crate) fn put(&mut self, id: FlowId, bytes: Vec<u8>, delay: Duration) {
-        let at = self.now + delay;
+        let at = self.time.now + delay;
         let at = self.net.flow(id).put(bytes, at);
         self.at(at, Happening::Arrive(id));
     }

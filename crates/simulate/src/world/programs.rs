@@ -41,7 +41,7 @@ const FAULTY: &[Nature] = &[
 impl World {
     pub(crate) fn nature(&mut self) -> Nature {
         let faulty = self.scenario.faulty_programs;
-        if self.scenario.programs_stray && !self.calm && self.chance.in_1000(500) {
+        if self.scenario.programs_stray && !self.progress.calm && self.chance.in_1000(500) {
             return Nature::Strays;
         }
         if self.fault(faulty) { self.chance.pick(FAULTY) } else { Nature::Good }
@@ -49,10 +49,10 @@ impl World {
 
     /// Its start is done, well or not.
     pub(crate) fn program_starts(&mut self, number: usize) {
-        let absent =
-            number < self.scenario.programs_absent && self.programs[number].serves.is_none();
+        let absent = number < self.scenario.programs_absent
+            && self.workers.programs[number].serves.is_none();
         let fails = self.fault(40) || absent;
-        let program = &mut self.programs[number];
+        let program = &mut self.workers.programs[number];
         let (shard, token) = (program.shard, program.token);
         let pipes = program.pipes.take();
         let Some(pipes) = pipes.filter(|_| !fails) else {
@@ -75,7 +75,7 @@ impl World {
         if killed {
             return self.exit(number, Status::Signal(9));
         }
-        if self.programs[number].serves.is_some() {
+        if self.workers.programs[number].serves.is_some() {
             return self.host_begins(number);
         }
         if born_dead {
@@ -91,7 +91,7 @@ impl World {
 
     /// One that serves HTTP has its process, and may listen some time.
     pub(super) fn host_begins(&mut self, number: usize) {
-        let nature = self.programs[number].nature;
+        let nature = self.workers.programs[number].nature;
         if let Some(delay) = self.listens_after(nature) {
             self.plan(number, delay, Act::Listen);
         }
@@ -113,7 +113,7 @@ impl World {
 
     /// Whether one that serves HTTP ends at this request.
     pub(crate) fn program_quits(&mut self, number: usize) -> bool {
-        let program = &mut self.programs[number];
+        let program = &mut self.workers.programs[number];
         let leaves = matches!(program.nature, Nature::Quits | Nature::LeavesChild);
         let wrong = program.patience == 0;
         program.patience = program.patience.saturating_sub(1);
@@ -122,39 +122,39 @@ impl World {
 
     /// Lets a program do something later, behind what it will do before.
     pub(super) fn plan(&mut self, number: usize, delay: Duration, act: Act) {
-        let program = &mut self.programs[number];
+        let program = &mut self.workers.programs[number];
         let behind = program.acts.back().map_or(Moment::ZERO, |(at, _)| *at);
-        let at = (self.now + delay).max(behind);
+        let at = (self.time.now + delay).max(behind);
         program.acts.push_back((at, act));
         self.call_program(number, at);
     }
 
     /// A program is called no later than at `at`.
     pub(super) fn call_program(&mut self, number: usize, at: Moment) {
-        let program = &mut self.programs[number];
-        if program.called.is_none_or(|called| called > at || called < self.now) {
+        let program = &mut self.workers.programs[number];
+        if program.called.is_none_or(|called| called > at || called < self.time.now) {
             program.called = Some(at);
             self.at(at, Happening::Program(number));
         }
     }
 
     pub(crate) fn wake_program(&mut self, number: usize, delay: Duration) {
-        self.call_program(number, self.now + delay);
+        self.call_program(number, self.time.now + delay);
     }
 
     /// It reads, does what is due, and writes.
     pub(crate) fn program_acts(&mut self, number: usize) {
-        if self.programs[number].called.is_some_and(|called| called <= self.now) {
-            self.programs[number].called = None;
+        if self.workers.programs[number].called.is_some_and(|called| called <= self.time.now) {
+            self.workers.programs[number].called = None;
         }
-        if self.programs[number].life != Life::Running {
+        if self.workers.programs[number].life != Life::Running {
             return;
         }
         self.program_reads(number);
-        while self.programs[number].life == Life::Running {
-            let due = self.programs[number].acts.front().map(|(at, _)| *at);
+        while self.workers.programs[number].life == Life::Running {
+            let due = self.workers.programs[number].acts.front().map(|(at, _)| *at);
             match due {
-                Some(at) if at <= self.now => self.do_next(number),
+                Some(at) if at <= self.time.now => self.do_next(number),
                 Some(at) => {
                     self.call_program(number, at);
                     break;
@@ -162,37 +162,37 @@ impl World {
                 None => break,
             }
         }
-        if self.programs[number].life == Life::Running {
+        if self.workers.programs[number].life == Life::Running {
             self.program_writes(number);
         }
     }
 
     pub(super) fn do_next(&mut self, number: usize) {
-        let Some((_, act)) = self.programs[number].acts.pop_front() else { return };
+        let Some((_, act)) = self.workers.programs[number].acts.pop_front() else { return };
         match act {
-            Act::Say(bytes) => self.programs[number].unwritten.extend(bytes),
+            Act::Say(bytes) => self.workers.programs[number].unwritten.extend(bytes),
             Act::Exit => {
                 self.program_writes(number);
-                if self.programs[number].life == Life::Running {
-                    let code = i32::from(self.programs[number].nature != Nature::Good);
+                if self.workers.programs[number].life == Life::Running {
+                    let code = i32::from(self.workers.programs[number].nature != Nature::Good);
                     self.exit(number, Status::Code(code));
                 }
             }
             Act::CloseOutput => {
                 self.program_writes(number);
-                let stdout = self.programs[number].stdout;
+                let stdout = self.workers.programs[number].stdout;
                 self.end_flow(stdout);
             }
             Act::CloseInput => self.close_stdin(number),
             Act::Listen => {
-                let serves = self.programs[number].serves;
+                let serves = self.workers.programs[number].serves;
                 serves.into_iter().for_each(|server| self.host_serves(server));
             }
         }
     }
 
     pub(super) fn close_stdin(&mut self, number: usize) {
-        let stdin = self.programs[number].stdin;
+        let stdin = self.workers.programs[number].stdin;
         self.net.flow(stdin).leave();
         if let Party::Gateway(id) = self.net.flow(stdin).writer {
             self.edge(id, crate::net::Edge::End);
@@ -200,8 +200,8 @@ impl World {
     }
 
     pub(super) fn program_reads(&mut self, number: usize) {
-        let stdin = self.programs[number].stdin;
-        let is_host = self.programs[number].serves.is_some();
+        let stdin = self.workers.programs[number].stdin;
+        let is_host = self.workers.programs[number].serves.is_some();
         let flow = self.net.flow(stdin);
         if flow.deaf || is_host {
             return;
@@ -211,24 +211,24 @@ impl World {
             let most = if self.chance.in_1000(200) { self.chance.between(1, ready) } else { ready };
             let bytes = self.net.flow(stdin).take_some(most);
             self.note("a program reads: program, bytes", number, bytes.len());
-            self.programs[number].begun.extend(bytes);
+            self.workers.programs[number].begun.extend(bytes);
             self.made_room(stdin);
             if most < ready {
                 self.wake_program(number, Duration::from_micros(5));
             }
         }
-        let begun = std::mem::take(&mut self.programs[number].begun);
+        let begun = std::mem::take(&mut self.workers.programs[number].begun);
         let (frames, rest) = frames(self.scenario.framing, &begun);
         let rest = rest.to_vec();
         let frames: Vec<Vec<u8>> = frames.into_iter().map(<[u8]>::to_vec).collect();
         for frame in frames {
             self.answer(number, frame);
         }
-        self.programs[number].begun = rest;
+        self.workers.programs[number].begun = rest;
         let over = ended && self.net.flow(stdin).ready() == 0;
-        if over && !std::mem::replace(&mut self.programs[number].input_over, true) {
+        if over && !std::mem::replace(&mut self.workers.programs[number].input_over, true) {
             self.note("a program sees the end of its input: program", number, 0);
-            if !matches!(self.programs[number].nature, Nature::Stubborn) {
+            if !matches!(self.workers.programs[number].nature, Nature::Stubborn) {
                 self.plan(number, Duration::from_micros(50), Act::Exit);
             }
         }
@@ -242,13 +242,13 @@ impl World {
         let reply = if refuses { [b"!no ", &line[..]].concat() } else { line.clone() };
         let framing = self.scenario.framing;
         let mut reply = framed(framing, &reply);
-        let program = &mut self.programs[number];
+        let program = &mut self.workers.programs[number];
         program.heard.push(line);
         let wrong = program.patience == 0;
         program.patience = program.patience.saturating_sub(1);
         let nature = if wrong { program.nature } else { Nature::Good };
         if self.chance.in_1000(20) {
-            self.programs[number].complaint += 200;
+            self.workers.programs[number].complaint += 200;
         }
         match nature {
             Nature::Good | Nature::Stubborn | Nature::StillBorn => {}
@@ -296,7 +296,7 @@ impl World {
             Nature::Floods => {
                 let size = self.scenario.reply_max * 2 + 100;
                 reply = vec![b'x'; size];
-                self.programs[number].complaint += 5000;
+                self.workers.programs[number].complaint += 5000;
             }
             Nature::LeavesChild => {
                 self.plan(number, delay, Act::Say(reply));
@@ -307,22 +307,23 @@ impl World {
     }
 
     pub(super) fn program_writes(&mut self, number: usize) {
-        let (stdout, stderr) = (self.programs[number].stdout, self.programs[number].stderr);
+        let (stdout, stderr) =
+            (self.workers.programs[number].stdout, self.workers.programs[number].stderr);
         let out = self.net.flow(stdout);
         let (space, gone, ended) = (out.space(), out.deaf, out.end_sent);
         if ended {
-            self.programs[number].unwritten.clear();
+            self.workers.programs[number].unwritten.clear();
         }
-        let count = space.min(self.programs[number].unwritten.len());
-        if gone && !self.programs[number].unwritten.is_empty() {
+        let count = space.min(self.workers.programs[number].unwritten.len());
+        if gone && !self.workers.programs[number].unwritten.is_empty() {
             self.note("a program writes to nobody: program", number, 0);
             return self.exit(number, Status::Signal(13));
         }
         if count > 0 {
             let whole = !self.chance.in_1000(200);
             let count = if whole { count } else { self.chance.between(1, count) };
-            let bytes: Vec<u8> = self.programs[number].unwritten.drain(..count).collect();
-            self.programs[number].said.extend(&bytes);
+            let bytes: Vec<u8> = self.workers.programs[number].unwritten.drain(..count).collect();
+            self.workers.programs[number].said.extend(&bytes);
             self.note("a program writes: program, bytes", number, bytes.len());
             let delay = self.chance.time(Duration::from_nanos(500), Duration::from_micros(200));
             self.put(stdout, bytes, delay);
@@ -330,11 +331,11 @@ impl World {
                 self.wake_program(number, Duration::from_micros(30));
             }
         }
-        let complaint = self.programs[number].complaint;
+        let complaint = self.workers.programs[number].complaint;
         let err = self.net.flow(stderr);
         let count = complaint.min(err.space());
         if count > 0 && !err.end_sent && !err.deaf {
-            self.programs[number].complaint -= count;
+            self.workers.programs[number].complaint -= count;
             let line: Vec<u8> = b"something is odd\n".iter().copied().cycle().take(count).collect();
             self.put(stderr, line, Duration::from_micros(5));
         }
@@ -342,7 +343,7 @@ impl World {
 
     /// A signal reaches it.
     pub(crate) fn signal(&mut self, number: usize, how: Stop) {
-        let program = &mut self.programs[number];
+        let program = &mut self.workers.programs[number];
         match (program.life, how) {
             (Life::Starting, _) => program.killed_early = true,
             (Life::Running, Stop::Term) if program.nature == Nature::Stubborn => {}
@@ -354,11 +355,11 @@ impl World {
 
     /// It ends. Its pipes close, unless somebody it started holds them.
     pub(crate) fn exit(&mut self, number: usize, status: Status) {
-        if self.programs[number].life != Life::Running {
+        if self.workers.programs[number].life != Life::Running {
             return;
         }
         self.note("a program exits: program", number, 0);
-        let program = &mut self.programs[number];
+        let program = &mut self.workers.programs[number];
         program.life = Life::Exited;
         program.status = status;
         program.acts.clear();
@@ -381,14 +382,15 @@ impl World {
 
     /// Nobody holds its output open any more.
     pub(crate) fn release_pipes(&mut self, number: usize) {
-        let (stdout, stderr) = (self.programs[number].stdout, self.programs[number].stderr);
+        let (stdout, stderr) =
+            (self.workers.programs[number].stdout, self.workers.programs[number].stderr);
         self.end_flow(stdout);
         self.end_flow(stderr);
     }
 
     /// Its end becomes known.
     pub(crate) fn report_exit(&mut self, number: usize) {
-        let program = &mut self.programs[number];
+        let program = &mut self.workers.programs[number];
         if program.life != Life::Exited {
             return;
         }
@@ -405,8 +407,8 @@ impl World {
         self.note("the keeper is lost", 0, 0);
         // The first shard counts it; each hears of its own programs.
         self.post(0, Mail::Program(Report::KeeperLost));
-        for number in 0..self.programs.len() {
-            match self.programs[number].life {
+        for number in 0..self.workers.programs.len() {
+            match self.workers.programs[number].life {
                 Life::Running => self.exit(number, Status::Lost),
                 Life::Exited => {}
                 Life::Starting | Life::Reported => continue,
@@ -420,7 +422,7 @@ impl World {
     pub(crate) fn gateway_wrote(&mut self, id: DescriptorId, bytes: &[u8]) {
         let Kind::PipeOut(flow) = self.net.descriptor(id).kind else { return };
         if let Party::Program(number) = self.net.flow(flow).reader {
-            self.programs[number].given.extend_from_slice(bytes);
+            self.workers.programs[number].given.extend_from_slice(bytes);
         }
     }
 }

@@ -53,7 +53,7 @@ impl World {
 
     /// One step with the request at hand; false when there is none to take now.
     pub(super) fn server_goes_on(&mut self, number: usize) -> bool {
-        let now = self.now;
+        let now = self.time.now;
         let link = self.link(number);
         if link.mute || link.tunnel.is_some() {
             return false;
@@ -97,7 +97,7 @@ impl World {
 
     pub(super) fn server_begins(&mut self, number: usize, request: &Request) {
         let bad = self.scenario.trouble > 0
-            && !self.calm
+            && !self.progress.calm
             && self.chance.in_1000(self.scenario.faulty_programs);
         let server = self.link(number).server;
         let dies = self.host_is_to_die(server);
@@ -116,7 +116,7 @@ impl World {
             () => Deed::Answer,
         };
         let work = self.chance.time(Duration::from_micros(10), self.scenario.work_max);
-        let at = self.now + work;
+        let at = self.time.now + work;
         self.note("works: speaker, request", number, usize::try_from(request.id).unwrap_or(0));
         if request.expects && deed == Deed::Answer && self.chance.in_1000(700) {
             self.http.speakers[number].output.extend(b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -246,7 +246,7 @@ impl World {
         }
         let idle = self.chance.time(Duration::from_millis(1), Duration::from_secs(2));
         let closes_idle = self.fault(300);
-        let at = self.now + idle;
+        let at = self.time.now + idle;
         let link = self.link(number);
         link.answers += 1;
         link.mute = closes || dies;
@@ -330,7 +330,7 @@ impl World {
 
     /// A server goes down, or comes up again.
     pub(crate) fn server_turns(&mut self, server: usize) {
-        if self.calm || self.http.servers[server].steady {
+        if self.progress.calm || self.http.servers[server].steady {
             return;
         }
         let mode = self.chance.pick(&[Mode::Serves, Mode::Refuses, Mode::Silent]);

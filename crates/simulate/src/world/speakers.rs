@@ -69,7 +69,7 @@ impl World {
     /// The gateway begins to connect to a server.
     pub(crate) fn connect(&mut self, shard: usize, to: &Address) -> io::Result<Fd> {
         if self.fault(3) {
-            self.http.starved.push(self.now);
+            self.http.starved.push(self.time.now);
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let server = match to {
@@ -126,7 +126,7 @@ impl World {
     }
 
     pub(crate) fn call_speaker(&mut self, number: usize, at: Moment) {
-        let now = self.now;
+        let now = self.time.now;
         let speaker = &mut self.http.speakers[number];
         if speaker.called.is_none_or(|called| called > at || called < now) {
             speaker.called = Some(at);
@@ -135,7 +135,7 @@ impl World {
     }
 
     pub(crate) fn speaker_acts(&mut self, number: usize) {
-        let now = self.now;
+        let now = self.time.now;
         let speaker = &mut self.http.speakers[number];
         if speaker.called.is_some_and(|called| called <= now) {
             speaker.called = None;
@@ -162,7 +162,7 @@ impl World {
     pub(super) fn speaker_reads(&mut self, number: usize) -> bool {
         let down = self.connection_of_speaker(number).down;
         let Speaker { piece, rests, reads_at, .. } = self.http.speakers[number];
-        if reads_at > self.now {
+        if reads_at > self.time.now {
             self.call_speaker(number, reads_at);
             return false;
         }
@@ -176,8 +176,8 @@ impl World {
         let (left, ended) = (flow.ready(), flow.ended);
         if left > 0 {
             let pause = self.chance.time(Duration::from_micros(10), rests);
-            self.http.speakers[number].reads_at = self.now + pause;
-            self.call_speaker(number, self.now + pause);
+            self.http.speakers[number].reads_at = self.time.now + pause;
+            self.call_speaker(number, self.time.now + pause);
         }
         ended && left == 0
     }
@@ -198,7 +198,7 @@ impl World {
         if count < left {
             if space > count {
                 let pause = self.chance.time(Duration::from_micros(10), Duration::from_millis(2));
-                self.call_speaker(number, self.now + pause);
+                self.call_speaker(number, self.time.now + pause);
             }
             return;
         }
@@ -267,7 +267,7 @@ impl World {
     pub(crate) fn excuse_speaker(&mut self, number: usize) {
         self.http.speakers[number].excused = true;
         if matches!(self.http.speakers[number].role, Role::Server(_)) {
-            self.http.starved.push(self.now);
+            self.http.starved.push(self.time.now);
         }
     }
 
@@ -276,7 +276,7 @@ impl World {
         let there: Vec<usize> = (0..self.http.speakers.len())
             .filter(|number| self.http.speakers[*number].state == State::There)
             .collect();
-        if there.is_empty() || self.calm {
+        if there.is_empty() || self.progress.calm {
             return;
         }
         let number = self.chance.pick(&there);

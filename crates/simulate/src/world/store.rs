@@ -35,7 +35,7 @@ impl World {
     pub(crate) fn commit(&mut self, rows: &[(usize, u64)]) {
         self.note("rows are committed", rows.len(), 0);
         for (_, id) in rows {
-            *self.store.rows.entry(*id).or_default() += 1;
+            *self.workers.store.rows.entry(*id).or_default() += 1;
         }
     }
 }

@@ -18,7 +18,7 @@ impl World {
             Party::Speaker(_) => "speaker",
             Party::Gateway(_) => return,
         };
-        self.transcripts.sent((kind, party.number()), bytes);
+        self.record.transcripts.sent((kind, party.number()), bytes);
         self.tell(|| format!("sent to {kind} {}: {}", party.number(), bytes.escape_ascii()));
     }
 }

@@ -17,14 +17,14 @@ impl World {
     /// A server will say a reply once more.
     pub(super) fn answer_again(&mut self, number: usize, reply: Vec<u8>) {
         let late = self.chance.time(Duration::from_micros(1), LATE_MAX);
-        let at = self.now + late;
+        let at = self.time.now + late;
         self.link(number).again = Some((at, reply));
         self.call_speaker_later(number, at);
     }
 
     /// Says a reply once more, if it is time and no other reply is in the middle.
     pub(super) fn server_says_again(&mut self, number: usize) {
-        let now = self.now;
+        let now = self.time.now;
         let Some((_, reply)) = self.link(number).again.take_if(|(at, _)| *at <= now) else {
             return;
         };
@@ -46,7 +46,7 @@ impl World {
         let asked = link.requests();
         let end = asked.checked_sub(1).and_then(|last| link.ends.get(last));
         if is_answered && end.is_some_and(|end| link.heard > *end) {
-            self.http.servers[server].distrusted = Some(self.now);
+            self.http.servers[server].distrusted = Some(self.time.now);
         }
     }
 
@@ -54,7 +54,7 @@ impl World {
     pub(super) fn check_trust(&mut self, number: usize) {
         let server = self.link(number).server;
         let since = self.http.servers[server].distrusted;
-        let now = self.now;
+        let now = self.time.now;
         if since.is_some_and(|since| since < now && now < since + DISTRUSTED) {
             self.violation(format!("a connection of server {server} is reused: speaker {number}"));
         }

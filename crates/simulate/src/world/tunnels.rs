@@ -39,9 +39,9 @@ impl World {
         let said = body_of(id, length);
         let closes = self.fault(350);
         let closes_at =
-            self.now + self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
+            self.time.now + self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
         let deaf_for = self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
-        let deaf_until = self.chance.in_1000(500).then(|| self.now + deaf_for);
+        let deaf_until = self.chance.in_1000(500).then(|| self.time.now + deaf_for);
         let speaker = &mut self.http.speakers[number];
         speaker.read += request.whole.as_ref().map_or(0, |(_, used)| *used);
         let at = speaker.read;
@@ -67,7 +67,7 @@ impl World {
 
     /// A server takes what its visitor says, and ends when that does, or before.
     pub(super) fn server_talks(&mut self, number: usize, ended: bool) {
-        let now = self.now;
+        let now = self.time.now;
         let link = self.link(number);
         let Some(tunnel) = link.tunnel else { return };
         let (faulty, closes) = (link.fault.is_some(), link.closes_at.is_some_and(|at| at <= now));
@@ -125,7 +125,7 @@ impl World {
 
     /// A server that did not listen does: what was said meanwhile has waited at its visitor.
     pub(super) fn listens_again(&mut self, number: usize, tunnel: Tunnel) {
-        if tunnel.deaf_until.is_none_or(|until| until > self.now) {
+        if tunnel.deaf_until.is_none_or(|until| until > self.time.now) {
             return;
         }
         let held = self.http.held(&mut self.net, number, tunnel.id);
@@ -147,7 +147,7 @@ impl World {
 
     /// Speaks, if the protocol was changed. True when nothing else is to be done.
     pub(super) fn visitor_talks(&mut self, number: usize) -> bool {
-        let now = self.now;
+        let now = self.time.now;
         let Role::Visitor(visitor) = &self.http.speakers[number].role else { return false };
         let Some(ask) = visitor.asks.get(visitor.answers.len()).copied() else { return false };
         let Manner::Upgrades { eager } = ask.manner else { return false };
@@ -185,8 +185,8 @@ impl World {
     pub(super) fn visitor_begins_to_talk(&mut self, number: usize, said: Vec<u8>) {
         let stays = self.chance.time(Duration::from_millis(1), Duration::from_secs(5));
         let parting = match self.chance.below(10) {
-            0..5 => Parting::SaysNoMore(self.now),
-            5..8 => Parting::SaysNoMore(self.now + stays),
+            0..5 => Parting::SaysNoMore(self.time.now),
+            5..8 => Parting::SaysNoMore(self.time.now + stays),
             _ => Parting::Leaves,
         };
         self.note("talks: visitor", number, 0);
@@ -197,6 +197,6 @@ impl World {
         if speaker.output.len() - speaker.written > HELD_MAX {
             speaker.piece = speaker.piece.max(100_000);
         }
-        self.call_speaker(number, self.now);
+        self.call_speaker(number, self.time.now);
     }
 }

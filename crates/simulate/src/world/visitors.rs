@@ -48,7 +48,7 @@ impl World {
             window: self.chance.pick(&[1, 1, 3, 100]),
             pace: self.chance.time(Duration::from_micros(50), Duration::from_millis(300)),
             pause_until: Moment::ZERO,
-            resets_at: resets.then(|| self.now + after + stays),
+            resets_at: resets.then(|| self.time.now + after + stays),
             held: None,
             parting: None,
             is_silent: false,
@@ -60,7 +60,7 @@ impl World {
             speaker.piece = speaker.piece.min(700);
         }
         self.http.speakers[number].excused = resets;
-        self.call_speaker(number, self.now + after);
+        self.call_speaker(number, self.time.now + after);
         number
     }
 
@@ -85,7 +85,7 @@ impl World {
         // An empty line may come before a request, and long before it.
         if self.chance.in_1000(200) {
             let pause = self.chance.time(Duration::from_micros(1), Duration::from_secs(3));
-            self.visitor(number).pause_until = self.now + pause;
+            self.visitor(number).pause_until = self.time.now + pause;
             self.http.speakers[number].output.extend(b"\r\n");
         }
         let delay = self.latency();
@@ -102,7 +102,7 @@ impl World {
         if ended {
             self.visitor_understands(number, true);
         }
-        let now = self.now;
+        let now = self.time.now;
         if ended && self.visitor_goes_on(number) {
             return;
         }
@@ -127,7 +127,7 @@ impl World {
 
     /// Whether it waits with a body. Told to go on, or tired of waiting, it sends it.
     pub(super) fn visitor_waits(&mut self, number: usize) -> bool {
-        let now = self.now;
+        let now = self.time.now;
         let read = self.http.speakers[number].read;
         let told = message::continues(&self.http.speakers[number].input[read..]);
         let visitor = self.visitor(number);
@@ -146,7 +146,7 @@ impl World {
 
     /// Begins the next request, if it is time.
     pub(super) fn visitor_asks(&mut self, number: usize) {
-        let now = self.now;
+        let now = self.time.now;
         let visitor = self.visitor(number);
         let owed = visitor.begun - visitor.answers.len();
         if visitor.begun == visitor.asks.len() || owed >= visitor.window {
@@ -208,7 +208,7 @@ impl World {
     pub(super) fn visitor_understands(&mut self, number: usize, ended: bool) {
         // An end by a reset ends no reply.
         let in_order = ended && self.http.speakers[number].end != Some(End::Reset);
-        let now = self.now;
+        let now = self.time.now;
         loop {
             let read = self.http.speakers[number].read;
             let visitor = self.visitor(number);

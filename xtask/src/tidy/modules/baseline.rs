@@ -19,7 +19,6 @@ pub(super) const BASELINE: Baseline = Baseline {
     large_crates: &[("gateway", 30), ("xtask", 13)],
     wide_structs: &[
         ("crates/gateway/src/exchanges.rs Exchange", 2),
-        ("crates/simulate/src/world.rs World", 6),
         ("crates/wire/src/http1/request.rs RequestHead", 3),
     ],
 };
