@@ -80,6 +80,13 @@ pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
                             prepared statement returns";
                 return Err(DatabaseError::statement(text, Some(at)));
             }
+            if let Some(at) = sql::ignore(sql) {
+                let text = "`ignore` is not supported here: the server would change values that a \
+                            column does not take, and acknowledge them; to leave rows that are there \
+                            already, write `insert = { …, on_conflict = \"nothing\", key = […] }` or \
+                            `on duplicate key update id = id`";
+                return Err(DatabaseError::statement(text, Some(at)));
+            }
             of(sql, &WRITING)?
         }
         Action::Query(query) => of(&query.sql, &READING)?,

@@ -21,7 +21,7 @@ pub use blank::is_blank;
 pub use decimal::Decimal;
 pub use error::SqlError;
 pub use misfit::Misfit;
-pub use named::{Dialect, origin, parameter, rewrite, word};
+pub use named::{Dialect, ignore, origin, parameter, rewrite, word};
 pub use names::{listed, mentions, only_mention, quoted, strings};
 pub use plain_write::{Given, PlainWrite};
 pub use verb::check_verb;

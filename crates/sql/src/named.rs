@@ -3,7 +3,7 @@
 //! Strings, quoted names, comments and casts (`::`) are left alone. Where a colon means something
 //! else before a name, as in `a[x:y]`, a blank behind it says so.
 
-use crate::SqlError;
+use crate::{SqlError, check_verb};
 
 /// How a database writes its parameters and texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,18 +48,41 @@ pub fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize> {
     named.next().map(str::len)
 }
 
-/// Where that word stands in `sql`, outside of texts, quoted names and comments.
+/// Where that word stands in `sql`, outside of texts, quoted names and comments. MySQL and MariaDB read what
+/// is in a comment that begins with `/*!` or `/*M!`.
 #[must_use]
 pub fn word(sql: &str, dialect: Dialect, word: &str) -> Option<usize> {
+    words(sql, dialect, word).next()
+}
+
+/// Where a statement of MySQL or MariaDB has IGNORE, by which they change values that a column does not
+/// take instead of refusing them. Hints (`ignore index`) are something else, and a `delete` has no values.
+#[must_use]
+pub fn ignore(sql: &str) -> Option<usize> {
+    let mut words = words(sql, Dialect::Question, "ignore");
+    let is_modifier = |at: &usize| {
+        let behind = sql[at + "ignore".len()..].trim_start().to_ascii_lowercase();
+        let is_hint = ["index", "key"].iter().any(|hint| behind.starts_with(hint));
+        !is_hint && !sql[..*at].ends_with(['.', '@'])
+    };
+    check_verb(sql, &["delete"]).is_err().then(|| words.find(is_modifier))?
+}
+
+/// Where that word stands, each time.
+fn words(sql: &str, dialect: Dialect, word: &str) -> impl Iterator<Item = usize> {
     let mut reader = Reader::new(sql, dialect);
     // Whether it can be read is told elsewhere.
     let _ = reader.read();
-    let is_word = |at: &usize| {
-        let begins = !sql[..*at].ends_with(|before| is_name(before) || before == ':');
-        let found = sql[*at..].get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
-        begins && found && !sql[*at + word.len()..].starts_with(is_name)
+    let is_name_before = |before: Option<usize>, at: usize| {
+        let mut letters = before.map_or("", |before| &sql[before..at]).chars();
+        letters.next().is_some_and(is_name) && letters.next().is_none()
     };
-    reader.plain.iter().copied().find(is_word)
+    let mut before = None;
+    reader.plain.into_iter().filter(move |&at| {
+        let is_within = is_name_before(before.replace(at), at) || sql[..at].ends_with(':');
+        let found = sql[at..].get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
+        found && !is_within && !sql[at + word.len()..].starts_with(is_name)
+    })
 }
 
 struct Reader<'s> {
@@ -205,11 +228,23 @@ impl<'s> Reader<'s> {
             }
             at += 2;
             if depth == 0 {
+                self.note_executed(at);
                 self.copy(at);
                 return Ok(());
             }
         }
         Err("a `/*` is never closed".to_owned())
+    }
+
+    /// Notes the letters of a comment of `length` bytes that MySQL and MariaDB read, behind the version from which
+    /// on they do: `/*!50100 ignore */`.
+    fn note_executed(&mut self, length: usize) {
+        let comment = &self.rest()[..length];
+        let body = comment.strip_prefix("/*!").or_else(|| comment.strip_prefix("/*M!"));
+        let Some(body) = body.filter(|_| self.dialect == Dialect::Question) else { return };
+        let body = body.trim_start_matches(|it: char| it.is_ascii_digit());
+        let begin = self.at + length - body.len();
+        self.plain.extend(body.char_indices().map(|(at, _)| begin + at));
     }
 
     fn copy_dollar(&mut self) -> Result<(), String> {
@@ -316,6 +351,26 @@ mod tests {
             "areturning",
         ] {
             assert_eq!(at(sql), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn ignore_is_found_where_it_changes_values() {
+        for (sql, expected) in [
+            ("insert ignore into t values (:a)", Some(7)),
+            ("INSERT LOW_PRIORITY IGNORE t values (:a)", Some(20)),
+            ("update ignore t set a = :a", Some(7)),
+            ("update/*!ignore*/t set a = :a", Some(9)),
+            ("update /*M!100000ignore */ t set a = :a", Some(17)),
+            ("with x as (select 1) update ignore t set a = :a", Some(28)),
+            ("update t ignore index (a) set a = :a", None),
+            ("update ignore t ignore index (a) set a = :a", Some(7)),
+            ("insert into t select a from u ignore\nkey (a)", None),
+            ("insert into t (`ignore`, ignored) values (:ignore, 'ignore') /* ignore */", None),
+            ("update t set t.ignore = @ignore", None),
+            ("delete ignore from t where a = :a", None),
+        ] {
+            assert_eq!(ignore(sql), expected, "{sql}");
         }
     }
 

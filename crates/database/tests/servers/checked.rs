@@ -42,6 +42,15 @@ fn a_statement_is_checked_against_the_real_tables(place: &Place) {
         assert!(text.starts_with("`statement`: ") && (text.contains(word) || syntax), "{text}");
         assert_eq!(error.about(), About::Statement);
     }
+    if place.is_mariadb() {
+        for sql in [
+            "insert ignore into hits (id, path) values (:id, :path)",
+            "update /*! ignore */ hits set path = :path where id = :id",
+        ] {
+            let text = told(place, Job::new(Action::Statement(sql.to_owned()))).to_string();
+            assert!(text.starts_with("`statement`: `ignore` is not supported here"), "{text}");
+        }
+    }
     let error = told(place, Job::new(Action::Query(Query::new("select pfad from hits"))));
     assert!(error.to_string().contains("pfad"), "{error}");
 }
