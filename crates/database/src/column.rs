@@ -26,6 +26,7 @@ const CODE: &str = "type";
 const NOT_ARRAY: &str = "takes a JSON array";
 const NOT_WHOLE: &str = "takes whole numbers";
 const NOT_DECIMAL: &str = "takes a decimal number, such as `1.5` or `15e-1`";
+const NOT_JSON_NUMBER: &str = "takes numbers as JSON writes them";
 const NOT_BASE64: &str = "takes a string of bytes in base64";
 
 /// Dimensions of an array of PostgreSQL at most (`MAXDIM`).
@@ -114,7 +115,12 @@ impl Takes {
             Self::Bytes => return fit_bytes(value, record),
             Self::Json => return fit_json(value, record),
             Self::JsonOfNumbers => {
-                Self::Number.check_number(if let Value::Number(it) = value { it } else { b"" })?;
+                // The database takes a text for a number where it looks like one.
+                let is_string = matches!(value, Value::Bytes(_)) && record == Record::Json;
+                if !is_string && Decimal::of(bytes).is_some() {
+                    serde_json::from_slice::<&RawValue>(bytes).map_err(|_| NOT_JSON_NUMBER)?;
+                    Self::Number.check_number(bytes)?;
+                }
                 return fit_json(value, record);
             }
             Self::Array(_)
@@ -415,6 +421,32 @@ mod tests {
         assert_eq!(fit(&Takes::Text, json), "'true'");
         let tsv = Takes::Json.fit(Value::Bytes(b"{}"), Record::Tsv);
         assert_eq!(tsv, Ok(Fit::Text(b"{}".into())));
+    }
+
+    #[test]
+    fn a_number_that_sqlite_would_change_is_no_json_in_any_format() {
+        let takes = Takes::JsonOfNumbers;
+        for text in [
+            "12345678901234567890",
+            "9007199254740993.0",
+            " 0.10000000000000000001",
+            "1e400",
+            "00123",
+            "+5",
+            ".5",
+            "5.",
+        ] {
+            for record in [Record::Tsv, Record::Logfmt] {
+                assert!(takes.fit(Value::Bytes(text.as_bytes()), record).is_err(), "{text}");
+            }
+            let quoted = takes.fit(Value::Bytes(text.as_bytes()), Record::Json);
+            assert_eq!(quoted, Ok(Fit::Text(format!("\"{text}\"").into_bytes().into())));
+        }
+        for text in ["123", "-0.5e1", " 9007199254740993", "\"00123\"", "[1e400]", "null", "text"] {
+            let fitted = takes.fit(Value::Bytes(text.as_bytes()), Record::Tsv);
+            assert_eq!(fitted, Ok(Fit::Text(text.as_bytes().into())), "{text}");
+        }
+        assert!(takes.fit(Value::Number(b"1e400"), Record::Json).is_err());
     }
 
     #[test]
