@@ -38,7 +38,7 @@ impl Shard {
             let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
             session.flush_and_finish(calls, &mut cx);
         }
-        if self.sessions.len() == 0 {
+        if self.sessions.is_empty() {
             calls.stop();
         }
     }
@@ -62,7 +62,7 @@ impl Shard {
             Stage::LastRequests => self.end_requests(calls),
             Stage::Serving => self.stop_pools(calls),
             Stage::Closing => {
-                if self.sessions.len() == 0 {
+                if self.sessions.is_empty() {
                     calls.stop();
                 }
             }
