@@ -74,6 +74,13 @@ impl Cookies {
         }
     }
 
+    /// Clients of workers that are gone have cookies of before. Theirs are known for as long as without a reload.
+    pub(crate) fn take_over(&mut self, before: Self) {
+        if self.is_nameless && before.is_nameless {
+            (self.berths, self.known) = (before.berths, before.known);
+        }
+    }
+
     /// Whether what it reads is removed from requests: then a server sees another head than came.
     pub(crate) const fn changes_requests(&self) -> bool {
         matches!(self.plan.mode, CookieMode::Prefix) && self.plan.codec.is_some()

@@ -96,7 +96,7 @@ impl ServedPool {
     }
 
     fn reload_cookies(&mut self, plan: Option<CookieConfig>, names: &ByWorker<Option<String>>) {
-        self.cookies = None;
+        let before = self.cookies.take();
         let Some(mut plan) = plan else { return };
         // Workers without names are told apart by what they are at their start.
         if names.values().any(Option::is_some) {
@@ -104,6 +104,9 @@ impl ServedPool {
         }
         let berth = |name: &str| self.pool.berth_named(name);
         let mut cookies = Box::new(Cookies::new(plan, berth));
+        if let Some(before) = before {
+            cookies.take_over(*before);
+        }
         for worker in self.pool.workers().filter_map(|view| view.worker) {
             if let Some(berth) = self.pool.berth(worker) {
                 cookies.handle_started(worker, berth);

@@ -321,3 +321,27 @@ fn clients_stay_bound_to_programs_by_their_cookies_after_a_reload() {
     assert!(is_bound_by(&mut bench, &before));
     assert_eq!(cookie_set(&mut bench), before, "it is the same worker");
 }
+
+#[test]
+fn the_cookie_of_a_program_that_is_gone_is_known_after_a_reload() {
+    let mut bench = Bench::serving(|plan, _| with_cookie(plan));
+    let before = cookie_set(&mut bench);
+    assert!(is_bound_by(&mut bench, &before));
+    let a = bench.a;
+    let id = bench.submit("GET / HTTP/1.1\r\n\r\n");
+    let (_, worker, ..) = bench.dispatched()[0];
+    bench.answer(a, worker, id, "");
+    bench.report(a, Upward::Retired { worker });
+    bench.report(a, Upward::Ended { worker, expected: false, reached: true });
+    let is_known = |bench: &mut Bench| {
+        let id = bench.submit(&format!("GET / HTTP/1.1\r\nCookie: {before}\r\n\r\n"));
+        bench.core.exchanges.get_mut(id).unwrap().named.is_some()
+    };
+    assert!(is_known(&mut bench));
+    for _ in 0..2 {
+        let mut plan = config("a");
+        with_cookie(&mut plan);
+        bench.core.reload(a, (plan, false), None, &mut Vec::new()).expect("it is here");
+        assert!(is_known(&mut bench));
+    }
+}
