@@ -424,6 +424,9 @@ impl Programs {
         let Some(program) = self.find(worker) else { return };
         let (name_of, pid) = (program.name.clone(), program.pid);
         let Some(link) = program.link.as_mut() else { return };
+        if (pipe, name) == (Pipe::Output, ANSWER) {
+            link.open_in_time(calls.now(), worker, up);
+        }
         let fault = match (pipe, name) {
             (Pipe::Input, STALL) => {
                 if !link.is_stalled(calls, deadline) {

@@ -36,6 +36,7 @@ mod kept;
 mod late;
 mod latency;
 mod notices;
+mod pace;
 mod pending;
 mod replies;
 mod reset;
@@ -123,6 +124,8 @@ pub(super) struct Link {
     silence: Silence,
     /// Some that nobody wants keep their slots: with tags.
     has_unwanted: bool,
+    /// It is given nothing until then, because of what was cancelled: with tags.
+    closed_until: Option<Instant>,
     /// Clients whose requests were late or cancelled since it last said something: with tags.
     waited: Vec<u64>,
     /// Whether its replies are in step with its requests, where nothing in its framing tells.
@@ -191,6 +194,7 @@ impl Link {
             rejects_line_breaks: plan.rejects_line_breaks,
             silence: Silence::default(),
             has_unwanted: false,
+            closed_until: None,
             waited: Vec::new(),
             alignment: plan
                 .alignment
@@ -361,7 +365,8 @@ impl Link {
             let oldest = self.flights.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
             let checked_at = oldest.is_none().then(|| self.checked_at(calls.now())).flatten();
-            let at = at.into_iter().chain(self.patience_ends(deadline)).chain(checked_at).min();
+            let at = at.into_iter().chain(self.patience_ends(deadline)).chain(checked_at);
+            let at = at.chain(self.closed_until).min();
             calls.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
                 // A reply behind another cannot begin before that has ended.

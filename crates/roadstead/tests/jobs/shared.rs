@@ -388,34 +388,47 @@ fn the_slots_of_cancelled_requests_are_free_once_a_busy_program_has_read_on() {
     assert_eq!(deaths(&daemon), 0);
 }
 
-#[test]
-fn what_a_client_asks_and_takes_back_gives_a_busy_program_no_endless_work() {
-    let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"5m\"");
-    let (mut victim, mut hasty) = (daemon.connect(), daemon.connect());
-    let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].as_u64();
-    let go = folder.path().join("go");
-    victim.send(busy(1, &go));
-    until("it is busy", || in_flight() == Some(1));
-    for id in 1..=16 {
-        ask(&mut hasty, id, "stall");
-        until("it has it", || in_flight() == Some(2));
-        hasty.send(cancel(id));
-        until("its slot is free", || in_flight() == Some(1));
+/// Asks something to which the program answers nothing, and takes it back, so often.
+fn ask_and_take_back(daemon: &Daemon, client: &mut Client, ids: std::ops::RangeInclusive<u32>) {
+    let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
+    for id in ids {
+        ask(client, id, "stall");
+        until("it has it", || in_flight() == 1);
+        client.send(cancel(id));
+        until("its slot is free", || in_flight() == 0);
     }
-    // It has read none of these: more of them keep their slots.
-    ask(&mut hasty, 17, "stall");
-    until("it has it", || in_flight() == Some(2));
-    hasty.send(cancel(17));
-    ask(&mut hasty, 18, "stall");
-    until("it has both", || in_flight() == Some(3));
-    fs::write(go, "").unwrap();
-    assert_eq!(parse(&victim.line())["result"], "busy no more");
-    // An answer to what was sent behind them shows that it has.
-    ask(&mut victim, 2, "echo");
-    assert_eq!(parse(&victim.line())["id"], 2);
-    until("all slots but one are free", || in_flight() == Some(1));
+}
+
+#[test]
+fn a_program_that_answers_nothing_that_was_cancelled_goes_on_serving_others() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\nsettle = \"0s\"\ndeadline = \"5m\"";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", SHARED], pool);
+    let (mut hasty, mut other) = (daemon.connect(), daemon.connect());
+    ask_and_take_back(&daemon, &mut hasty, 1..=17);
+    let begun = Instant::now();
+    ask_and_take_back(&daemon, &mut hasty, 18..=19);
+    // It may be busy with what was cancelled: each more waits longer.
+    assert!(begun.elapsed() >= Duration::from_millis(100), "{:?}", begun.elapsed());
+    drop(hasty);
+    ask(&mut other, 1, "echo");
+    assert_eq!(parse(&other.line())["result"], 19);
+    // The answer shows that it is not.
+    ask_and_take_back(&daemon, &mut other, 2..=17);
+    ask(&mut other, 18, "echo");
+    assert_eq!(parse(&other.line())["result"], 35);
     assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
+fn a_program_whose_requests_were_all_cancelled_owes_nothing_and_ends_with_the_daemon() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\nsettle = \"0s\"\ndeadline = \"5m\"";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", SHARED], pool);
+    let mut hasty = daemon.connect();
+    ask_and_take_back(&daemon, &mut hasty, 1..=17);
+    drop(hasty);
+    daemon.stop();
 }
 
 #[test]

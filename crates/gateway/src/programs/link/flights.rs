@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use exchange::{RequestId, Slice};
 
@@ -75,8 +75,10 @@ pub(super) struct Flights {
     /// The number of each, cancelled ones included; only where replies come in any order.
     numbers: Option<BTreeMap<RequestId, u64>>,
     cancelled: BTreeMap<u64, Cancelled>,
-    /// Bytes offered before the latest request that was answered: the program has read them.
-    answered_at: u64,
+    /// Numbers of cancelled ones that the program may still work on.
+    ahead: Vec<u64>,
+    /// The longest time after which it has answered one that was cancelled: so long it may go on with each.
+    goes_on_for: Duration,
 }
 
 #[derive(Debug)]
@@ -84,6 +86,8 @@ struct Cancelled {
     flight: Flight,
     /// Bytes offered before the program is told.
     told_at: u64,
+    /// When it was cancelled.
+    since: Instant,
 }
 
 /// What a reply belongs to.
@@ -163,44 +167,64 @@ impl Flights {
         flights.find(is).filter(|_| !id.is_empty())
     }
 
-    /// Ends the one of this id, if all of it has left us: `accepted` bytes have.
-    pub(super) fn land(&mut self, id: RequestId, accepted: u64) -> Option<Landed> {
+    /// Ends the one of this id, which is answered, if all of it has left us: `accepted` bytes have.
+    pub(super) fn land(&mut self, id: RequestId, accepted: u64, now: Instant) -> Option<Landed> {
         let number = *self.numbers.as_ref()?.get(&id)?;
-        if let Some(Cancelled { flight, .. }) = self.cancelled.get(&number) {
+        if let Some(Cancelled { flight, since, .. }) = self.cancelled.get(&number) {
             if flight.end > accepted {
                 return None;
             }
-            self.answered_at = self.answered_at.max(flight.start);
+            let (start, went_on) = (flight.start, now.saturating_duration_since(*since));
+            self.goes_on_for = self.goes_on_for.max(went_on);
             self.cancelled.remove(&number);
+            self.ahead.retain(|ahead| *ahead != number);
+            self.work_off(start, now);
             self.forget(id);
             return Some(Landed::Cancelled);
         }
         let place = self.find(number)?;
         let start = place.flight.as_ref().filter(|flight| flight.end <= accepted)?.start;
         place.flight = None;
-        self.answered_at = self.answered_at.max(start);
+        self.work_off(start, now);
         self.forget(id);
         self.leave_hole();
         Some(Landed::Wanted)
     }
 
+    /// A request was answered before which so many bytes were offered: the program has read what was cancelled in
+    /// these, and works on none of it that was cancelled longer ago than it goes on with any.
+    fn work_off(&mut self, answered_at: u64, now: Instant) {
+        let Self { ahead, cancelled, goes_on_for, .. } = self;
+        ahead.retain(|number| {
+            cancelled
+                .get(number)
+                .is_some_and(|it| it.told_at > answered_at || it.since + *goes_on_for > now)
+        });
+    }
+
     /// Nobody wants its reply any more, of which the program is told behind so many offered bytes. Gives its client, and
     /// where it stands in what was offered; none when it is not in flight, or was cancelled before.
-    pub(super) fn cancel(&mut self, id: RequestId, told_at: u64) -> Option<(u64, Range<u64>)> {
+    pub(super) fn cancel(
+        &mut self,
+        id: RequestId,
+        told_at: u64,
+        now: Instant,
+    ) -> Option<(u64, Range<u64>)> {
         let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
         let number = number?;
         let mut flight = self.find(number)?.flight.take()?;
         let (client, place) = (flight.form.asker.client, flight.start..flight.end);
         (flight.body, flight.asked) = (Slice::default(), Asked::default());
-        self.cancelled.insert(number, Cancelled { flight, told_at });
+        self.cancelled.insert(number, Cancelled { flight, told_at, since: now });
+        self.ahead.push(number);
         self.leave_hole();
         Some((client, place))
     }
 
-    /// How many that were cancelled the program may still work on: it has answered neither them nor a request
-    /// that was sent after it was told.
-    pub(super) fn ahead(&self) -> usize {
-        self.cancelled.values().filter(|it| it.told_at > self.answered_at).count()
+    /// How many that were cancelled the program may still work on: it has answered neither them nor, long enough
+    /// after they were cancelled, a request that was sent after it was told.
+    pub(super) const fn ahead(&self) -> usize {
+        self.ahead.len()
     }
 
     /// Nobody wants its reply any more, and it is to be cancelled later.
@@ -223,7 +247,8 @@ impl Flights {
         if self.cancelled.len() <= most {
             return None;
         }
-        let (_, Cancelled { flight, .. }) = self.cancelled.pop_first()?;
+        let (number, Cancelled { flight, .. }) = self.cancelled.pop_first()?;
+        self.ahead.retain(|ahead| *ahead != number);
         self.forget(flight.id);
         Some(flight.id)
     }
@@ -233,7 +258,8 @@ impl Flights {
     pub(super) fn pop_unsent(&mut self, accepted: u64) -> Option<Flight> {
         let is_unsent = |it: &Cancelled| it.flight.start >= accepted;
         while let Some(last) = self.cancelled.last_entry().filter(|it| is_unsent(it.get())) {
-            let Cancelled { flight, .. } = last.remove();
+            let (number, Cancelled { flight, .. }) = last.remove_entry();
+            self.ahead.retain(|ahead| *ahead != number);
             self.forget(flight.id);
         }
         while self.queue.back().is_some_and(|place| place.start >= accepted) {
@@ -321,21 +347,21 @@ mod tests {
     fn the_oldest_is_at_hand_whatever_lands_before_it() {
         let mut flights = of(5);
         for (lands, oldest) in [(1, Some(0)), (0, Some(2)), (3, Some(2)), (2, Some(4)), (4, None)] {
-            assert_eq!(flights.land(id(lands), 1000), Some(Landed::Wanted));
+            assert_eq!(flights.land(id(lands), 1000, Instant::now()), Some(Landed::Wanted));
             assert_eq!(flights.oldest().map(|it| it.id), oldest.map(id));
         }
-        assert!(flights.land(id(4), 1000).is_none(), "once");
+        assert!(flights.land(id(4), 1000, Instant::now()).is_none(), "once");
         assert_eq!((flights.len(), flights.queue.len()), (0, 0));
     }
 
     #[test]
     fn what_has_not_left_us_cannot_land() {
         let mut flights = of(3);
-        assert!(flights.land(id(2), 25).is_none());
-        assert!(flights.land(id(1), 20).is_some());
-        assert!(flights.cancel(id(2), 1000).is_some());
-        assert!(flights.land(id(2), 25).is_none());
-        assert_eq!(flights.land(id(2), 30), Some(Landed::Cancelled));
+        assert!(flights.land(id(2), 25, Instant::now()).is_none());
+        assert!(flights.land(id(1), 20, Instant::now()).is_some());
+        assert!(flights.cancel(id(2), 1000, Instant::now()).is_some());
+        assert!(flights.land(id(2), 25, Instant::now()).is_none());
+        assert_eq!(flights.land(id(2), 30, Instant::now()), Some(Landed::Cancelled));
     }
 
     #[test]
@@ -348,7 +374,7 @@ mod tests {
         }
         assert_eq!(named(&flights, b"77"), Some(id(1)));
         assert_eq!(named(&flights, b"7"), Some(id(0)));
-        flights.land(id(0), 1000).unwrap();
+        flights.land(id(0), 1000, Instant::now()).unwrap();
         assert_eq!(named(&flights, b"7"), Some(id(2)));
         assert_eq!((named(&flights, b"8"), named(&flights, b"")), (None, None));
     }
@@ -358,7 +384,7 @@ mod tests {
         let mut flights = of(1);
         for number in 1..100_000 {
             flights.push(flight(number));
-            flights.land(id(number), u64::MAX).unwrap();
+            flights.land(id(number), u64::MAX, Instant::now()).unwrap();
             assert!(flights.queue.len() <= 2 * HOLES_MIN + 2, "{}", flights.queue.len());
         }
         assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(0))));
@@ -368,13 +394,13 @@ mod tests {
     fn what_was_cancelled_is_forgotten_from_the_oldest_on() {
         let mut flights = of(4);
         for number in [2, 0, 1] {
-            assert!(flights.cancel(id(number), 1000).is_some());
-            assert_eq!(flights.cancel(id(number), 1000), None, "twice");
+            assert!(flights.cancel(id(number), 1000, Instant::now()).is_some());
+            assert_eq!(flights.cancel(id(number), 1000, Instant::now()), None, "twice");
         }
         assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(3))));
         assert_eq!(flights.lapse(2), Some(id(0)));
         assert_eq!(flights.lapse(2), None);
-        assert!(flights.land(id(0), 1000).is_none());
+        assert!(flights.land(id(0), 1000, Instant::now()).is_none());
     }
 
     #[test]
@@ -384,33 +410,69 @@ mod tests {
             flights.note_unwanted(id(number));
         }
         assert_eq!((flights.len(), flights.unwanted()), (4, vec![id(1), id(2)]));
-        assert_eq!(flights.land(id(1), 1000), Some(Landed::Wanted));
-        assert_eq!(flights.cancel(id(2), 1000), Some((0, 20..30)));
+        assert_eq!(flights.land(id(1), 1000, Instant::now()), Some(Landed::Wanted));
+        assert_eq!(flights.cancel(id(2), 1000, Instant::now()), Some((0, 20..30)));
         assert!(flights.unwanted().is_empty());
+    }
+
+    /// So many, of which the first three were cancelled, each a second after the one before.
+    fn of_cancelled(count: u32) -> (Flights, impl Fn(u64) -> Instant) {
+        let (mut flights, start) = (of(count), Instant::now());
+        let at = move |second| start + Duration::from_secs(second);
+        for number in 0..3 {
+            assert!(flights.cancel(id(number), 60, at(number.into())).is_some());
+        }
+        (flights, at)
     }
 
     #[test]
     fn what_was_cancelled_is_worked_off_when_a_later_request_is_answered_or_itself() {
-        let mut flights = of(6);
-        for number in 0..3 {
-            assert!(flights.cancel(id(number), 60).is_some());
-        }
+        let (mut flights, at) = of_cancelled(6);
         assert_eq!(flights.ahead(), 3);
         // Sent before they were cancelled: it may be answered before the program has read that.
-        assert_eq!(flights.land(id(4), 1000), Some(Landed::Wanted));
+        assert_eq!(flights.land(id(4), 1000, at(3)), Some(Landed::Wanted));
         assert_eq!(flights.ahead(), 3);
-        assert_eq!(flights.land(id(1), 1000), Some(Landed::Cancelled));
+        assert_eq!(flights.land(id(1), 1000, at(3)), Some(Landed::Cancelled));
         assert_eq!(flights.ahead(), 2);
         flights.push(flight(6));
-        assert_eq!(flights.land(id(6), 1000), Some(Landed::Wanted));
+        assert_eq!(flights.land(id(6), 1000, at(5)), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 0);
+    }
+
+    #[test]
+    fn one_that_goes_on_with_what_was_cancelled_has_not_worked_it_off_by_an_answer_to_another() {
+        let (mut flights, at) = of_cancelled(6);
+        flights.push(flight(6));
+        assert_eq!(flights.land(id(6), 1000, at(3)), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 0, "nothing shows yet that it goes on");
+        assert_eq!(flights.land(id(0), 1000, at(10)), Some(Landed::Cancelled));
+        for number in [4, 5] {
+            assert!(flights.cancel(id(number), 70, at(6 + u64::from(number))).is_some());
+        }
+        flights.push(flight(7));
+        // It went on for 10 s with one.
+        assert_eq!(flights.land(id(7), 1000, at(20)), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 1);
+        assert_eq!(flights.land(id(5), 1000, at(20)), Some(Landed::Cancelled));
+        assert_eq!(flights.ahead(), 0);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_ahead() {
+        let (mut flights, _) = of_cancelled(3);
+        assert_eq!(flights.lapse(2), Some(id(0)));
+        assert_eq!(flights.ahead(), 2);
+        assert!(flights.pop_unsent(15).is_none());
+        assert_eq!(flights.ahead(), 1);
+        flights.forget_cancelled();
         assert_eq!(flights.ahead(), 0);
     }
 
     #[test]
     fn what_never_left_comes_back_from_the_youngest_on() {
         let mut flights = of(5);
-        assert!(flights.cancel(id(4), 1000).is_some());
-        assert!(flights.cancel(id(3), 1000).is_some());
+        assert!(flights.cancel(id(4), 1000, Instant::now()).is_some());
+        assert!(flights.cancel(id(3), 1000, Instant::now()).is_some());
         let mut back = Vec::new();
         while let Some(flight) = flights.pop_unsent(15) {
             back.push(flight.id);

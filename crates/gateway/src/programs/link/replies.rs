@@ -68,6 +68,7 @@ impl Link {
             }
         }
         self.cancel_unwanted(calls, worker, up);
+        self.open_when_worked_off(worker, up);
         let shown = bytes.len();
         if data.is_last() && said == Said::Fine {
             match self.decoder.finish(&bytes[from..]) {
@@ -241,7 +242,7 @@ impl Link {
     ) -> Said {
         let accepted = self.accepted(calls);
         let of = self.flights.named(named).map(|flight| (flight.id, flight.dispatched));
-        let of = of.filter(|(id, _)| self.flights.land(*id, accepted).is_some());
+        let of = of.filter(|(id, _)| self.flights.land(*id, accepted, calls.now()).is_some());
         let Some((id, dispatched)) = of else {
             return self.handle_unasked(worker, frame, up);
         };
@@ -317,7 +318,7 @@ impl Link {
         let said = match message {
             Message::Reply(id) => {
                 self.unreadable.handle_reply();
-                match self.flights.land(id, accepted) {
+                match self.flights.land(id, accepted, calls.now()) {
                     Some(Landed::Cancelled) => up.push(Upward::Discarded),
                     Some(Landed::Wanted) => {
                         let outcome = Outcome::Reply(Slice::from(&out[..]));
@@ -351,7 +352,9 @@ impl Link {
             Message::Broken(text) if self.tags.as_ref().is_some_and(Tags::is_greeting) => {
                 Said::Broken(text)
             }
-            Message::Broken(text) => self.handle_broken(worker, frame, accepted, text, up),
+            Message::Broken(text) => {
+                self.handle_broken(worker, frame, (accepted, calls.now()), text, up)
+            }
         };
         self.scratch = out;
         said
@@ -362,7 +365,7 @@ impl Link {
         &mut self,
         worker: WorkerId,
         frame: &[u8],
-        accepted: u64,
+        read: (u64, Instant),
         why: &'static str,
         up: &mut Vec<Upward>,
     ) -> Said {
@@ -372,7 +375,7 @@ impl Link {
                 self.unreadable.handle_reply_to_one(why);
                 let text = format!("its reply is not valid: {why}");
                 let outcome = Outcome::ended(Cause::Garbled, Phase::Work, &text);
-                self.end_by(worker, id, accepted, outcome, up)
+                self.end_by(worker, id, read, outcome, up)
                     .unwrap_or_else(|| Said::Unasked(shown_bytes(frame)))
             }
             Message::Nobody => {
@@ -395,11 +398,11 @@ impl Link {
         &mut self,
         worker: WorkerId,
         id: RequestId,
-        accepted: u64,
+        (accepted, now): (u64, Instant),
         outcome: Outcome,
         up: &mut Vec<Upward>,
     ) -> Option<Said> {
-        match self.flights.land(id, accepted)? {
+        match self.flights.land(id, accepted, now)? {
             Landed::Wanted => {
                 up.push(Upward::Answered { id, outcome });
                 up.push(Upward::Released { worker });
@@ -436,7 +439,7 @@ impl Link {
             Message::Reply(id) => {
                 let text = "its reply is longer than reply_max";
                 let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
-                self.end_by(worker, id, accepted, outcome, up)
+                self.end_by(worker, id, (accepted, calls.now()), outcome, up)
                     .unwrap_or_else(|| Said::Unasked(UNASKED_TOO_LONG.to_owned()))
             }
             Message::Nobody => {

@@ -14,13 +14,10 @@ use crate::upward::Upward;
 /// Cancelled requests of one program whose replies may still come.
 const CANCELLED_MAX: usize = 1024;
 
-/// Cancelled requests of one program that may leave their slots before it is known to have read that they are.
-const AHEAD_MAX: usize = 16;
-
 impl Link {
     /// Nobody wants this reply any more. With tags, the program is told and the slot is free;
-    /// without, it goes on, and its reply finds nobody. Where much of what was cancelled waits for the program, the
-    /// slot is free once it has read on: else its work had no limit, and others waited behind that.
+    /// without, it goes on, and its reply finds nobody. Where many bytes of what was cancelled wait for a program that
+    /// does not read, the slot is free once it has read on: else what waits for it had no limit.
     pub(in super::super) fn cancel(
         &mut self,
         calls: &mut Calls<'_>,
@@ -38,10 +35,10 @@ impl Link {
 
     fn may_take_back(&mut self, calls: &Calls<'_>) -> bool {
         let accepted = self.accepted(calls);
-        self.cancellations.unread(accepted) <= UNREAD_MAX && self.flights.ahead() < AHEAD_MAX
+        self.cancellations.unread(accepted) <= UNREAD_MAX
     }
 
-    /// It has read on, or answered: what nobody wants any more is cancelled, as far as it may be.
+    /// It has read on: what nobody wants any more is cancelled, as far as it may be.
     pub(super) fn cancel_unwanted(
         &mut self,
         calls: &mut Calls<'_>,
@@ -72,7 +69,7 @@ impl Link {
         let Some(tags) = self.tags.as_mut() else { return };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
-        let cancelled = self.flights.cancel(id, self.offered);
+        let cancelled = self.flights.cancel(id, self.offered, calls.now());
         if let Some((client, place)) = cancelled.filter(|_| tags.cancel(id, &mut out)) {
             self.note_waited(client);
             self.cancellations.add(place.start.max(self.accepted(calls))..place.end);
@@ -82,6 +79,7 @@ impl Link {
             if let Ok(place) = written {
                 self.cancellations.add(place.start..place.end.min(self.offered));
             }
+            self.close_while_ahead(calls, worker, up);
             up.push(Upward::Released { worker });
             self.drop_old_cancelled();
             if !self.is_owing() {
