@@ -5,20 +5,16 @@
 //! that. A value that the column would change is refused before it is sent; what a database refuses by
 //! itself is left to it.
 
-mod words;
-
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fields::Value;
 use serde_json::value::RawValue;
-use sql::{Decimal, Misfit, PlainWrite, is_blank, time};
+use sql::{Decimal, Misfit, PlainWrite, Words, is_blank, time};
 
 use crate::Record;
 use crate::fault::{Blame, Fault};
-
-pub(crate) use words::Words;
 
 /// The code of our own refusals.
 const CODE: &str = "type";
@@ -50,6 +46,8 @@ pub(crate) enum Takes {
     Bool,
     /// Whole numbers.
     Integer,
+    /// Whole numbers from 0 to this one.
+    Unsigned(u64),
     /// SQLite's numbers: whole ones of 64 bits, others as doubles.
     Number,
     /// Numbers of 32 bits.
@@ -168,6 +166,7 @@ impl Takes {
             | Self::Double
             | Self::Decimal(_)
             | Self::Rounded(..) => self.check_number(bytes)?,
+            Self::Unsigned(most) => check_unsigned(bytes, *most)?,
             Self::Year => check_year(value)?,
             Self::Date => time::check_date(bytes)?,
             Self::Time(digits) => time::check_time(bytes, *digits, false)?,
@@ -279,6 +278,17 @@ fn may_be_fraction(text: &[u8]) -> bool {
     let unsigned = if let [b'-' | b'+', rest @ ..] = text { rest } else { text };
     let has_prefix = matches!(unsigned, [b'0', b'x' | b'X' | b'o' | b'O' | b'b' | b'B', ..]);
     !has_prefix && text.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+}
+
+/// Refuses what is no whole number up to `most`, and one that is read as octal digits.
+fn check_unsigned(text: &[u8], most: u64) -> Result<(), Misfit> {
+    let text = trimmed(text);
+    let is_plain =
+        text.iter().all(u8::is_ascii_digit) && (text.len() == 1 || !text.starts_with(b"0"));
+    let number = std::str::from_utf8(text).ok().filter(|_| is_plain);
+    let number: Option<u64> = number.and_then(|number| number.parse().ok());
+    let is_kept = number.is_some_and(|number| number <= most);
+    if is_kept { Ok(()) } else { Err(format!("takes whole numbers from 0 to {most}").into()) }
 }
 
 /// Refuses a year that a database would take for another one.
@@ -397,203 +407,4 @@ pub(crate) fn of_parameter(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fit(takes: &Takes, value: Value<'_>) -> String {
-        match takes.fit(value, Record::Json) {
-            Ok(Fit::Null) => "NULL".to_owned(),
-            Ok(Fit::Text(text)) => format!("'{}'", text.escape_ascii()),
-            Ok(Fit::Number(digits)) => digits.escape_ascii().to_string(),
-            Ok(Fit::Bytes(bytes)) => format!("x{bytes:?}"),
-            Err(why) => format!("!{why}"),
-        }
-    }
-
-    #[test]
-    fn json_is_kept_as_what_it_is() {
-        let (text, json) = (Value::Bytes(b"a\"1"), Value::Json(b"true"));
-        assert_eq!(fit(&Takes::Json, text), r#"'\"a\\\"1\"'"#);
-        assert_eq!(fit(&Takes::Json, json), "'true'");
-        assert_eq!(fit(&Takes::Json, Value::Number(b"1.10")), "1.10");
-        assert_eq!(fit(&Takes::Json, Value::Null), "NULL");
-        assert_eq!(fit(&Takes::Any, json), "1");
-        assert_eq!(fit(&Takes::Text, json), "'true'");
-        let tsv = Takes::Json.fit(Value::Bytes(b"{}"), Record::Tsv);
-        assert_eq!(tsv, Ok(Fit::Text(b"{}".into())));
-    }
-
-    #[test]
-    fn a_number_that_sqlite_would_change_is_no_json_in_any_format() {
-        let takes = Takes::JsonOfNumbers;
-        for text in [
-            "12345678901234567890",
-            "9007199254740993.0",
-            " 0.10000000000000000001",
-            "1e400",
-            "00123",
-            "+5",
-            ".5",
-            "5.",
-        ] {
-            for record in [Record::Tsv, Record::Logfmt] {
-                assert!(takes.fit(Value::Bytes(text.as_bytes()), record).is_err(), "{text}");
-            }
-            let quoted = takes.fit(Value::Bytes(text.as_bytes()), Record::Json);
-            assert_eq!(quoted, Ok(Fit::Text(format!("\"{text}\"").into_bytes().into())));
-        }
-        for text in ["123", "-0.5e1", " 9007199254740993", "\"00123\"", "[1e400]", "null", "text"] {
-            let fitted = takes.fit(Value::Bytes(text.as_bytes()), Record::Tsv);
-            assert_eq!(fitted, Ok(Fit::Text(text.as_bytes().into())), "{text}");
-        }
-        assert!(takes.fit(Value::Number(b"1e400"), Record::Json).is_err());
-    }
-
-    #[test]
-    fn arrays_are_written_as_postgresql_reads_them() {
-        let array =
-            |of, text: &'static str| fit(&Takes::Array(Box::new(of)), Value::Json(text.as_bytes()));
-        assert_eq!(array(Takes::Integer, "[1, null, [true]]"), "'{1,NULL,{1}}'");
-        assert_eq!(array(Takes::Text, r#"["a\"", "", 1.10]"#), r#"'{\"a\\\"\",\"\",1.10}'"#);
-        assert_eq!(array(Takes::Bytes, r#"["AP8="]"#), r#"'{\"\\\\x00ff\"}'"#);
-        assert_eq!(array(Takes::Json, r#"[[1], "x"]"#), r#"'{\"[1]\",\"\\\"x\\\"\"}'"#);
-        assert_eq!(array(Takes::Integer, "[1.5]"), "!takes whole numbers");
-        assert_eq!(array(Takes::Integer, "{}"), "!takes a JSON array");
-        assert_eq!(array(Takes::Integer, "[]"), "'{}'");
-        let number = fit(&Takes::Array(Box::new(Takes::Integer)), Value::Number(b"1"));
-        assert_eq!(number, "!takes a JSON array");
-    }
-
-    #[test]
-    fn bounds_of_ranges_are_taken_as_values_of_a_column() {
-        let utc = Takes::Range(Box::new(Takes::Utc(6)));
-        let range = |text: &'static str| fit(&utc, Value::Bytes(text.as_bytes()));
-        assert_eq!(
-            range("[2024-01-01T00:00:00+02:00, 2024-01-02 )"),
-            "'[2023-12-31 22:00:00,2024-01-02)'"
-        );
-        assert_eq!(
-            range(r#"{["2024-01-01 00:00Z",],empty}"#),
-            r#"'{[\"2024-01-01 00:00\",],empty}'"#
-        );
-        assert_eq!(range("empty"), "'empty'");
-        assert!(range("[2024-01-01 00:00 CET,)").starts_with("!takes a time"));
-        assert!(range("[2024-01-01 00:00:00.1234567,)").starts_with("!keeps 6 digits"));
-        let date = Takes::Range(Box::new(Takes::Date));
-        assert!(fit(&date, Value::Bytes(b"[2024-01-01 10:00,)")).starts_with("!takes a day"));
-    }
-
-    #[test]
-    fn numbers_that_a_column_rounds_to_places_and_short_years_are_refused() {
-        let double = Takes::Rounded(Box::new(Takes::Double), 2);
-        assert_eq!(fit(&double, Value::Number(b"19.99")), "19.99");
-        assert_eq!(fit(&double, Value::Number(b"19.999")), "!keeps 2 decimal places");
-        assert!(fit(&double, Value::Number(b"9007199254740993")).starts_with('!'));
-        assert_eq!(fit(&Takes::Year, Value::Number(b"2024")), "2024");
-        assert_eq!(fit(&Takes::Year, Value::Number(b"0")), "0");
-        for short in [Value::Number(b"24"), Value::Bytes(b"0"), Value::Bytes(b"5")] {
-            assert_eq!(fit(&Takes::Year, short), "!takes a year of four digits");
-        }
-    }
-
-    #[test]
-    fn a_number_is_no_word() {
-        let takes = Takes::Word(Words::of_type("enum('2')"));
-        assert_eq!(fit(&takes, Value::Bytes(b"2")), "'2'");
-        assert_eq!(fit(&takes, Value::Number(b"2")), "!takes a string");
-    }
-
-    #[test]
-    fn blanks_that_databases_skip_hide_no_value_that_a_column_changes() {
-        let cents = Takes::Decimal(Some(2));
-        for takes in [cents.clone(), Takes::Rounded(Box::new(Takes::Double), 2), Takes::Integer] {
-            for blank in ["\t", "\n", "\u{b}", "\u{c}", "\r", " "] {
-                for text in [format!("{blank}1.234"), format!("1.234{blank}")] {
-                    assert!(
-                        fit(&takes, Value::Bytes(text.as_bytes())).starts_with('!'),
-                        "{text:?}"
-                    );
-                }
-            }
-        }
-        assert_eq!(fit(&cents, Value::Bytes(b"\t1.23\n")), r"'\t1.23\n'");
-        for takes in [Takes::Double, Takes::Single, Takes::Number] {
-            for text in ["\t9007199254740993", "\u{b}12345678901234567891\r"] {
-                let is_kept = takes == Takes::Number && text.ends_with("993");
-                let given = fit(&takes, Value::Bytes(text.as_bytes()));
-                assert_eq!(given.starts_with('!'), !is_kept, "{takes:?}: {text:?}");
-            }
-        }
-        let array = Takes::Array(Box::new(cents));
-        assert!(fit(&array, Value::Json(br#"["\t1.234"]"#)).starts_with('!'));
-        assert_eq!(fit(&Takes::Limited(3), Value::Bytes(b"ab\t")), r"'ab\t'");
-        for cut in ["ab\t\n", "abc\r", "abc "] {
-            assert!(fit(&Takes::Limited(3), Value::Bytes(cut.as_bytes())).starts_with('!'));
-            assert!(fit(&Takes::LimitedBytes(3), Value::Bytes(cut.as_bytes())).starts_with('!'));
-        }
-        for (takes, text) in [
-            (Takes::Date, "2024-01-01\t10"),
-            (Takes::Time(0), "10:00:00.6\t"),
-            (Takes::Time(0), "10:00:00\t+05"),
-            (Takes::Instant(0), "\t20240101T101112.6\n"),
-            (Takes::Instant(6), "20240101T101112.1234567 CET"),
-            (Takes::Instant(0), "Jan 1 2024 101112.6"),
-            (Takes::Year, "2024\t"),
-        ] {
-            assert!(fit(&takes, Value::Bytes(text.as_bytes())).starts_with('!'), "{text:?}");
-        }
-        let utc = fit(&Takes::Utc(0), Value::Bytes(b"\t2024-01-01 10:00:00+02\r\n"));
-        assert_eq!(utc, "'2024-01-01 08:00:00'");
-        let range = Takes::Range(Box::new(Takes::Utc(0)));
-        let range = fit(&range, Value::Bytes(b"[\x0b2024-01-01 10:00:00+02\t,)"));
-        assert_eq!(range, "'[2024-01-01 08:00:00,)'");
-    }
-
-    #[test]
-    fn numbers_in_other_notations_are_refused_where_they_may_be_rounded() {
-        for (takes, text) in [
-            (Takes::Double, "0x20000000000001"),
-            (Takes::Single, "0X1000001"),
-            (Takes::Decimal(Some(2)), "1_0.2_345"),
-        ] {
-            let refused = format!("!{NOT_DECIMAL}");
-            assert_eq!(fit(&takes, Value::Bytes(text.as_bytes())), refused, "{text}");
-        }
-        for kept in ["0x10", "0x1e", "-0b1", "1_000", "12abc", "hello"] {
-            let given = fit(&Takes::Integer, Value::Bytes(kept.as_bytes()));
-            assert_eq!(given, format!("'{kept}'"));
-        }
-        assert_eq!(fit(&Takes::Double, Value::Bytes(b"-Infinity")), "'-Infinity'");
-    }
-
-    #[test]
-    fn malformed_exponents_are_refused_where_they_may_be_rounded() {
-        let rounded = Takes::Rounded(Box::new(Takes::Double), 2);
-        for text in
-            ["1.23456e 1", "1.23456e\t1", "1.6e ", "1.6e", "1.6e\r", "1.6e+", "1.6e- 1", "1.6e0x"]
-        {
-            let given = |takes: &Takes| fit(takes, Value::Bytes(text.as_bytes()));
-            assert_eq!(given(&Takes::Integer), format!("!{NOT_WHOLE}"), "{text:?}");
-            for takes in [&Takes::Decimal(Some(3)), &Takes::Single, &Takes::Double, &rounded] {
-                assert_eq!(given(takes), format!("!{NOT_DECIMAL}"), "{takes:?}: {text:?}");
-            }
-            // Never rounded: the database says what it is.
-            for takes in [&Takes::Decimal(None), &Takes::Number] {
-                assert!(!given(takes).starts_with('!'), "{takes:?}: {text:?}");
-            }
-        }
-        for takes in [Takes::Integer, Takes::Double, Takes::Decimal(Some(3))] {
-            assert_eq!(fit(&takes, Value::Bytes(b"hello")), "'hello'");
-        }
-    }
-
-    #[test]
-    fn bytes_are_base64_in_json_alone() {
-        assert_eq!(fit(&Takes::Bytes, Value::Bytes(b"AP8=")), "x[0, 255]");
-        for wrong in [Value::Bytes(b"AP8"), Value::Bytes(b"\\x00"), Value::Number(b"5")] {
-            assert_eq!(fit(&Takes::Bytes, wrong), "!takes a string of bytes in base64");
-        }
-        let tsv = Takes::Bytes.fit(Value::Bytes(b"\xff"), Record::Tsv);
-        assert_eq!(tsv, Ok(Fit::Bytes(b"\xff".into())));
-    }
-}
+mod tests;

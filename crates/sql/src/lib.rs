@@ -2,8 +2,8 @@
 //!
 //! What it is: functions of a text. Which parameters a statement has, and the text that its database takes
 //! ([`rewrite`]); what it begins with ([`check_verb`]); which parameter goes into which column, where it says
-//! so plainly ([`PlainWrite`]); names and strings in it. Which number or time a database reads in a value
-//! ([`Decimal`], [`time`]). What it knows: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. It is no
+//! so plainly ([`PlainWrite`]); names and strings in it. Which number, time or word a database reads in a value
+//! ([`Decimal`], [`time`], [`Words`]). What it knows: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. It is no
 //! parser: of a text that it cannot read it says nothing, and the database judges it. What it must never know: a
 //! connection, a table, what is done with a statement.
 
@@ -16,6 +16,7 @@ mod names;
 mod plain_write;
 pub mod time;
 mod verb;
+mod words;
 
 pub use blank::is_blank;
 pub use decimal::Decimal;
@@ -25,3 +26,4 @@ pub use named::{Dialect, ignore, origin, parameter, rewrite, word};
 pub use names::{listed, mentions, only_mention, quoted, strings};
 pub use plain_write::{Given, PlainWrite};
 pub use verb::check_verb;
+pub use words::Words;

@@ -2,10 +2,10 @@
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Statement};
-use sql::{PlainWrite, listed, quoted};
+use sql::{PlainWrite, Words, listed, quoted};
 
 use super::fault::refused;
-use crate::column::{Takes, Words, of_parameter};
+use crate::column::{Takes, of_parameter};
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError, OnConflict};

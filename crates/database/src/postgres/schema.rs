@@ -71,28 +71,31 @@ impl Column {
 
 /// The columns of a table. Of arrays there are no arrays, and those of composite types `unnest` would spread over
 /// several columns. The last value is the type that a domain is made of in the end, also of a domain
-/// of domains and of an array of them.
+/// of domains and of an array of them; of a range, the type of its bounds.
 const COLUMNS: &str = "\
-    with recursive base(number, oid, modifier, dimensions, depth) as ( \
-      select a.attnum, a.atttypid, a.atttypmod, 0, 0 from pg_attribute a \
+    with recursive base(number, oid, modifier, dimensions, ranges, depth) as ( \
+      select a.attnum, a.atttypid, a.atttypmod, 0, 0, 0 from pg_attribute a \
         where a.attrelid = to_regclass($1::text) and a.attnum > 0 and not a.attisdropped \
       union all \
-      select b.number, case t.typtype when 'd' then t.typbasetype else e.oid end, \
+      select b.number, coalesce(nullif(t.typbasetype, 0), e.oid, r.rngsubtype), \
              case t.typtype when 'd' then t.typtypmod else b.modifier end, \
-             b.dimensions + case t.typtype when 'd' then 0 else 1 end, b.depth + 1 \
+             b.dimensions + (e.oid is not null)::int, b.ranges + (r.rngsubtype is not null)::int, \
+             b.depth + 1 \
         from base b join pg_type t on t.oid = b.oid \
         left join pg_type e on e.oid = t.typelem and e.typarray = t.oid \
-        where t.typtype = 'd' or e.oid is not null) \
+        left join pg_range r on r.rngtypid = t.oid \
+          or (to_jsonb(r) ->> 'rngmultitypid')::oid = t.oid \
+        where t.typtype = 'd' or e.oid is not null or r.rngsubtype is not null) \
     select a.attname::text, format_type(a.atttypid, -1), \
            case when t.typarray <> 0 and not exists (select from base b \
                join pg_type p on p.oid = b.oid \
-               where b.number = a.attnum and b.dimensions = 0 and p.typtype = 'c') \
+               where b.number = a.attnum and b.dimensions + b.ranges = 0 and p.typtype = 'c') \
              then format_type(t.typarray, -1) end, \
            a.attnotnull and not a.atthasdef and a.attidentity = '', \
            a.attidentity = 'a' or a.attgenerated <> '', \
            format_type(a.atttypid, a.atttypmod), \
-           (select format_type(b.oid, b.modifier) || repeat('[]', b.dimensions) from base b \
-              where b.number = a.attnum order by b.depth desc limit 1) \
+           (select repeat('range of ', b.ranges) || format_type(b.oid, b.modifier) \
+              || repeat('[]', b.dimensions) from base b where b.number = a.attnum order by b.depth desc limit 1) \
     from pg_attribute a join pg_type t on t.oid = a.atttypid \
     where a.attrelid = to_regclass($1::text) and a.attnum > 0 and not a.attisdropped \
     order by a.attnum";
@@ -334,12 +337,17 @@ fn takes_of(of: &str) -> Takes {
     if let Some(of) = of.strip_suffix("[]") {
         return Takes::Array(Box::new(takes_of(of)));
     }
+    if let Some(of) = of.strip_prefix("range of ") {
+        return range_of(takes_of(of));
+    }
     let (name, modifier) = of.split_once('(').unwrap_or((of, ""));
     let (modifier, behind) = modifier.split_once(')').unwrap_or(("", ""));
     let digits = || modifier.parse().unwrap_or(6);
     match name.split_once(' ').map_or(name, |(name, _)| name) {
         "boolean" => Takes::Bool,
         "smallint" | "integer" | "bigint" => Takes::Integer,
+        "oid" | "xid" | "cid" => Takes::Unsigned(u32::MAX.into()),
+        "xid8" => Takes::Unsigned(u64::MAX),
         "real" => Takes::Single,
         "double" => Takes::Double,
         "numeric" => Takes::Decimal(match modifier.split_once(',') {
@@ -356,15 +364,22 @@ fn takes_of(of: &str) -> Takes {
         "date" => Takes::Date,
         "time" if of.ends_with("with time zone") => Takes::ZonedTime(digits()),
         "time" => Takes::Time(digits()),
-        "daterange" | "datemultirange" => Takes::Range(Box::new(Takes::Date)),
-        "tsrange" | "tsmultirange" => Takes::Range(Box::new(Takes::Utc(6))),
-        "tstzrange" | "tstzmultirange" => Takes::Range(Box::new(Takes::Instant(6))),
         "timestamp" if name.ends_with("with time zone") || behind.ends_with("with time zone") => {
             Takes::Instant(digits())
         }
         "timestamp" => Takes::Utc(digits()),
         _ => Takes::Text,
     }
+}
+
+/// What a range with such bounds takes: text, where the database changes none of them.
+fn range_of(bound: Takes) -> Takes {
+    match bound {
+        Takes::Unsigned(_) | Takes::Single | Takes::Double | Takes::Decimal(Some(_)) => {}
+        Takes::Date | Takes::Time(_) | Takes::ZonedTime(_) | Takes::Utc(_) | Takes::Instant(_) => {}
+        _ => return Takes::Text,
+    }
+    Takes::Range(Box::new(bound))
 }
 
 /// What the parameters of a prepared statement take: as the columns that they go into, where the
@@ -402,6 +417,7 @@ fn takes_of_type(of: &Type) -> Takes {
     match of.kind() {
         Kind::Array(of) => Takes::Array(Box::new(takes_of_type(of))),
         Kind::Domain(of) => takes_of_type(of),
+        Kind::Range(of) | Kind::Multirange(of) => range_of(takes_of_type(of)),
         _ => match *of {
             Type::INT2 | Type::INT4 => Takes::Integer,
             Type::FLOAT4 => Takes::Single,

@@ -277,6 +277,24 @@ const COLUMNS: &[Column] = &[
         ],
     ),
     Column(["", "", "varbinary(9)"], &[("\"AP8=\"", SAME)]),
+    // Numbers and ranges that only PostgreSQL has.
+    Column(
+        ["", "xid", ""],
+        &[
+            ("\"4294967295\"", "\"4294967295\""),
+            ("\"abc\"", "!row column `v`"),
+            ("\"12x\"", "!row column `v`"),
+            ("4294967297", "!row column `v`"),
+        ],
+    ),
+    Column(["", "xid8", ""], &[("\"18446744073709551615\"", SAME), ("-1", "!row column `v`")]),
+    Column(["", "oid", ""], &[("-1", "!row column `v`")]),
+    Column(
+        ["", "floats", ""],
+        &[("\"[1.5,2)\"", SAME), ("\"[16777217,16777219]\"", "!row column `v`")],
+    ),
+    Column(["", "f1", ""], &[("\"[16777217,16777219]\"", "!row column `v`")]),
+    Column(["", "f1[]", ""], &[("[\"[16777217,16777219]\"]", "!row column `v`")]),
     // Times.
     Column(
         ["", "timestamp", "datetime(6)"],
@@ -337,8 +355,14 @@ const COLUMNS: &[Column] = &[
     ),
     Column(
         ["", "date", "date"],
-        &[("\"2024-02-29\"", SAME), ("\"2024-02-29T10:00:00Z\"", "!row column `v`")],
+        &[
+            ("\"2024-02-29\"", SAME),
+            ("\"2024-02-29T10:00:00Z\"", "!row column `v`"),
+            ("\"2024.01.01 10.11.12\"", "!row column `v`"),
+            ("\"Jan 1 2024 +05\"", "!row column `v`"),
+        ],
     ),
+    Column(["", "timestamptz(3)", ""], &[("\"20240101T1011.9996Z\"", "!row column `v`")]),
     Column(TEXT, &[("\"2024-01-01T10:00:00+02:00\"", SAME)]),
     Column(
         ["", "time(0)", "time"],
@@ -366,7 +390,8 @@ fn check(place: &Place, job: impl Fn(&str) -> Job) {
     let mut wrong = String::new();
     if place.is_postgres() {
         place.run(
-            "create domain n1 as numeric(5,2); create domain n2 as n1; create domain n3 as n2[]; \
+            "create type floats as range (subtype = float4); create domain f1 as floats; \
+             create domain n1 as numeric(5,2); create domain n2 as n1; create domain n3 as n2[]; \
              create domain b1 as bytea; create domain b2 as b1; \
              create domain j1 as jsonb; create domain j2 as j1; \
              create domain c1 as varchar(5); create domain c2 as c1",

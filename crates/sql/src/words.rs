@@ -1,10 +1,10 @@
 //! The values of an `enum` or a `set` of MySQL and MariaDB.
 
-use sql::Misfit;
+use crate::{Misfit, strings};
 
 /// What such a column takes. A collation would take a word in other letters for one of these, and store that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Words {
+pub struct Words {
     words: Vec<String>,
     /// A value is any number of the words, with commas between them.
     is_set: bool,
@@ -14,15 +14,19 @@ pub(crate) struct Words {
 
 impl Words {
     /// Those of a type as the server writes it: `enum('a','it''s','2')`.
-    pub(crate) fn of_type(of: &str) -> Self {
+    #[must_use]
+    pub fn of_type(of: &str) -> Self {
         let is_set = of.starts_with("set");
         // What is escaped, and letters that the server's catalogue does not have and shows so.
         let is_complete = !of.is_empty() && !of.contains(['\\', '?']);
-        Self { words: sql::strings(of), is_set, is_complete }
+        Self { words: strings(of), is_set, is_complete }
     }
 
     /// Refuses a text that the column would take for another one.
-    pub(super) fn check(&self, text: &[u8]) -> Result<(), Misfit> {
+    ///
+    /// # Errors
+    /// When the column would change it.
+    pub fn check(&self, text: &[u8]) -> Result<(), Misfit> {
         let is_word = |text: &[u8]| self.words.iter().any(|word| word.as_bytes() == text);
         let is_there = match self.is_set {
             true => text.is_empty() || text.split(|byte| *byte == b',').all(is_word),
