@@ -103,13 +103,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
             (run, columns, sources)
         }
     };
-    let doubts = match (&job.action, job.sync) {
-        (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
-        (Action::Insert { table, .. }, Sync::Full) => {
-            durability::doubts(&client, name, Some(table)).await?
-        }
-        (Action::Statement(_), Sync::Full) => durability::doubts(&client, name, None).await?,
-    };
+    let doubts = durability::doubts(&client, name, job).await?;
     let ack = ack::of(job, &mut members, &returned)?;
     let reads = ack.iter().any(|piece| matches!(piece, Piece::Returned(_)));
     if let (true, Run::Rows { statement, plan }) = (reads, &mut run) {

@@ -1,39 +1,54 @@
 //! Whether a commit waits for the server's disk. What a session may choose is chosen when it begins;
 //! the rest is the server's.
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Error};
 
+use super::array::Array;
 use super::fault::refused;
 use super::schema::table_sql;
 use super::wire::Text;
-use crate::DatabaseError;
 use crate::server::doubt;
+use crate::{Action, DatabaseError, Job, Sync};
 
-/// The settings, as far as the server has them, and whether this table is kept in no log.
+/// The settings, as far as the server has them.
 const SETTINGS: &str = "\
     select current_setting('fsync', true), current_setting('full_page_writes', true), \
-           current_setting('synchronous_commit', true), \
-           (select relpersistence::text from pg_class where oid = to_regclass($1::text))";
+           current_setting('synchronous_commit', true)";
 
-/// Asks for the settings of the server and of the table that let a power failure take rows which are
-/// committed; empty where there are none of them.
+/// The tables that are kept in no log: those in $1 and what they are divided into.
+const UNLOGGED: &str = "\
+    with recursive tree(oid) as ( \
+      select to_regclass(n)::oid from unnest($1::text[]) n \
+      union select h.inhrelid from pg_inherits h join tree on h.inhparent = tree.oid) \
+    select c.oid::regclass::text from pg_class c join tree on c.oid = tree.oid \
+    where c.relpersistence = 'u' and c.relkind = 'r' order by 1";
+
+/// Asks for the settings of the server and of the tables of `job` that let a power failure take rows or letters
+/// which are committed; empty where there are none of them, or the job may lose some.
 pub(super) async fn doubts(
     client: &Client,
     server: &str,
-    table: Option<&str>,
+    job: &Job,
 ) -> Result<Vec<String>, DatabaseError> {
-    let named = table.map(table_sql);
-    let named = Text(named.as_deref().map(str::as_bytes));
-    let rows = client.query(SETTINGS, &[&named]).await.map_err(|error| refused(server, &error))?;
+    if job.sync == Sync::Normal || matches!(job.action, Action::Query(_)) {
+        return Ok(Vec::new());
+    }
+    let told = |error: Error| refused(server, &error);
+    let rows = client.query(SETTINGS, &[]).await.map_err(told)?;
     let said = |at| rows.first()?.try_get::<usize, Option<&str>>(at).ok()?;
-    Ok(of([said(0), said(1), said(2)], table.filter(|_| said(3) == Some("u"))))
+    let target = job.action.target().map(|(table, _)| table);
+    let tables: Vec<String> = target.iter().chain(&job.dead).map(|it| table_sql(it)).collect();
+    let tables = Array::of(tables.iter().map(String::as_str));
+    let unlogged = client.query(UNLOGGED, &[&Text(Some(&tables))]).await.map_err(told)?;
+    let unlogged: Vec<&str> = unlogged.iter().map(|row| row.get(0)).collect();
+    Ok(of([said(0), said(1), said(2)], &unlogged))
 }
 
-fn of(settings: [Option<&str>; 3], unlogged: Option<&str>) -> Vec<String> {
+fn of(settings: [Option<&str>; 3], unlogged: &[&str]) -> Vec<String> {
     let names = ["fsync", "full_page_writes", "synchronous_commit"];
     let off = names.iter().zip(settings).filter(|(_, value)| *value == Some("off"));
     let mut doubts: Vec<String> = off.map(|(name, _)| doubt(name, "off", "on")).collect();
-    doubts.extend(unlogged.map(|table| {
+    doubts.extend(unlogged.iter().map(|table| {
         format!(
             "the table `{table}` is unlogged: a crash of the server empties it; `alter table \
              {table} set logged` there, or say `sync = \"normal\"` here if that may be"
@@ -48,17 +63,17 @@ mod tests {
 
     #[test]
     fn each_setting_that_loses_rows_is_doubted() {
-        assert_eq!(of([Some("on"), Some("on"), Some("remote_apply")], None), [""; 0]);
-        assert_eq!(of([None; 3], None), [""; 0], "a server that has no such settings");
+        assert_eq!(of([Some("on"), Some("on"), Some("remote_apply")], &[]), [""; 0]);
+        assert_eq!(of([None; 3], &[]), [""; 0], "a server that has no such settings");
         for (settings, name) in [
             ([Some("off"), Some("on"), Some("on")], "`fsync = off`"),
             ([Some("on"), Some("off"), Some("on")], "`full_page_writes = off`"),
             ([Some("on"), Some("on"), Some("off")], "`synchronous_commit = off`"),
         ] {
-            let doubts = of(settings, None);
+            let doubts = of(settings, &[]);
             assert!(doubts.len() == 1 && doubts[0].contains(name), "{doubts:?}");
         }
-        let doubts = of([Some("on"); 3], Some("hits"));
+        let doubts = of([Some("on"); 3], &["hits"]);
         assert!(doubts.len() == 1 && doubts[0].contains("`hits` is unlogged"), "{doubts:?}");
     }
 }
