@@ -141,6 +141,8 @@ struct Row {
     /// Nobody knows whether it is stored: it is sent again.
     is_unsure: bool,
     verdict: Verdict,
+    /// The log says that its letter is lost.
+    is_letter_lost: bool,
     /// How many rows its statement stored or changed, where the acknowledgement says that.
     count: u64,
     /// It was new when it was sent first, and is there now: by us, or by somebody else.
@@ -245,6 +247,7 @@ impl Rows {
             refusal: None,
             is_unsure: false,
             verdict: Verdict::Open,
+            is_letter_lost: false,
             count: 0,
             is_disputed: false,
         });
@@ -266,6 +269,7 @@ impl Rows {
             refusal: Some(refusal),
             is_unsure: false,
             verdict: Verdict::NoRow,
+            is_letter_lost: false,
             count: 0,
             is_disputed: false,
         });
@@ -499,6 +503,11 @@ impl Rows {
     /// Whether that row stays refused, and its letter may be in the table.
     pub(crate) fn is_settled(&self, row: usize) -> bool {
         self.rows[row].verdict == Verdict::Settled
+    }
+
+    /// Notes that the log says of that row that its letter is lost. False where it did before.
+    pub(crate) fn lose_letter(&mut self, row: usize) -> bool {
+        !std::mem::replace(&mut self.rows[row].is_letter_lost, true)
     }
 
     /// Forgets why rows were not accepted: they are tried again.

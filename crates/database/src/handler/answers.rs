@@ -37,16 +37,16 @@ impl<D: Driver> Work<'_, D> {
 
     /// Ends `rows`, except that those which stay refused are refused.
     pub(super) fn end(&mut self, rows: impl IntoIterator<Item = usize>, outcome: &Outcome) {
-        let mut settled = 0;
+        let mut settled = Vec::new();
         for row in rows {
             if self.rows.is_settled(row) {
                 self.answer(row..row + 1);
-                settled += 1;
+                settled.push(row);
             } else {
                 self.outbox.answer(self.rows.request(row), outcome.clone());
             }
         }
-        self.log_unsettled(settled, None);
+        self.log_unsettled(&settled, None);
     }
 
     /// Ends rows that are not stored, as far as that is known, because the transaction with the rows

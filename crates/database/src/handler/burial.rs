@@ -112,11 +112,21 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// The letters of `rows` are not kept, and the log says so. Those that were sent before may be there.
-    fn lose(&self, rows: &[usize], error: &str) {
-        let settled = rows.iter().filter(|row| self.rows.is_settled(**row)).count();
-        self.log_unsettled(settled, Some(error));
-        self.log_lost(rows.len() - settled, error);
+    /// The letters of `rows` are not kept, and the log says so; the rows beside them matter more. Those that were sent before may be there.
+    fn lose(&mut self, rows: &[usize], error: &str) {
+        let is_settled = |row: &usize| self.rows.is_settled(*row);
+        let (settled, open): (Vec<usize>, Vec<usize>) =
+            rows.iter().partition(|row| is_settled(row));
+        self.log_unsettled(&settled, Some(error));
+        let count = self.newly_lost(&open);
+        if let (Some(table), 1..) = (&self.setup.job.dead, count) {
+            tracing::error!(table, count, error, "dead letters are not kept");
+        }
+    }
+
+    /// How many of the letters of `rows` the log has not called lost yet: each is counted there once.
+    fn newly_lost(&mut self, rows: &[usize]) -> usize {
+        rows.iter().filter(|row| self.rows.lose_letter(**row)).count()
     }
 
     /// The letters of `rows` cannot be written now: they are not refused but fail.
@@ -125,7 +135,7 @@ impl<D: Driver> Work<'_, D> {
         let (settled, open): (Vec<usize>, Vec<usize>) =
             rows.into_iter().partition(|row| self.rows.is_settled(*row));
         let (count, error) = (open.len(), fault.for_operators());
-        self.log_unsettled(settled.len(), Some(&error));
+        self.log_unsettled(&settled, Some(&error));
         if let (Some(table), 1..) = (&self.setup.job.dead, count) {
             tracing::warn!(
                 table,
@@ -153,8 +163,9 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// Logs that so many rows are refused whose letters could not be written again, and why.
-    pub(super) fn log_unsettled(&self, count: usize, error: Option<&str>) {
+    /// Logs how many of `rows` are refused whose letters could not be written again, and why.
+    pub(super) fn log_unsettled(&mut self, rows: &[usize], error: Option<&str>) {
+        let count = self.newly_lost(rows);
         if let (Some(table), 1..) = (&self.setup.job.dead, count) {
             tracing::error!(
                 table,
@@ -162,13 +173,6 @@ impl<D: Driver> Work<'_, D> {
                 error,
                 "the connection was lost while dead letters were committed: they may be missing"
             );
-        }
-    }
-
-    /// Logs that so many letters are lost, and why. The rows beside them matter more.
-    fn log_lost(&self, count: usize, error: &str) {
-        if let (Some(table), 1..) = (&self.setup.job.dead, count) {
-            tracing::error!(table, count, error, "dead letters are not kept");
         }
     }
 

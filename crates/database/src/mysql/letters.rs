@@ -64,7 +64,7 @@ const UID_TYPE: &str = "varchar(80) character set ascii null";
 async fn missing(connection: &mut Conn, table: &str) -> Result<Option<DatabaseError>, Error> {
     let (schema, name) = apart(table);
     let of_columns = format!(
-        "select t.table_type = 'BASE TABLE', c.column_name is not null, coalesce(c.data_type in \
+        "select t.table_type in ('BASE TABLE', 'SYSTEM VERSIONED'), c.column_name is not null, coalesce(c.data_type in \
          ('char', 'varchar', 'tinytext', 'text', 'mediumtext', 'longtext') \
          and c.character_maximum_length >= {UID_CHARS_MIN} \
          and c.extra not like '%GENERATED%', 0) from information_schema.tables t \

@@ -1,7 +1,15 @@
 //! Tables of dead letters: what they must have, and what becomes of letters that they do not take.
 
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use database::DatabaseError;
 use exchange::{Factory, Handler};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::with_default;
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::letters::{all, keeping, null, with_hits_without_key};
 use crate::place::{Place, hit, serve};
@@ -14,8 +22,14 @@ crate::suite!(
 );
 
 mod on_servers {
-    crate::suite_of_servers!(letters_behind_a_lost_commit_are_written_once_whatever_came_before);
-    use super::letters_behind_a_lost_commit_are_written_once_whatever_came_before;
+    crate::suite_of_servers!(
+        letters_behind_a_lost_commit_are_written_once_whatever_came_before,
+        a_letter_that_is_lost_is_counted_once_in_the_log,
+    );
+    use super::{
+        a_letter_that_is_lost_is_counted_once_in_the_log,
+        letters_behind_a_lost_commit_are_written_once_whatever_came_before,
+    };
 }
 
 /// A table of letters of the operator's own. `uid`: the definition of that column, and of keys.
@@ -108,6 +122,12 @@ fn a_table_without_a_key_for_uids_is_rejected_with_what_repairs_it(place: &Place
             place.run("create unique index one on dead (uid)");
         }
         place.options(keeping()).unwrap().check().unwrap_or_else(|it| panic!("{column}: {it}"));
+        place.run("drop table dead");
+    }
+    if place.is_mariadb() {
+        let create = dead_of_ones_own(place, ", uid varchar(80) unique");
+        place.run(&format!("{create} with system versioning"));
+        assert_eq!(place.options(keeping()).unwrap().check(), Ok(()));
         place.run("drop table dead");
     }
     place.run(&format!(
@@ -217,6 +237,67 @@ fn letters_behind_a_lost_commit_are_written_once_whatever_came_before(place: &Pl
             assert_eq!(place.run("select count(*) from dead"), [(kept + 2).to_string()], "{cut:?}");
             assert_eq!(place.run("select count(*) from dead where uid is null"), ["0"]);
         }
+    }
+}
+
+/// Adds up the `count` of all errors in the log.
+#[derive(Default)]
+struct Counted(AtomicU64);
+
+impl Subscriber for Counted {
+    fn enabled(&self, event: &Metadata<'_>) -> bool {
+        *event.level() == Level::ERROR
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut &*self);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+impl Visit for &Counted {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "count" {
+            self.0.fetch_add(value, Relaxed);
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+}
+
+/// The table rejects the letter, and then the COMMIT of the others is lost.
+fn a_letter_that_is_lost_is_counted_once_in_the_log(place: &Place) {
+    with_hits_without_key(place);
+    let row = if place.is_postgres() { "\"row\"" } else { "`row`" };
+    let check = format!(", uid varchar(80) unique, check (length({row}) < 100)");
+    place.run(&dead_of_ones_own(place, &check));
+    let long = format!(r#"{{"id":2,"path":null,"status":"{}"}}"#, "x".repeat(200));
+    for cut in [Cut::BeforeCommit, Cut::AfterCommit] {
+        place.run("delete from dead");
+        let proxy = Proxy::to(place.port());
+        let mut handler = place.handler_by(&proxy, keeping());
+        proxy.cut(cut);
+        let counted = Arc::new(Counted::default());
+        let answers = with_default(Arc::clone(&counted), || {
+            serve(&mut handler, [long.clone(), null(), null()])
+        });
+        assert!(answers.iter().all(|it| it.starts_with("!row ")), "{cut:?}: {answers:?}");
+        assert_eq!(
+            (proxy.cuts(), place.run("select count(*) from dead")),
+            (1, vec!["2".to_owned()])
+        );
+        assert_eq!(counted.0.load(Relaxed), 1, "{cut:?}");
     }
 }
 
