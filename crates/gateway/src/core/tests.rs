@@ -287,7 +287,8 @@ fn with_cookie(plan: &mut PoolConfig) {
 
 /// The cookie that a reply to a new client sets.
 fn cookie_set(bench: &mut Bench) -> String {
-    let id = bench.submit("GET / HTTP/1.1\r\n\r\n");
+    bench.core.finished.clear();
+    let id = bench.submit("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let (pool, worker, ..) = bench.dispatched()[0];
     let mut head = Head::default();
     head.status = 200;
@@ -302,7 +303,7 @@ fn cookie_set(bench: &mut Bench) -> String {
 
 /// Whether the request with this cookie is bound to a worker.
 fn is_bound_by(bench: &mut Bench, cookie: &str) -> bool {
-    let id = bench.submit(&format!("GET / HTTP/1.1\r\nCookie: {cookie}\r\n\r\n"));
+    let id = bench.submit(&format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n"));
     let (pool, worker, ..) = bench.dispatched()[0];
     let is_bound = bench.core.exchanges.get_mut(id).unwrap().named.is_some();
     bench.answer(pool, worker, id, "");
@@ -328,13 +329,13 @@ fn the_cookie_of_a_program_that_is_gone_is_known_after_a_reload() {
     let before = cookie_set(&mut bench);
     assert!(is_bound_by(&mut bench, &before));
     let a = bench.a;
-    let id = bench.submit("GET / HTTP/1.1\r\n\r\n");
+    let id = bench.submit("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let (_, worker, ..) = bench.dispatched()[0];
     bench.answer(a, worker, id, "");
     bench.report(a, Upward::Retired { worker });
     bench.report(a, Upward::Ended { worker, expected: false, reached: true });
     let is_known = |bench: &mut Bench| {
-        let id = bench.submit(&format!("GET / HTTP/1.1\r\nCookie: {before}\r\n\r\n"));
+        let id = bench.submit(&format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {before}\r\n\r\n"));
         bench.core.exchanges.get_mut(id).unwrap().named.is_some()
     };
     assert!(is_known(&mut bench));
