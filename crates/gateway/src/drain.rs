@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use event::{Calls, TimerId};
 
 use crate::owners::TimerOwner;
-use crate::session::CLOSING_LINGER;
+use crate::transport::CLOSING_LINGER;
 
 /// How a shard came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

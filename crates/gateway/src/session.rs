@@ -19,7 +19,7 @@ use crate::door::Entry;
 use crate::ids::SessionId;
 use crate::listener::{FrontConfig, HttpConfig, ListenerConfig};
 use crate::reply_head::Carried;
-use crate::transport::{LOOK, Look, READ, Transport};
+use crate::transport::{CLOSING_LINGER, LOOK, Look, READ, Transport};
 
 mod connect;
 mod context;
@@ -33,9 +33,6 @@ use frames::Frames;
 use http::Http;
 pub(crate) use http::Spares as Dialogues;
 pub use http::{session_moves, session_moves_made};
-
-/// How long a client that has all its replies may keep its side open before the daemon ends.
-pub(crate) const CLOSING_LINGER: Duration = Duration::from_secs(1);
 
 /// During a drain, a connection is not examined more often than this.
 const DRAIN_LOOK_MIN: Duration = Duration::from_millis(100);

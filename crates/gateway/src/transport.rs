@@ -16,6 +16,9 @@ use crate::door::Entry;
 use crate::listener::ListenerConfig;
 use crate::rate::is_enough;
 
+/// How long a client that has all its replies may keep its side open before the daemon ends.
+pub(crate) const CLOSING_LINGER: Duration = Duration::from_secs(1);
+
 /// The deadlines of a client's stream: when it is looked whether the client is idle, or takes its
 /// output. A front has [`READ`] for what it waits for.
 pub(crate) const LOOK: DeadlineName = DeadlineName(0);
