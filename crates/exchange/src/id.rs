@@ -195,6 +195,25 @@ impl fmt::Debug for RequestId {
     }
 }
 
+/// A client address in the table of a listener that limits what each address may do. It is valid while a
+/// connection of the address is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressId(u32);
+
+impl AddressId {
+    /// The address at this index.
+    #[must_use]
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// Its index in the table.
+    #[must_use]
+    pub const fn index(self) -> u32 {
+        self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

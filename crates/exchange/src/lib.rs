@@ -1,8 +1,8 @@
 //! What all rooms speak of.
 //!
 //! What it is: requests and their ids, how they end and with which words, and [`Handler`], the
-//! interface of workers that run in our own process; and two things that several rooms do alike: which
-//! characters are shown, and which day a date is. What it knows: `block`. What it must never know: a
+//! interface of workers that run in our own process; what a line of the access log consists of; and two
+//! things that several crates do alike: which characters are shown, and which day a date is. What it knows: `block`. What it must never know: a
 //! protocol, a kind of worker, a socket, a clock.
 
 mod by_worker;
@@ -10,6 +10,7 @@ mod calendar;
 mod end;
 mod handler;
 mod id;
+mod log_format;
 mod outcome;
 pub mod plant;
 mod printable;
@@ -20,7 +21,8 @@ pub use by_worker::ByWorker;
 pub use calendar::{civil_from_days, days_from_civil};
 pub use end::{Cause, End, Phase, Verdict};
 pub use handler::{Batch, Factory, Handler, HandlerError, Outbox, Stop};
-pub use id::{ListenerId, PoolId, RequestId, SHARDS_MAX, WorkerId, WorkerIndex};
+pub use id::{AddressId, ListenerId, PoolId, RequestId, SHARDS_MAX, WorkerId, WorkerIndex};
+pub use log_format::{LogFormat, LogPiece, LogValue};
 pub use outcome::Outcome;
 pub use printable::{is_hidden, json_escape, visible};
 pub use request::{Peer, Request, Stamps};

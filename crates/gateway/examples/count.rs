@@ -10,7 +10,6 @@ use std::time::{Instant, SystemTime};
 
 use event::{Address, BindSettings, Epoll, Loop, LoopSettings};
 use exchange::{Batch, Factory, Handler, HandlerError, Outbox, Outcome, Slice, Stop};
-use gateway::metrics::Metrics;
 use gateway::{Fleet, Mail, Parts, Shard, Threads, Workshop};
 use settings::Source;
 
@@ -58,7 +57,7 @@ fn serve(file: &str) -> Result<(), Box<dyn std::error::Error>> {
     let configuration = settings::parse(&source, &|_| None).map_err(|errors| errors.to_string())?;
     let address = Address::Internet(([127, 0, 0, 1], 0).into());
     let (socket, bound) = event::bind(&address, &BindSettings::default())?;
-    let metrics = Arc::new(Metrics::new(&configuration));
+    let metrics = Arc::new(gateway::metrics_for(&configuration));
     let mut turning: Loop<Epoll, Mail> = Loop::new(Epoll::new()?, LoopSettings::default())?;
     let fleet = Fleet::new(vec![turning.mailbox()], &configuration);
     let mut shard = Shard::new(Parts {

@@ -21,21 +21,21 @@ use crate::client::{Client, Source};
 use crate::cookies::Cookies;
 use crate::crossing::Crossing;
 use crate::delivery::Delivery;
-use crate::door::Doors;
 use crate::exchanges::{Exchange, Exchanges, Move, State};
-use crate::fleet::Fleet;
 use crate::form::Form;
 use crate::journal::Journal;
 use crate::logbook::{Logbook, Trail};
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 use crate::others::Others;
 use crate::payload::Payload;
-use crate::pool_config::{PoolConfig, WorkerTraits};
+use crate::pool_config::PoolConfig;
 use crate::receipts::Receipts;
 use crate::reply_head::Carried;
 use crate::request_shape::RequestShape;
+use crate::shard_group::ShardGroup;
 use crate::upward::Trouble;
 use crate::window::Window;
+use crate::worker_traits::WorkerTraits;
 
 mod account;
 mod away;
@@ -60,6 +60,7 @@ mod paused;
 mod pausing;
 mod pump;
 mod reload;
+mod requests;
 mod served;
 mod tallies;
 #[cfg(test)]
@@ -130,8 +131,6 @@ pub(crate) struct Core {
     pub(crate) rejects: Rejects,
     /// Requests of each listener by the way they ended.
     pub(crate) listener_ends: Table<ListenerId, ListenerEnds>,
-    /// What clients may do by their addresses.
-    pub(crate) doors: Doors,
     pub(crate) others: Others,
     /// Answers to orders.
     pub(crate) receipts: Receipts,
@@ -160,12 +159,12 @@ impl Core {
         plans: Vec<(PoolId, PoolConfig)>,
         epoch: Epoch,
         seed: u64,
-        fleet: Arc<Fleet>,
+        group: Arc<dyn ShardGroup>,
         shard: u32,
     ) -> Self {
         let now = epoch.instant;
-        let exchanges = Exchanges::of_shard(shard, fleet.length());
-        let others = Others::new(fleet, shard);
+        let exchanges = Exchanges::of_shard(shard, group.count());
+        let others = Others::new(group, shard);
         let mut pools = Table::default();
         for ((id, plan), seed) in plans.into_iter().zip(seed..) {
             pools.insert_as(id, ServedPool::new(plan, id, now, seed, &others));
@@ -178,7 +177,6 @@ impl Core {
             logbook: Logbook::default(),
             rejects: Rejects::default(),
             listener_ends: Table::default(),
-            doors: Doors::default(),
             finished: Vec::new(),
             announced: Vec::new(),
             now,
@@ -188,11 +186,6 @@ impl Core {
         };
         core.note_feeders();
         core
-    }
-
-    /// What requests of HTTP become for the workers of a pool.
-    pub(crate) fn takes(&self, pool: PoolId) -> RequestShape {
-        self.pools[pool].takes.clone()
     }
 
     /// Whether a pool's reply, or that of the last which its reply goes on to, is lines.

@@ -24,6 +24,10 @@ use crate::receipts::Receipt;
 use crate::rejected::Rejected;
 use crate::request_control::RequestControl;
 
+/// Bytes of requests that may wait in the mailbox of a shard: those that other shards have sent and it has
+/// not taken in.
+pub(crate) const MAIL_BYTES_MAX: usize = 64 << 20;
+
 /// Requests of one shard that may be away at once.
 pub(crate) const AWAY_MAX: u32 = 65_536;
 

@@ -8,15 +8,10 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Table};
-use pool::{Guard, Over, Place};
+use pool::{Guard, Over};
 use settings::Addresses;
 
-/// Where the address of a connection stands in the door that let it in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) listener: ListenerId,
-    pub(crate) place: Place,
-}
+use crate::address_limits::{AddressLimits, Entry};
 
 /// The door of one listener.
 #[derive(Debug)]
@@ -65,14 +60,14 @@ impl Door {
             return Err(Cause::Denied);
         }
         let Some(guard) = self.guarded() else { return Ok(None) };
-        let place = guard.connect(now, address).map_err(cause)?;
-        Ok(Some(Entry { listener, place }))
+        let address = guard.connect(now, address).map_err(cause)?;
+        Ok(Some(Entry { listener, address }))
     }
 
     /// A connection has ended.
     pub(crate) fn leave(&mut self, entry: Entry) {
         if let Some(guard) = &mut self.guard {
-            guard.disconnect(entry.place);
+            guard.disconnect(entry.address);
         }
     }
 
@@ -115,15 +110,13 @@ impl Doors {
             self.0[entry.listener].leave(entry);
         }
     }
+}
 
-    /// A request on a connection.
-    ///
-    /// # Errors
-    /// Its refusal, when its address has asked often enough.
-    pub(crate) fn ask(&mut self, now: Instant, entry: Option<Entry>) -> Result<(), Outcome> {
+impl AddressLimits for Doors {
+    fn request(&mut self, now: Instant, entry: Option<Entry>) -> Result<(), Outcome> {
         let Some(entry) = entry else { return Ok(()) };
         let Some(guard) = self.0[entry.listener].guarded() else { return Ok(()) };
-        guard.request(now, entry.place).map_err(|over| refusal(cause(over)))
+        guard.request(now, entry.address).map_err(|over| refusal(cause(over)))
     }
 }
 
@@ -160,30 +153,6 @@ fn guard_settings(limits: settings::AddressLimits) -> pool::GuardSettings {
     }
 }
 
-/// Why a listener turned a connection or a datagram away, counted.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Turned([u64; Self::WORDS.len()]);
-
-impl Turned {
-    /// The words in the metrics: causes, and behind them the answer of an embedder's own check.
-    pub(crate) const WORDS: [&'static str; 7] =
-        ["connections", "denied", "crowded", "rate", "toolong", "draining", "admission"];
-
-    pub(crate) fn count(&mut self, cause: Cause) {
-        if let Some(place) = Self::WORDS.iter().position(|word| *word == cause.word()) {
-            self.0[place] += 1;
-        }
-    }
-
-    pub(crate) fn count_admission(&mut self) {
-        self.0[Self::WORDS.len() - 1] += 1;
-    }
-
-    pub(crate) const fn counts(&self) -> &[u64; Self::WORDS.len()] {
-        &self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,18 +185,5 @@ mod tests {
         assert_eq!(enter("[2001:db9::1]:5"), Err(Cause::Denied));
         assert_eq!(door.enter(Instant::now(), ListenerId::new(0, 1), Peer::Local), Ok(None));
         assert_eq!(door.datagram(Instant::now(), peer("10.1.0.1:5")), Err(Cause::Denied));
-    }
-
-    #[test]
-    fn every_reason_to_turn_somebody_away_has_its_place() {
-        let mut turned = Turned::default();
-        for cause in
-            [Cause::Connections, Cause::Denied, Cause::Crowded, Cause::Rate, Cause::TooLong]
-        {
-            turned.count(cause);
-        }
-        turned.count(Cause::Draining);
-        turned.count_admission();
-        assert_eq!(turned.counts(), &[1; 7]);
     }
 }

@@ -10,25 +10,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
 use exchange::{ListenerId, PoolId, SHARDS_MAX, Table};
-use pool::Room;
+use pool::{Room, Tokens};
 use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::backlog::Backlog;
 use crate::bodies::Bodies;
+use crate::crossing::MAIL_BYTES_MAX;
 use crate::descriptors::DescriptorLimit;
 use crate::error::BuildError;
 use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
+use crate::shard_group::ShardGroup;
 use crate::shares::{Shares, shared_servers};
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.
 const WINDOW_MIN: usize = 4 << 10;
 const WINDOW_MAX: usize = 256 << 10;
-
-/// Bytes of requests that may wait in the mailbox of a shard: those that other shards have sent and it has
-/// not taken in.
-pub(crate) const MAIL_BYTES_MAX: usize = 64 << 20;
 
 /// All shards of a daemon. One that is alone is a fleet of one.
 pub struct Fleet {
@@ -201,18 +199,6 @@ impl Fleet {
         self.pools.entries().map(|(id, pool)| (pool.name.clone(), id)).collect()
     }
 
-    /// What all shards know of the queue of a pool.
-    pub(crate) fn backlog(&self, id: PoolId) -> &Backlog {
-        &self.pools[id].backlog
-    }
-
-    /// The homes of all pools.
-    pub(crate) fn homes(&self) -> Table<PoolId, u32> {
-        let mut homes = Table::default();
-        self.pools.entries().for_each(|(id, pool)| homes.insert_as(id, pool.home));
-        homes
-    }
-
     /// What all shards have in common of a pool that all serve; none for one that its home alone
     /// serves.
     pub(crate) fn shared(&self, id: PoolId) -> Option<Shares> {
@@ -260,11 +246,6 @@ impl Fleet {
         &self.names
     }
 
-    /// Bytes of one request's parts that may be on their way between two shards.
-    pub(crate) const fn window(&self) -> usize {
-        self.window
-    }
-
     /// Bytes of the bodies that all shards together are taking whole for a listener.
     pub(crate) fn bodies(&self, listener: ListenerId) -> &Arc<Bodies> {
         &self.listeners[listener].bodies
@@ -295,22 +276,6 @@ impl Fleet {
         self.memory.account().held().saturating_add(bodies.sum())
     }
 
-    /// Counts a request of so many bytes that is sent to a shard. False when it has no room for it; one
-    /// of any size has, when none is on its way.
-    pub(crate) fn post_bytes(&self, shard: u32, bytes: usize) -> bool {
-        let more = |waiting: usize| {
-            let all = waiting.saturating_add(bytes);
-            (waiting == 0 || all <= MAIL_BYTES_MAX).then_some(all)
-        };
-        let waiting = &self.mail_bytes[shard as usize];
-        waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-    }
-
-    /// A shard has taken in a request of so many bytes.
-    pub(crate) fn take_bytes(&self, shard: u32, bytes: usize) {
-        self.mail_bytes[shard as usize].fetch_sub(bytes, Ordering::Relaxed);
-    }
-
     /// Counts one more open connection of a listener, unless all shards together have `max`.
     pub(crate) fn open(&self, listener: ListenerId, max: u32) -> bool {
         let more = |open: u32| (open < max).then(|| open + 1);
@@ -322,6 +287,49 @@ impl Fleet {
     /// One connection of a listener has gone.
     pub(crate) fn close(&self, listener: ListenerId) {
         self.listeners[listener].open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl ShardGroup for Fleet {
+    fn count(&self) -> usize {
+        self.length()
+    }
+
+    fn owners(&self) -> Table<PoolId, u32> {
+        let mut owners = Table::default();
+        self.pools.entries().for_each(|(id, pool)| owners.insert_as(id, pool.home));
+        owners
+    }
+
+    fn tokens(&self, pool: PoolId) -> Option<Vec<Arc<Tokens>>> {
+        self.shared(pool).map(|shared| shared.tokens)
+    }
+
+    fn backlog(&self, pool: PoolId) -> &Backlog {
+        &self.pools[pool].backlog
+    }
+
+    fn window(&self) -> usize {
+        self.window
+    }
+
+    /// What was found out in an earlier turn may hold no longer.
+    fn lacks_memory(&self) -> bool {
+        self.memory.is_over() && self.held() > self.memory.low()
+    }
+
+    /// A request of any size has room when none is on its way.
+    fn post_bytes(&self, shard: u32, bytes: usize) -> bool {
+        let more = |waiting: usize| {
+            let all = waiting.saturating_add(bytes);
+            (waiting == 0 || all <= MAIL_BYTES_MAX).then_some(all)
+        };
+        let waiting = &self.mail_bytes[shard as usize];
+        waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn take_bytes(&self, shard: u32, bytes: usize) {
+        self.mail_bytes[shard as usize].fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

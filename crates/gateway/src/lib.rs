@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod address_limits;
 mod backend_effect;
 mod backends;
 mod backlog;
@@ -74,22 +75,27 @@ mod reply_head;
 mod request_control;
 mod request_keys;
 mod request_shape;
+mod requests;
 mod routing;
 mod servers;
 mod session;
 mod shard;
+mod shard_group;
 mod shares;
 mod status;
 mod stream_event;
 mod translation;
 mod transport;
+mod turned;
 mod upward;
 mod window;
+mod words;
 mod worker_report;
+mod worker_traits;
 mod workers;
 
 pub use access::{Access, Answer, PoolAccess};
-pub use build::{Workshop, unread};
+pub use build::{Workshop, metrics_for, unread};
 pub use crossing::Crossings;
 pub use drain::DrainResult;
 pub use error::BuildError;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use event::StreamLimits;
 use exchange::{ListenerId, PoolId};
 
+use crate::logbook::LoggedListener;
+
 mod frames;
 mod http;
 
@@ -35,8 +37,8 @@ pub(crate) struct ListenerConfig {
     pub(crate) limits: StreamLimits,
     pub(crate) front: FrontConfig,
     pub(crate) addresses: settings::Addresses,
-    /// Its requests are in the access log.
-    pub(crate) is_logged: bool,
+    /// What the access log says of it, if its requests are in the log.
+    pub(crate) logged: Option<Arc<LoggedListener>>,
 }
 
 /// What clients speak.

@@ -9,10 +9,8 @@
 
 use std::sync::Arc;
 
-use settings::AccessLog;
-use wire::http1::RequestHead;
-
-use crate::listener::ListenerConfig;
+use exchange::LogFormat;
+use fields::Fields;
 
 mod digits;
 mod line;
@@ -29,13 +27,29 @@ const BATCH_BYTES: usize = 64 << 10;
 /// Places for requests that are kept between two of them.
 const SPARES_MAX: usize = 64;
 
+/// What its lines consist of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogConfig {
+    pub(crate) format: LogFormat,
+    /// Names of header fields of HTTP requests that are kept, in lower case. No other is.
+    pub(crate) fields: Vec<String>,
+}
+
+/// A listener whose requests are in the access log.
+#[derive(Debug)]
+pub(crate) struct LoggedListener {
+    pub(crate) name: String,
+    /// Its requests have a status.
+    pub(crate) speaks_http: bool,
+}
+
 /// The log of a shard, if it keeps one.
 #[derive(Debug, Default)]
 pub(crate) struct Logbook(Option<Box<Open>>);
 
 #[derive(Debug)]
 struct Open {
-    plan: AccessLog,
+    plan: LogConfig,
     sink: LogSink,
     /// Places for those that come.
     #[expect(clippy::vec_box, reason = "the boxes move between here and the exchanges")]
@@ -48,7 +62,7 @@ struct Open {
 }
 
 impl Logbook {
-    pub(crate) fn new(plan: Option<AccessLog>, sink: Option<LogSink>) -> Self {
+    pub(crate) fn new(plan: Option<LogConfig>, sink: Option<LogSink>) -> Self {
         let open = plan.zip(sink).map(|(plan, sink)| Open {
             plan,
             sink,
@@ -62,22 +76,23 @@ impl Logbook {
     }
 
     /// The entry of a request of this listener, if it is to have one.
-    pub(crate) fn begin(&mut self, listener: &Arc<ListenerConfig>) -> Option<Box<Trail>> {
-        let open = self.0.as_mut().filter(|_| listener.is_logged)?;
+    pub(crate) fn begin(&mut self, listener: Option<&Arc<LoggedListener>>) -> Option<Box<Trail>> {
+        let (open, listener) = (self.0.as_mut()?, listener?);
         let mut trail = open.spares.pop().unwrap_or_default();
         trail.listener = Some(Arc::clone(listener));
         Some(trail)
     }
 
-    /// As [`Self::begin`], for one with a head.
+    /// As [`Self::begin`], for one with a request line and header fields.
     pub(crate) fn begin_head(
         &mut self,
-        listener: &Arc<ListenerConfig>,
-        head: &RequestHead,
+        listener: Option<&Arc<LoggedListener>>,
+        line: &[u8],
+        fields: &Fields,
     ) -> Option<Box<Trail>> {
         let mut trail = self.begin(listener)?;
         if let Some(open) = &self.0 {
-            trail.keep(head, &open.plan.fields);
+            trail.keep(line, fields, &open.plan.fields);
         }
         Some(trail)
     }
@@ -85,7 +100,7 @@ impl Logbook {
     /// As [`Self::begin`], for one of which no head was read: what came of its first line is kept.
     pub(crate) fn begin_unread(
         &mut self,
-        listener: &Arc<ListenerConfig>,
+        listener: Option<&Arc<LoggedListener>>,
         bytes: &[u8],
     ) -> Option<Box<Trail>> {
         let mut trail = self.begin(listener)?;

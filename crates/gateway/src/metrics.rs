@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, ListenerId, Phase, PoolId, Table, TableId};
-use route::PathFault;
-use settings::{Configuration, Protocol};
-use wire::http1::Refusal;
 
 use crate::closings::Closings;
-use crate::door::Turned;
+use crate::turned::Turned;
 
+mod rejects;
 mod render;
 mod sum;
+
+use rejects::PublishedRejects;
+pub use rejects::RejectReasons;
+pub(crate) use rejects::Rejects;
 
 /// A number with one writer.
 #[derive(Debug, Default)]
@@ -107,10 +109,8 @@ pub struct Metrics {
     listeners: Named<ListenerId, ListenerMetrics>,
     pools: Named<PoolId, PoolMetrics>,
     shard: ShardMetrics,
-    /// Requests and replies that broke a rule of HTTP; empty where nobody speaks it.
-    rejects: [Vec<Published>; 2],
-    /// Requests whose path was rejected; likewise.
-    path_rejects: Vec<Published>,
+    /// Messages that broke a rule of HTTP.
+    rejects: PublishedRejects,
 }
 
 /// What is counted of one listener.
@@ -356,25 +356,14 @@ fn named<I: TableId, T>(names: impl Iterator<Item = String>, make: fn() -> T) ->
 }
 
 impl Metrics {
-    /// Places for every listener and pool of the configuration.
+    /// Places for these listeners and pools, by their names and in the order of their ids.
     #[must_use]
-    pub fn new(configuration: &Configuration) -> Self {
-        let listeners = configuration.listeners.iter().map(|it| it.name.clone());
-        let pools = configuration.pools.iter().map(|it| it.name.clone());
+    pub fn new(listeners: Vec<String>, pools: Vec<String>, reasons: &RejectReasons) -> Self {
         Self {
-            listeners: named(listeners, ListenerMetrics::new),
-            pools: named(pools, PoolMetrics::new),
+            listeners: named(listeners.into_iter(), ListenerMetrics::new),
+            pools: named(pools.into_iter(), PoolMetrics::new),
             shard: ShardMetrics::default(),
-            rejects: [(); 2].map(|()| {
-                let speaks = configuration.listeners.iter().any(|it| it.protocol == Protocol::Http);
-                let length = if speaks { Refusal::ALL.len() } else { 0 };
-                (0..length).map(|_| Published::default()).collect()
-            }),
-            path_rejects: {
-                let speaks = configuration.listeners.iter().any(|it| it.protocol == Protocol::Http);
-                let length = if speaks { PathFault::ALL.len() } else { 0 };
-                (0..length).map(|_| Published::default()).collect()
-            },
+            rejects: PublishedRejects::new(reasons),
         }
     }
 
@@ -392,18 +381,10 @@ impl Metrics {
             listeners: named(listeners, ListenerMetrics::new),
             pools: named(pools, PoolMetrics::new),
             shard: ShardMetrics::default(),
-            rejects: [0, 1].map(|side: usize| {
-                first.rejects[side].iter().map(|_| Published::default()).collect()
-            }),
-            path_rejects: first.path_rejects.iter().map(|_| Published::default()).collect(),
+            rejects: first.rejects.zero(),
         };
         for one in all {
-            for (to, from) in sum.rejects.iter().flatten().zip(one.rejects.iter().flatten()) {
-                to.add(from);
-            }
-            for (to, from) in sum.path_rejects.iter().zip(&one.path_rejects) {
-                to.add(from);
-            }
+            sum.rejects.add(&one.rejects);
             for ((_, to), (_, from)) in sum.listeners.values().zip(one.listeners.values()) {
                 to.add(from);
             }
@@ -425,49 +406,6 @@ impl Metrics {
 
     pub(crate) fn shard(&self) -> &ShardMetrics {
         &self.shard
-    }
-}
-
-/// Messages of HTTP that broke a rule, by the reason.
-#[derive(Debug)]
-pub(crate) struct Rejects {
-    requests: [u64; Refusal::ALL.len()],
-    replies: [u64; Refusal::ALL.len()],
-    paths: [u64; PathFault::ALL.len()],
-    dirty: bool,
-}
-
-impl Default for Rejects {
-    fn default() -> Self {
-        let none = [0; Refusal::ALL.len()];
-        Self { requests: none, replies: none, paths: [0; PathFault::ALL.len()], dirty: false }
-    }
-}
-
-impl Rejects {
-    pub(crate) const fn count_request(&mut self, reason: Refusal) {
-        self.requests[reason as usize] += 1;
-        self.dirty = true;
-    }
-
-    pub(crate) const fn count_reply(&mut self, reason: Refusal) {
-        self.replies[reason as usize] += 1;
-        self.dirty = true;
-    }
-
-    /// A request whose path was rejected by its route.
-    pub(crate) const fn count_path(&mut self, fault: PathFault) {
-        self.paths[fault as usize] += 1;
-        self.dirty = true;
-    }
-
-    pub(crate) fn publish(&mut self, metrics: &Metrics) {
-        if std::mem::take(&mut self.dirty) {
-            metrics.path_rejects.iter().zip(&self.paths).for_each(|(to, &count)| to.set(count));
-            for (to, counts) in metrics.rejects.iter().zip([&self.requests, &self.replies]) {
-                to.iter().zip(counts).for_each(|(to, &count)| to.set(count));
-            }
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The other shards, as one of them sees them: what it tells each, and which of its requests came from
 //! them.
 //!
-//! What it knows: ids, counts of bytes, mailboxes. What it must never know: a pool, a session.
+//! What it knows: ids, counts of bytes. What it must never know: a pool, a session.
 
 use std::sync::Arc;
 
@@ -9,12 +9,11 @@ use exchange::{PoolId, RequestId, Table};
 
 use crate::backlog::Backlog;
 use crate::crossing::{Crossing, Crossings};
-use crate::fleet::Fleet;
-use crate::mail::Mail;
+use crate::shard_group::ShardGroup;
 
 /// What a shard has to do with others.
 pub(crate) struct Others {
-    fleet: Arc<Fleet>,
+    group: Arc<dyn ShardGroup>,
     me: u32,
     /// What is told each at the end of the turn.
     out: Vec<Vec<Crossing>>,
@@ -29,16 +28,16 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    pub(crate) fn new(fleet: Arc<Fleet>, me: u32) -> Self {
-        let count = fleet.length();
+    pub(crate) fn new(group: Arc<dyn ShardGroup>, me: u32) -> Self {
+        let count = group.count();
         Self {
             me,
             out: (0..count).map(|_| Vec::new()).collect(),
             guests: vec![Vec::new(); count],
             away: 0,
             serving: vec![false; count],
-            homes: fleet.homes(),
-            fleet,
+            homes: group.owners(),
+            group,
         }
     }
 
@@ -46,25 +45,23 @@ impl Others {
         self.me
     }
 
-    /// Whether new requests are to be rejected for want of memory. What was found out in an earlier turn
-    /// may hold no longer.
+    /// Whether new requests are to be rejected because too much memory is held.
     pub(crate) fn lacks_memory(&self) -> bool {
-        let memory = self.fleet.memory();
-        memory.is_over() && self.fleet.held() > memory.low()
+        self.group.lacks_memory()
     }
 
     /// Counts a request of so many bytes on its way to another shard. False when there is no room.
     pub(crate) fn post_bytes(&self, shard: u32, bytes: usize) -> bool {
-        self.fleet.post_bytes(shard, bytes)
+        self.group.post_bytes(shard, bytes)
     }
 
     /// A request of so many bytes has come from another shard.
     pub(crate) fn take_bytes(&self, bytes: usize) {
-        self.fleet.take_bytes(self.me, bytes);
+        self.group.take_bytes(self.me, bytes);
     }
 
     pub(crate) fn window(&self) -> usize {
-        self.fleet.window()
+        self.group.window()
     }
 
     /// The home of a pool, where that is another shard.
@@ -76,7 +73,7 @@ impl Others {
     /// that its home alone serves.
     pub(crate) fn shares(&self, pool: PoolId) -> Option<(u32, Vec<Arc<pool::Tokens>>)> {
         let others = u32::try_from(self.out.len() - 1).unwrap_or(u32::MAX);
-        self.fleet.shared(pool).map(|shared| (others, shared.tokens))
+        self.group.tokens(pool).map(|tokens| (others, tokens))
     }
 
     /// Whether there is no other shard.
@@ -86,23 +83,17 @@ impl Others {
 
     /// What all shards know of the queue of a pool.
     pub(crate) fn backlog(&self, pool: PoolId) -> &Backlog {
-        self.fleet.backlog(pool)
+        self.group.backlog(pool)
     }
 
     pub(crate) fn tell(&mut self, shard: u32, crossing: Crossing) {
         self.out[shard as usize].push(crossing);
     }
 
-    /// Sends what was to be told.
-    pub(crate) fn send(&mut self) {
-        for (shard, out) in self.out.iter_mut().enumerate() {
-            if !out.is_empty() {
-                let crossings = Crossings(std::mem::take(out));
-                let from = self.me;
-                let to = u32::try_from(shard).unwrap_or_default();
-                self.fleet.mailbox(to).post(Mail::Shard { from, crossings });
-            }
-        }
+    /// What is to be sent to other shards, each with its shard.
+    pub(crate) fn outgoing(&mut self) -> impl Iterator<Item = (u32, Crossings)> {
+        let filled = self.out.iter_mut().zip(0..).filter(|(out, _)| !out.is_empty());
+        filled.map(|(out, shard)| (shard, Crossings(std::mem::take(out))))
     }
 
     /// A request of another shard has this id here.

@@ -6,6 +6,7 @@ use exchange::PoolId;
 
 use crate::balance::BalanceConfig;
 use crate::request_shape::RequestShape;
+use crate::worker_traits::WorkerTraits;
 
 /// One pool.
 pub(crate) struct PoolConfig {
@@ -20,16 +21,6 @@ pub(crate) struct PoolConfig {
     /// Its programs are asked by ids of ours.
     pub(crate) is_tagged: bool,
     pub(crate) traits: WorkerTraits,
-}
-
-/// What the kind of its workers means for the requests of a pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WorkerTraits {
-    /// They are given batches: what is in one goes with it, whoever still wants it.
-    pub(crate) takes_batches: bool,
-    /// Another is to take the place of one that is down: what only an answer can show, that it serves
-    /// again, would never be seen.
-    pub(crate) replaces_down: bool,
 }
 
 /// What becomes of a connection's own program after it.

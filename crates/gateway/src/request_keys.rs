@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::Range;
 
 use exchange::{Peer, Place, RequestId};
 use fields::Value;
@@ -13,6 +12,7 @@ use wire::http1::keys;
 use crate::http_request::HttpRequest;
 use crate::ids::SessionId;
 use crate::payload::Payload;
+use crate::words::words;
 
 /// A key that was found, without a copy where it stands in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,18 +214,6 @@ fn in_head<'a>(key: &Key, peer: Peer, request: &'a HttpRequest) -> Option<Found<
 fn segment(path: &[u8], number: u32) -> Option<&[u8]> {
     let nth = usize::try_from(number).ok()?.checked_sub(1)?;
     path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).nth(nth)
-}
-
-/// Where the words of a request stand.
-pub(crate) fn words(body: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-        let start = at + body[at..].iter().position(|byte| !blank(byte))?;
-        let length = body[start..].iter().position(blank).unwrap_or(body.len() - start);
-        at = start + length;
-        Some(start..at)
-    })
 }
 
 #[cfg(test)]

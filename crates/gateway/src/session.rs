@@ -11,14 +11,14 @@ use std::time::Duration;
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, RequestId, Slice};
 
+use crate::address_limits::Entry;
 use crate::client::Source;
 use crate::closings::Closing;
-use crate::core::Core;
 use crate::delivery::Delivery;
-use crate::door::Entry;
 use crate::ids::SessionId;
 use crate::listener::{FrontConfig, HttpConfig, ListenerConfig};
 use crate::reply_head::Carried;
+use crate::requests::Requests;
 use crate::transport::{CLOSING_LINGER, LOOK, Look, READ, Transport};
 
 mod connect;
@@ -69,7 +69,7 @@ impl Session {
             ))),
             // Of datagrams there are no sessions.
             FrontConfig::Connect | FrontConfig::Datagrams => {
-                cx.entry = cx.requests.logbook.begin(&listener);
+                cx.entry = cx.requests.access_log().begin(listener.logged.as_ref());
                 let source = Source::of_listener(peer, listener.id);
                 Front::Connect(Box::new(Connect::open(id, listener.pool, source, entry, cx)))
             }
@@ -293,13 +293,13 @@ impl Session {
         None
     }
 
-    fn look(&mut self, calls: &mut Calls<'_>, core: &Core) -> Option<Closing> {
+    fn look(&mut self, calls: &mut Calls<'_>, core: &dyn Requests) -> Option<Closing> {
         let tunnel = match &self.front {
             Front::Http(plan, http) => http.tunnel_idle(plan, &self.transport),
             Front::Frames(_) | Front::Connect(_) => None,
         };
         let idle = tunnel.unwrap_or(self.transport.listener().idle);
-        let draining = core.drain_keepalive_timeout.filter(|_| self.may_ask());
+        let draining = core.drain_keepalive_timeout().filter(|_| self.may_ask());
         let idle = match (&self.front, draining) {
             (Front::Http(_, http), Some(keepalive)) if !http.is_at_work() => {
                 Some(idle.map_or(keepalive, |idle| idle.min(keepalive)))
@@ -457,7 +457,7 @@ impl Session {
 
     /// Whether nothing of a request has come that is not answered, and its client has taken all replies.
     /// One whose own program has served it is not idle: the program knows what only this client knows.
-    pub(crate) fn is_idle(&self, calls: &Calls<'_>, core: &Core) -> bool {
+    pub(crate) fn is_idle(&self, calls: &Calls<'_>, core: &dyn Requests) -> bool {
         if self.is_unread(calls) || self.is_waiting() {
             return false;
         }

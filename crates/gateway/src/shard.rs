@@ -20,13 +20,13 @@ use crate::closings::Closings;
 use crate::core::Core;
 use crate::crossing::Crossing;
 use crate::delivery::Delivery;
-use crate::door::{Door, Turned};
+use crate::door::{Door, Doors};
 use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
 use crate::error::BuildError;
 use crate::fleet::Fleet;
 use crate::ids::SessionId;
 use crate::listener::{FrontConfig, ListenerConfig};
-use crate::logbook::{LogSink, Logbook};
+use crate::logbook::{LogConfig, LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
@@ -34,6 +34,7 @@ use crate::owners::{StreamOwner, TimerOwner};
 use crate::pool_config::PoolConfig;
 use crate::session::{Dialogues, Scratch, Session, SessionContext};
 use crate::stream_event::StreamEvent;
+use crate::turned::Turned;
 
 mod clients;
 mod datagrams;
@@ -114,6 +115,8 @@ pub struct Shard {
     backends: Backends,
     fleet: Arc<Fleet>,
     listeners: Table<ListenerId, Listener>,
+    /// What clients may do by their addresses.
+    doors: Doors,
     sessions: Table<SessionId, Session>,
     dirty: Vec<SessionId>,
     /// Paused clients that may send again, and how many requests each.
@@ -208,18 +211,22 @@ impl Shard {
             backends.insert((id, &plan.name), backend, room, seed);
             plans.push((id, plan));
         }
-        let mut core = Core::new(plans, epoch, seed, Arc::clone(&fleet), shard);
-        core.logbook = Logbook::new(access_log, sink);
+        let mut core = Core::new(plans, epoch, seed, Arc::clone(&fleet) as _, shard);
+        let log = access_log
+            .map(|settings::AccessLog { to: _, format, fields }| LogConfig { format, fields });
+        core.logbook = Logbook::new(log, sink);
+        let mut doors = Doors::default();
         let mut listeners = Table::default();
         for listener in planned {
             let id = listener.plan.id;
-            core.doors.insert(id, Door::new(listener.plan.addresses.clone(), instant, seed));
+            doors.insert(id, Door::new(listener.plan.addresses.clone(), instant, seed));
             core.listener_ends.insert_as(id, ListenerEnds::default());
             listeners.insert_as(id, listener);
         }
         Ok(Self {
             listeners,
             core,
+            doors,
             backends,
             fleet,
             sessions: Table::default(),
@@ -329,7 +336,8 @@ impl Shard {
                         Delivery::Head(_) => end_behind(&mut deliveries, id, sequence),
                         _ => None,
                     };
-                    let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                    let mut cx =
+                        SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
                     match (delivery, end) {
                         (Delivery::Head(head), Some(outcome)) => {
                             session.deliver_whole(calls, sequence, head, outcome, &mut cx);
@@ -370,7 +378,7 @@ impl Shard {
             to.open.set(u64::from(listener.open));
             to.accepted.set(listener.accepted);
             to.set_turned(&listener.turned);
-            let (known, forgotten) = self.core.doors.at(id).counts();
+            let (known, forgotten) = self.doors.at(id).counts();
             to.addresses.set(known);
             to.addresses_forgotten.set(forgotten);
             to.accept_failed.set(listener.accept_failed);
@@ -515,7 +523,10 @@ impl Owner for Shard {
         self.arm(calls);
         // Whoever has its answer finds it counted, also where another shard tells it.
         self.publish();
-        self.core.others.send();
+        let from = self.core.others.me();
+        for (shard, crossings) in self.core.others.outgoing() {
+            self.fleet.mailbox(shard).post(Mail::Shard { from, crossings });
+        }
         self.core.receipts.let_go();
     }
 }

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, DeadlineName, StreamId};
-use exchange::{Peer, Slice};
-use pool::Place;
+use exchange::{AddressId, Peer, Slice};
 
+use crate::address_limits::Entry;
 use crate::client::Source;
-use crate::door::Entry;
 use crate::listener::ListenerConfig;
 use crate::rate::is_enough;
 
@@ -32,7 +31,7 @@ pub(crate) struct Transport {
     listener: Arc<ListenerConfig>,
     peer: Address,
     /// Where its address is known, if that is limited.
-    place: Option<Place>,
+    address: Option<AddressId>,
     /// When something happened last.
     rested: u64,
     /// It is watched whether it takes output.
@@ -98,7 +97,7 @@ impl Transport {
             stream,
             listener,
             peer: peer.into(),
-            place: entry.map(|entry| entry.place),
+            address: entry.map(|entry| entry.address),
             rested: calls.tick(),
             watching: false,
             silent: true,
@@ -127,7 +126,7 @@ impl Transport {
     }
 
     pub(crate) fn entry(&self) -> Option<Entry> {
-        self.place.map(|place| Entry { listener: self.listener.id, place })
+        self.address.map(|address| Entry { listener: self.listener.id, address })
     }
 
     pub(crate) const fn listener(&self) -> &Arc<ListenerConfig> {

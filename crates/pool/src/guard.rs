@@ -13,6 +13,7 @@ use std::hash::Hasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
+use exchange::AddressId;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
@@ -95,10 +96,6 @@ struct Entry {
     requests_ns: u64,
 }
 
-/// Where an address with an open connection stands in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
-
 /// The addresses that lately used a listener, and what they did.
 #[derive(Debug)]
 pub struct Guard {
@@ -159,7 +156,7 @@ impl Guard {
     ///
     /// # Errors
     /// The limit that it is over; nothing is counted then.
-    pub fn connect(&mut self, now: Instant, address: IpAddr) -> Result<Place, Over> {
+    pub fn connect(&mut self, now: Instant, address: IpAddr) -> Result<AddressId, Over> {
         let now_ns = self.ns(now);
         let place = self.enter(now_ns, address)?;
         let entry = &mut self.entries[place as usize];
@@ -176,17 +173,18 @@ impl Guard {
         if self.links.holds(place) {
             self.resting.remove(&mut self.links, place);
         }
-        Ok(Place(place))
+        Ok(AddressId::new(place))
     }
 
     /// One connection of this address has ended.
-    pub fn disconnect(&mut self, place: Place) {
-        let entry = &mut self.entries[place.0 as usize];
+    pub fn disconnect(&mut self, address: AddressId) {
+        let place = address.index();
+        let entry = &mut self.entries[place as usize];
         entry.open -= 1;
         if entry.open == 0 {
-            self.resting.push_last(&mut self.links, place.0);
+            self.resting.push_last(&mut self.links, place);
             if self.is_over() {
-                self.remove(place.0);
+                self.remove(place);
                 self.evicted += 1;
             }
         }
@@ -196,9 +194,9 @@ impl Guard {
     ///
     /// # Errors
     /// When it is one too many.
-    pub fn request(&mut self, now: Instant, place: Place) -> Result<(), Over> {
+    pub fn request(&mut self, now: Instant, address: AddressId) -> Result<(), Over> {
         let now_ns = self.ns(now);
-        self.charge(now_ns, place.0)
+        self.charge(now_ns, address.index())
     }
 
     /// A request without a connection.

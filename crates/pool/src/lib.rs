@@ -55,7 +55,7 @@ pub use ask::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};
 pub use effect::{Effect, Refused};
 pub use failed::{Failed, Retry};
-pub use guard::{Guard, GuardSettings, Over, Place, Rate};
+pub use guard::{Guard, GuardSettings, Over, Rate};
 pub use health::{FailRate, HealthCause, HealthChange, HealthRecord, HealthSettings, HealthState};
 pub use news::{News, PlaceNews};
 pub use payload::Payload;

@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use event::{Fd, Kernel, Loop, LoopSettings};
-use gateway::metrics::Metrics;
 use gateway::{
     Access, Admission, BuildError, DrainResult, Fleet, LogSink, Lookup, Mail, Parts, Shard,
     Threads, Workshop,
@@ -27,7 +26,7 @@ const TOKEN_SHIFT: u32 = 56;
 pub(crate) struct Crew<K: Kernel> {
     members: Vec<(Loop<K, Mail>, Shard)>,
     fleet: Arc<Fleet>,
-    metrics: Vec<Arc<Metrics>>,
+    metrics: Vec<Arc<gateway::metrics::Metrics>>,
 }
 
 /// Loops that have no shards yet.
@@ -100,7 +99,7 @@ impl<K: Kernel> Loops<K> {
         for (turning, shard) in loops.into_iter().zip(0..) {
             let last = shard as usize + 1 == fleet.length();
             let sockets = share(&mut sockets, &fleet, shard, last).map_err(CrewError::System)?;
-            let numbers = Arc::new(Metrics::new(&configuration));
+            let numbers = Arc::new(gateway::metrics_for(&configuration));
             let parts = Parts {
                 configuration: configuration.clone(),
                 sockets,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use event::{Fd, Loop, LoopSettings};
-use gateway::metrics::Metrics;
 use gateway::{Access, Fleet, LogSink, Mail, Parts, Shard};
 use settings::{Configuration, Source};
 
@@ -73,7 +72,7 @@ impl Crew {
             sink
         });
         for ((number, turning), sockets) in turning.into_iter().enumerate().zip(sockets) {
-            let numbers = Arc::new(Metrics::new(&configuration));
+            let numbers = Arc::new(gateway::metrics_for(&configuration));
             metrics.push(Arc::clone(&numbers));
             let spawner = Cradle::new(shared.clone(), number).map_err(|error| error.to_string())?;
             let shard = Shard::new(Parts {

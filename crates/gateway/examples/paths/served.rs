@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use event::{Epoll, Loop, LoopSettings};
-use gateway::metrics::Metrics;
 use gateway::{Access, Fleet, Mail, Parts, Shard, Threads, Workshop};
 use settings::Source;
 
@@ -28,7 +27,7 @@ impl Served {
         let (socket, bound) = event::bind(&address, &event::BindSettings::default()).unwrap();
         let (tell, told) = channel();
         let thread = std::thread::spawn(move || {
-            let metrics = Arc::new(Metrics::new(&configuration));
+            let metrics = Arc::new(gateway::metrics_for(&configuration));
             let mut turning: Loop<Epoll, Mail> =
                 Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
             let fleet = Fleet::new(vec![turning.mailbox()], &configuration);

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use event::{Epoll, Loop, LoopSettings};
-use gateway::metrics::Metrics;
 use gateway::{Access, Fleet, Mail, Outcome, Parts, PoolAccess, Shard, Threads, Workshop};
 use settings::{Configuration, Source};
 use spawn::Spawn;
@@ -36,7 +35,7 @@ struct Ring {
 /// With a keeper, as the daemon does, or without: see [`crate::unkept`].
 pub(crate) fn run(plan: Plan, kept: bool) -> io::Result<Duration> {
     let configuration = configuration(plan)?;
-    let metrics = Arc::new(Metrics::new(&configuration));
+    let metrics = Arc::new(gateway::metrics_for(&configuration));
     let mut turning: Loop<Epoll, Mail> = Loop::new(Epoll::new()?, LoopSettings::default())?;
     let reports = turning.mailbox();
     let fleet = Fleet::new(vec![turning.mailbox()], &configuration);

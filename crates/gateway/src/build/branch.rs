@@ -5,7 +5,8 @@ use super::workers;
 use crate::backends::BackendConfig;
 use crate::balance::BalanceConfig;
 use crate::error::BuildError;
-use crate::pool_config::{OwnConfig, PoolConfig, WorkerTraits};
+use crate::pool_config::{OwnConfig, PoolConfig};
+use crate::worker_traits::WorkerTraits;
 use crate::workers::WorkersConfig;
 
 /// What is served here of a pool that is at home elsewhere and shared.

@@ -15,6 +15,7 @@ use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;
 use crate::forwarding::Forwarding;
 use crate::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};
+use crate::logbook::LoggedListener;
 
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;
@@ -95,6 +96,7 @@ pub(crate) fn listener(
         }
     };
     let is_http = protocol == Protocol::Http;
+    let logged = access_log.then(|| LoggedListener { name: name.clone(), speaks_http: is_http });
     Ok(ListenerConfig {
         name,
         id,
@@ -121,7 +123,7 @@ pub(crate) fn listener(
         },
         front,
         addresses,
-        is_logged: access_log,
+        logged: logged.map(Arc::new),
     })
 }
 

@@ -4,13 +4,13 @@ use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::{Core, refusal};
 use crate::client::Client;
-use crate::crossing::{AWAY_MAX, Crossing, Passed};
+use crate::crossing::{AWAY_MAX, Crossing, MAIL_BYTES_MAX, Passed};
 use crate::delivery::Delivery;
 use crate::exchanges::{Exchange, Move, State};
-use crate::fleet::MAIL_BYTES_MAX;
 use crate::form::Form;
 use crate::payload::{Crossed, Payload};
 use crate::request_control::RequestControl;
+use crate::requests::Requests;
 use crate::window::Window;
 
 impl Core {
@@ -173,7 +173,7 @@ impl Core {
             RequestControl::Unseen(_) => false,
         };
         match word {
-            RequestControl::More(part, data) => self.pass(id, part, data),
+            word @ RequestControl::More(..) => self.control(id, word),
             word if told => self.tell(id, word),
             RequestControl::Hold
             | RequestControl::GoOn

@@ -33,7 +33,7 @@ impl Core {
                     (exchange.status, exchange.is_bad) = (status, is_bad);
                 }
             }
-            Upward::Broken { refusal } => self.rejects.count_reply(refusal),
+            Upward::Broken { refusal } => self.rejects.count_reply(refusal as usize),
             Upward::Unrequested => served.counts.unrequested += 1,
             Upward::Flow { id, wanted } => self.flow(id, wanted),
             Upward::SaidAll { id } => self.said_all(id),

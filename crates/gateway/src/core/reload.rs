@@ -1,23 +1,24 @@
 //! Pools take over other settings, with all that they know of workers and clients.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use exchange::{ByWorker, PoolId};
+use pool::Tokens;
 
 use super::{Core, ServedPool};
 use crate::backend_effect::Roster;
 use crate::cookies::{CookieConfig, Cookies};
 use crate::pool_config::PoolConfig;
-use crate::shares::Shares;
 
 impl Core {
     /// Takes over other settings of a pool; `replaces`: its workers are replaced, each once another is ready;
-    /// `shares`: of one that several shards serve. Adds what an operator should know of it to `warnings`. Gives how its workers are seen, where any are here.
+    /// `shares`: the tokens and slots of the servers of one that several shards serve. Adds what an operator should know of it to `warnings`. Gives how its workers are seen, where any are here.
     pub(crate) fn reload(
         &mut self,
         id: PoolId,
         (plan, replaces): (PoolConfig, bool),
-        shares: Option<&Shares>,
+        shares: Option<(&[Arc<Tokens>], &[u32])>,
         warnings: &mut Vec<String>,
     ) -> Option<Roster> {
         let now = self.now;
@@ -36,7 +37,7 @@ impl Core {
             own.handle_reload();
         }
         served.dirty = true;
-        if let Some(Shares { tokens, slots, .. }) = shares {
+        if let Some((tokens, slots)) = shares {
             served.pool.handle_slots(now, tokens, slots);
         }
         let before = served.names();

@@ -2,20 +2,56 @@
 
 use std::time::Duration;
 
-use event::{Epoll, Loop, LoopSettings};
 use exchange::{ByWorker, Peer, Place, WorkerId};
-use settings::Source as Text;
+use pool::{Room, Tokens};
 use wire::http1::{HeadScan, Limits};
 
 use super::*;
 use crate::backend_effect::BackendEffect;
+use crate::backlog::Backlog;
 use crate::cookies::CookieConfig;
 use crate::form::Form;
 use crate::http_request::HttpRequest;
 use crate::ids::SessionId;
-use crate::mail::Mail;
 use crate::reply_head::{Carried, Head};
 use crate::upward::Upward;
+
+/// The only shard of a daemon, with two pools.
+struct OneShard(Table<PoolId, Backlog>);
+
+impl ShardGroup for OneShard {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn owners(&self) -> Table<PoolId, u32> {
+        let mut owners = Table::default();
+        self.0.entries().for_each(|(id, _)| owners.insert_as(id, 0));
+        owners
+    }
+
+    fn tokens(&self, _pool: PoolId) -> Option<Vec<Arc<Tokens>>> {
+        None
+    }
+
+    fn backlog(&self, pool: PoolId) -> &Backlog {
+        &self.0[pool]
+    }
+
+    fn window(&self) -> usize {
+        1 << 16
+    }
+
+    fn lacks_memory(&self) -> bool {
+        false
+    }
+
+    fn post_bytes(&self, _shard: u32, _bytes: usize) -> bool {
+        true
+    }
+
+    fn take_bytes(&self, _shard: u32, _bytes: usize) {}
+}
 
 /// A core with the pools `a` and `b`, and a client of `a`.
 struct Bench {
@@ -23,7 +59,6 @@ struct Bench {
     a: PoolId,
     b: PoolId,
     requests: u64,
-    _mailbox: Loop<Epoll, Mail>,
 }
 
 fn config(name: &str) -> PoolConfig {
@@ -42,18 +77,14 @@ fn config(name: &str) -> PoolConfig {
 impl Bench {
     /// `change` may change what `a` is; it is given the id of `b`.
     fn new(change: impl FnOnce(&mut PoolConfig, PoolId)) -> Self {
-        let text = "[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"a\"\n\
-                    [pool.a]\nprogram = [\"cat\"]\n[pool.b]\nprogram = [\"cat\"]\n";
-        let source = Text { name: "test".to_owned(), text: text.to_owned() };
-        let configuration = settings::parse(&source, &|_| None).unwrap();
-        let mailbox = Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
-        let fleet = Fleet::new(vec![mailbox.mailbox()], &configuration);
-        let [a, b] = ["a", "b"].map(|name| fleet.pool(name).unwrap());
+        let mut backlogs = Table::default();
+        let [a, b] = [(); 2].map(|()| PoolId::from(backlogs.insert(Backlog::new(Room::UNLIMITED))));
+        let group = Arc::new(OneShard(backlogs));
         let (mut plan, instant) = (config("a"), Instant::now());
         change(&mut plan, b);
         let epoch = Epoch { instant, unix_us: 0 };
-        let core = Core::new(vec![(a, plan), (b, config("b"))], epoch, 1, fleet, 0);
-        Self { core, a, b, requests: 0, _mailbox: mailbox }
+        let core = Core::new(vec![(a, plan), (b, config("b"))], epoch, 1, group, 0);
+        Self { core, a, b, requests: 0 }
     }
 
     /// The same, and all workers that its pools start serve.

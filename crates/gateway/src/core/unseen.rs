@@ -12,7 +12,6 @@ use exchange::RequestId;
 use super::Core;
 use crate::client::Client;
 use crate::delivery::Delivery;
-use crate::request_control::RequestControl;
 
 impl Core {
     /// A worker has much to say that needs no looking at.
@@ -23,11 +22,6 @@ impl Core {
             let client = exchange.client.streamed();
             self.finished.extend(client.map(|to| (to, Delivery::Long(from))));
         }
-    }
-
-    /// A client takes it.
-    pub(crate) fn take_unseen(&mut self, id: RequestId, to: StreamId) {
-        self.tell(id, RequestControl::Unseen(to));
     }
 
     /// So much of it has gone.

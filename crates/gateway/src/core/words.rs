@@ -1,6 +1,6 @@
 //! What a client and its worker tell each other of a request on its way, besides the reply.
 
-use exchange::{RequestId, Slice};
+use exchange::RequestId;
 
 use super::Core;
 use crate::delivery::Delivery;
@@ -22,19 +22,6 @@ impl Core {
         }
     }
 
-    /// A part of a request's body goes to its worker; so many bytes of it are no framing.
-    pub(crate) fn pass(&mut self, id: RequestId, part: Slice, data: usize) {
-        if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
-            trail.bytes_in += data as u64;
-        }
-        self.tell(id, RequestControl::More(part, data));
-    }
-
-    /// All of a request's body was passed.
-    pub(crate) fn pass_end(&mut self, id: RequestId) {
-        self.tell(id, RequestControl::Whole);
-    }
-
     /// The worker of this request, if one has it.
     pub(super) fn tell(&mut self, id: RequestId, word: RequestControl) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
@@ -48,10 +35,5 @@ impl Core {
             State::Away(home) => self.tell_away(id, home, word),
             State::Received | State::Waiting(_) => {}
         }
-    }
-
-    /// A client does not take the parts of this reply, or takes them again.
-    pub(crate) fn hold(&mut self, id: RequestId, hold: bool) {
-        self.tell(id, if hold { RequestControl::Hold } else { RequestControl::GoOn });
     }
 }

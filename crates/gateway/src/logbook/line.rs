@@ -6,11 +6,12 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, End, Peer, RequestId, Stamps, Verdict, is_hidden};
-use settings::{AccessLog, LogFormat, LogPiece, LogValue};
+use exchange::{
+    Cause, End, LogFormat, LogPiece, LogValue, Peer, RequestId, Stamps, Verdict, is_hidden,
+};
 
-use super::Trail;
 use super::digits::{self, Dated, put};
+use super::{LogConfig, Trail};
 
 /// A request that has ended.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ enum Shown<'a> {
 
 impl Line<'_> {
     /// Writes it behind `out`, with its end.
-    pub(super) fn write(&self, plan: &AccessLog, dated: &mut Dated, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, plan: &LogConfig, dated: &mut Dated, out: &mut Vec<u8>) {
         dated.turn_to(self.at_us);
         match &plan.format {
             LogFormat::Json => self.json(&plan.fields, dated, out),

@@ -1,19 +1,18 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, Peer, Phase, RequestId, Stamps};
-use settings::{LogFormat, LogPiece, LogTarget, LogValue};
+use exchange::{Cause, End, LogFormat, LogPiece, LogValue, Peer, Phase, RequestId, Stamps};
 
 use super::trail::{KEPT_MAX, SPARE_BYTES};
 use super::*;
 
-fn plan(format: LogFormat, fields: &[&str]) -> AccessLog {
+fn plan(format: LogFormat, fields: &[&str]) -> LogConfig {
     let fields = fields.iter().map(|name| (*name).to_owned()).collect();
-    AccessLog { to: LogTarget::Stdout, format, fields }
+    LogConfig { format, fields }
 }
 
 /// The line of a request that came at `at_us`, waited 1 ms, and was answered after 3.
-fn written(plan: &AccessLog, trail: &Trail, end: End, at_us: i64) -> String {
+fn written(plan: &LogConfig, trail: &Trail, end: End, at_us: i64) -> String {
     let received = Instant::now();
     let after = |ms| Some(received + Duration::from_millis(ms));
     let stamps = Stamps {

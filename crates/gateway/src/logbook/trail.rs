@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use exchange::Outcome;
-use wire::http1::RequestHead;
+use fields::Fields;
 
-use crate::listener::{FrontConfig, ListenerConfig};
+use super::LoggedListener;
 
 /// Bytes of a request line, or of one field, that are kept; what is longer is cut.
 pub(super) const KEPT_MAX: usize = 2048;
@@ -16,7 +16,7 @@ pub(super) const SPARE_BYTES: usize = 1024;
 /// What is kept of a request for its line.
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
-    pub(super) listener: Option<Arc<ListenerConfig>>,
+    pub(super) listener: Option<Arc<LoggedListener>>,
     /// The request line, and behind it the fields that were asked for.
     pub(super) text: Vec<u8>,
     /// Where the line and each field end in it.
@@ -80,16 +80,16 @@ impl Trail {
     /// What the client is told, unless it was told something else before.
     pub(crate) fn settle(&mut self, status: u16) {
         let listener = self.listener.as_ref();
-        if self.status == 0 && listener.is_some_and(|it| matches!(it.front, FrontConfig::Http(_))) {
+        if self.status == 0 && listener.is_some_and(|it| it.speaks_http) {
             self.status = status;
         }
     }
 
     /// Keeps what is wanted of the head of a request.
-    pub(super) fn keep(&mut self, head: &RequestHead, fields: &[String]) {
-        self.push(head.line_bytes());
-        for name in fields {
-            let value = head.fields.get(name.as_str()).map_or(&b""[..], |it| it.bytes_or_empty());
+    pub(super) fn keep(&mut self, line: &[u8], fields: &Fields, names: &[String]) {
+        self.push(line);
+        for name in names {
+            let value = fields.get(name.as_str()).map_or(&b""[..], |it| it.bytes_or_empty());
             self.push(value);
         }
     }

@@ -9,9 +9,7 @@ use super::{
     end_place,
 };
 use crate::closings::Closings;
-use crate::door::Turned;
-use route::PathFault;
-use wire::http1::Refusal;
+use crate::turned::Turned;
 
 /// One number of every listener, every pool, or of the shard.
 struct Family<T> {
@@ -183,15 +181,8 @@ impl Metrics {
     fn render_rejects(&self, page: &mut Page) {
         let name = "roadstead_http_rejects_total";
         page.head(name, "counter", "Messages of HTTP that broke a rule, by the reason.");
-        for (side, counts) in ["request", "reply"].iter().zip(&self.rejects) {
-            for (reason, count) in Refusal::ALL.iter().zip(counts) {
-                let labels = format!("{{side=\"{side}\",reason=\"{}\"}}", reason.word());
-                page.line(name, &labels, count.load());
-            }
-        }
-        for (fault, count) in PathFault::ALL.iter().zip(&self.path_rejects) {
-            let labels = format!("{{side=\"request\",reason=\"{}\"}}", fault.word());
-            page.line(name, &labels, count.load());
+        for (side, reason, count) in self.rejects.entries() {
+            page.line(name, &format!("{{side=\"{side}\",reason=\"{reason}\"}}"), count);
         }
     }
 

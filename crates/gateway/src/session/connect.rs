@@ -9,9 +9,9 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::{Asked, Framing, Marks, write_reply};
 
+use crate::address_limits::Entry;
 use crate::client::{Client, Source};
 use crate::delivery::Delivery;
-use crate::door::Entry;
 use crate::form::Form;
 use crate::ids::SessionId;
 use crate::session::SessionContext;
@@ -58,7 +58,7 @@ impl Connect {
             outcome: None,
             holding: false,
         };
-        if let Err(outcome) = cx.requests.doors.ask(cx.requests.now, entry) {
+        if let Err(outcome) = cx.address_limits.request(cx.requests.now(), entry) {
             cx.requests.refused_at_receipt(pool, source, &outcome, cx.entry.take());
             return Self { outcome: Some(outcome), ..quiet };
         }

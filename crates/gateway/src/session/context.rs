@@ -4,8 +4,9 @@
 //! The shard owns all of it and makes a context for each call, so nothing of one client's request can be
 //! left for the next.
 
-use crate::core::Core;
+use crate::address_limits::AddressLimits;
 use crate::logbook::Trail;
+use crate::requests::Requests;
 use crate::routing;
 
 /// Memory that is used again by one client after the other.
@@ -33,14 +34,20 @@ impl Scratch {
 
 /// What a session works with during one call.
 pub(crate) struct SessionContext<'a> {
-    pub(crate) requests: &'a mut Core,
+    pub(crate) requests: &'a mut dyn Requests,
+    /// The limits of clients by their addresses.
+    pub(crate) address_limits: &'a mut dyn AddressLimits,
     pub(crate) scratch: &'a mut Scratch,
     /// The access-log entry of the request at hand, until that is submitted or rejected.
     pub(crate) entry: Option<Box<Trail>>,
 }
 
 impl<'a> SessionContext<'a> {
-    pub(crate) const fn new(requests: &'a mut Core, scratch: &'a mut Scratch) -> Self {
-        Self { requests, scratch, entry: None }
+    pub(crate) fn new(
+        requests: &'a mut dyn Requests,
+        address_limits: &'a mut dyn AddressLimits,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        Self { requests, address_limits, scratch, entry: None }
     }
 }

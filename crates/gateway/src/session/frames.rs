@@ -17,12 +17,12 @@ use wire::{Decoder, Last, Piece, write_reply};
 
 use super::owed::{Limits, Name, Owed};
 use crate::client::Client;
-use crate::core::Core;
 use crate::delivery::Delivery;
 use crate::form::Form;
 use crate::ids::SessionId;
 use crate::listener::FramesConfig;
 use crate::permit::Permit;
+use crate::requests::Requests;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
@@ -114,7 +114,12 @@ impl Frames {
         }
     }
 
-    pub(super) fn new(id: SessionId, pool: PoolId, plan: Arc<FramesConfig>, core: &Core) -> Self {
+    pub(super) fn new(
+        id: SessionId,
+        pool: PoolId,
+        plan: Arc<FramesConfig>,
+        core: &dyn Requests,
+    ) -> Self {
         let in_order = !plan.framing.is_json();
         let rows = in_order && core.replies_lines(pool);
         let decoder = Decoder::new(plan.framing, plan.frame_max, plan.over);
@@ -271,11 +276,11 @@ impl Frames {
             let outcome = Outcome::ended(Cause::Draining, Phase::Receive, text);
             return self.refuse(transport, outcome, name, cx);
         }
-        cx.entry = cx.requests.logbook.begin(transport.listener());
+        cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
         if let Some(trail) = &mut cx.entry {
             trail.bytes_in = frame.len() as u64;
         }
-        if let Err(outcome) = cx.requests.doors.ask(cx.requests.now, transport.entry()) {
+        if let Err(outcome) = cx.address_limits.request(cx.requests.now(), transport.entry()) {
             return self.refuse(transport, outcome, name, cx);
         }
         let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
@@ -339,7 +344,7 @@ impl Frames {
         cx: &mut SessionContext<'_>,
     ) {
         if cx.entry.is_none() {
-            cx.entry = cx.requests.logbook.begin(transport.listener());
+            cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
         }
         cx.requests.refused_at_receipt(self.pool, transport.source(), &outcome, cx.entry.take());
         self.owed.push_ready(outcome, name);
@@ -367,7 +372,7 @@ impl Frames {
     }
 
     /// Whether its client has a program of its own.
-    pub(super) fn has_own(&self, core: &Core) -> bool {
+    pub(super) fn has_own(&self, core: &dyn Requests) -> bool {
         core.has_owners(self.pool)
     }
 

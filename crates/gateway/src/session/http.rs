@@ -51,12 +51,12 @@ use exchange::Slice;
 use wire::http1::{Body, BodyKind, Limits, Method, Refusal, Sending, WholeChunks};
 
 use crate::client::Client;
-use crate::core::Core;
 use crate::form::{Expects, Form};
 use crate::http_request::HttpRequest;
 use crate::listener::HttpConfig;
 use crate::payload::Payload;
 use crate::request_shape::RequestShape;
+use crate::requests::Requests;
 use crate::routing::{RouteId, Way};
 use crate::session::SessionContext;
 use crate::transport::Transport;
@@ -76,8 +76,8 @@ const BODY_HELD_MAX: usize = 64 << 10;
 impl Dialogue {
     /// Whether the response to the request at hand announces the end of the connection, whatever the
     /// request says: the client sends no more, or the daemon is about to end.
-    const fn is_last(&self, core: &Core) -> bool {
-        self.refusing || core.drain_keepalive_timeout.is_some()
+    fn is_last(&self, core: &dyn Requests) -> bool {
+        self.refusing || core.drain_keepalive_timeout().is_some()
     }
 
     /// Where what comes of the next request goes.
@@ -182,8 +182,12 @@ impl Dialogue {
     ) {
         self.unwatch(transport, calls);
         let head = request.head_mut();
-        cx.entry = cx.requests.logbook.begin_head(transport.listener(), head);
-        let asked = cx.requests.doors.ask(cx.requests.now, transport.entry());
+        cx.entry = cx.requests.access_log().begin_head(
+            transport.listener().logged.as_ref(),
+            head.line_bytes(),
+            &head.fields,
+        );
+        let asked = cx.address_limits.request(cx.requests.now(), transport.entry());
         if let Err(outcome) = asked {
             return self.refuse_whole(transport, calls, head, &outcome, cx);
         }
@@ -210,7 +214,7 @@ impl Dialogue {
         }
         cx.scratch.routes = ways;
         let course = Course { pool, route, changes };
-        match cx.requests.takes(pool) {
+        match cx.requests.shape(pool) {
             RequestShape::Messages => {}
             shape => return self.ask_whole((&shape, &course), plan, transport, calls, request, cx),
         }

@@ -35,18 +35,18 @@ impl Shard {
             return calls.close(stream);
         }
         // First, so that a client that is refused anyway displaces nobody.
-        let entry = match self.core.doors.at(id).enter(self.core.now, id, peer) {
+        let entry = match self.doors.at(id).enter(self.core.now, id, peer) {
             Ok(entry) => entry,
             Err(cause) => {
                 return self.refuse_connection(calls, stream, peer, id, door::refusal(cause));
             }
         };
         if !self.affords(calls, stream, peer, id) {
-            return self.core.doors.leave(entry);
+            return self.doors.leave(entry);
         }
         while !self.fleet.open(id, plan.connections_max) {
             if !self.displace(calls, id) {
-                self.core.doors.leave(entry);
+                self.doors.leave(entry);
                 let most = plan.connections_max;
                 let text =
                     format!("listener {} has {most} connections, none of them idle", plan.name);
@@ -60,7 +60,7 @@ impl Shard {
         let shard = self.core.others.me();
         let place = self.sessions.insert_with(|place| {
             let id = SessionId::new(shard, place);
-            let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+            let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
             Session::open(calls, id, stream, (peer, entry), plan, &mut cx)
         });
         let session = SessionId::new(shard, place);
@@ -111,7 +111,7 @@ impl Shard {
     /// A client that is not read at this moment sends no more.
     pub(super) fn end_ahead(&mut self, calls: &mut Calls<'_>, id: SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+        let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
         if session.handle_end_ahead(calls, &mut cx) {
             self.leave(calls, id, Cause::Left);
         } else {
@@ -137,7 +137,7 @@ impl Shard {
         let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
-        let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+        let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
         session.end(cause, &mut cx);
         session.stop_waiting(&mut cx);
         let listener = &mut self.listeners[session.listener_id()];
@@ -147,7 +147,7 @@ impl Shard {
             self.core.abandon(request, cause);
         }
         self.core.leave(id);
-        self.core.doors.leave(session.entry());
+        self.doors.leave(session.entry());
     }
 
     /// Tells all clients of a pool what one of its programs says to all of them.
@@ -159,7 +159,8 @@ impl Shard {
         for (pool, frame) in std::mem::take(&mut self.core.announced) {
             for id in self.sessions.places().into_iter().map(|place| SessionId::new(shard, place)) {
                 let Some(session) = self.sessions.get_mut(id) else { continue };
-                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                let mut cx =
+                    SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
                 if session.announce(pool, &frame, &mut cx) && !session.set_dirty(true) {
                     self.dirty.push(id);
                 }
@@ -193,7 +194,8 @@ impl Shard {
             let found = self.sessions.get_mut(id);
             if let Some(session) = found {
                 session.set_dirty(false);
-                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                let mut cx =
+                    SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
                 session.flush(calls, &mut cx, &mut self.dialogues);
             }
         }

@@ -42,7 +42,7 @@ impl Shard {
             listener.turned.count_admission();
             return;
         }
-        let door = self.core.doors.at(id).datagram(self.core.now, peer);
+        let door = self.doors.at(id).datagram(self.core.now, peer);
         if door == Err(Cause::Denied) {
             // Whoever wrote that address on it would have the answer.
             listener.turned.count(Cause::Denied);
@@ -83,7 +83,7 @@ impl Shard {
         plan: &std::sync::Arc<ListenerConfig>,
         bytes: &[u8],
     ) -> Option<Box<Trail>> {
-        let mut entry = self.core.logbook.begin(plan)?;
+        let mut entry = self.core.logbook.begin(plan.logged.as_ref())?;
         entry.bytes_in = bytes.len() as u64;
         Some(entry)
     }

@@ -35,7 +35,7 @@ impl Shard {
         self.drain.close(calls);
         self.hand_out(calls);
         for session in self.sessions.values_mut() {
-            let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+            let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
             session.flush_and_finish(calls, &mut cx);
         }
         if self.sessions.is_empty() {
@@ -54,7 +54,8 @@ impl Shard {
                 let DrainLimits { within: _, keepalive_timeout } = self.drain.limits;
                 self.core.drain_keepalive_timeout = Some(keepalive_timeout);
                 for session in self.sessions.values_mut() {
-                    let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                    let mut cx =
+                        SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
                     session.begin_drain(calls, &mut cx);
                 }
                 self.end_requests(calls);

@@ -56,7 +56,7 @@ impl Shard {
         }
         self.scratch.bytes.clear();
         Session::refusal(&listener, &outcome, &mut self.scratch.bytes);
-        let entry = self.core.logbook.begin(&listener);
+        let entry = self.core.logbook.begin(listener.logged.as_ref());
         let source = Source::of_listener(peer, id);
         self.core.refused_at_receipt(listener.pool, source, &outcome, entry);
         if self.scratch.bytes.is_empty() {
@@ -81,7 +81,7 @@ impl Shard {
         let Waiting { listener, peer, outcome } = waiting;
         self.scratch.bytes.clear();
         let rest = bytes.len() >= HEAD_MAX;
-        let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+        let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
         if !Session::refuse_request(listener, bytes, rest, outcome, &mut cx) {
             return;
         }

@@ -22,12 +22,12 @@ impl Shard {
         for plan in listeners {
             let Some(listener) = self.listeners.get_mut(plan.id) else { continue };
             let addresses = plan.addresses.clone();
-            self.core.doors.at(plan.id).handle_addresses(addresses, now, self.seed);
+            self.doors.at(plan.id).handle_addresses(addresses, now, self.seed);
             listener.plan = plan;
         }
         for session in self.sessions.values_mut() {
             let plan = Arc::clone(&self.listeners[session.listener_id()].plan);
-            let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+            let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
             session.handle_listener(calls, &plan, &mut cx);
         }
         Some(self.reload_pools(calls, pools))
@@ -37,7 +37,8 @@ impl Shard {
         let mut warnings = Vec::new();
         for PoolReload { id, plan, backend, replaces, shares } in pools {
             let plan = (plan, replaces);
-            let Some(roster) = self.core.reload(id, plan, shares.as_ref(), &mut warnings) else {
+            let slots = shares.as_ref().map(|it| (&it.tokens[..], &it.slots[..]));
+            let Some(roster) = self.core.reload(id, plan, slots, &mut warnings) else {
                 continue;
             };
             let room = shares.map(|shares| shares.room);

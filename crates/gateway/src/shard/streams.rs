@@ -29,7 +29,8 @@ impl Shard {
                     if session.is_behind(listener) {
                         session.take_over(calls, listener);
                     }
-                    let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                    let mut cx =
+                        SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
                     session.handle_data(calls, &mut data, &mut cx, &mut self.dialogues);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
@@ -52,7 +53,8 @@ impl Shard {
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
-                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                let mut cx =
+                    SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
                 if session.handle_eof(calls, &mut cx) {
                     self.leave(calls, id, Cause::Left);
                 } else {
@@ -104,7 +106,8 @@ impl Shard {
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
-                let mut cx = SessionContext::new(&mut self.core, &mut self.scratch);
+                let mut cx =
+                    SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
                 match session.handle_deadline(calls, name, &mut cx) {
                     Some(closing) => self.close_session(calls, id, closing),
                     None => self.touch(id),

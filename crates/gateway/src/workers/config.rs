@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::hosted::HostedConfig;
-use crate::pool_config::WorkerTraits;
 use crate::programs::ProgramConfig;
 use crate::request_shape::RequestShape;
 use crate::servers::ServersConfig;
+use crate::worker_traits::WorkerTraits;
 
 /// What the workers of a pool are.
 pub(crate) enum WorkersConfig {

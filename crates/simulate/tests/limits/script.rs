@@ -12,7 +12,6 @@ use std::time::{Duration, Instant, SystemTime};
 use event::{
     Address, Fd, Happened, Interest, Kernel, Loop, LoopSettings, Medium, Readiness, Token, Wake,
 };
-use gateway::metrics::Metrics;
 use gateway::{Access, Fleet, Mail, MemoryStatus, Parts, Shard, Threads, Workshop};
 use settings::Source;
 
@@ -311,7 +310,7 @@ impl Script {
         let fleet = Fleet::new(turning.iter().map(Loop::mailbox).collect(), &configuration);
         let (mut shards, mut metrics) = (Vec::new(), Vec::new());
         for (turning, shard) in turning.into_iter().zip(0..) {
-            let numbers = Arc::new(Metrics::new(&configuration));
+            let numbers = Arc::new(gateway::metrics_for(&configuration));
             metrics.push(Arc::clone(&numbers));
             let shard = Shard::new(Parts {
                 configuration: configuration.clone(),

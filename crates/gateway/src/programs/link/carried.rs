@@ -9,7 +9,7 @@ use std::ops::Range;
 use fields::{Fields, Lookup as _, Value};
 use settings::Carried;
 
-use crate::request_keys::words;
+use crate::words::words;
 
 /// Finds it in messages.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 use event::Calls;
 
 use super::{Frames, Input};
-use crate::core::Core;
 use crate::permit::Permit;
+use crate::requests::Requests;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
@@ -31,7 +31,7 @@ impl Frames {
         cx.requests.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
     }
 
-    pub(super) fn is_full(&self, core: &Core) -> bool {
+    pub(super) fn is_full(&self, core: &dyn Requests) -> bool {
         let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id, self.answered);
         waits || self.is_waiting() || self.owed.len() >= self.plan.in_flight_max
     }
@@ -75,7 +75,12 @@ impl Frames {
     }
 
     /// Reads a paused client again, if nothing stands in the way. One that has left is let go.
-    pub(super) fn read_on(&self, transport: &mut Transport, calls: &mut Calls<'_>, core: &Core) {
+    pub(super) fn read_on(
+        &self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &dyn Requests,
+    ) {
         if !transport.is_paused() {
             return;
         }

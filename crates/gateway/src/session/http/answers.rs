@@ -32,7 +32,7 @@ impl Dialogue {
                 (*status, *route, (Outcome::Reply(Slice::default()), String::new()))
             }
             Way::Unclear(fault, route) => {
-                cx.requests.rejects.count_path(*fault);
+                cx.requests.rejects().count_path(*fault as usize);
                 let text = format!("{}: {}", fault.word(), fault.text());
                 (400, *route, (refused(Cause::Malformed, &text), text))
             }

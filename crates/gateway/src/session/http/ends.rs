@@ -36,7 +36,7 @@ impl Dialogue {
             (_, Some(asked)) if asked.output != Output::None => return true,
             // More of it may be there while it is not read.
             (Input::Body(_) | Input::Gathering(_), _) if !transport.is_paused() => {
-                cx.requests.rejects.count_request(Refusal::Truncated);
+                cx.requests.rejects().count_request(Refusal::Truncated as usize);
             }
             _ => {}
         }

@@ -58,7 +58,7 @@ impl Dialogue {
         refusal: Refusal,
         cx: &mut SessionContext<'_>,
     ) {
-        cx.requests.rejects.count_request(refusal);
+        cx.requests.rejects().count_request(refusal as usize);
         let text = format!("{}: {}", refusal.word(), refusal.text());
         let why = Why { cause: Cause::Malformed, reason: refusal.word(), text: &text };
         self.refuse_with(transport, calls, (refusal.status(), route), why, cx);
@@ -97,7 +97,8 @@ impl Dialogue {
         refusal: Refusal,
         cx: &mut SessionContext<'_>,
     ) {
-        cx.entry = cx.requests.logbook.begin_unread(transport.listener(), bytes);
+        cx.entry =
+            cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), bytes);
         self.refuse(transport, calls, refusal, cx);
     }
 
@@ -111,7 +112,8 @@ impl Dialogue {
     ) {
         if self.asked.is_none() && cx.entry.is_none() {
             let held = calls.held(transport.stream());
-            cx.entry = cx.requests.logbook.begin_unread(transport.listener(), held);
+            cx.entry =
+                cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), held);
         }
         if let Some(trail) = &mut cx.entry {
             (trail.status, trail.reason) = (told.status, told.reason);

@@ -50,14 +50,23 @@ impl HttpConfig {
                 let mut head = RequestHead::default();
                 match head.read(&bytes[found.head.clone()], &found, &self.limits) {
                     Ok(()) => {
-                        cx.entry = cx.requests.logbook.begin_head(listener, &head);
+                        cx.entry = cx.requests.access_log().begin_head(
+                            listener.logged.as_ref(),
+                            head.line_bytes(),
+                            &head.fields,
+                        );
                         asker.method = head.method();
                         asker.version = head.version;
                     }
-                    Err(_) => cx.entry = cx.requests.logbook.begin_unread(listener, bytes),
+                    Err(_) => {
+                        cx.entry =
+                            cx.requests.access_log().begin_unread(listener.logged.as_ref(), bytes)
+                    }
                 }
             }
-            Ok(None) | Err(_) => cx.entry = cx.requests.logbook.begin_unread(listener, bytes),
+            Ok(None) | Err(_) => {
+                cx.entry = cx.requests.access_log().begin_unread(listener.logged.as_ref(), bytes)
+            }
         }
         let date = cx.requests.date_line();
         let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
