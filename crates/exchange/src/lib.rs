@@ -14,6 +14,7 @@ mod log_format;
 mod outcome;
 pub mod plant;
 mod printable;
+mod proof;
 mod request;
 mod table;
 
@@ -25,6 +26,7 @@ pub use id::{AddressId, ListenerId, PoolId, RequestId, SHARDS_MAX, WorkerId, Wor
 pub use log_format::{LogFormat, LogPiece, LogValue};
 pub use outcome::Outcome;
 pub use printable::{is_hidden, json_escape, visible};
+pub use proof::Proof;
 pub use request::{Peer, Request, Stamps};
 pub use table::{Place, Table, TableId};
 

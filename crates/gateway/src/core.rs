@@ -456,7 +456,7 @@ impl Core {
         }
         self.logbook.flush();
         metrics.shard().access_log_lost.set(self.logbook.lost());
-        self.rejects.publish(metrics);
+        self.rejects.publish(metrics.rejects());
         for (listener, ends) in self.listener_ends.entries_mut() {
             ends.publish(metrics.listener(listener));
         }

@@ -9,14 +9,15 @@
 
 use std::sync::Arc;
 
-use exchange::LogFormat;
 use fields::Fields;
 
+mod config;
 mod digits;
 mod line;
 mod sink;
 mod trail;
 
+pub(crate) use config::{LogConfig, LoggedListener};
 use digits::Dated;
 pub(crate) use line::Line;
 pub use sink::{LogBatch, LogSink, LogSource};
@@ -26,22 +27,6 @@ pub(crate) use trail::Trail;
 const BATCH_BYTES: usize = 64 << 10;
 /// Places for requests that are kept between two of them.
 const SPARES_MAX: usize = 64;
-
-/// What its lines consist of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LogConfig {
-    pub(crate) format: LogFormat,
-    /// Names of header fields of HTTP requests that are kept, in lower case. No other is.
-    pub(crate) fields: Vec<String>,
-}
-
-/// A listener whose requests are in the access log.
-#[derive(Debug)]
-pub(crate) struct LoggedListener {
-    pub(crate) name: String,
-    /// Its requests have a status.
-    pub(crate) speaks_http: bool,
-}
 
 /// The log of a shard, if it keeps one.
 #[derive(Debug, Default)]

@@ -4,7 +4,6 @@
 //! so nothing is added atomically. Readers only load.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, ListenerId, Phase, PoolId, Table, TableId};
@@ -12,38 +11,14 @@ use exchange::{Cause, End, ListenerId, Phase, PoolId, Table, TableId};
 use crate::closings::Closings;
 use crate::turned::Turned;
 
+mod published;
 mod rejects;
 mod render;
 mod sum;
 
-use rejects::PublishedRejects;
+pub use published::Published;
 pub use rejects::RejectReasons;
-pub(crate) use rejects::Rejects;
-
-/// A number with one writer.
-#[derive(Debug, Default)]
-pub struct Published(AtomicU64);
-
-impl Published {
-    /// Stores the number.
-    pub fn set(&self, value: u64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-
-    fn add(&self, other: &Self) {
-        self.set(self.load().saturating_add(other.load()));
-    }
-
-    fn at_least(&self, other: &Self) {
-        self.set(self.load().max(other.load()));
-    }
-
-    /// The number as it was last stored.
-    #[must_use]
-    pub fn load(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+pub(crate) use rejects::{PublishedRejects, Rejects};
 
 /// Upper bounds of the histograms' buckets, in microseconds; the last bucket has none.
 const BOUNDS_US: [u64; 14] = [
@@ -394,6 +369,11 @@ impl Metrics {
             sum.shard.add(&one.shard);
         }
         sum
+    }
+
+    /// The places of malformed messages.
+    pub(crate) const fn rejects(&self) -> &PublishedRejects {
+        &self.rejects
     }
 
     pub(crate) fn listener(&self, id: ListenerId) -> &ListenerMetrics {

@@ -1,8 +1,8 @@
 //! What workers report to their pool and to the exchanges.
 
 use event::StreamId;
+use exchange::Proof;
 use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
-use pool::Proof;
 use wire::http1::Refusal;
 
 use crate::form::Form;

@@ -67,7 +67,7 @@ pub use settings::{
     Sticky, WEIGHT_MAX,
 };
 pub use sorry::{SorryReason, SorrySettings};
-pub use status::{Counts, Proof, Room, Status, WorkerView};
+pub use status::{Counts, Room, Status, WorkerView};
 pub use tokens::{Released, Tokens};
 pub use why::{Decided, Decision, Out, PLACES_SEEN};
 

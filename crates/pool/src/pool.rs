@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use elastic::Policy;
-use exchange::{Cause, WorkerId};
+use exchange::{Cause, Proof, WorkerId};
 
 use crate::Payload;
 use crate::affinity::Affinity;
@@ -39,7 +39,7 @@ use crate::roster::Roster;
 use crate::schedule::{Choice, Free, Measure};
 use crate::settings::Settings;
 use crate::sorry::Sorry;
-use crate::status::{Counts, Proof};
+use crate::status::Counts;
 use crate::why::Decisions;
 use crate::workers::{Move, State, Workers};
 

@@ -10,8 +10,9 @@ use exchange::{
     Cause, End, LogFormat, LogPiece, LogValue, Peer, RequestId, Stamps, Verdict, is_hidden,
 };
 
+use super::config::LogConfig;
 use super::digits::{self, Dated, put};
-use super::{LogConfig, Trail};
+use super::trail::Trail;
 
 /// A request that has ended.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use exchange::Outcome;
 use fields::Fields;
 
-use super::LoggedListener;
+use super::config::LoggedListener;
 
 /// Bytes of a request line, or of one field, that are kept; what is longer is cut.
 pub(super) const KEPT_MAX: usize = 2048;

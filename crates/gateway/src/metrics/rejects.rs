@@ -2,7 +2,7 @@
 //!
 //! A reason is an index into a list of words that the protocol gives, so nothing here depends on a protocol.
 
-use super::{Metrics, Published};
+use super::published::Published;
 
 /// The words of all reasons. A reason is counted by its index here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,9 +54,10 @@ impl Rejects {
         self.dirty = true;
     }
 
-    pub(crate) fn publish(&mut self, metrics: &Metrics) {
+    /// Stores the counts, if one has changed.
+    pub(crate) fn publish(&mut self, to: &PublishedRejects) {
         if std::mem::take(&mut self.dirty) {
-            let PublishedRejects { requests, replies, paths } = &metrics.rejects;
+            let PublishedRejects { requests, replies, paths } = to;
             for (to, counts) in
                 [(requests, &self.requests), (replies, &self.replies), (paths, &self.paths)]
             {
@@ -68,7 +69,7 @@ impl Rejects {
 
 /// The counts as others read them, each with its word.
 #[derive(Debug)]
-pub(super) struct PublishedRejects {
+pub(crate) struct PublishedRejects {
     requests: Vec<(&'static str, Published)>,
     replies: Vec<(&'static str, Published)>,
     paths: Vec<(&'static str, Published)>,

@@ -1,8 +1,8 @@
 //! How programs come to their end: asked, told, killed, or by themselves.
 
 use event::{Calls, TimerId};
+use exchange::Proof;
 use exchange::WorkerId;
-use pool::Proof;
 use spawn::Exit;
 
 use super::deadlines::GRACE_MIN;

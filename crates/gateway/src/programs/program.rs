@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use event::{Calls, Direction, Fd, StreamId, StreamLimits, TimerId};
+use exchange::Proof;
 use exchange::{PoolId, WorkerId};
-use pool::Proof;
 use settings::LastWords;
 use spawn::{Exit, Pipes, Status};
 
