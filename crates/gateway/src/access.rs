@@ -6,11 +6,11 @@ use exchange::{Cause, Outcome, Phase, PoolId, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
 use crate::fleet::Fleet;
-use crate::gather::Gather;
 use crate::mail::Mail;
-use crate::metrics::Metrics;
-use crate::order::Order;
-use crate::status::{Lately, LatelyAt, Status, Told, Why};
+use engine::gather::Gather;
+use flow::order::Order;
+use observe::metrics::Metrics;
+use observe::status::{Lately, LatelyAt, Status, Told, Why};
 
 /// A handle to all running shards of a daemon.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Table};
 use pool::{Guard, Over};
 use settings::Addresses;
 
-use crate::address_limits::{AddressLimits, Entry};
+use flow::address_limits::{AddressLimits, Entry};
 
 /// The door of one listener.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use event::{Calls, TimerId};
 
-use crate::owners::TimerOwner;
-use crate::transport::CLOSING_LINGER;
+use flow::owners::TimerOwner;
+use frontend::transport::CLOSING_LINGER;
 
 /// How a shard came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,16 +13,16 @@ use exchange::{ListenerId, PoolId, SHARDS_MAX, Table};
 use pool::{Room, Tokens};
 use settings::{Configuration, Protocol, SorryAnswer};
 
-use crate::backlog::Backlog;
-use crate::bodies::Bodies;
-use crate::crossing::MAIL_BYTES_MAX;
 use crate::descriptors::DescriptorLimit;
 use crate::error::BuildError;
 use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
-use crate::shard_group::ShardGroup;
 use crate::shares::{Shares, shared_servers};
+use engine::backlog::Backlog;
+use engine::crossing::MAIL_BYTES_MAX;
+use engine::shard_group::ShardGroup;
+use frontend::bodies::Bodies;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.
 const WINDOW_MIN: usize = 4 << 10;

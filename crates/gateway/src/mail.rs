@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use exchange::{Outcome, PoolId, Slice};
 
-use crate::crossing::Crossings;
-use crate::order::Order;
 use crate::reload::Reload;
-use crate::status::{LatelyAt, Status, Told, Why};
-use crate::worker_report::WorkerReport;
+use engine::crossing::Crossings;
+use flow::order::Order;
+use flow::worker_report::WorkerReport;
+use observe::status::{LatelyAt, Status, Told, Why};
 
 /// One message to a shard.
 pub enum Mail {

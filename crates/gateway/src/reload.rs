@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use exchange::PoolId;
 
-use crate::backends::BackendConfig;
 use crate::drain::DrainLimits;
-use crate::listener::ListenerConfig;
-use crate::pool_config::PoolConfig;
 use crate::shares::Shares;
+use backend::backends::BackendConfig;
+use engine::pool_config::PoolConfig;
+use frontend::listener::ListenerConfig;
 
 /// What another configuration means for one shard. Taking it over cannot fail.
 pub struct Reload {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pool::Tokens;
 
-use crate::connection_counts::ConnectionCounts;
+use backend::connection_counts::ConnectionCounts;
 
 /// Servers that a pool may have had. Each costs some 200 bytes a shard, also when it has left.
 pub(crate) const PLACES_MAX: usize = 4096;

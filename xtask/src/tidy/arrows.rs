@@ -19,11 +19,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pool", &["elastic", "exchange"]),
     ("sql", &["exchange"]),
     ("database", &["block", "elastic", "exchange", "fields", "listeners", "sql"]),
+    ("observe", &["exchange", "fields"]),
+    ("flow", &["block", "event", "exchange", "fields", "observe", "wire"]),
+    ("frontend", &["event", "exchange", "fields", "flow", "observe", "route", "settings", "wire"]),
+    ("backend", &["event", "exchange", "fields", "flow", "observe", "settings", "spawn", "wire"]),
+    ("engine", &["exchange", "fields", "flow", "observe", "pool", "settings", "wire"]),
     (
         "gateway",
         &[
-            "block", "elastic", "event", "exchange", "fields", "pool", "route", "settings",
-            "spawn", "wire",
+            "backend", "block", "elastic", "engine", "event", "exchange", "flow", "frontend",
+            "observe", "pool", "route", "settings", "spawn", "wire",
         ],
     ),
     ("control", &["event", "exchange", "gateway", "route", "settings"]),

@@ -20,25 +20,25 @@ const KINDS: [(&str, &[&str]); 4] = [
             "crates/settings/src/reload.rs",
         ],
     ),
-    ("Workers", &["crates/gateway/src/workers.rs"]),
+    ("Workers", &["crates/backend/src/workers.rs"]),
     (
         "WorkersConfig",
         &[
             "crates/gateway/src/build/program.rs",
             "crates/gateway/src/build/workers.rs",
-            "crates/gateway/src/workers.rs",
-            "crates/gateway/src/workers/config.rs",
+            "crates/backend/src/workers.rs",
+            "crates/backend/src/workers/config.rs",
         ],
     ),
     (
         "Purpose",
         &[
-            "crates/gateway/src/hosted.rs",
-            "crates/gateway/src/hosted/",
-            "crates/gateway/src/owners.rs",
-            "crates/gateway/src/programs/",
-            "crates/gateway/src/servers.rs",
-            "crates/gateway/src/workers.rs",
+            "crates/backend/src/hosted.rs",
+            "crates/backend/src/hosted/",
+            "crates/flow/src/owners.rs",
+            "crates/backend/src/programs/",
+            "crates/backend/src/servers.rs",
+            "crates/backend/src/workers.rs",
         ],
     ),
 ];
@@ -46,8 +46,8 @@ const KINDS: [(&str, &[&str]); 4] = [
 /// What knows of no protocol: exchanges and pools.
 const PLAIN: [&str; 4] = [
     "crates/exchange/src/",
-    "crates/gateway/src/exchanges.rs",
-    "crates/gateway/src/form.rs",
+    "crates/engine/src/exchanges.rs",
+    "crates/flow/src/form.rs",
     "crates/pool/src/",
 ];
 /// Parts of names by which a protocol is told, in lower case.
@@ -106,7 +106,7 @@ mod tests {
         let found = findings("crates/gateway/src/shard.rs", code);
         let lines: Vec<_> = found.iter().map(|it| it.split(':').nth(1).unwrap()).collect();
         assert_eq!(lines, ["1", "4", "6", "7"], "{found:?}");
-        let found = findings("crates/gateway/src/workers.rs", code);
+        let found = findings("crates/backend/src/workers.rs", code);
         assert_eq!(found.len(), 1, "settings' own kinds: {found:?}");
         let tests = format!("#[cfg(test)]\nmod tests {{\n{code}}}\n");
         assert_eq!(findings("crates/gateway/src/shard.rs", &tests).len(), 0);
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn exchanges_and_pools_know_of_no_protocol() {
         let code = "use wire::http1::Method;\n// HTTP\nlet a = \"http\";\nconst HTTP: u8 = 1;\n";
-        assert_eq!(findings("crates/gateway/src/exchanges.rs", code).len(), 2);
+        assert_eq!(findings("crates/engine/src/exchanges.rs", code).len(), 2);
         assert_eq!(findings("crates/pool/src/queue.rs", code).len(), 2);
-        assert_eq!(findings("crates/gateway/src/translation.rs", code).len(), 0);
+        assert_eq!(findings("crates/flow/src/translation.rs", code).len(), 0);
     }
 }

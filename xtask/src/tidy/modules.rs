@@ -1,8 +1,7 @@
 //! Rules about modules: no import cycles inside a crate, no crate that is too large, no large struct that
-//! is passed around, no use of what a part of a crate must not use.
+//! is passed around.
 
 mod baseline;
-mod bounds;
 mod cycles;
 mod graph;
 mod names;
@@ -17,7 +16,6 @@ mod tree;
 use super::file::File;
 use super::finding::Finding;
 use baseline::{BASELINE, Baseline};
-use bounds::BOUNDS;
 use cycles::{Component, Imports};
 use names::Names;
 use parts::Parts;
@@ -50,7 +48,6 @@ fn check_with(files: &[File], baseline: &Baseline) -> Report {
     }
     check_cycles(&tree, &names, &parts, baseline, &mut report);
     check_sizes(&tree, &names, &parts, baseline, &mut report);
-    report.findings.extend(bounds::check_names(files, &BOUNDS));
     report
 }
 
@@ -113,7 +110,6 @@ fn check_cycles(
         let (files, folders) = found.entry(label(tree, krate)).or_default();
         files.extend(imports.file_cycles());
         folders.extend(imports.folder_cycles());
-        report.findings.extend(bounds::check(tree, &imports, &BOUNDS));
     }
     for (name, (files, folders)) in &found {
         let count = |all: &[Component]| all.iter().map(|one| one.members.len()).sum::<usize>();

@@ -5,10 +5,10 @@ use exchange::PoolId;
 use std::collections::BTreeMap;
 
 use super::{check, cookie, fallback};
-use crate::balance::BalanceConfig;
-use crate::checks::CheckConfig;
 use crate::error::BuildError;
-use crate::request_keys::Wishes;
+use backend::checks::CheckConfig;
+use engine::balance::BalanceConfig;
+use engine::request_keys::Wishes;
 
 /// What balancing has to know of its pool and of others.
 pub(super) struct Whole<'a> {

@@ -2,12 +2,12 @@
 
 use super::context::BuildContext;
 use super::workers;
-use crate::backends::BackendConfig;
-use crate::balance::BalanceConfig;
 use crate::error::BuildError;
-use crate::pool_config::{OwnConfig, PoolConfig};
-use crate::worker_traits::WorkerTraits;
-use crate::workers::WorkersConfig;
+use backend::backends::BackendConfig;
+use backend::workers::WorkersConfig;
+use engine::balance::BalanceConfig;
+use engine::pool_config::{OwnConfig, PoolConfig};
+use flow::worker_traits::WorkerTraits;
 
 /// What is served here of a pool that is at home elsewhere and shared.
 pub(crate) fn branch(

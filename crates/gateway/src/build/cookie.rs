@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pool::{CookieCodec, CookieMode, CookieValue};
 
-use crate::cookies::CookieConfig;
 use crate::error::BuildError;
+use engine::cookies::CookieConfig;
 
 pub(super) fn cookie(
     pool: &str,

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use exchange::{PoolId, Slice};
 
-use crate::balance::FallbackConfig;
 use crate::error::BuildError;
-use crate::page::Page;
+use engine::balance::FallbackConfig;
+use flow::page::Page;
 
 pub(super) fn answer(
     pool: &str,

@@ -1,6 +1,6 @@
 //! How a pool's programs are connected and what they are held to, as `spawn` wants it.
 
-use crate::programs::LaunchPolicy;
+use backend::programs::LaunchPolicy;
 
 pub(super) fn policy(wiring: settings::Wiring, bounds: settings::Bounds) -> LaunchPolicy {
     let settings::Wiring { io, fds, unbuffer } = wiring;

@@ -11,11 +11,11 @@ use wire::Marks;
 
 use super::context::unless_zero;
 use super::{program, routes};
-use crate::bodies::{Bodies, BodyLimits};
 use crate::error::BuildError;
-use crate::forwarding::Forwarding;
-use crate::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};
-use crate::logbook::LoggedListener;
+use flow::forwarding::Forwarding;
+use frontend::bodies::{Bodies, BodyLimits};
+use frontend::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};
+use observe::logbook::LoggedListener;
 
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;

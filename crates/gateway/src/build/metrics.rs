@@ -4,7 +4,7 @@ use route::PathFault;
 use settings::{Configuration, Protocol};
 use wire::http1::Refusal;
 
-use crate::metrics::{Metrics, RejectReasons};
+use observe::metrics::{Metrics, RejectReasons};
 
 /// A place for every listener and pool of the configuration. Each shard has its own.
 #[must_use]

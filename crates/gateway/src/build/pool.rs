@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::context::BuildContext;
 use super::said::Said;
 use super::{balance, program, workers};
-use crate::backends::BackendConfig;
 use crate::error::BuildError;
-use crate::pool_config::PoolConfig;
+use backend::backends::BackendConfig;
+use engine::pool_config::PoolConfig;
 
 /// Workers started in one step of growth at most.
 const GROW_STEP_MAX: u32 = 16;

@@ -12,11 +12,11 @@ use super::context::unless_zero;
 use super::said::Said;
 use super::{launch, servers};
 use crate::error::BuildError;
-use crate::hosted::HostedConfig;
-use crate::pool_config::OwnConfig;
-use crate::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
-use crate::servers::ServersConfig;
-use crate::workers::WorkersConfig;
+use backend::hosted::HostedConfig;
+use backend::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
+use backend::servers::ServersConfig;
+use backend::workers::WorkersConfig;
+use engine::pool_config::OwnConfig;
 
 /// The programs of a pool, each of whose requests is answered within `deadline`.
 pub(super) fn program(

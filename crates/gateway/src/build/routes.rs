@@ -9,7 +9,7 @@ use route::{Edits, Guard, PathRule, Table};
 use settings::{FixedBody, RouteAccess, RouteAction, Secret};
 
 use crate::error::BuildError;
-use crate::routing::{Action, GuardConfig, RouteConfig, RoutingConfig};
+use frontend::routing::{Action, GuardConfig, RouteConfig, RoutingConfig};
 
 /// What a listener says of the way of its requests.
 pub(super) struct Ways {

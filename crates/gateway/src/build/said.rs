@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::pool_config::OwnConfig;
+use engine::pool_config::OwnConfig;
 
 /// What the workers of a pool say of it, beside what they are.
 pub(super) struct Said {

@@ -5,7 +5,7 @@ use event::StreamLimits;
 use super::context::unless_zero;
 use crate::error::BuildError;
 use crate::names::Names;
-use crate::servers::ServersConfig;
+use backend::servers::ServersConfig;
 
 /// The servers of `pool`.
 pub(super) fn plan(

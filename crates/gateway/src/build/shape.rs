@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use settings::{Action, RowFormat};
 
-use crate::question::Question;
-use crate::request_shape::RequestShape;
+use flow::question::Question;
+use flow::request_shape::RequestShape;
 
 /// What a database takes that does this.
 pub(super) fn of_action(action: &Action) -> RequestShape {

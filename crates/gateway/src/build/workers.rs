@@ -1,5 +1,5 @@
 //! What the settings say of a pool's workers. This is the one place of a build that knows which kinds of
-//! them there are; what runs them is made from it in [`crate::workers`].
+//! them there are; what runs them is made from it in [`backend::workers`].
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::context::BuildContext;
 use super::said::Said;
 use super::{program, servers, shape};
 use crate::error::BuildError;
-use crate::request_shape::RequestShape;
-use crate::workers::WorkersConfig;
+use backend::workers::WorkersConfig;
+use flow::request_shape::RequestShape;
 
 /// A server that retires sooner than this after it was tried again is tried later the next time.
 const SERVER_SETTLE: Duration = Duration::from_secs(1);

@@ -7,11 +7,11 @@ use event::{Calls, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::Shard;
-use crate::closings::Closing;
 use crate::door;
-use crate::ids::SessionId;
-use crate::owners::StreamOwner;
-use crate::session::{Session, SessionContext};
+use flow::ids::SessionId;
+use flow::owners::StreamOwner;
+use frontend::session::{Session, SessionContext};
+use observe::closings::Closing;
 
 impl Shard {
     pub(super) fn accepted(

@@ -10,14 +10,14 @@ use event::{Calls, Origin, SocketId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Slice};
 
 use super::Shard;
-use crate::client::{Client, Source};
-use crate::closings::Closing;
-use crate::delivery::Delivery;
 use crate::drain::Stage;
-use crate::form::Form;
-use crate::listener::ListenerConfig;
-use crate::logbook::Trail;
-use crate::session::Session;
+use flow::client::{Client, Source};
+use flow::delivery::Delivery;
+use flow::form::Form;
+use frontend::listener::ListenerConfig;
+use frontend::session::Session;
+use observe::closings::Closing;
+use observe::logbook::Trail;
 
 /// The most that UDP carries over IPv4.
 const DATAGRAM_MAX: usize = 65_507;

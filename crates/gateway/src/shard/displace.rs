@@ -9,7 +9,7 @@ use exchange::{Cause, ListenerId};
 
 use super::Shard;
 use super::shortage::{Among, IdleFound, SEARCH_INTERVAL_MS};
-use crate::ids::SessionId;
+use flow::ids::SessionId;
 
 /// Idle connections that one search finds. The next are found without a search, until one of them has
 /// been displaced, has left, or is not idle any more.

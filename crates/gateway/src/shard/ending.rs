@@ -2,8 +2,8 @@
 
 use super::Shard;
 use crate::drain::{DrainLimits, Stage};
-use crate::session::{Session, SessionContext};
 use event::Calls;
+use frontend::session::{Session, SessionContext};
 
 impl Shard {
     pub(super) fn begin_drain(&mut self, calls: &mut Calls<'_>) {

@@ -7,12 +7,12 @@ use exchange::{Cause, Outcome, Phase, PoolId, Slice};
 
 use super::Shard;
 use super::shortage::MANY;
-use crate::checks::Remark;
-use crate::client::{Client, Source};
 use crate::drain::Stage;
-use crate::form::Form;
 use crate::mail::Mail;
-use crate::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
+use backend::checks::Remark;
+use flow::client::{Client, Source};
+use flow::form::Form;
+use observe::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
 
 impl Shard {
     pub(super) fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {

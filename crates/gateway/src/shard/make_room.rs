@@ -8,9 +8,9 @@ use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::Shard;
 use super::shortage::{Among, MANY, SEARCH_INTERVAL_MS, Shortage};
-use crate::closings::Closing;
 use crate::descriptors::Supply;
 use crate::mail::Mail;
+use observe::closings::Closing;
 
 /// The shortest time between two lines of the log.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);

@@ -3,10 +3,10 @@
 use event::Calls;
 
 use super::Shard;
-use crate::closings::Closing;
-use crate::ids::SessionId;
 use crate::mail::Mail;
 use crate::memory::Look;
+use flow::ids::SessionId;
+use observe::closings::Closing;
 
 /// A connection for which fewer bytes are held is not closed: it would free next to nothing.
 const HELD_MIN: usize = 1024;

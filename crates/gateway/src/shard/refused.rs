@@ -14,10 +14,10 @@ use exchange::{ListenerId, Outcome, Peer};
 
 use super::Shard;
 use super::refused_connections::Waiting;
-use crate::client::Source;
-use crate::listener::FrontConfig;
-use crate::owners::StreamOwner;
-use crate::session::{Session, SessionContext};
+use flow::client::Source;
+use flow::owners::StreamOwner;
+use frontend::listener::FrontConfig;
+use frontend::session::{Session, SessionContext};
 
 /// Rejected connections that are answered at the same time; more are closed without an answer, so
 /// that a flood of them cannot take all descriptors.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use exchange::{Outcome, Peer};
 
-use crate::listener::ListenerConfig;
+use frontend::listener::ListenerConfig;
 
 /// Rejected connections whose request has not been read yet.
 #[derive(Debug, Default)]

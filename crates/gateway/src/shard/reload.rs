@@ -7,7 +7,7 @@ use event::Calls;
 use super::Shard;
 use crate::drain::Stage;
 use crate::reload::{PoolReload, Reload};
-use crate::session::SessionContext;
+use frontend::session::SessionContext;
 
 impl Shard {
     /// Takes over other settings, and gives what an operator should know of it. None, and nothing has

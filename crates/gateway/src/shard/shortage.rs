@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use exchange::ListenerId;
 
-use crate::ids::SessionId;
+use flow::ids::SessionId;
 
 /// After a search that found no idle connection the next is made when so many milliseconds have passed.
 pub(super) const SEARCH_INTERVAL_MS: u64 = 10;

@@ -6,11 +6,11 @@ use event::{Calls, Data, DeadlineName, OwnerKey, Reason, StreamId};
 use exchange::Cause;
 
 use super::Shard;
-use crate::closings::Closing;
 use crate::drain::Stage;
-use crate::owners::StreamOwner;
-use crate::session::SessionContext;
-use crate::stream_event::StreamEvent;
+use flow::owners::StreamOwner;
+use flow::stream_event::StreamEvent;
+use frontend::session::SessionContext;
+use observe::closings::Closing;
 
 impl Shard {
     pub(super) fn data(

@@ -9,12 +9,12 @@ use spawn::Report;
 
 use super::Shard;
 use super::shortage::MANY;
-use crate::backend_effect::BackendEffect;
-use crate::checks::Question;
-use crate::client::Client;
-use crate::owners::{StreamOwner, TimerOwner};
-use crate::stream_event::StreamEvent;
-use crate::worker_report::WorkerReport;
+use backend::checks::Question;
+use flow::backend_effect::BackendEffect;
+use flow::client::Client;
+use flow::owners::{StreamOwner, TimerOwner};
+use flow::stream_event::StreamEvent;
+use flow::worker_report::WorkerReport;
 
 impl Shard {
     /// The core takes in what the workers of a pool have reported.

@@ -147,13 +147,6 @@ impl<'a> Imports<'a> {
         text
     }
 
-    /// Each item of a file that another file uses: the user, the used, and the line.
-    pub(super) fn all(&self) -> impl Iterator<Item = (usize, usize, usize, &str)> {
-        self.uses.iter().flat_map(|((from, to), uses)| {
-            uses.iter().map(|(line, item)| (*from, *to, *line, item.as_str()))
-        })
-    }
-
     /// Every use of one member of a component by another, one line each.
     pub(super) fn all_uses(&self, component: &Component) -> Vec<String> {
         let inside = |file: usize| component.members.contains(&self.parts.module_of(file));

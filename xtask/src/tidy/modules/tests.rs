@@ -254,31 +254,3 @@ fn a_large_struct_is_passed_to_one_module_at_most() {
     assert_eq!(found(12, second), 0);
     assert_eq!(found(13, "use crate::S; fn f(s: &S) {}"), 0);
 }
-
-#[test]
-fn a_part_uses_nothing_that_is_forbidden_to_it() {
-    let files = sources(&[
-        ("lib.rs", "mod core; mod corer; mod x; mod y;"),
-        ("core.rs", "mod part; use crate::y::Y; pub struct S(Y);"),
-        ("core/part.rs", "fn f(calls: &mut event::Calls) { crate::x::g() } // Calls"),
-        ("corer.rs", "use crate::x::g; use event::Calls;"),
-        ("x.rs", "pub fn g() {}"),
-        ("y.rs", "use crate::x::g; pub struct Y;"),
-    ]);
-    let bounds = [bounds::Bound {
-        part: "crates/a/src/core",
-        never: &["crates/a/src/x"],
-        names: &["Calls"],
-        instead: "ask",
-    }];
-    let tree = read(&files);
-    let names = Names::new(&tree);
-    let parts = Parts::new(&tree, &names);
-    let imports = Imports::new(&tree, &names, &parts, 0);
-    let found = bounds::check(&tree, &imports, &bounds);
-    let found: Vec<_> = found.iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["crates/a/src/core/part.rs:1: `g` of crates/a/src/x.rs: ask"]);
-    let found = bounds::check_names(&files, &bounds);
-    let found: Vec<_> = found.iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["crates/a/src/core/part.rs:1: `Calls`: ask"]);
-}

@@ -1,0 +1,403 @@
+//! The workers of all pools, and the checks that look at them: what runs on the shard's loop or is reached
+//! from it.
+//!
+//! What it is: effects of the core and events of the loop go in, reports for the core come out
+//! ([`Backends::reports`]). What it must never know: an exchange, a session, the core.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use event::{Calls, StreamId, TimerId};
+use exchange::{Outcome, PoolId, Table, WorkerId};
+
+use crate::checks::{CheckConfig, Checks, Question, Remark};
+use crate::connection_counts::ConnectionCounts;
+use crate::outside::Outside;
+use crate::workers::{Workers, WorkersConfig};
+use flow::backend_effect::{BackendEffect, Roster};
+use flow::owners::{Purpose, WorkerTimer};
+use flow::stream_event::StreamEvent;
+use flow::upward::Upward;
+use flow::worker_report::{HandlerReport, Reports};
+use observe::metrics::Metrics;
+use observe::status::WorkerStatus;
+
+/// The workers of one pool and how they are checked.
+pub struct BackendConfig {
+    pub workers: WorkersConfig,
+    /// How they are looked at while nobody asks them.
+    pub check: Option<CheckConfig>,
+}
+
+/// Of one pool.
+struct Backend {
+    name: String,
+    workers: Workers,
+    /// Looks at them while nobody asks them.
+    checks: Option<Box<Checks>>,
+}
+
+/// The workers of all pools of a shard.
+pub struct Backends {
+    pools: Table<PoolId, Backend>,
+    outside: Outside,
+    /// Whether any pool is checked.
+    is_checked: bool,
+    /// What the last call has to report.
+    reports: Vec<Upward>,
+}
+
+impl Backends {
+    pub fn new(outside: Outside) -> Self {
+        Self { pools: Table::default(), outside, is_checked: false, reports: Vec::new() }
+    }
+
+    /// Adds those of another pool. `room`: where other shards have connections to the same servers.
+    pub fn insert(
+        &mut self,
+        pool: (PoolId, &str),
+        plan: BackendConfig,
+        room: Option<ConnectionCounts>,
+        seed: u64,
+    ) {
+        let BackendConfig { workers, check } = plan;
+        let (id, name) = pool;
+        let backend = Backend {
+            name: name.to_owned(),
+            workers: Workers::new(pool, workers, room),
+            checks: check.map(|plan| Box::new(Checks::new(name, plan, seed))),
+        };
+        self.is_checked |= backend.checks.is_some();
+        self.pools.insert_as(id, backend);
+    }
+
+    /// Where reports go that come in a later turn.
+    pub const fn later(&self) -> &Reports {
+        &self.outside.reports
+    }
+
+    /// The id of the next pool; `next` is 0 before the first.
+    pub fn next_id(&self, next: &mut usize) -> Option<PoolId> {
+        self.pools.next_id(next)
+    }
+
+    /// What the last call reports of its pool. Each call is to be followed by this one.
+    #[inline]
+    pub fn reports(&mut self) -> std::vec::Drain<'_, Upward> {
+        self.reports.drain(..)
+    }
+
+    /// Runs `act` on the workers of a pool, if it is still there.
+    #[inline]
+    fn with_workers(
+        &mut self,
+        now: Instant,
+        pool: PoolId,
+        act: impl FnOnce(&mut Workers, &mut Outside, &mut Vec<Upward>),
+    ) {
+        let Self { pools, outside, reports, .. } = self;
+        let Some(backend) = pools.get_mut(pool) else { return };
+        act(&mut backend.workers, outside, reports);
+        if backend.checks.is_some() {
+            backend.follow(now, reports);
+        }
+    }
+
+    /// Runs `act` on the checks of a pool, if it has any.
+    fn with_checks(&mut self, pool: PoolId, act: impl FnOnce(&mut Checks, &mut Vec<Upward>)) {
+        let Self { pools, reports, .. } = self;
+        let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
+        if let Some(checks) = checks {
+            act(checks, reports);
+        }
+    }
+
+    /// Carries out an effect of the core.
+    #[inline]
+    pub fn carry_out(&mut self, calls: &mut Calls<'_>, pool: PoolId, effect: BackendEffect) {
+        let now = calls.now();
+        if let BackendEffect::CheckNow { worker } = effect {
+            return self.with_checks(pool, |checks, _| checks.handle_doubt(now, worker));
+        }
+        self.with_workers(now, pool, |workers, outside, up| match effect {
+            BackendEffect::Dispatch { worker, request, form, more_follow, heard } => {
+                if let Some(heard) = heard {
+                    workers.set_heard(worker, heard);
+                }
+                workers.dispatch(calls, worker, (request, form, more_follow), outside, up);
+            }
+            BackendEffect::Control { worker, id, control } => {
+                workers.tell(calls, worker, id, control, outside, up);
+            }
+            BackendEffect::Start { worker } => workers.start(calls, worker, outside, up),
+            BackendEffect::Stop { worker } => workers.stop(calls, worker, outside, up),
+            BackendEffect::Retire { worker } => workers.retire(calls, worker, outside, up),
+            BackendEffect::Throttle { worker, paused } => workers.hush(calls, worker, paused),
+            BackendEffect::Leave { worker, gone, replaced } => {
+                workers.leave(worker, gone, replaced);
+            }
+            BackendEffect::ReleaseIdle { worker } => workers.spare(calls, worker),
+            BackendEffect::CheckNow { .. } => {}
+        });
+    }
+
+    /// Something is heard on a stream to a worker of this pool.
+    #[inline]
+    pub fn hear(
+        &mut self,
+        calls: &mut Calls<'_>,
+        pool: PoolId,
+        of: (StreamId, Purpose),
+        heard: StreamEvent<'_, '_>,
+    ) {
+        let now = calls.now();
+        self.with_workers(now, pool, |workers, outside, up| {
+            workers.hear(calls, of, heard, outside, up);
+        });
+    }
+
+    /// Something is heard on the stream of a check of the worker at the place `target`.
+    pub fn hear_check(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (pool, target): (PoolId, usize),
+        stream: StreamId,
+        heard: StreamEvent<'_, '_>,
+    ) {
+        let Self { pools, outside, reports, .. } = self;
+        let found = pools.get_mut(pool);
+        let Some(Backend { workers, checks: Some(checks), .. }) = found else { return };
+        match heard {
+            // Nothing is sent on it unless the worker itself takes it.
+            StreamEvent::Connected => {
+                let worker = checks.looks_at(target);
+                match worker.is_none_or(|it| workers.accepts(calls, it, stream, outside)) {
+                    true => checks.handle_connected(calls, target, stream, reports),
+                    false => checks.handle_taken(calls, target, stream, reports),
+                }
+            }
+            heard => checks.hear(calls, target, stream, heard, reports),
+        }
+    }
+
+    /// A timer of the workers of a pool fired.
+    pub fn handle_timer(
+        &mut self,
+        calls: &mut Calls<'_>,
+        pool: PoolId,
+        timer: (TimerId, WorkerTimer),
+    ) {
+        let now = calls.now();
+        self.with_workers(now, pool, |workers, outside, up| {
+            workers.handle_timer(calls, timer, outside, up);
+        });
+    }
+
+    /// What the thread of a worker says.
+    pub fn handle_thread(
+        &mut self,
+        calls: &mut Calls<'_>,
+        pool: PoolId,
+        worker: WorkerId,
+        report: HandlerReport,
+    ) {
+        let now = calls.now();
+        self.with_workers(now, pool, |workers, _, up| {
+            workers.handle_thread(calls, worker, report, up);
+        });
+    }
+
+    /// What the keeper says of the process with this token. Gives its pool, unless nobody has it any more.
+    pub fn handle_process(
+        &mut self,
+        calls: &mut Calls<'_>,
+        token: u64,
+        report: spawn::Report,
+    ) -> Option<PoolId> {
+        if self.outside.checks.contains_key(&token) {
+            return self.handle_check_process(calls, token, report);
+        }
+        let &(pool, worker) = self.outside.tokens.get(&token)?;
+        let now = calls.now();
+        self.with_workers(now, pool, |workers, outside, up| {
+            workers.handle_process(calls, worker, report, outside, up);
+        });
+        Some(pool)
+    }
+
+    /// Of a program that checks a worker.
+    fn handle_check_process(
+        &mut self,
+        calls: &mut Calls<'_>,
+        token: u64,
+        report: spawn::Report,
+    ) -> Option<PoolId> {
+        let said = Checks::read_report(calls, report)?;
+        let (pool, place) = self.outside.checks.remove(&token)?;
+        let now = calls.now();
+        self.with_checks(pool, |checks, up| checks.handle_program(now, place, token, said, up));
+        Some(pool)
+    }
+
+    /// A worker answered the line that it was asked under this number.
+    pub fn handle_answer(&mut self, now: Instant, pool: PoolId, number: u64, outcome: &Outcome) {
+        self.with_checks(pool, |checks, up| checks.handle_answer(now, number, outcome, up));
+    }
+
+    /// The line with this number is not asked.
+    pub fn handle_unasked(&mut self, now: Instant, pool: PoolId, number: u64) {
+        self.with_checks(pool, |checks, _| checks.handle_unasked(now, number));
+    }
+
+    /// Begins the checks of a pool that are due. Gives the lines that workers are to be asked.
+    pub fn run_checks(&mut self, calls: &mut Calls<'_>, pool: PoolId) -> Vec<Question> {
+        let Self { pools, outside, reports, .. } = self;
+        let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
+        checks.map_or_else(Vec::new, |checks| checks.run(calls, pool, outside, reports))
+    }
+
+    /// Whether any pool is checked, or was.
+    pub const fn is_checked(&self) -> bool {
+        self.is_checked
+    }
+
+    /// Whether a check of this pool is due.
+    pub fn is_check_due(&self, now: Instant, pool: PoolId) -> bool {
+        let checks = self.pools.get(pool).and_then(|backend| backend.checks.as_ref());
+        checks.and_then(|checks| checks.next_time()).is_some_and(|next| next <= now)
+    }
+
+    /// When the next check of any pool is due.
+    #[inline]
+    pub fn next_time(&self) -> Option<Instant> {
+        if !self.is_checked {
+            return None;
+        }
+        let checks = self.pools.values().filter_map(|backend| backend.checks.as_ref());
+        checks.filter_map(|checks| checks.next_time()).min()
+    }
+
+    /// A server that has a name has another address. Nobody who is with it is cut off.
+    pub fn handle_moved(
+        &mut self,
+        calls: &mut Calls<'_>,
+        pool: PoolId,
+        name: &str,
+        to: SocketAddr,
+    ) {
+        let now = calls.now();
+        self.with_workers(now, pool, |workers, _, up| workers.handle_moved(calls, name, to, up));
+        self.with_checks(pool, |checks, _| checks.handle_moved(name, to));
+    }
+
+    /// Other settings from now on, for workers that their pool sees so; `seed` and `room` are as for
+    /// [`Self::insert`].
+    pub fn reload(
+        &mut self,
+        calls: &mut Calls<'_>,
+        pool: PoolId,
+        (plan, roster): (BackendConfig, &Roster),
+        room: Option<ConnectionCounts>,
+        seed: u64,
+    ) {
+        let Self { pools, outside, is_checked, .. } = self;
+        let Some(backend) = pools.get_mut(pool) else { return };
+        let BackendConfig { workers, check } = plan;
+        backend.workers.handle_plan(workers, &roster.names, room);
+        *is_checked |= check.is_some();
+        backend.reload_checks(calls, (check, seed), roster, outside);
+    }
+
+    /// Asks workers to come to an end, whatever they are at, because the daemon ends.
+    pub fn interrupt(&self) {
+        self.pools.values().for_each(|backend| backend.workers.interrupt());
+    }
+
+    /// Closes a connection to a server that carries no request, of whatever pool. False when there is none.
+    pub fn close_idle_server(&mut self, calls: &mut Calls<'_>) -> bool {
+        self.pools.values_mut().any(|backend| backend.workers.close_one_idle(calls))
+    }
+
+    /// Whether no pool has a worker.
+    pub fn is_empty(&self) -> bool {
+        self.pools.values().all(|backend| backend.workers.is_empty())
+    }
+
+    /// Stores the numbers of checks.
+    #[inline]
+    pub fn publish(&self, metrics: &Metrics) {
+        if !self.is_checked {
+            return;
+        }
+        for (pool, backend) in self.pools.entries() {
+            if let Some(checks) = &backend.checks {
+                let (made, failed) = checks.counts();
+                let to = metrics.pool(pool);
+                to.checks.set(made);
+                to.checks_failed.set(failed);
+            }
+        }
+    }
+
+    /// The workers of a pool at this moment.
+    pub fn status(&self, pool: PoolId) -> Vec<WorkerStatus> {
+        self.pools.get(pool).map_or_else(Vec::new, |backend| backend.workers.status())
+    }
+
+    /// What the last check of the worker at a place came to, and how long ago.
+    pub fn last_check(&self, pool: PoolId, place: usize, now: Instant) -> Option<Remark> {
+        self.pools.get(pool)?.checks.as_ref()?.last(place, now)
+    }
+}
+
+impl Backend {
+    /// Its checks follow what its workers report.
+    fn follow(&mut self, now: Instant, reports: &[Upward]) {
+        let Some(checks) = &mut self.checks else { return };
+        for report in reports {
+            match *report {
+                Upward::Started { worker } => {
+                    if let Some(address) = self.workers.home(worker) {
+                        checks.handle_home(worker, address);
+                    }
+                    checks.handle_started(now, worker);
+                }
+                Upward::Retired { worker } | Upward::Ended { worker, .. } => {
+                    checks.handle_gone(worker);
+                }
+                Upward::Unreached { worker } => checks.handle_doubt(now, worker),
+                _ => {}
+            }
+        }
+    }
+
+    fn reload_checks(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (plan, seed): (Option<CheckConfig>, u64),
+        roster: &Roster,
+        outside: &mut Outside,
+    ) {
+        let now = calls.now();
+        let Some(mut plan) = plan else {
+            if let Some(mut checks) = self.checks.take() {
+                checks.end_all(calls, outside);
+            }
+            return;
+        };
+        plan.arrange(roster.names.as_slice());
+        if let Some(checks) = &mut self.checks {
+            return checks.handle_plan(plan, now);
+        }
+        let mut checks = Checks::new(&self.name, plan, seed);
+        for &worker in &roster.running {
+            if !self.workers.is_starting(worker) {
+                if let Some(address) = self.workers.home(worker) {
+                    checks.handle_home(worker, address);
+                }
+                checks.handle_started(now, worker);
+            }
+        }
+        self.checks = Some(Box::new(checks));
+    }
+}

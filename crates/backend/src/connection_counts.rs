@@ -1,0 +1,90 @@
+//! How many links all shards together have to each server of a pool.
+//!
+//! A server that takes so many requests at once may have room for no more connections: a link that
+//! rests on one shard would stand in the way of another shard's. So whoever makes one more than
+//! there are slots has the others close one that they do not use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use exchange::{ByWorker, WorkerId, WorkerIndex};
+
+/// Links of all shards to one server.
+#[derive(Debug, Default)]
+struct Count {
+    links: AtomicU32,
+    /// The slots of the server.
+    slots: AtomicU32,
+    /// Times that a shard found that it sent bytes that no request asked for.
+    reports: AtomicU32,
+}
+
+impl Count {
+    fn slots(&self) -> u32 {
+        self.slots.load(Ordering::Relaxed)
+    }
+}
+
+/// The same of all servers of a pool.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectionCounts(ByWorker<Arc<Count>>);
+
+impl ConnectionCounts {
+    /// The same with so many slots of each server, and further servers.
+    pub fn with(&self, slots: &[u32]) -> Self {
+        let mut counts = self.0.clone();
+        for (index, &slots) in (0..).map(WorkerIndex::new).zip(slots) {
+            // A shard that sees it late only closes a link that it need not have closed.
+            counts.at(index).slots.store(slots, Ordering::Relaxed);
+        }
+        Self(counts)
+    }
+
+    /// One link more. True when another must go for it.
+    pub(super) fn open(&self, server: WorkerId) -> bool {
+        let more =
+            |count: &Arc<Count>| count.links.fetch_add(1, Ordering::Relaxed) >= count.slots();
+        self.0.get(server).is_some_and(more)
+    }
+
+    /// A server sent bytes that no request asked for: the other shards are to know. The number of such
+    /// reports.
+    pub(super) fn report(&self, server: WorkerId) -> u32 {
+        let add = |count: &Arc<Count>| count.reports.fetch_add(1, Ordering::Relaxed) + 1;
+        self.0.get(server).map_or(0, add)
+    }
+
+    /// The number of these reports by now.
+    pub(super) fn reports(&self, server: WorkerIndex) -> u32 {
+        self.0.get(server).map_or(0, |count| count.reports.load(Ordering::Relaxed))
+    }
+
+    /// One link fewer.
+    pub(super) fn close(&self, server: WorkerId) {
+        if let Some(count) = self.0.get(server) {
+            count.links.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there are more than slots.
+    pub(super) fn is_short(&self, server: WorkerIndex) -> bool {
+        let short = |count: &Arc<Count>| count.links.load(Ordering::Relaxed) > count.slots();
+        self.0.get(server).is_some_and(short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_beyond_the_slots_asks_for_another_to_go() {
+        let room = ConnectionCounts::default().with(&[2, 1]);
+        let [one, two] = [0, 1].map(|index| WorkerId::new(index, 1));
+        assert_eq!([room.open(one), room.open(one), room.open(one)], [false, false, true]);
+        assert!(room.is_short(one.into()) && !room.is_short(two.into()));
+        room.close(one);
+        assert!(!room.is_short(one.into()));
+        assert!(!room.open(two) && room.open(two), "each server has its own");
+    }
+}

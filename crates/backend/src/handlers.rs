@@ -1,0 +1,471 @@
+//! Workers that are threads of ours.
+//!
+//! Each worker is one thread with one [`exchange::Handler`] and room for one batch. The shard hands
+//! it a batch when its pool says so, and gets answers and the slot back as mail. The thread has no
+//! queue: the pool dispatches to it only when its slot is free.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use event::{Calls, TimerId};
+use exchange::{
+    Batch, ByWorker, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, PoolId,
+    RequestId, Slice, Stop, WorkerId,
+};
+
+use crate::outside::Outside;
+use flow::form::Form;
+use flow::owners::WorkerTimer;
+use flow::payload::{Payload, Request};
+use flow::request_control::RequestControl;
+use flow::request_shape::RequestShape;
+use flow::upward::Upward;
+use flow::worker_report::{HandlerReport, WorkerReport};
+use observe::status::WorkerStatus;
+
+mod part_flow;
+
+use part_flow::Flow;
+
+/// Parts of one reply that are kept until its end, in bytes.
+const PARTS_MAX: usize = 1 << 20;
+
+/// Requests whose room is kept from one batch to the next at most.
+const KEPT_REQUESTS_MAX: usize = 4096;
+
+/// What a thread is given.
+type Work = (Batch, Stop, Option<Arc<Flow>>);
+
+struct Serving {
+    worker: WorkerId,
+    name: String,
+    batches: Option<SyncSender<Work>>,
+    /// Of the batch in its hands.
+    stop: Stop,
+    /// The parts of the reply that it makes, where it reads.
+    flow: Option<Arc<Flow>>,
+    /// The batch that is being filled.
+    filling: Batch,
+    /// Requests of HTTP in that batch as they came, by their places in it: to be given back if its thread
+    /// has gone.
+    asked: Vec<(usize, Payload)>,
+    /// The requests in its hands, by their place in the batch; `None` once answered.
+    flights: Vec<Option<RequestId>>,
+    timer: Option<TimerId>,
+    opened: bool,
+    served: u64,
+}
+
+impl Serving {
+    /// Asks for the end of what is in its hands.
+    fn interrupt(&self) {
+        self.stop.request();
+        if let Some(flow) = &self.flow {
+            flow.leave();
+        }
+    }
+}
+
+/// The handlers of one pool.
+pub struct Handlers {
+    pool: String,
+    pool_id: PoolId,
+    factory: Arc<dyn Factory>,
+    deadline: Duration,
+    /// What they take of requests of HTTP.
+    shape: RequestShape,
+    live: ByWorker<Option<Serving>>,
+}
+
+impl Handlers {
+    pub fn new(
+        (id, pool): (PoolId, &str),
+        factory: Arc<dyn Factory>,
+        deadline: Duration,
+        shape: RequestShape,
+    ) -> Self {
+        Self {
+            pool: pool.to_owned(),
+            pool_id: id,
+            factory,
+            deadline,
+            shape,
+            live: ByWorker::default(),
+        }
+    }
+
+    /// Another deadline, for batches that are given from now on, and what is taken for those.
+    pub(crate) fn handle_plan(&mut self, deadline: Duration, shape: RequestShape) {
+        (self.deadline, self.shape) = (deadline, shape);
+    }
+
+    fn find(&mut self, worker: WorkerId) -> Option<&mut Serving> {
+        let serving = self.live.get_mut(worker)?;
+        serving.as_mut().filter(|serving| serving.worker == worker)
+    }
+
+    pub fn start(&mut self, worker: WorkerId, outside: &mut Outside, up: &mut Vec<Upward>) {
+        let name = format!("{}/{}", self.pool, worker.index());
+        let (batches, receiver) = sync_channel(1);
+        let thread = HandlerThread {
+            factory: Arc::clone(&self.factory),
+            report: {
+                let (reports, pool) = (Arc::clone(&outside.reports), self.pool_id);
+                Box::new(move |report| reports(WorkerReport::Handler { pool, worker, report }))
+            },
+        };
+        if let Err(error) =
+            outside.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
+        {
+            tracing::error!(worker = name, %error, "a thread could not be started");
+            up.push(Upward::StartFailed { worker });
+            return;
+        }
+        *self.live.at(worker) = Some(Serving {
+            worker,
+            name,
+            batches: Some(batches),
+            stop: Stop::default(),
+            flow: None,
+            filling: Batch::default(),
+            asked: Vec::new(),
+            flights: Vec::new(),
+            timer: None,
+            opened: false,
+            served: 0,
+        });
+    }
+
+    pub fn stop(&mut self, worker: WorkerId, outside: &mut Outside) {
+        if let Some(serving) = self.find(worker) {
+            serving.batches = None;
+            outside.runner.handed(&serving.name);
+        }
+    }
+
+    /// Adds a request to the batch that is being filled. Gives it back when there is no such worker.
+    #[inline]
+    fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
+        let place = self.live.get_mut(worker).and_then(Option::as_mut);
+        let Some(serving) = place.filter(|serving| serving.worker == worker) else {
+            return Some(request);
+        };
+        let Request { id, peer, at_us, payload } = request;
+        let body = match payload {
+            Payload::Frame(body) => body,
+            Payload::Http(request, body) => {
+                let record = self.shape.frame(&request, peer, &body);
+                serving.asked.push((serving.flights.len(), Payload::Http(request, body)));
+                record
+            }
+        };
+        serving.flights.push(Some(id));
+        serving.filling.requests.push(exchange::Request { id, peer, body, at_us });
+        None
+    }
+
+    /// A request of the batch that is being filled. The batch goes to its thread with the last, behind
+    /// which none `follow`.
+    #[inline]
+    pub fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        (request, form, more_follow): (Request, Form, bool),
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match self.add(worker, request) {
+            Some(request) => up.push(Upward::Returned { id: request.id, payload: request.payload }),
+            None if more_follow => {}
+            None => self.send(calls, worker, form.streams, outside, up),
+        }
+    }
+
+    /// Hands the batch to its thread; `streams`: parts of the reply may be sent on as they come.
+    fn send(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        streams: bool,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        // What reads has no effect, and does one thing at a time.
+        let (deadline, reads) = (self.deadline, matches!(self.shape, RequestShape::Records(_)));
+        let key = WorkerTimer::Batch(worker).key(self.pool_id);
+        let Some(serving) = self.find(worker) else { return };
+        let at = calls.now() + deadline;
+        match serving.timer {
+            Some(timer) => calls.set_timer(timer, at),
+            None => serving.timer = Some(calls.timer_of(key, at)),
+        }
+        let batch = std::mem::take(&mut serving.filling);
+        serving.stop = Stop::default();
+        let alone = reads && batch.requests.len() == 1;
+        serving.flow = alone.then(|| Arc::new(Flow::default()));
+        let refused = match &serving.batches {
+            Some(batches) => {
+                let flow = serving.flow.clone().filter(|_| streams);
+                let sent = batches.try_send((batch, serving.stop.clone(), flow));
+                sent.err().map(|error| match error {
+                    TrySendError::Full((batch, ..)) | TrySendError::Disconnected((batch, ..)) => {
+                        batch
+                    }
+                })
+            }
+            None => Some(batch),
+        };
+        if refused.is_none() {
+            serving.asked.clear();
+            outside.runner.handed(&serving.name);
+        }
+        // Its thread has gone and the report of that is on the way; nothing of this was begun.
+        if let Some(batch) = refused {
+            serving.flights.clear();
+            let mut asked = serving.asked.drain(..).peekable();
+            up.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
+                let asked = asked.next_if(|(of, _)| *of == place).map(|(_, asked)| asked);
+                Upward::Returned { id: it.id, payload: asked.unwrap_or_else(|| it.body.into()) }
+            }));
+        }
+    }
+
+    /// A worker is told something of a request that it has. Those that write go on whatever it is:
+    /// they do what was asked also for a client that has left.
+    pub fn tell(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
+        let Some(serving) = self.find(worker) else { return };
+        let Some(flow) = serving.flow.as_ref().filter(|_| serving.flights == [Some(id)]) else {
+            return;
+        };
+        match word {
+            RequestControl::Hold => flow.hold(true),
+            RequestControl::GoOn => flow.hold(false),
+            RequestControl::Abandoned => serving.interrupt(),
+            // A frame has no body.
+            RequestControl::More(..) | RequestControl::Whole | RequestControl::Unseen(_) => {}
+        }
+    }
+
+    /// The timer of a worker fired.
+    pub fn handle_timer(&mut self, timer: TimerId, worker: WorkerId, up: &mut Vec<Upward>) {
+        let deadline = self.deadline;
+        let found = self.find(worker).filter(|serving| serving.timer == Some(timer));
+        let Some(serving) = found else { return };
+        if serving.flights.iter().any(Option::is_some) {
+            serving.interrupt();
+            let text = format!("no answer within {deadline:?}");
+            fail(serving, Cause::Deadline, &text, up);
+        }
+    }
+
+    pub(crate) fn handle_report(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: HandlerReport,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(serving) = self.find(worker) else { return };
+        match report {
+            HandlerReport::Started => {
+                serving.opened = true;
+                up.push(Upward::Started { worker });
+            }
+            HandlerReport::OpenFailed(why) => {
+                tracing::warn!(worker = serving.name, "cannot be opened: {why}");
+                *self.live.at(worker) = None;
+                up.push(Upward::StartFailed { worker });
+            }
+            HandlerReport::Part(part) => {
+                if let Some(flow) = &serving.flow {
+                    flow.took(part.len());
+                }
+                up.push(match serving.flights.first() {
+                    Some(&Some(id)) => Upward::Part { id, part },
+                    _ => Upward::Discarded,
+                });
+            }
+            HandlerReport::Answers(answers) => serving.take(answers, up),
+            HandlerReport::Served { answers, batch } => {
+                serving.reuse(batch);
+                serving.take(answers, up);
+                fail(serving, Cause::Handler, "its handler left it unanswered", up);
+                serving.flights.clear();
+                if let Some(timer) = serving.timer {
+                    calls.disarm_timer(timer);
+                }
+                up.push(Upward::Released { worker });
+            }
+            HandlerReport::Ended { panicked } => {
+                if panicked {
+                    tracing::error!(worker = serving.name, "its handler panicked");
+                }
+                fail(serving, Cause::Handler, "its handler ended", up);
+                if let Some(timer) = serving.timer {
+                    calls.cancel_timer(timer);
+                }
+                *self.live.at(worker) = None;
+                up.push(Upward::Ended { worker, expected: !panicked, reached: true });
+            }
+        }
+    }
+
+    /// Asks all handlers to come to an end, because the daemon does.
+    pub fn interrupt(&self) {
+        self.live.values().flatten().for_each(Serving::interrupt);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.live.values().all(Option::is_none)
+    }
+
+    pub fn status(&self) -> Vec<WorkerStatus> {
+        let live = self.live.values().flatten();
+        live.map(|serving| WorkerStatus {
+            name: serving.name.clone(),
+            pid: None,
+            state: match (serving.opened, &serving.batches) {
+                (false, _) => "starting",
+                (true, Some(_)) => "serving",
+                (true, None) => "ending",
+            },
+            in_flight: serving.flights.iter().flatten().count(),
+            served: serving.served,
+        })
+        .collect()
+    }
+}
+
+impl Serving {
+    /// A batch has come back. Its blocks go to the pool of this thread, from which those of the next
+    /// are taken; given back where they were read, they would be missing here.
+    fn reuse(&mut self, mut batch: Batch) {
+        batch.requests.clear();
+        if self.filling.requests.is_empty() && batch.requests.capacity() <= KEPT_REQUESTS_MAX {
+            self.filling = batch;
+        }
+    }
+
+    fn take(&mut self, answers: Vec<(usize, Outcome)>, up: &mut Vec<Upward>) {
+        let all = answers.len();
+        self.served += all as u64;
+        let mut flight = |place: usize| self.flights.get_mut(place)?.take();
+        let answers = answers.into_iter();
+        let answers: Vec<_> =
+            answers.filter_map(|(place, outcome)| Some((flight(place)?, outcome))).collect();
+        up.extend((answers.len()..all).map(|_| Upward::Discarded));
+        up.push(Upward::AllAnswered { answers });
+    }
+}
+
+/// Ends what a handler still owes.
+fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<Upward>) {
+    for id in serving.flights.iter_mut().filter_map(Option::take) {
+        up.push(Upward::Answered { id, outcome: Outcome::ended(cause, Phase::Work, text) });
+    }
+}
+
+type Report = Box<dyn Fn(HandlerReport) + Send>;
+
+/// What runs on a handler's thread.
+struct HandlerThread {
+    factory: Arc<dyn Factory>,
+    report: Report,
+}
+
+impl HandlerThread {
+    fn run(self, batches: &Receiver<Work>) {
+        // What a panic leaves behind is not used: the factory is only asked for another handler.
+        let opened = catch_unwind(AssertUnwindSafe(|| self.factory.open()));
+        let failed = |why: Arc<str>| (self.report)(HandlerReport::OpenFailed(why));
+        let mut handler = match opened {
+            Ok(Ok(handler)) => handler,
+            Ok(Err(HandlerError::Open(why))) => return failed(why),
+            Ok(Err(gone @ HandlerError::Gone)) => return failed(gone.to_string().into()),
+            Err(_) => return failed("it panicked while it was opened".into()),
+        };
+        (self.report)(HandlerReport::Started);
+        let panicked = self.serve_all(handler.as_mut(), batches).is_err();
+        drop(handler);
+        (self.report)(HandlerReport::Ended { panicked });
+    }
+
+    fn serve_all(
+        &self,
+        handler: &mut dyn Handler,
+        batches: &Receiver<Work>,
+    ) -> std::thread::Result<()> {
+        while let Ok((batch, stop, flow)) = batches.recv() {
+            let mut outbox = MailOutbox::new(&self.report, batch.requests.len(), flow);
+            // The handler is not used again after a panic, nor is what it was given.
+            catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &stop)))?;
+            let answers = outbox.answers;
+            (self.report)(HandlerReport::Served { answers, batch });
+        }
+        Ok(())
+    }
+}
+
+/// Collects the answers of a batch and sends them as one message.
+struct MailOutbox<'a> {
+    report: &'a Report,
+    answers: Vec<(usize, Outcome)>,
+    parts: Vec<Vec<u8>>,
+    size: usize,
+    /// Where parts are sent on as they come.
+    flow: Option<Arc<Flow>>,
+}
+
+impl<'a> MailOutbox<'a> {
+    fn new(report: &'a Report, size: usize, flow: Option<Arc<Flow>>) -> Self {
+        Self { report, answers: Vec::with_capacity(size), parts: Vec::new(), size, flow }
+    }
+}
+
+impl Outbox for MailOutbox<'_> {
+    fn streams(&self, _: usize) -> bool {
+        self.flow.is_some()
+    }
+
+    fn part(&mut self, index: usize, part: Slice) -> Result<(), HandlerError> {
+        if let Some(flow) = &self.flow {
+            if !flow.wait(part.len()) {
+                return Err(HandlerError::Gone);
+            }
+            (self.report)(HandlerReport::Part(part));
+            return Ok(());
+        }
+        if self.parts.is_empty() {
+            self.parts.resize_with(self.size, Vec::new);
+        }
+        let kept = self.parts.get_mut(index).ok_or(HandlerError::Gone)?;
+        if kept.len() + part.len() > PARTS_MAX {
+            return Err(HandlerError::Gone);
+        }
+        kept.extend_from_slice(&part);
+        Ok(())
+    }
+
+    fn answer(&mut self, index: usize, outcome: Outcome) {
+        let parts = self.parts.get_mut(index).map(std::mem::take).unwrap_or_default();
+        let outcome = match outcome {
+            Outcome::Reply(last) if !parts.is_empty() => {
+                let mut whole = parts;
+                whole.extend_from_slice(&last);
+                Outcome::Reply(Slice::from(&whole[..]))
+            }
+            other => other,
+        };
+        self.answers.push((index, outcome));
+    }
+
+    fn flush(&mut self) {
+        if !self.answers.is_empty() {
+            let answers = std::mem::take(&mut self.answers);
+            (self.report)(HandlerReport::Answers(answers));
+        }
+    }
+}

@@ -1,0 +1,549 @@
+//! Workers that are programs which serve HTTP on a socket that they are given.
+//!
+//! What it is: two halves of one worker, joined. Its life is a program's ([`Programs`]), whose pipes
+//! carry nothing but what it says of itself; its requests are a server's ([`Servers`]), whose address
+//! comes with the start and goes with the end. What it must never know: a request, a reply.
+//!
+//! ```text
+//!            program                                server
+//!   start ─▶ Starting ── it accepts connections ──▶ Serving ◀── requests
+//!   stop  ───────────────────────────────────────▶ retired ── nothing in flight ──▶ gone
+//!            told to end ◀───────────────────────────────────────────────────────────┘
+//!            it exits ───────────────────────────▶ retired, its links lost, gone
+//! ```
+
+use std::time::Duration;
+
+use event::{Address, Calls, StreamId, TimerId};
+use exchange::plant::{Plant, active};
+use exchange::{Cause, PoolId, RequestId, WorkerId};
+use spawn::PortOwner;
+
+use crate::outside::Outside;
+use crate::programs::{Epitaph, Programs};
+use crate::servers::Servers;
+use flow::form::Form;
+use flow::owners::{Purpose, WorkerTimer};
+use flow::payload::Request;
+use flow::request_control::RequestControl;
+use flow::stream_event::StreamEvent;
+use flow::upward::Upward;
+use observe::status::WorkerStatus;
+
+mod birth;
+mod config;
+mod home;
+mod ports;
+
+use birth::{Birth, Step};
+pub use config::HostedConfig;
+use home::Homes;
+use ports::{Made, Ports};
+
+/// How long the end of a connection with a reply owed waits for the end of the program: its exit
+/// and its last words are told to whoever waited, and nobody is given to it meanwhile.
+const EXIT_WAIT: Duration = Duration::from_millis(100);
+
+/// How long nobody more is brought to a program whose backlog is full.
+const CROWDED: Duration = Duration::from_millis(5);
+/// The shortest time for which others may hold the connections of one that has ended.
+const GRACE_MIN: Duration = Duration::from_millis(20);
+
+/// What is told only once it is known whether the program ended.
+struct Lost {
+    worker: WorkerId,
+    report: Upward,
+}
+
+/// One that has ended. What it said to the last may still stand in its connections.
+struct Departed {
+    worker: WorkerId,
+    /// How it ended, for those whom it did not answer.
+    text: Farewell,
+    /// Its end, to be told.
+    report: Upward,
+}
+
+/// The programs of one pool that serve HTTP.
+pub struct Hosted {
+    pool_id: PoolId,
+    programs: Programs,
+    servers: Servers,
+    homes: Homes,
+    ports: Ports,
+    /// Those that do not serve yet.
+    births: Vec<Birth>,
+    lost: Vec<Lost>,
+    lost_timer: Option<TimerId>,
+    departed: Vec<Departed>,
+    departed_timer: Option<TimerId>,
+    crowded_timer: Option<TimerId>,
+    /// How long others may hold the connections of one that has ended.
+    grace: Duration,
+}
+
+impl Hosted {
+    pub fn new(pool: (PoolId, &str), plan: HostedConfig) -> Self {
+        let HostedConfig { program, servers, socket } = plan;
+        Self {
+            pool_id: pool.0,
+            grace: program.grace.max(GRACE_MIN),
+            homes: Homes::new(socket, program.arguments.clone()),
+            ports: Ports::default(),
+            programs: Programs::new(pool, program),
+            servers: Servers::new(pool, servers, None),
+            births: Vec::new(),
+            lost: Vec::new(),
+            lost_timer: None,
+            departed: Vec::new(),
+            departed_timer: None,
+            crowded_timer: None,
+        }
+    }
+
+    /// Programs that are started from now on are started so, and all are asked so.
+    pub(crate) fn handle_plan(&mut self, plan: HostedConfig) {
+        let HostedConfig { program, servers, socket } = plan;
+        self.grace = program.grace.max(GRACE_MIN);
+        self.homes.handle_plan(socket, program.arguments.clone());
+        self.programs.handle_plan(program);
+        self.servers.handle_terms(servers);
+    }
+
+    pub fn start(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let (address, outfit) = match self.homes.make(worker, &mut *outside.spawner) {
+            Ok(made) => made,
+            Err(error) => {
+                let name = self.programs.name(worker);
+                tracing::warn!(worker = name, "has no socket to serve on: {error}");
+                return up.push(Upward::StartFailed { worker });
+            }
+        };
+        self.births.push(Birth::new(
+            (self.pool_id, worker),
+            address.clone(),
+            outfit.socket.clone(),
+        ));
+        self.servers.settle_at(worker, address, &self.programs.name(worker));
+        self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+            programs.start(calls, worker, outfit, outside, up);
+        });
+    }
+
+    /// Ends one that has nothing to do.
+    pub fn stop(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.is_starting(worker) {
+            return self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+                programs.stop(calls, worker, outside, up);
+            });
+        }
+        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+            servers.stop(calls, worker, up);
+        });
+    }
+
+    /// Ends one that is to serve nobody else, once what it has is answered.
+    pub fn retire(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+            servers.dismiss(calls, worker, up);
+        });
+    }
+
+    pub fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: Request,
+        form: Form,
+        up: &mut Vec<Upward>,
+    ) {
+        self.servers.dispatch(calls, worker, request, form, up);
+    }
+
+    pub fn tell(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        id: RequestId,
+        word: RequestControl,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+            servers.tell(calls, worker, id, word, up);
+        });
+    }
+
+    pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
+        self.births.iter().any(|birth| birth.worker == worker)
+    }
+
+    /// Where one serves.
+    pub fn home(&self, worker: WorkerId) -> Option<&Address> {
+        self.servers.home(worker)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty() && self.lost.is_empty() && self.departed.is_empty()
+    }
+
+    pub fn status(&self) -> Vec<WorkerStatus> {
+        self.programs.status_with(|worker| self.servers.load(worker))
+    }
+
+    /// What is heard on a stream to one of them.
+    pub fn hear(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (stream, purpose): (StreamId, Purpose),
+        heard: StreamEvent<'_, '_>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match (purpose, heard) {
+            (Purpose::Link(link), heard) => {
+                match self.servers.worker_of(link) {
+                    Some(worker) => {
+                        let owner = match heard {
+                            StreamEvent::Connected => {
+                                self.port_owner(calls, worker, stream, outside)
+                            }
+                            _ => PortOwner::Program,
+                        };
+                        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+                            match owner {
+                                PortOwner::Program => servers.hear(calls, link, heard, up),
+                                PortOwner::Nobody | PortOwner::Other(_) => {
+                                    servers.refuse(calls, link, up);
+                                }
+                            }
+                        });
+                    }
+                    None => self.servers.hear(calls, link, heard, up),
+                }
+            }
+            (Purpose::Pipe(worker, pipe), heard) => {
+                self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+                    programs.hear(calls, (worker, pipe), heard, outside, up);
+                });
+            }
+            (Purpose::Trial(worker), StreamEvent::Connected) => {
+                self.handle_connected(calls, worker, stream, outside, up);
+            }
+            (Purpose::Trial(worker), StreamEvent::Closed(_)) => {
+                self.handle_closed(calls, worker, stream);
+            }
+            // It is asked nothing there.
+            (Purpose::Trial(_), StreamEvent::Data(data)) => data.consume(data.bytes().len()),
+            (Purpose::Trial(_), _) => {}
+        }
+    }
+
+    /// What the keeper says of the process of one.
+    pub(crate) fn handle_report(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: spawn::Report,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+            programs.handle_report(calls, worker, report, outside, up);
+        });
+    }
+
+    /// What is heard of their processes.
+    fn with_programs<R>(
+        &mut self,
+        calls: &mut Calls<'_>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+        act: impl FnOnce(&mut Programs, &mut Calls<'_>, &mut Outside, &mut Vec<Upward>) -> R,
+    ) -> R {
+        let mut inner = Vec::new();
+        let result = act(&mut self.programs, calls, outside, &mut inner);
+        self.heard_of_programs(calls, inner, outside, up);
+        for birth in &mut self.births {
+            if self.programs.runs(birth.worker) {
+                birth.begin(calls);
+            }
+        }
+        result
+    }
+
+    fn with_server(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+        act: impl FnOnce(&mut Servers, &mut Calls<'_>, &mut Vec<Upward>),
+    ) {
+        let mut inner = Vec::new();
+        act(&mut self.servers, calls, &mut inner);
+        if self.servers.is_crowded() {
+            let key = WorkerTimer::Crowded.key(self.pool_id);
+            self.crowded_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + CROWDED));
+        }
+        self.heard_of_server(calls, worker, inner, outside, up);
+    }
+
+    fn heard_of_programs(
+        &mut self,
+        calls: &mut Calls<'_>,
+        inner: Vec<Upward>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        for report in inner {
+            match report {
+                Upward::Retired { worker } => {
+                    self.with_server(calls, worker, outside, up, |servers, calls, up| {
+                        servers.retire(calls, worker, up);
+                    });
+                }
+                Upward::StartFailed { worker } => {
+                    self.born(calls, worker);
+                    self.homes.leave(worker);
+                    self.ports.leave(worker);
+                    up.push(report);
+                }
+                Upward::Ended { worker, .. } => {
+                    self.born(calls, worker);
+                    self.depart(calls, worker, report, up);
+                }
+                report => up.push(report),
+            }
+        }
+    }
+
+    /// The process is gone. What it said is read before its end is told, as long as a client takes it.
+    fn depart(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: Upward,
+        up: &mut Vec<Upward>,
+    ) {
+        let text = Farewell(self.programs.name(worker), self.programs.epitaph.clone());
+        self.homes.leave(worker);
+        self.ports.leave(worker);
+        let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
+        self.lost = others;
+        let of_it: Vec<Lost> = of_it;
+        up.extend(of_it.into_iter().map(|lost| told(lost.report, &text)));
+        let departed = Departed { worker, text, report };
+        if self.servers.load(worker.into()).0 == 0 || active(Plant::LastWords) {
+            return self.bury(calls, departed, up);
+        }
+        self.departed.push(departed);
+        let grace = self.grace;
+        let key = WorkerTimer::Departed.key(self.pool_id);
+        self.departed_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + grace));
+    }
+
+    /// Nothing more comes of it.
+    fn bury(&mut self, calls: &mut Calls<'_>, departed: Departed, up: &mut Vec<Upward>) {
+        let Departed { worker, text, report } = departed;
+        let mut inner = Vec::new();
+        self.servers.vanish(calls, worker, &mut inner);
+        let inner = inner.into_iter().filter(|report| !matches!(report, Upward::Ended { .. }));
+        up.extend(inner.map(|report| told(report, &text)));
+        up.push(report);
+    }
+
+    /// Takes out one that has ended.
+    fn departed(&mut self, worker: WorkerId) -> Option<Departed> {
+        let found = self.departed.iter().position(|departed| departed.worker == worker)?;
+        Some(self.departed.swap_remove(found))
+    }
+
+    /// Whoever still holds connections of programs that have ended is not waited for, unless it is
+    /// our own client.
+    fn bury_all(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
+        let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.departed)
+            .into_iter()
+            .partition(|departed| self.servers.is_held(calls, departed.worker));
+        self.departed = held;
+        silent.into_iter().for_each(|departed| self.bury(calls, departed, up));
+        if !self.departed.is_empty() {
+            let key = WorkerTimer::Departed.key(self.pool_id);
+            self.departed_timer = Some(calls.timer_of(key, calls.now() + self.grace));
+        }
+    }
+
+    fn heard_of_server(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        inner: Vec<Upward>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let (mut died, mut late) = (false, false);
+        for report in inner {
+            match report {
+                Upward::Started { .. } => {}
+                Upward::Ended { worker, expected, reached: _ } => match self.departed(worker) {
+                    Some(departed) => self.bury(calls, departed, up),
+                    None => self.programs.dismiss(calls, worker, expected, outside),
+                },
+                Upward::Answered { ref outcome, .. } if outcome.end().cause == Cause::Died => {
+                    let gone = self.departed.iter().find(|departed| departed.worker == worker);
+                    if let Some(departed) = gone {
+                        up.push(told(report, &departed.text));
+                        continue;
+                    }
+                    died = true;
+                    self.lose(calls, worker, report);
+                }
+                Upward::Released { .. } if died => self.lose(calls, worker, report),
+                Upward::Answered { ref outcome, .. } => {
+                    late |= outcome.end().cause == Cause::Deadline;
+                    self.programs.look_at_memory(calls, worker, outside, up);
+                    up.push(report);
+                }
+                report => up.push(report),
+            }
+        }
+        if late {
+            // One that does not answer in time is given nothing more, and ends when the others
+            // that it has are answered.
+            self.retire(calls, worker, outside, up);
+        }
+    }
+
+    fn lose(&mut self, calls: &mut Calls<'_>, worker: WorkerId, report: Upward) {
+        self.lost.push(Lost { worker, report });
+        let key = WorkerTimer::Lost.key(self.pool_id);
+        self.lost_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + EXIT_WAIT));
+    }
+
+    /// Its start is over, one way or the other.
+    fn born(&mut self, calls: &mut Calls<'_>, worker: WorkerId) {
+        if let Some(found) = self.births.iter().position(|birth| birth.worker == worker) {
+            self.births.swap_remove(found).end(calls);
+        }
+    }
+
+    /// A connection was made that shows whether one accepts them.
+    fn handle_connected(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let owner = self.port_owner(calls, worker, stream, outside);
+        let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
+            return calls.close(stream);
+        };
+        if birth.handle_connected(calls, stream, owner) == Step::Accepts {
+            self.born(calls, worker);
+            self.with_server(calls, worker, outside, up, |servers, _, up| {
+                servers.start(worker, up);
+            });
+            self.programs.accepts(calls, worker, up);
+        }
+    }
+
+    /// Who accepts a connection that was made to one of them.
+    pub fn port_owner(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+        outside: &Outside,
+    ) -> PortOwner {
+        let Some(address) = self.servers.home(worker) else { return PortOwner::Nobody };
+        let (name, pid) = (self.programs.name(worker), self.programs.pid(worker));
+        let made = Made { stream, worker, name: &name, pid, address };
+        self.ports.look(calls, &made, outside)
+    }
+
+    /// Such a connection could not be made, or has ended.
+    fn handle_closed(&mut self, calls: &mut Calls<'_>, worker: WorkerId, stream: StreamId) {
+        if let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) {
+            birth.handle_closed(calls, stream);
+        }
+    }
+
+    /// A timer of one of them, or of all, fired.
+    pub fn handle_timer(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (timer, of): (TimerId, WorkerTimer),
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match of {
+            WorkerTimer::Crowded if self.crowded_timer == Some(timer) => {
+                calls.cancel_timer(timer);
+                self.crowded_timer = None;
+                while let Some(worker) = self.servers.next_crowded() {
+                    self.with_server(calls, worker, outside, up, |servers, _, up| {
+                        servers.try_crowded(worker, up);
+                    });
+                }
+            }
+            WorkerTimer::Departed if self.departed_timer == Some(timer) => {
+                calls.cancel_timer(timer);
+                self.departed_timer = None;
+                self.bury_all(calls, up);
+            }
+            WorkerTimer::Lost if self.lost_timer == Some(timer) => {
+                calls.cancel_timer(timer);
+                self.lost_timer = None;
+                up.extend(self.lost.drain(..).map(|lost| lost.report));
+            }
+            WorkerTimer::Trial(worker) => {
+                let mut births = self.births.iter_mut();
+                let birth = births.find(|birth| birth.worker == worker && birth.is_timer(timer));
+                if let Some(birth) = birth {
+                    birth.handle_timer(calls);
+                }
+            }
+            WorkerTimer::Program(worker) => {
+                self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+                    programs.handle_timer(calls, (timer, worker), outside, up);
+                });
+            }
+            // It has no such timer, or has another by now.
+            _ => {}
+        }
+    }
+}
+
+/// What is told of a program that ended, behind its name.
+#[derive(Debug)]
+struct Farewell(String, Epitaph);
+
+/// The same, with the end of the program as its cause where that ended it.
+fn told(report: Upward, Farewell(name, epitaph): &Farewell) -> Upward {
+    match report {
+        Upward::Answered { id, outcome } if outcome.end().cause == Cause::Died => {
+            Upward::Answered { id, outcome: epitaph.outcome(outcome.end().phase, name) }
+        }
+        report => report,
+    }
+}

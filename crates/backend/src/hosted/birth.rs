@@ -1,0 +1,142 @@
+//! One that does not serve yet: connections are made to it until it is known that it accepts them.
+//!
+//! A socket that it inherits takes a connection before anybody accepts it, but no second one while
+//! the first waits. One that it makes itself takes none before it is there.
+//!
+//! ```text
+//!   begin ──▶ trying ──connected──▶ made ──── as many as are needed ──▶ it accepts
+//!               ▲ └──refused──▶ pause ─┐
+//!               └──────────────────────┘
+//! ```
+
+use std::time::Duration;
+
+use event::{Address, Calls, StreamId, StreamLimits, TimerId};
+use exchange::{PoolId, WorkerId};
+use spawn::PortOwner;
+
+use flow::owners::{Purpose, StreamOwner, WorkerTimer};
+
+/// The pause before another try: the first, doubled up to the last.
+const PAUSE_FIRST: Duration = Duration::from_millis(5);
+const PAUSE_LAST: Duration = Duration::from_millis(160);
+
+/// What follows from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Not enough is known.
+    Waits,
+    /// The program accepts connections.
+    Accepts,
+}
+
+pub(super) struct Birth {
+    pool: PoolId,
+    pub(super) worker: WorkerId,
+    address: Address,
+    /// The one that it inherits; it is the program's alone once that serves.
+    socket: Option<spawn::Socket>,
+    has_begun: bool,
+    trying: Option<StreamId>,
+    made: Vec<StreamId>,
+    timer: Option<TimerId>,
+    pause: Duration,
+}
+
+impl Birth {
+    pub(super) const fn new(
+        (pool, worker): (PoolId, WorkerId),
+        address: Address,
+        socket: Option<spawn::Socket>,
+    ) -> Self {
+        Self {
+            pool,
+            worker,
+            address,
+            socket,
+            has_begun: false,
+            trying: None,
+            made: Vec::new(),
+            timer: None,
+            pause: PAUSE_FIRST,
+        }
+    }
+
+    const fn needed(&self) -> usize {
+        if self.socket.is_some() { 2 } else { 1 }
+    }
+
+    /// Its process is there.
+    pub(super) fn begin(&mut self, calls: &mut Calls<'_>) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.connect(calls);
+        }
+    }
+
+    fn connect(&mut self, calls: &mut Calls<'_>) {
+        let stream = calls.connect(&self.address, StreamLimits::default());
+        self.trying = Some(stream);
+        let purpose = Purpose::Trial(self.worker);
+        calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
+    }
+
+    pub(super) fn handle_connected(
+        &mut self,
+        calls: &mut Calls<'_>,
+        stream: StreamId,
+        owner: PortOwner,
+    ) -> Step {
+        if self.trying != Some(stream) {
+            return Step::Waits;
+        }
+        if owner != PortOwner::Program {
+            calls.close(stream);
+            self.handle_closed(calls, stream);
+            return Step::Waits;
+        }
+        self.trying = None;
+        self.made.push(stream);
+        if self.made.len() < self.needed() {
+            self.connect(calls);
+            return Step::Waits;
+        }
+        if let Some(socket) = self.socket.take() {
+            socket.open();
+        }
+        Step::Accepts
+    }
+
+    pub(super) fn handle_closed(&mut self, calls: &mut Calls<'_>, stream: StreamId) {
+        if self.trying == Some(stream) {
+            self.trying = None;
+        }
+        self.made.retain(|made| *made != stream);
+        if self.trying.is_none() && self.timer.is_none() {
+            let key = WorkerTimer::Trial(self.worker).key(self.pool);
+            self.timer = Some(calls.timer_of(key, calls.now() + self.pause));
+            self.pause = (self.pause * 2).min(PAUSE_LAST);
+        }
+    }
+
+    pub(super) fn is_timer(&self, timer: TimerId) -> bool {
+        self.timer == Some(timer)
+    }
+
+    pub(super) fn handle_timer(&mut self, calls: &mut Calls<'_>) {
+        if let Some(timer) = self.timer.take() {
+            calls.cancel_timer(timer);
+        }
+        if self.trying.is_none() {
+            self.connect(calls);
+        }
+    }
+
+    pub(super) fn end(self, calls: &mut Calls<'_>) {
+        for stream in self.made.into_iter().chain(self.trying) {
+            calls.close(stream);
+        }
+        if let Some(timer) = self.timer {
+            calls.cancel_timer(timer);
+        }
+    }
+}

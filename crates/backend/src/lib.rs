@@ -1,0 +1,19 @@
+//! Workers.
+//!
+//! What it is: programs on pipes, connections to HTTP servers, programs that serve HTTP, handlers on threads, and
+//! health checks of all of them. Each takes neutral requests, writes them for its worker, and reports what the
+//! worker answers. What it knows: protocols (`wire`), the spawner (`spawn`), the streams of workers. What it must
+//! never know: a client, a queue, a pool, the engine.
+
+#![forbid(unsafe_code)]
+#![allow(missing_docs, missing_debug_implementations)]
+
+pub mod backends;
+pub mod checks;
+pub mod connection_counts;
+pub mod handlers;
+pub mod hosted;
+pub mod outside;
+pub mod programs;
+pub mod servers;
+pub mod workers;

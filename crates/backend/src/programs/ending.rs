@@ -1,0 +1,200 @@
+//! How programs come to their end: asked, told, killed, or by themselves.
+
+use event::{Calls, TimerId};
+use exchange::Proof;
+use exchange::WorkerId;
+use spawn::Exit;
+
+use super::deadlines::GRACE_MIN;
+use super::link::Link;
+use super::program::Phase;
+use super::{Fault, Programs};
+use crate::outside::Outside;
+use flow::upward::Upward;
+
+impl Programs {
+    /// The timer of a program fired: its grace has passed.
+    pub fn handle_timer(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (timer, worker): (TimerId, WorkerId),
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let grace = self.plan.grace;
+        let found = self.find(worker).filter(|program| program.timer == Some(timer));
+        let Some(program) = found else { return };
+        match program.phase {
+            Phase::Ending => {
+                program.phase = Phase::Told;
+                outside.spawner.stop(program.token, spawn::Stop::Term);
+            }
+            Phase::Told => {
+                tracing::warn!(worker = program.name, "does not end when told to, and is killed");
+                program.phase = Phase::Killed;
+                outside.spawner.stop(program.token, spawn::Stop::Kill);
+            }
+            Phase::Starting => {
+                tracing::warn!(worker = program.name, "was not ready in time, and is killed");
+                program.distrust(calls, outside, Fault::Ended, up);
+            }
+            Phase::Silent => {
+                program.fail_flights(calls, Fault::Ended, up);
+                program.phase = Phase::Ending;
+            }
+            // What it said is read as soon as its client takes it.
+            Phase::Killed if program.link.as_ref().is_some_and(Link::is_held) => {}
+            Phase::Killed | Phase::Serving | Phase::Empty => {
+                // It has exited, or will; whoever still holds its pipes open is not waited for.
+                if let Some(link) = program.link.as_mut() {
+                    link.close(calls);
+                }
+                program.stderr.abandon(calls);
+                program.prints.abandon(calls);
+                program.fail_flights(calls, Fault::Ended, up);
+            }
+        }
+        calls.set_timer(timer, calls.now() + grace.max(GRACE_MIN));
+        self.try_finish(calls, worker, outside, up);
+    }
+
+    /// The keeper saw it exit.
+    pub(super) fn handle_exited(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        exit: Exit,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let grace = self.plan.grace;
+        let Some(program) = self.find(worker) else { return };
+        if program.phase == Phase::Serving && !program.is_slot {
+            up.push(Upward::Retired { worker });
+        }
+        program.exit = Some(exit);
+        program.phase = Phase::Killed;
+        program.arm(calls, grace);
+        self.try_finish(calls, worker, outside, up);
+    }
+
+    /// A program is gone when it has exited and all that it said is read.
+    pub(super) fn try_finish(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let (is_own, says_ready) = (self.plan.is_own, self.plan.says_ready || self.plan.greets);
+        let Some(program) = self.find(worker) else { return };
+        let read = program.link.as_ref().is_none_or(Link::is_read)
+            && program.stderr.is_closed()
+            && program.prints.is_closed();
+        if program.exit.is_none() || !read {
+            return;
+        }
+        let well = program.has_exited_well();
+        if let Some(link) = program.link.as_mut().filter(|_| well) {
+            let before = link.answers;
+            link.conclude(up);
+            program.served += link.answers - before;
+        }
+        if !(program.is_expected() || program.is_slot && well) {
+            let (exit, tail) = (program.exit_text(), program.stderr.tail());
+            let tail =
+                if tail.is_empty() { String::new() } else { format!("; it said last: {tail:?}") };
+            match program.killed_for {
+                Some(fault) => {
+                    let why = fault.word();
+                    tracing::warn!(worker = program.name, "was killed by us ({why}){tail}");
+                }
+                None => tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}"),
+            }
+        }
+        if well && program.link.as_ref().is_some_and(Link::is_own_raw) {
+            // Before its requests end: nothing is said of them on a connection of raw bytes.
+            up.push(Upward::Finished { worker });
+        }
+        program.fail_flights(calls, Fault::Ended, up);
+        let epitaph = program.epitaph();
+        if let Some(link) = program.link.as_mut() {
+            link.close(calls);
+        }
+        if let Some(timer) = program.timer.take() {
+            calls.cancel_timer(timer);
+        }
+        outside.tokens.remove(&program.token);
+        program.give_back(up);
+        if program.is_slot && !program.expected {
+            program.empty();
+            return up.push(Upward::Released { worker });
+        }
+        // One that says nothing of its start may have failed before it has read anything.
+        let has_started = says_ready || program.killed_for.is_some() || is_own && well;
+        if let (Some(client), Some(link)) = (program.asker, &program.link)
+            && link.was_given_a_request(has_started)
+        {
+            up.push(Upward::Proven { worker, proof: Proof::Given { client } });
+        }
+        let expected = program.is_expected();
+        let trouble = (!expected).then(|| program.trouble(calls.now()));
+        up.extend(trouble.map(|trouble| Upward::Trouble { trouble: Box::new(trouble) }));
+        up.push(Upward::Ended { worker, expected, reached: true });
+        self.epitaph = epitaph;
+        *self.live.at(worker) = None;
+    }
+
+    /// Ends a program that has nothing to do.
+    pub fn stop(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let grace = self.plan.grace;
+        let Some(program) = self.find(worker) else { return };
+        program.expected = true;
+        if program.phase == Phase::Empty {
+            *self.live.at(worker) = None;
+            up.push(Upward::Ended { worker, expected: true, reached: true });
+        } else if program.phase == Phase::Starting {
+            // Its start is on the way to the keeper, and so is this.
+            outside.spawner.stop(program.token, spawn::Stop::Kill);
+            program.phase = Phase::Killed;
+        } else {
+            program.end(calls, grace);
+        }
+    }
+
+    /// Tells one that serves HTTP and has nothing to do to end; `expected`: because we want it, not
+    /// because of what it did.
+    pub(crate) fn dismiss(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        expected: bool,
+        outside: &mut Outside,
+    ) {
+        let grace = self.plan.grace;
+        let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
+        if let Some(program) = serving {
+            program.expected = expected;
+            program.phase = Phase::Told;
+            outside.spawner.stop(program.token, spawn::Stop::Term);
+            program.arm(calls, grace);
+        }
+    }
+
+    /// Ends a program that has nothing to do and is to serve nobody else. Another takes its place.
+    pub fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        let grace = self.plan.grace;
+        let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
+        if let Some(program) = serving {
+            program.expected = true;
+            up.push(Upward::Retired { worker });
+            program.end(calls, grace);
+        }
+    }
+}

@@ -1,0 +1,551 @@
+//! Input and output of one program: requests out, replies in.
+//!
+//! `offered` counts the bytes given to the input stream, `accepted` those that the kernel has taken:
+//!
+//! ```text
+//!   flights   [ oldest ][ ............ ][ youngest ]
+//!   bytes     start...  start.........  start......  offered
+//!                    ▲ accepted: a flight that starts before it has reached the program
+//! ```
+//!
+//! Without tags the next reply is the oldest flight's; with tags ([`tags`]) each reply names its own.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use event::{Calls, StreamId};
+use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
+use wire::jsonrpc::{is_flat, splice};
+use wire::lines::holds_line_break;
+use wire::{Decoder, Framing, Over, Unframable, envelope};
+
+use super::config::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
+use super::deadlines::{ANSWER, FIRST, SLOW, STALL, answer_by};
+use flow::form::Form;
+use flow::payload::Request;
+use flow::upward::Upward;
+
+mod alignment;
+mod answered;
+mod asked;
+mod carried;
+mod ears;
+mod ending;
+mod flights;
+mod kept;
+mod late;
+mod latency;
+mod notices;
+mod pace;
+mod pending;
+mod replies;
+mod reset;
+mod silence;
+mod tags;
+mod unreadable;
+mod words;
+
+use alignment::Alignment;
+pub(super) use alignment::Suspects;
+use asked::Asked;
+use carried::Finder;
+use flights::{Flight, Flights};
+use kept::{Held, Notice};
+use pending::Pending;
+use reset::Reset;
+use silence::Silence;
+use tags::{Outgoing, Tags};
+use unreadable::Unreadable;
+
+/// Why a request on lines is rejected that some readers take for several.
+const LINE_BREAK: &str =
+    "it holds a CR, U+0085, U+2028 or U+2029, at which a program may end a line";
+
+/// Why a request is rejected that names what could not be told apart for clients that share a program.
+const UNSHARED: &str =
+    "clients share this program, and what this method asks for could not be told apart for them";
+
+/// What a program said in one go.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// Replies, or parts of them, as they should be.
+    Fine,
+    /// It was greeted, and serves from now on.
+    Ready,
+    /// A frame though nothing was asked, shown for the log.
+    Unasked(String),
+    /// A frame over the limit.
+    TooLong,
+    /// A frame over the limit, of which nobody can say whose reply it is.
+    TooLongForSomebody,
+    /// Bytes that are no frame.
+    Broken(&'static str),
+}
+
+/// What has become of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    Waits,
+    Passed,
+    /// A frame has begun that nobody asked for, and does not end.
+    Failed,
+}
+
+/// What the programs of a pool have shown of themselves since its settings were read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// One printed something that nobody asked for.
+    pub(super) is_strict: bool,
+    /// One has passed a check.
+    pub(super) has_passed: bool,
+    /// One has answered, or it was said that none does.
+    pub(super) has_spoken: bool,
+}
+
+pub(super) struct Link {
+    input: Option<StreamId>,
+    output: Option<StreamId>,
+    decoder: Decoder,
+    flights: Flights,
+    /// Notifications that wait with their slots until it has read on, in the order in which they were sent.
+    notices: Vec<Notice>,
+    /// Answers to what it asks.
+    own_answers: Pending,
+    /// Requests that were cancelled, and the messages that cancel them.
+    cancellations: Pending,
+    /// It is one connection's own, which it may ask things too.
+    is_own: bool,
+    /// Who hears what it says unasked.
+    ears: ears::Ears,
+    tags: Option<Tags>,
+    /// Requests that some readers of lines take for several are rejected.
+    rejects_line_breaks: bool,
+    /// Only looked at where what was taken back is forgotten: with tags.
+    silence: Silence,
+    /// Some that nobody wants keep their slots: with tags.
+    has_unwanted: bool,
+    /// It is given nothing until then, because of what was cancelled: with tags.
+    closed_until: Option<Instant>,
+    /// Clients whose requests were late or cancelled since it last said something: with tags.
+    waited: Vec<u64>,
+    /// Whether its replies are in step with its requests, where nothing in its framing tells.
+    alignment: Option<Alignment>,
+    /// Whether it may be given to another connection, where it is one connection's own.
+    reset: Option<Reset>,
+    /// What of a request its reply must carry.
+    carried: Option<Finder>,
+    stream: Option<ReplyStreamConfig>,
+    /// The oldest reply has begun, and more frames of it come.
+    is_streaming: bool,
+    /// Its output is not read: a client does not take what it said.
+    held: Option<Held>,
+    /// A program for one request: its whole output, once that has ended.
+    whole: Option<Slice>,
+    offered: u64,
+    /// What the kernel had accepted when the input closed.
+    accepted_at_close: u64,
+    /// The same without what the program is known to have left unread.
+    read_at_close: u64,
+    /// Bytes offered before the first request.
+    asked_at: Option<u64>,
+    /// Replies given in all.
+    pub(super) answers: u64,
+    times: ProgramTimeouts,
+    /// Times that what it had when it ended may be given to a program.
+    tries: u8,
+    /// Its next frame says that it is ready, and is no reply.
+    says_ready: bool,
+    /// A part of a frame has come.
+    is_partial: bool,
+    /// When the reply before was complete.
+    completed: Option<Instant>,
+    /// It has answered nothing for a while, and this was said.
+    is_mute: bool,
+    /// What it said that is no message: with tags.
+    unreadable: Unreadable,
+    /// What the kernel had accepted when its reading was last looked at.
+    stalled_at: u64,
+    scratch: Vec<u8>,
+}
+
+impl Link {
+    pub(super) fn new(
+        input: StreamId,
+        output: StreamId,
+        plan: &ProgramConfig,
+        known: Known,
+    ) -> Self {
+        // With tags a reply names its request, and one that is too long is passed over.
+        let decoder = match plan.tagged {
+            true => Decoder::new(plan.framing, plan.reply_max, Over::Skip).skimming(),
+            false => Decoder::new(plan.framing, plan.reply_max, Over::End),
+        };
+        Self {
+            input: Some(input),
+            output: Some(output),
+            decoder,
+            flights: Flights::new(plan.tagged || plan.is_own && plan.framing.is_json()),
+            notices: Vec::new(),
+            own_answers: Pending::default(),
+            cancellations: Pending::default(),
+            is_own: plan.is_own,
+            ears: ears::Ears::default(),
+            tags: plan.tagged.then(|| Tags::new(plan.framing)),
+            rejects_line_breaks: plan.rejects_line_breaks,
+            silence: Silence::default(),
+            has_unwanted: false,
+            closed_until: None,
+            waited: Vec::new(),
+            alignment: plan
+                .alignment
+                .map(|mode| Alignment::new(mode, known.is_strict, !known.has_passed)),
+            reset: plan.is_own.then(|| Reset::new(!known.has_passed)),
+            carried: plan.carries.clone().map(Finder::new),
+            stream: plan.stream.clone(),
+            is_streaming: false,
+            held: None,
+            whole: None,
+            offered: 0,
+            accepted_at_close: 0,
+            read_at_close: 0,
+            asked_at: None,
+            answers: 0,
+            times: plan.times,
+            tries: plan.tries,
+            says_ready: plan.says_ready,
+            is_partial: false,
+            completed: None,
+            is_mute: false,
+            unreadable: Unreadable::default(),
+            stalled_at: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    fn is_oneshot(&self) -> bool {
+        self.decoder.framing().ends_with_stream()
+    }
+
+    /// Greets a program that wants to be greeted before it serves.
+    pub(super) fn greet(&mut self, calls: &mut Calls<'_>) {
+        let mut out = Vec::new();
+        if let Some(tags) = &mut self.tags {
+            tags.greet(&mut out);
+            let written = self.write(calls, &out);
+            debug_assert!(written.is_ok(), "it has no line feed");
+        }
+    }
+
+    pub(super) fn send(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        (request, form): (Request, Form),
+        deadline: Duration,
+        up: &mut Vec<Upward>,
+    ) {
+        let Request { id, peer, payload, .. } = request;
+        let (body, asked) = Asked::of(payload, peer);
+        if let Some(reset) = &mut self.reset {
+            reset.handle_sent(form.is_reset);
+        }
+        if let Some(finder) = &mut self.carried
+            && !finder.is_in(&body)
+        {
+            let text = "it does not carry what `match` names in a form that every program keeps";
+            let outcome = Outcome::ended(Cause::Record, Phase::Work, text);
+            up.push(Upward::Answered { id, outcome });
+            return up.push(Upward::Released { worker });
+        }
+        let mut rewritten = std::mem::take(&mut self.scratch);
+        rewritten.clear();
+        let ((outgoing, named), frame) = match &mut self.tags {
+            Some(tags) => ((tags.outgoing(id, &body, &mut rewritten), 0..0), &rewritten[..]),
+            None if self.decoder.framing().is_json() => {
+                let framing = self.decoder.framing();
+                let mut unchanged = tags::unchanged(&body, self.is_own, framing, &mut rewritten);
+                if form.is_reset {
+                    unchanged.0 = tags::of_reset(unchanged.0);
+                }
+                let is_answered = unchanged.0 == Outgoing::Answered;
+                let must_fit = framing == Framing::JsonRpc && !is_flat(&body);
+                if must_fit {
+                    splice(&body, &[], &mut rewritten);
+                }
+                (unchanged, if must_fit || is_answered { &rewritten[..] } else { &body[..] })
+            }
+            None if self.rejects_line_breaks && holds_line_break(&body) => {
+                ((Outgoing::Refused(LINE_BREAK), 0..0), &body[..])
+            }
+            None => ((Outgoing::Request, 0..0), &body[..]),
+        };
+        let ended = match outgoing {
+            Outgoing::Refused(text) => Some(Outcome::ended(Cause::Record, Phase::Work, text)),
+            Outgoing::Unshared => Some(Outcome::ended(Cause::NoMethod, Phase::Work, UNSHARED)),
+            Outgoing::Dropped => None,
+            Outgoing::Stray => {
+                up.push(Upward::Stray);
+                None
+            }
+            Outgoing::Answered => Some(Outcome::Reply(Slice::from(frame))),
+            Outgoing::Request | Outgoing::Notification => match self.write(calls, frame) {
+                Err(unframable) => {
+                    if let Some(tags) = &mut self.tags {
+                        tags.forget(id);
+                    }
+                    Some(Outcome::ended(Cause::Record, Phase::Work, unframable.text()))
+                }
+                Ok(range) if outgoing == Outgoing::Notification => {
+                    self.asked_at.get_or_insert(range.start);
+                    self.notify(
+                        calls,
+                        worker,
+                        (id, (body, asked), form, range.start),
+                        deadline,
+                        up,
+                    );
+                    self.scratch = rewritten;
+                    return;
+                }
+                Ok(range) => {
+                    self.asked_at.get_or_insert(range.start);
+                    self.fly(calls, id, ((body, asked), form, named), range, deadline);
+                    self.scratch = rewritten;
+                    return;
+                }
+            },
+        };
+        up.push(match ended {
+            Some(outcome) => Upward::Answered { id, outcome },
+            None => Upward::Unanswered { id },
+        });
+        up.push(Upward::Released { worker });
+        self.scratch = rewritten;
+    }
+
+    /// A request is on its way, at these bytes of the input.
+    fn fly(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: RequestId,
+        ((body, asked), form, named): ((Slice, Asked), Form, Range<usize>),
+        range: Range<u64>,
+        deadline: Duration,
+    ) {
+        let first = !self.is_owing();
+        if let Some(alignment) = &mut self.alignment {
+            alignment.handle_sent(calls.now(), first);
+        }
+        self.flights.push(Flight {
+            id,
+            body,
+            asked,
+            form,
+            named,
+            start: range.start,
+            end: range.end,
+            dispatched: calls.now(),
+            slow: false,
+            unwanted: false,
+        });
+        if let (true, Some(input)) = (self.is_oneshot(), self.input) {
+            // One that reads late gets all of it: the deadline alone says when it is too late.
+            calls.finish(input, Some(deadline));
+        }
+        if first {
+            self.silence.begin(calls.now());
+            self.arm(calls, deadline);
+        }
+    }
+
+    /// Sets the deadline of the oldest request, and that of a program which says nothing at all. What
+    /// a client's slowness takes does not count.
+    pub(super) fn arm(&self, calls: &mut Calls<'_>, deadline: Duration) {
+        if let (Some(output), None) = (self.output, self.held) {
+            let oldest = self.flights.oldest();
+            let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
+            let checked_at = oldest.is_none().then(|| self.checked_at(calls.now())).flatten();
+            let at = at.into_iter().chain(self.patience_ends(deadline)).chain(checked_at);
+            let at = at.chain(self.closed_until).min();
+            calls.deadline(output, ANSWER, at);
+            if let Some(limit) = self.times.first_byte {
+                // A reply behind another cannot begin before that has ended.
+                let since = oldest
+                    .map(|it| self.completed.map_or(it.dispatched, |at| at.max(it.dispatched)));
+                let at = since.filter(|_| !self.is_begun()).map(|since| since + limit);
+                calls.deadline(output, FIRST, at);
+            }
+            // One that has never answered may keep its output in a buffer, which is said once.
+            let mute = (self.answers == 0 && !self.is_mute).then_some(MUTE);
+            if let Some(limit) = self.times.slow.into_iter().chain(mute).min() {
+                let at = oldest.filter(|it| !it.slow).map(|it| it.dispatched + limit);
+                calls.deadline(output, SLOW, at);
+            }
+        }
+    }
+
+    /// When its check is passed, if nothing is in flight; for a frame that has begun, when its end is
+    /// looked for again.
+    fn checked_at(&self, now: Instant) -> Option<Instant> {
+        let at = match &self.reset {
+            Some(reset) => reset.until(),
+            None => self.alignment.as_ref().and_then(Alignment::until),
+        }?;
+        Some(if self.is_partial { at.max(now + REST_OF_FRAME) } else { at })
+    }
+
+    /// A part of a reply has come.
+    fn is_begun(&self) -> bool {
+        self.is_streaming || self.is_partial
+    }
+
+    /// Whether it has said nothing since it was started, although its first request was sent a while
+    /// ago. That is looked at once, whatever is found: `arm` would set a time that has passed.
+    pub(super) fn handle_mute(&mut self, calls: &Calls<'_>) -> bool {
+        let late = |flight: &Flight| flight.dispatched + MUTE <= calls.now();
+        let is_looked_at = self.answers == 0 && self.flights.oldest().is_some_and(late);
+        let is_first = is_looked_at && !std::mem::replace(&mut self.is_mute, true);
+        is_first && !self.is_begun()
+    }
+
+    /// It said what is no message, which is said now and then.
+    pub(super) fn tell_unreadable(&mut self, calls: &Calls<'_>, name: &str) {
+        self.unreadable.tell(calls.now(), name);
+    }
+
+    /// The oldest request has taken long, which is said once: how long.
+    pub(super) fn handle_slow(&mut self, calls: &Calls<'_>) -> Option<Duration> {
+        let (limit, now) = (self.times.slow?, calls.now());
+        let late = |flight: &&mut Flight| !flight.slow && flight.dispatched + limit <= now;
+        let oldest = self.flights.oldest_mut().filter(late)?;
+        oldest.slow = true;
+        Some(calls.now().saturating_duration_since(oldest.dispatched))
+    }
+
+    /// Puts a frame into the input and returns its place in all that was offered.
+    fn write(&mut self, calls: &mut Calls<'_>, frame: &[u8]) -> Result<Range<u64>, Unframable> {
+        let envelope = envelope(self.decoder.framing(), frame)?;
+        let start = self.offered;
+        if let Some(input) = self.input {
+            let before = calls.queued(input);
+            let mut after = before;
+            for bytes in [envelope.head(), frame, envelope.tail()] {
+                if !bytes.is_empty() {
+                    after = calls.send_bytes(input, bytes);
+                }
+            }
+            // Nothing, when the input has just ended and its end is not told yet.
+            self.offered += after.saturating_sub(before) as u64;
+            if let (Some(limit), true) = (self.times.write_stall, before == 0 && after > 0) {
+                self.stalled_at = start;
+                calls.deadline_in(input, STALL, limit);
+            }
+        }
+        let length = envelope.head().len() + frame.len() + envelope.tail().len();
+        Ok(start..start + length as u64)
+    }
+
+    /// Bytes that the program has not taken.
+    fn unread(&self, calls: &Calls<'_>) -> usize {
+        self.input.map_or(0, |input| calls.queued(input))
+    }
+
+    fn accepted(&self, calls: &Calls<'_>) -> u64 {
+        match self.input {
+            Some(input) => self.offered - calls.queued(input) as u64,
+            None => self.accepted_at_close,
+        }
+    }
+
+    /// Nothing is in flight, and nothing came for so long that its check is passed: it is for any
+    /// client again, or for any connection.
+    pub(super) fn handle_silent(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) -> Check {
+        let now = calls.now();
+        if let Some(reset) = &mut self.reset {
+            if !reset.handle_time(now) {
+                return Check::Waits;
+            }
+            up.push(Upward::Released { worker });
+            return Check::Passed;
+        }
+        let Some(alignment) = &mut self.alignment else { return Check::Waits };
+        if self.is_partial {
+            // It says something beside its replies, and has not come to its end.
+            let is_stuck = alignment.until().is_some_and(|at| at + FRAME_MAX <= now);
+            return if is_stuck { Check::Failed } else { Check::Waits };
+        }
+        if !alignment.handle_time(now) {
+            return Check::Waits;
+        }
+        up.push(Upward::Open { worker });
+        Check::Passed
+    }
+
+    /// Its pool has other settings, or another of its programs was found out.
+    pub(super) fn handle_alignment(&mut self, plan: &ProgramConfig, known: Known) {
+        if let (Some(alignment), Some(mode)) = (&mut self.alignment, plan.alignment) {
+            alignment.handle_mode(mode, known.is_strict);
+        }
+    }
+
+    /// It said something that nobody asked for: its replies that may be those to other requests.
+    /// None where nobody watches it.
+    pub(super) fn found_out(&mut self) -> Option<Suspects> {
+        self.alignment.as_mut().filter(|it| it.is_on()).map(Alignment::found_out)
+    }
+
+    /// Whether it is one connection's own, and speaks without frames.
+    pub(super) fn is_own_raw(&self) -> bool {
+        self.is_own && self.decoder.framing() == Framing::Raw
+    }
+
+    /// Whether it has answered its reset, and is no connection's own: it has to be silent.
+    pub(super) fn is_reset(&self) -> bool {
+        self.reset.as_ref().is_some_and(Reset::is_done)
+    }
+
+    /// Whether it was given a request, now that its input is closed. Unless it `has_started`, it must have read a part of
+    /// that, or nobody knows whether it did.
+    pub(super) fn was_given_a_request(&self, has_started: bool) -> bool {
+        let taken = if has_started { self.accepted_at_close } else { self.read_at_close };
+        self.asked_at.is_some_and(|at| at < taken)
+    }
+
+    pub(super) fn is_owing(&self) -> bool {
+        self.in_flight() > 0
+    }
+
+    /// Whether it has nothing that anybody counts as with it.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_owing() && self.notices.is_empty()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Whether all that the program said is read.
+    pub(super) const fn is_read(&self) -> bool {
+        self.output.is_none()
+    }
+}
+
+/// How long a program may take for its first answer before the log says what may be wrong.
+const MUTE: Duration = Duration::from_secs(2);
+
+/// How often a check looks for the rest of a frame that has begun.
+const REST_OF_FRAME: Duration = Duration::from_millis(10);
+
+/// How long a check waits for it in all.
+const FRAME_MAX: Duration = Duration::from_secs(1);
+
+/// Bytes that may wait for a program when something is added that no slot bounds.
+pub(super) const UNREAD_MAX: usize = 64 << 10;
+
+/// What the log says of a frame whose end did not come.
+pub(in crate::programs) const PARTIAL: &str = "a part of a frame";

@@ -1,0 +1,168 @@
+//! What of a request its reply must carry (`match`).
+//!
+//! A program whose reply does not carry it is killed, so a request is sent only if every correct
+//! program can carry it unchanged: its words are where every program finds them, and a JSON library
+//! writes its member as it was. Otherwise one client could have programs killed at will.
+
+use std::ops::Range;
+
+use fields::{Fields, Lookup as _, Value};
+use settings::Carried;
+
+use flow::words::words;
+
+/// Finds it in messages.
+#[derive(Debug)]
+pub(super) struct Finder {
+    what: Carried,
+    fields: Fields,
+    of_request: Vec<u8>,
+}
+
+impl Finder {
+    pub(super) fn new(what: Carried) -> Self {
+        Self { what, fields: Fields::new(), of_request: Vec::new() }
+    }
+
+    /// Whether a request has it, and a program can carry it unchanged.
+    pub(super) fn is_in(&mut self, request: &[u8]) -> bool {
+        let Self { what, fields, .. } = self;
+        match what {
+            Carried::Word(number) => {
+                nth_word(request, *number).is_some_and(|place| is_plain(&request[..place.end]))
+            }
+            Carried::Member(name) => {
+                fields.clear();
+                fields::json::decode(fields, request).is_ok()
+                    && is_named_once(fields, name.as_bytes())
+                    && fields.get(name.as_bytes()).is_some_and(is_kept_by_libraries)
+            }
+        }
+    }
+
+    /// Whether a reply carries what its request has.
+    pub(super) fn is_answered_by(&mut self, request: &[u8], reply: &[u8]) -> bool {
+        let Self { what, fields, of_request } = self;
+        of_request.clear();
+        of_request.extend_from_slice(find(what, fields, request).unwrap_or_default());
+        !of_request.is_empty() && find(what, fields, reply) == Some(of_request)
+    }
+}
+
+fn find<'a>(what: &Carried, fields: &'a mut Fields, message: &'a [u8]) -> Option<&'a [u8]> {
+    match what {
+        Carried::Word(number) => nth_word(message, *number).map(|place| &message[place]),
+        Carried::Member(name) => {
+            fields.clear();
+            fields::json::decode(fields, message).ok()?;
+            fields.get(name.as_bytes())?.bytes()
+        }
+    }
+}
+
+fn nth_word(message: &[u8], number: u32) -> Option<Range<usize>> {
+    let nth = usize::try_from(number).ok()?.checked_sub(1)?;
+    words(message).nth(nth)
+}
+
+/// Whether all programs divide it into the same words: by blanks and tabs, and by nothing that only
+/// some take for white space (Python's `split`, `\s` of regular expressions).
+fn is_plain(words: &[u8]) -> bool {
+    let is_odd = |it: char| {
+        !matches!(it, ' ' | '\t') && (it.is_whitespace() || it.is_control() || it == '\u{feff}')
+    };
+    std::str::from_utf8(words).is_ok_and(|text| !text.contains(is_odd))
+}
+
+/// Whether no other member has this name in other letters: some libraries do not look at case.
+fn is_named_once(fields: &Fields, name: &[u8]) -> bool {
+    fields.fields().filter(|field| field.name.eq_ignore_ascii_case(name)).count() == 1
+}
+
+/// Digits of an integer that every JSON library holds exactly.
+const DIGITS_MAX: usize = 15;
+
+/// Whether JSON libraries write a value as they read it: strings, and integers of at most
+/// [`DIGITS_MAX`] digits.
+fn is_kept_by_libraries(value: Value<'_>) -> bool {
+    match value {
+        Value::Null | Value::Bytes([]) => false,
+        Value::Json(text) => matches!(text, b"true" | b"false"),
+        Value::Bytes(text) => {
+            std::str::from_utf8(text).is_ok_and(|text| !text.contains(char::is_control))
+        }
+        Value::Number(b"0") => true,
+        Value::Number(number) => {
+            let digits = number.strip_prefix(b"-").unwrap_or(number);
+            let is_integer = digits.iter().all(u8::is_ascii_digit);
+            is_integer && digits[0] != b'0' && digits.len() <= DIGITS_MAX
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_one_that_carries_what_the_request_has() {
+        let word = |number| Finder::new(Carried::Word(number));
+        let id = || Finder::new(Carried::Member("id".to_owned()));
+        for (mut finder, request, reply, due) in [
+            (word(1), "7 get x", "7 found", true),
+            (word(1), "7 get x", " 7", true),
+            (word(1), "7 get x", "70 found", false),
+            (word(1), "7 get x", "DEBUG 7", false),
+            (word(2), "get 7", "ok 7", true),
+            (word(2), "get", "ok", false),
+            (id(), r#"{"id":7,"x":1}"#, r#"{"y":2,"id":7}"#, true),
+            (id(), r#"{"id":"a"}"#, r#"{"id":"\u0061"}"#, true),
+            (id(), r#"{"id":7}"#, r#"{"id":8}"#, false),
+            (id(), r#"{"id":7}"#, "cache miss", false),
+            (id(), r#"{"x":7}"#, r#"{"x":7}"#, false),
+        ] {
+            let seen = finder.is_answered_by(request.as_bytes(), reply.as_bytes());
+            assert_eq!(seen, due, "{request} {reply}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_sent_only_if_every_program_can_carry_it_unchanged() {
+        let word = |number| Finder::new(Carried::Word(number));
+        let id = || Finder::new(Carried::Member("id".to_owned()));
+        for (mut finder, request, due) in [
+            (word(2), "get 7", true),
+            (word(3), "get 7", false),
+            (word(1), "größe\t7", true),
+            (word(1), "a\u{b}b 7", false),
+            (word(1), "a\u{1f}b", false),
+            (word(1), "a\u{85}b", false),
+            (word(1), "a\u{a0}b", false),
+            (word(1), "a\u{3000}b", false),
+            (word(1), "a\u{feff}b", false),
+            (word(2), "a\u{a0}b c", false),
+            (word(1), "a b\u{a0}c", true),
+            (id(), r#"{"id":7}"#, true),
+            (id(), r#"{"id":-7}"#, true),
+            (id(), r#"{"id":0}"#, true),
+            (id(), r#"{"id":999999999999999}"#, true),
+            (id(), r#"{"id":"a b"}"#, true),
+            (id(), r#"{"id":""}"#, false),
+            (id(), r#"{"id":null}"#, false),
+            (id(), "7", false),
+            (id(), r#"{"id":-0}"#, false),
+            (id(), r#"{"id":1.0}"#, false),
+            (id(), r#"{"id":1e2}"#, false),
+            (id(), r#"{"id":9999999999999999}"#, false),
+            (id(), r#"{"id":[1]}"#, false),
+            (id(), r#"{"id":{"a":1}}"#, false),
+            (id(), r#"{"id":"a\u0000"}"#, false),
+            (id(), r#"{"id":"\ud800"}"#, false),
+            (id(), r#"{"id":1,"ID":2}"#, false),
+            (id(), r#"{"id":1,"id":2}"#, false),
+        ] {
+            assert_eq!(finder.is_in(request.as_bytes()), due, "{request}");
+        }
+        assert!(!word(1).is_in(b"a\xff"));
+    }
+}

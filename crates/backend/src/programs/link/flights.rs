@@ -1,0 +1,488 @@
+//! Requests in a program's hands, in the order in which they were sent.
+//!
+//! ```text
+//!   queue      [ 7 ][ – ][ 9 ][ 10 ][ – ][ 12 ]    by their number; what was answered out of its turn leaves a hole
+//!   cancelled        8                              nobody wants these, but their replies may still come
+//! ```
+//!
+//! The first of the queue is never a hole, so the oldest is at hand; and holes are never more than
+//! what is there, so looking one up takes the logarithm of those in flight, and memory follows them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use exchange::{RequestId, Slice};
+
+use super::asked::Asked;
+use flow::form::Form;
+use flow::upward::Upward;
+
+/// Holes that are left in the queue before it is put together.
+const HOLES_MIN: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) id: RequestId,
+    /// As it was written.
+    pub(super) body: Slice,
+    /// What it was before, to be given back if it never leaves us.
+    pub(super) asked: Asked,
+    /// Where its id stands in that, where replies are found by it; empty elsewhere.
+    pub(super) named: Range<usize>,
+    pub(super) form: Form,
+    /// Bytes offered before this request, and when all of it was.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) dispatched: Instant,
+    /// That it is slow was said.
+    pub(super) slow: bool,
+    /// Nobody wants its reply, but it keeps its slot until the program has read on.
+    pub(super) unwanted: bool,
+}
+
+impl Flight {
+    /// Whether it may be given to a program again, which may be done so often in all.
+    pub(super) const fn may_be_tried(&self, tries: u8) -> bool {
+        self.form.tries.saturating_add(1) < tries
+    }
+
+    /// It goes to another, though this program had it.
+    pub(super) fn again(self) -> Upward {
+        let form = Form { tries: self.form.tries.saturating_add(1), ..self.form };
+        Self { form, ..self }.unsent()
+    }
+
+    /// It goes to another, for it never reached this program.
+    pub(super) fn unsent(self) -> Upward {
+        let payload = self.asked.give_back(self.body);
+        Upward::Again { id: self.id, payload, form: self.form, failed: None }
+    }
+}
+
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    start: u64,
+    flight: Option<Flight>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    queue: VecDeque<Place>,
+    holes: usize,
+    next: u64,
+    /// The number of each, cancelled ones included; only where replies come in any order.
+    numbers: Option<BTreeMap<RequestId, u64>>,
+    cancelled: BTreeMap<u64, Cancelled>,
+    /// Numbers of cancelled ones that the program may still work on.
+    ahead: Vec<u64>,
+    /// The longest time after which it has answered one that was cancelled: so long it may go on with each.
+    goes_on_for: Duration,
+}
+
+#[derive(Debug)]
+struct Cancelled {
+    flight: Flight,
+    /// Bytes offered before the program is told.
+    told_at: u64,
+    /// When it was cancelled.
+    since: Instant,
+}
+
+/// What a reply belongs to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Landed {
+    Wanted,
+    Cancelled,
+}
+
+impl Flights {
+    /// With `any_order`, they can be found by their ids.
+    pub(super) fn new(any_order: bool) -> Self {
+        Self { numbers: any_order.then(BTreeMap::new), ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, flight: Flight) {
+        let number = self.next;
+        self.next += 1;
+        if let Some(numbers) = &mut self.numbers {
+            numbers.insert(flight.id, number);
+        }
+        self.queue.push_back(Place { number, start: flight.start, flight: Some(flight) });
+    }
+
+    /// Those whose replies are wanted.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len() - self.holes
+    }
+
+    /// The oldest that is wanted.
+    pub(super) fn oldest(&self) -> Option<&Flight> {
+        self.queue.front()?.flight.as_ref()
+    }
+
+    pub(super) fn oldest_mut(&mut self) -> Option<&mut Flight> {
+        self.queue.front_mut()?.flight.as_mut()
+    }
+
+    /// Whether this one is in flight, and its reply wanted.
+    pub(super) fn is_wanted(&self, id: RequestId) -> bool {
+        self.queue.iter().filter_map(|place| place.flight.as_ref()).any(|flight| flight.id == id)
+    }
+
+    /// Whether all that is wanted is of this client.
+    pub(super) fn are_of(&self, client: u64) -> bool {
+        self.are_all(|flight| flight.form.asker.client == client)
+    }
+
+    /// Whether this holds of all that is wanted.
+    pub(super) fn are_all(&self, is: impl Fn(&Flight) -> bool) -> bool {
+        self.queue.iter().filter_map(|place| place.flight.as_ref()).all(is)
+    }
+
+    /// Takes the oldest, if it and the one behind it have left us: `accepted` bytes have.
+    pub(super) fn pop_followed(&mut self, accepted: u64) -> Option<Flight> {
+        let mut first_two = self.queue.iter().map_while(|place| place.flight.as_ref()).take(2);
+        let (_, second) = (first_two.next()?, first_two.next()?);
+        if second.end <= accepted { self.pop() } else { None }
+    }
+
+    /// Takes the oldest that is wanted.
+    pub(super) fn pop(&mut self) -> Option<Flight> {
+        let flight = self.queue.pop_front()?.flight?;
+        self.forget(flight.id);
+        self.close_holes();
+        Some(flight)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flight> {
+        self.queue.iter_mut().filter_map(|place| place.flight.as_mut())
+    }
+
+    /// The oldest that is wanted and bears this id.
+    pub(super) fn named(&self, id: &[u8]) -> Option<&Flight> {
+        let mut flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
+        let is = |flight: &&Flight| flight.body.get(flight.named.clone()) == Some(id);
+        flights.find(is).filter(|_| !id.is_empty())
+    }
+
+    /// Ends the one of this id, which is answered, if all of it has left us: `accepted` bytes have.
+    pub(super) fn land(&mut self, id: RequestId, accepted: u64, now: Instant) -> Option<Landed> {
+        let number = *self.numbers.as_ref()?.get(&id)?;
+        if let Some(Cancelled { flight, since, .. }) = self.cancelled.get(&number) {
+            if flight.end > accepted {
+                return None;
+            }
+            let (start, went_on) = (flight.start, now.saturating_duration_since(*since));
+            self.goes_on_for = self.goes_on_for.max(went_on);
+            self.cancelled.remove(&number);
+            self.ahead.retain(|ahead| *ahead != number);
+            self.work_off(start, now);
+            self.forget(id);
+            return Some(Landed::Cancelled);
+        }
+        let place = self.find(number)?;
+        let start = place.flight.as_ref().filter(|flight| flight.end <= accepted)?.start;
+        place.flight = None;
+        self.work_off(start, now);
+        self.forget(id);
+        self.leave_hole();
+        Some(Landed::Wanted)
+    }
+
+    /// A request was answered before which so many bytes were offered: the program has read what was cancelled in
+    /// these, and works on none of it that was cancelled longer ago than it goes on with any.
+    fn work_off(&mut self, answered_at: u64, now: Instant) {
+        let Self { ahead, cancelled, goes_on_for, .. } = self;
+        ahead.retain(|number| {
+            cancelled
+                .get(number)
+                .is_some_and(|it| it.told_at > answered_at || it.since + *goes_on_for > now)
+        });
+    }
+
+    /// Nobody wants its reply any more, of which the program is told behind so many offered bytes. Gives its client, and
+    /// where it stands in what was offered; none when it is not in flight, or was cancelled before.
+    pub(super) fn cancel(
+        &mut self,
+        id: RequestId,
+        told_at: u64,
+        now: Instant,
+    ) -> Option<(u64, Range<u64>)> {
+        let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
+        let number = number?;
+        let mut flight = self.find(number)?.flight.take()?;
+        let (client, place) = (flight.form.asker.client, flight.start..flight.end);
+        (flight.body, flight.asked) = (Slice::default(), Asked::default());
+        self.cancelled.insert(number, Cancelled { flight, told_at, since: now });
+        self.ahead.push(number);
+        self.leave_hole();
+        Some((client, place))
+    }
+
+    /// How many that were cancelled the program may still work on: it has answered neither them nor, long enough
+    /// after they were cancelled, a request that was sent after it was told.
+    pub(super) const fn ahead(&self) -> usize {
+        self.ahead.len()
+    }
+
+    /// Nobody wants its reply any more, and it is to be cancelled later.
+    pub(super) fn note_unwanted(&mut self, id: RequestId) {
+        let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
+        let place = number.and_then(|number| self.find(number));
+        if let Some(flight) = place.and_then(|place| place.flight.as_mut()) {
+            flight.unwanted = true;
+        }
+    }
+
+    /// Those that are to be cancelled.
+    pub(super) fn unwanted(&self) -> Vec<RequestId> {
+        let flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
+        flights.filter(|flight| flight.unwanted).map(|flight| flight.id).collect()
+    }
+
+    /// Forgets the oldest of those that were cancelled, if there are more than `most`.
+    pub(super) fn lapse(&mut self, most: usize) -> Option<RequestId> {
+        if self.cancelled.len() <= most {
+            return None;
+        }
+        let (number, Cancelled { flight, .. }) = self.cancelled.pop_first()?;
+        self.ahead.retain(|ahead| *ahead != number);
+        self.forget(flight.id);
+        Some(flight.id)
+    }
+
+    /// Takes the youngest, unless some of it has left us. Those that were cancelled and have not
+    /// left us either are forgotten.
+    pub(super) fn pop_unsent(&mut self, accepted: u64) -> Option<Flight> {
+        let is_unsent = |it: &Cancelled| it.flight.start >= accepted;
+        while let Some(last) = self.cancelled.last_entry().filter(|it| is_unsent(it.get())) {
+            let (number, Cancelled { flight, .. }) = last.remove_entry();
+            self.ahead.retain(|ahead| *ahead != number);
+            self.forget(flight.id);
+        }
+        while self.queue.back().is_some_and(|place| place.start >= accepted) {
+            match self.queue.pop_back()?.flight {
+                Some(flight) => {
+                    self.forget(flight.id);
+                    return Some(flight);
+                }
+                None => self.holes -= 1,
+            }
+        }
+        None
+    }
+
+    /// Forgets those that were cancelled.
+    pub(super) fn forget_cancelled(&mut self) {
+        while self.lapse(0).is_some() {}
+    }
+
+    fn forget(&mut self, id: RequestId) {
+        if let Some(numbers) = &mut self.numbers {
+            numbers.remove(&id);
+        }
+    }
+
+    fn find(&mut self, number: u64) -> Option<&mut Place> {
+        let at = self.queue.binary_search_by_key(&number, |place| place.number).ok()?;
+        self.queue.get_mut(at)
+    }
+
+    fn leave_hole(&mut self) {
+        self.holes += 1;
+        self.close_holes();
+        if self.holes > HOLES_MIN && self.holes > self.queue.len() / 2 {
+            self.queue.retain(|place| place.flight.is_some());
+            self.holes = 0;
+        }
+    }
+
+    fn close_holes(&mut self) {
+        while self.queue.front().is_some_and(|place| place.flight.is_none()) {
+            self.queue.pop_front();
+            self.holes -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u32) -> RequestId {
+        RequestId::new(number.into())
+    }
+
+    fn flight(number: u32) -> Flight {
+        let (start, end) = (u64::from(number) * 10, u64::from(number) * 10 + 10);
+        let dispatched = Instant::now();
+        let (body, form) = (Slice::default(), Form::default());
+        Flight {
+            id: id(number),
+            body,
+            asked: Asked::default(),
+            named: 0..0,
+            form,
+            start,
+            end,
+            dispatched,
+            slow: false,
+            unwanted: false,
+        }
+    }
+
+    fn named(flights: &Flights, id: &[u8]) -> Option<RequestId> {
+        flights.named(id).map(|flight| flight.id)
+    }
+
+    fn of(count: u32) -> Flights {
+        let mut flights = Flights::new(true);
+        (0..count).for_each(|number| flights.push(flight(number)));
+        flights
+    }
+
+    #[test]
+    fn the_oldest_is_at_hand_whatever_lands_before_it() {
+        let mut flights = of(5);
+        for (lands, oldest) in [(1, Some(0)), (0, Some(2)), (3, Some(2)), (2, Some(4)), (4, None)] {
+            assert_eq!(flights.land(id(lands), 1000, Instant::now()), Some(Landed::Wanted));
+            assert_eq!(flights.oldest().map(|it| it.id), oldest.map(id));
+        }
+        assert!(flights.land(id(4), 1000, Instant::now()).is_none(), "once");
+        assert_eq!((flights.len(), flights.queue.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_has_not_left_us_cannot_land() {
+        let mut flights = of(3);
+        assert!(flights.land(id(2), 25, Instant::now()).is_none());
+        assert!(flights.land(id(1), 20, Instant::now()).is_some());
+        assert!(flights.cancel(id(2), 1000, Instant::now()).is_some());
+        assert!(flights.land(id(2), 25, Instant::now()).is_none());
+        assert_eq!(flights.land(id(2), 30, Instant::now()), Some(Landed::Cancelled));
+    }
+
+    #[test]
+    fn a_reply_is_the_oldests_that_bears_its_id() {
+        let mut flights = Flights::new(true);
+        for (number, body) in ["{7}", "{77}", "{7}", "{}"].into_iter().enumerate() {
+            let named = 1..body.len() - 1;
+            let body = Slice::from(body);
+            flights.push(Flight { body, named, ..flight(u32::try_from(number).unwrap()) });
+        }
+        assert_eq!(named(&flights, b"77"), Some(id(1)));
+        assert_eq!(named(&flights, b"7"), Some(id(0)));
+        flights.land(id(0), 1000, Instant::now()).unwrap();
+        assert_eq!(named(&flights, b"7"), Some(id(2)));
+        assert_eq!((named(&flights, b"8"), named(&flights, b"")), (None, None));
+    }
+
+    #[test]
+    fn one_that_never_lands_does_not_keep_the_places_of_the_others() {
+        let mut flights = of(1);
+        for number in 1..100_000 {
+            flights.push(flight(number));
+            flights.land(id(number), u64::MAX, Instant::now()).unwrap();
+            assert!(flights.queue.len() <= 2 * HOLES_MIN + 2, "{}", flights.queue.len());
+        }
+        assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(0))));
+    }
+
+    #[test]
+    fn what_was_cancelled_is_forgotten_from_the_oldest_on() {
+        let mut flights = of(4);
+        for number in [2, 0, 1] {
+            assert!(flights.cancel(id(number), 1000, Instant::now()).is_some());
+            assert_eq!(flights.cancel(id(number), 1000, Instant::now()), None, "twice");
+        }
+        assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(3))));
+        assert_eq!(flights.lapse(2), Some(id(0)));
+        assert_eq!(flights.lapse(2), None);
+        assert!(flights.land(id(0), 1000, Instant::now()).is_none());
+    }
+
+    #[test]
+    fn what_nobody_wants_keeps_its_place_until_it_is_cancelled() {
+        let mut flights = of(4);
+        for number in [2, 1, 9] {
+            flights.note_unwanted(id(number));
+        }
+        assert_eq!((flights.len(), flights.unwanted()), (4, vec![id(1), id(2)]));
+        assert_eq!(flights.land(id(1), 1000, Instant::now()), Some(Landed::Wanted));
+        assert_eq!(flights.cancel(id(2), 1000, Instant::now()), Some((0, 20..30)));
+        assert!(flights.unwanted().is_empty());
+    }
+
+    /// So many, of which the first three were cancelled, each a second after the one before.
+    fn of_cancelled(count: u32) -> (Flights, impl Fn(u64) -> Instant) {
+        let (mut flights, start) = (of(count), Instant::now());
+        let at = move |second| start + Duration::from_secs(second);
+        for number in 0..3 {
+            assert!(flights.cancel(id(number), 60, at(number.into())).is_some());
+        }
+        (flights, at)
+    }
+
+    #[test]
+    fn what_was_cancelled_is_worked_off_when_a_later_request_is_answered_or_itself() {
+        let (mut flights, at) = of_cancelled(6);
+        assert_eq!(flights.ahead(), 3);
+        // Sent before they were cancelled: it may be answered before the program has read that.
+        assert_eq!(flights.land(id(4), 1000, at(3)), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 3);
+        assert_eq!(flights.land(id(1), 1000, at(3)), Some(Landed::Cancelled));
+        assert_eq!(flights.ahead(), 2);
+        flights.push(flight(6));
+        assert_eq!(flights.land(id(6), 1000, at(5)), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 0);
+    }
+
+    #[test]
+    fn one_that_goes_on_with_what_was_cancelled_has_not_worked_it_off_by_an_answer_to_another() {
+        let (mut flights, at) = of_cancelled(6);
+        flights.push(flight(6));
+        assert_eq!(flights.land(id(6), 1000, at(3)), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 0, "nothing shows yet that it goes on");
+        assert_eq!(flights.land(id(0), 1000, at(10)), Some(Landed::Cancelled));
+        for number in [4, 5] {
+            assert!(flights.cancel(id(number), 70, at(6 + u64::from(number))).is_some());
+        }
+        flights.push(flight(7));
+        // It went on for 10 s with one.
+        assert_eq!(flights.land(id(7), 1000, at(20)), Some(Landed::Wanted));
+        assert_eq!(flights.ahead(), 1);
+        assert_eq!(flights.land(id(5), 1000, at(20)), Some(Landed::Cancelled));
+        assert_eq!(flights.ahead(), 0);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_ahead() {
+        let (mut flights, _) = of_cancelled(3);
+        assert_eq!(flights.lapse(2), Some(id(0)));
+        assert_eq!(flights.ahead(), 2);
+        assert!(flights.pop_unsent(15).is_none());
+        assert_eq!(flights.ahead(), 1);
+        flights.forget_cancelled();
+        assert_eq!(flights.ahead(), 0);
+    }
+
+    #[test]
+    fn what_never_left_comes_back_from_the_youngest_on() {
+        let mut flights = of(5);
+        assert!(flights.cancel(id(4), 1000, Instant::now()).is_some());
+        assert!(flights.cancel(id(3), 1000, Instant::now()).is_some());
+        let mut back = Vec::new();
+        while let Some(flight) = flights.pop_unsent(15) {
+            back.push(flight.id);
+        }
+        assert_eq!(back, [id(2)]);
+        assert!(flights.cancelled.is_empty());
+        assert_eq!(flights.len(), 2);
+        assert_eq!(flights.pop().map(|it| it.id), Some(id(0)));
+        assert_eq!(flights.pop().map(|it| it.id), Some(id(1)));
+        assert!(flights.pop().is_none());
+        assert!(flights.numbers.unwrap().is_empty());
+    }
+}

@@ -1,0 +1,86 @@
+//! Requests that are not answered in time.
+//!
+//! A program that answers in order is late with all that it has, so it is killed. One that several
+//! clients share goes on: what is late is taken back, and its client is told the deadline. It is
+//! killed when it answers nobody:
+//!
+//! - it has said nothing for as long as a request may take, and all that it has is late, or of clients
+//!   whose requests were late or cancelled in the same silence; or
+//! - it has said nothing for [`PATIENCE`] times as long, whosever requests it has.
+//!
+//! Until then each request that a client has made meanwhile has its own time, so that one client's
+//! slow request ends nobody else's.
+
+use std::time::{Duration, Instant};
+
+use event::Calls;
+use exchange::WorkerId;
+
+use super::super::fault::{Epitaph, Fault};
+use super::Link;
+use super::flights::Flight;
+use flow::upward::Upward;
+
+/// How many deadlines a program may say nothing while it has requests that are not late.
+const PATIENCE: u32 = 3;
+
+/// Clients that are remembered to have waited in one silence.
+const WAITED_MAX: usize = 64;
+
+impl Link {
+    /// The oldest request was not answered, or nothing was said, within `limit`. Gives what the program
+    /// is killed for; none: it goes on.
+    pub(in crate::programs) fn handle_late(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        (limit, fault): (Duration, Fault),
+        name: &str,
+        up: &mut Vec<Upward>,
+    ) -> Option<Fault> {
+        if self.tags.is_none() {
+            return Some(fault);
+        }
+        let now = calls.now();
+        let is_late = |flight: &Flight| flight.dispatched + limit <= now;
+        let has_late = self.flights.oldest().is_some_and(is_late);
+        let waited = &self.waited;
+        let is_of_waiting = |it: &Flight| is_late(it) || waited.contains(&it.form.asker.client);
+        let is_silent = |times| self.silent_until(limit * times).is_some_and(|until| until <= now);
+        if is_silent(1) && self.flights.are_all(is_of_waiting) || is_silent(PATIENCE) {
+            return Some(if has_late { fault } else { Fault::Silent(limit) });
+        }
+        let mut taken_back = 0_u64;
+        while let Some(id) = self.flights.oldest().filter(|it| is_late(it)).map(|it| it.id) {
+            let outcome = fault.outcome(name, &Epitaph::default());
+            up.push(Upward::Answered { id, outcome });
+            self.take_back(calls, worker, id, up);
+            taken_back += 1;
+        }
+        if taken_back > 0 {
+            // The end of each of them is in the log, as far as there is room for it.
+            tracing::debug!(worker = name, taken_back, "{}", fault.text());
+        }
+        None
+    }
+
+    /// When it is looked at whether the program answers nobody.
+    pub(super) fn patience_ends(&self, deadline: Duration) -> Option<Instant> {
+        self.tags.as_ref().filter(|_| !deadline.is_zero())?;
+        let is_of_waiting = |it: &Flight| self.waited.contains(&it.form.asker.client);
+        let times = if self.flights.are_all(is_of_waiting) { 1 } else { PATIENCE };
+        self.silent_until(deadline * times)
+    }
+
+    fn silent_until(&self, limit: Duration) -> Option<Instant> {
+        self.tags.as_ref().filter(|_| !limit.is_zero())?;
+        self.silence.until(limit)
+    }
+
+    /// The request of this client was late, or cancelled.
+    pub(super) fn note_waited(&mut self, client: u64) {
+        if self.waited.len() < WAITED_MAX && !self.waited.contains(&client) {
+            self.waited.push(client);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How fast a program gets requests that its clients take back.
+//!
+//! A cancelled request leaves its slot at once, but the program may work on it all the same, before what is sent next.
+//! A client that asks and cancels in a loop would give it work without end. Whether the program works on it is not
+//! known: one may never answer what was cancelled. So once more than [`AHEAD_MAX`] are ahead of what is sent next, each
+//! further one closes the program for a time, the longer the more there are, unless it is closed already:
+//!
+//! ```text
+//!   ahead    1 … 16   17       18        19        …   22 and more
+//!   closed   no       50 ms    100 ms    200 ms    …   1 s
+//! ```
+//!
+//! Its slots are free meanwhile: it owes nothing, and may be stopped. Whoever waits is served when the time has passed,
+//! and an answer shows that nothing is ahead any more.
+
+use std::time::{Duration, Instant};
+
+use event::Calls;
+use exchange::WorkerId;
+
+use super::Link;
+use flow::upward::Upward;
+
+/// Cancelled requests that may be ahead of what is sent next.
+const AHEAD_MAX: usize = 16;
+
+/// How long the program is closed by the first that is ahead beyond that.
+const CLOSED_MIN: Duration = Duration::from_millis(50);
+
+/// How long it is closed at most.
+const CLOSED_MAX: Duration = Duration::from_secs(1);
+
+/// How long a program is closed by the last of so many; none: it is not.
+fn closed_for(ahead: usize) -> Option<Duration> {
+    let beyond = u32::try_from(ahead.checked_sub(AHEAD_MAX + 1)?).unwrap_or(u32::MAX);
+    let doubled = 1_u32.checked_shl(beyond).filter(|times| *times > 0);
+    Some(doubled.map_or(CLOSED_MAX, |times| CLOSED_MIN.saturating_mul(times).min(CLOSED_MAX)))
+}
+
+impl Link {
+    /// A request was cancelled, and its slot is released next.
+    pub(super) fn close_while_ahead(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(closed_for) = closed_for(self.flights.ahead()) else { return };
+        if self.closed_until.is_none() {
+            self.closed_until = Some(calls.now() + closed_for);
+            up.push(Upward::Kept { worker, client: None });
+        }
+    }
+
+    /// It has answered something.
+    pub(super) fn open_when_worked_off(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
+        if self.flights.ahead() <= AHEAD_MAX && self.closed_until.take().is_some() {
+            up.push(Upward::Open { worker });
+        }
+    }
+
+    /// Time has passed.
+    pub(in crate::programs) fn open_in_time(
+        &mut self,
+        now: Instant,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.closed_until.take_if(|until| *until <= now).is_some() {
+            up.push(Upward::Open { worker });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_closed_the_longer_the_more_is_ahead_but_never_for_good() {
+        let millis = |ahead| closed_for(ahead).map(|it| it.as_millis());
+        for ahead in 0..=16 {
+            assert_eq!(millis(ahead), None, "{ahead}");
+        }
+        let closed: Vec<_> = (17..24).filter_map(millis).collect();
+        assert_eq!(closed, [50, 100, 200, 400, 800, 1000, 1000]);
+        for ahead in [40, 48, 49, 50, 81, 1000, usize::MAX] {
+            assert_eq!(millis(ahead), Some(1000), "{ahead}");
+        }
+    }
+}

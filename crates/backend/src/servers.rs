@@ -1,0 +1,597 @@
+//! Workers that are servers on the network.
+//!
+//! A server is a worker from the start of its pool; links to it are made when they are needed and
+//! kept, the one used last first. One that cannot be connected to gets no further request: it
+//! retires, ends when what it has is answered, and its pool tries it again after a pause.
+//!
+//! ```text
+//!   link   Connecting ──connected──▶ Busy ◀──request── Idle
+//!              │                      │ ──whole reply──▶ │
+//!              └── refused, late      └── end, late, broken: closed, never used again
+//! ```
+
+use std::io::ErrorKind;
+
+use event::{Calls, Data, DeadlineName, Reason};
+use exchange::plant::{Plant, active};
+use exchange::{ByWorker, Outcome, Phase, PoolId, RequestId, Slice, Table, WorkerId};
+use wire::http1::Refusal;
+
+use crate::connection_counts::ConnectionCounts;
+use flow::form::Form;
+use flow::ids::LinkId;
+use flow::owners::{Purpose, StreamOwner};
+use flow::payload::Request;
+use flow::request_control::RequestControl;
+use flow::stream_event::StreamEvent;
+use flow::upward::Upward;
+use observe::status::WorkerStatus;
+
+mod config;
+mod distrust;
+mod fault;
+mod hosted;
+mod link;
+mod places;
+mod rejected;
+mod retry;
+mod time;
+mod trust;
+mod tunnel;
+
+pub use config::ServersConfig;
+use fault::Fault;
+use link::{Link, Step};
+use retry::{Budget, Declared, Reached, Then};
+
+use trust::Trust;
+
+/// The deadline of a link: whatever it waits for.
+const LINK: DeadlineName = DeadlineName(0);
+/// The deadline of a whole exchange.
+const TOTAL: DeadlineName = DeadlineName(1);
+
+struct Server {
+    worker: WorkerId,
+    /// Links that wait for a request, the one used last at the end.
+    idle: Vec<LinkId>,
+    in_flight: u32,
+    /// It gets no further request, and whether we wanted that.
+    retired: Option<bool>,
+    served: u64,
+    /// A connection to it was made since it was started.
+    reached: bool,
+}
+
+/// The servers of one pool.
+pub struct Servers {
+    pool: String,
+    pool_id: PoolId,
+    plan: ServersConfig,
+    live: ByWorker<Option<Server>>,
+    links: Table<LinkId, Link>,
+    /// Which link a request was given to, by the place of the request; it may have gone since.
+    of_request: Vec<LinkId>,
+    budget: Budget,
+    /// Where other shards have links to them as well.
+    room: Option<ConnectionCounts>,
+    /// What is known of the replies of each.
+    trust: ByWorker<Trust>,
+    /// Whose backlogs were full, once for each slot that stays taken for that.
+    crowded: Vec<WorkerId>,
+    /// That was said.
+    has_crowded: bool,
+    /// Where heads of requests are written.
+    scratch: Vec<u8>,
+}
+
+impl Servers {
+    pub fn new(
+        (id, pool): (PoolId, &str),
+        plan: ServersConfig,
+        room: Option<ConnectionCounts>,
+    ) -> Self {
+        Self {
+            pool: pool.to_owned(),
+            pool_id: id,
+            budget: Budget::new(plan.retries),
+            plan,
+            live: ByWorker::default(),
+            links: Table::default(),
+            of_request: Vec::new(),
+            room,
+            trust: ByWorker::default(),
+            crowded: Vec::new(),
+            has_crowded: false,
+            scratch: Vec::new(),
+        }
+    }
+
+    fn find(&mut self, worker: WorkerId) -> Option<&mut Server> {
+        let server = self.live.get_mut(worker)?;
+        server.as_mut().filter(|server| server.worker == worker)
+    }
+
+    fn link(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(id)
+    }
+
+    /// A server serves.
+    pub fn start(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
+        // Its pool knows each by name and gives it the index of its name.
+        if self.plan.addresses.get(worker).is_none() {
+            return up.push(Upward::StartFailed { worker });
+        }
+        *self.live.at(worker) = Some(Server {
+            worker,
+            idle: Vec::new(),
+            in_flight: 0,
+            retired: None,
+            served: 0,
+            reached: false,
+        });
+        // A program that is started is another server than the one that had its index.
+        if self.plan.is_hosted {
+            self.forget_trust(worker.into());
+        }
+        up.push(Upward::Started { worker });
+    }
+
+    /// Gives it a request, on the link used last or on a new one.
+    pub fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: Request,
+        form: Form,
+        up: &mut Vec<Upward>,
+    ) {
+        self.budget.earn(self.plan.retries);
+        let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
+            return up.push(Upward::Again {
+                id: request.id,
+                payload: request.payload,
+                form,
+                failed: None,
+            });
+        };
+        server.in_flight += 1;
+        if !self.may_reuse(calls.now(), worker) {
+            // Another shard may have found that out.
+            self.close_idle(calls, worker);
+        }
+        let idle = self.find(worker).and_then(|server| server.idle.pop());
+        let id = match idle {
+            Some(id) => id,
+            None => self.connect(calls, worker, up),
+        };
+        if self.of_request.len() <= request.id.index() {
+            self.of_request.resize(request.id.index() + 1, id);
+        }
+        self.of_request[request.id.index()] = id;
+        let (deadline, total) = (self.plan.deadline, self.plan.total);
+        let Some(link) = self.links.get_mut(id) else { return };
+        if idle.is_some() {
+            // What has come by now would be taken for the reply.
+            calls.expect_silence(link.stream);
+        }
+        link.send(calls, request, form, &mut self.scratch, up);
+        // One that connects has its own, shorter deadline first.
+        if idle.is_some() {
+            calls.deadline_in(link.stream, LINK, deadline);
+        }
+        if let Some(total) = total {
+            calls.deadline_in(link.stream, TOTAL, total);
+        }
+    }
+
+    fn connect(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) -> LinkId {
+        if self.room.as_ref().is_some_and(|room| room.open(worker)) {
+            up.push(Upward::Short { worker });
+        }
+        let stream = calls.connect(&self.plan.addresses[worker].0, self.plan.limits);
+        calls.deadline_in(stream, LINK, self.plan.connect);
+        if let Some(after) = self.plan.keepalive {
+            calls.keep_alive(stream, after);
+        }
+        let id = LinkId(self.links.insert(Link::new(stream, worker)));
+        let owner = StreamOwner::Worker { pool: self.pool_id, purpose: Purpose::Link(id) };
+        calls.set_key(stream, owner.key());
+        id
+    }
+
+    /// What is heard on one of its links.
+    #[inline]
+    pub fn hear(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        heard: StreamEvent<'_, '_>,
+        up: &mut Vec<Upward>,
+    ) {
+        match heard {
+            StreamEvent::Data(data) => self.handle_data(calls, id, data, up),
+            StreamEvent::Connected => self.handle_connected(calls, id, up),
+            StreamEvent::Eof => self.handle_eof(calls, id, up),
+            StreamEvent::Drained => self.handle_drained(id, up),
+            StreamEvent::Relayed(count, done) => self.handle_relayed(calls, id, (count, done), up),
+            StreamEvent::Deadline(name) => self.handle_deadline(calls, id, name, up),
+            StreamEvent::Closed(reason) => self.handle_closed(calls, id, reason, up),
+        }
+    }
+
+    fn handle_connected(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
+        if let Some(link) = self.link(id) {
+            link.connected(up);
+            let worker = link.worker;
+            if let Some(server) = self.find(worker) {
+                server.reached = true;
+            }
+            self.owes_from_now(calls, id);
+        }
+    }
+
+    fn handle_data(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        data: &mut Data<'_>,
+        up: &mut Vec<Upward>,
+    ) {
+        let between = self.plan.between;
+        let Some(link) = self.links.get_mut(id) else {
+            return data.consume(data.bytes().len());
+        };
+        let on_statuses = self.plan.retries.on.has_statuses() && self.budget.is_left();
+        let again = on_statuses.then(|| Declared::of(&self.plan));
+        match link.receive(data, &self.plan.reply, again, up) {
+            Step::More => calls.deadline_in(link.stream, LINK, between),
+            Step::Whole { last, keep } => {
+                let is_more = !data.bytes().is_empty();
+                if is_more {
+                    let worker = link.worker;
+                    up.push(Upward::Broken { refusal: Refusal::Unasked });
+                    self.distrust_replies(calls, worker, up);
+                }
+                self.whole(calls, id, last, keep && !is_more, up);
+            }
+            Step::SaidAll(request) => self.said_all(calls, id, request, up),
+            Step::Unrequested { is_farewell } => {
+                let worker = link.worker;
+                data.consume(data.bytes().len());
+                if !is_farewell {
+                    up.push(Upward::Broken { refusal: Refusal::Unasked });
+                    self.distrust_replies(calls, worker, up);
+                }
+                self.close(calls, id);
+            }
+            Step::Rejected(status) => {
+                let whole = link.discard(data, &self.plan.reply);
+                data.consume(data.bytes().len());
+                self.retry_after(calls, id, status, whole, up);
+            }
+            Step::Fault(fault) => {
+                data.consume(data.bytes().len());
+                self.lose(calls, id, fault, up);
+            }
+        }
+    }
+
+    /// A reply has come to its end. The link serves on, unless its state is in doubt.
+    fn whole(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        last: Slice,
+        keep: bool,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(link) = self.link(id) else { return };
+        let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
+        let Some(flight) = link.flight.take() else { return };
+        // A request that goes on behind its reply would be read as the next one.
+        let is_early = flight.form.more || calls.queued(stream) > 0;
+        if is_early && !flight.is_tunnel() {
+            up.push(Upward::Broken { refusal: Refusal::Early });
+        }
+        let keep = keep && !is_early || active(Plant::KeptLink);
+        up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(last) });
+        if flight.held {
+            calls.resume(stream);
+        }
+        self.keep_or_close(calls, id, keep && !leaves);
+        self.release(worker, true, up);
+    }
+
+    /// A connection has no request any more: it waits for the next one, or is closed.
+    fn keep_or_close(&mut self, calls: &mut Calls<'_>, id: LinkId, keep: bool) {
+        let idle = self.plan.idle;
+        let Some(link) = self.link(id) else { return };
+        let (stream, worker) = (link.stream, link.worker);
+        let serves = self.find(worker).is_some_and(|server| server.retired.is_none());
+        if keep && serves && self.may_reuse(calls.now(), worker) {
+            calls.deadline_in(stream, LINK, idle);
+            calls.deadline(stream, TOTAL, None);
+            if let Some(server) = self.find(worker) {
+                server.idle.push(id);
+            }
+        } else {
+            self.close(calls, id);
+        }
+    }
+
+    /// One request fewer is with this server.
+    fn release(&mut self, worker: WorkerId, served: bool, up: &mut Vec<Upward>) {
+        let Some(server) = self.find(worker) else { return };
+        server.in_flight -= 1;
+        server.served += u64::from(served);
+        match server.retired {
+            None => up.push(Upward::Released { worker }),
+            Some(expected) => self.try_end(worker, expected, up),
+        }
+    }
+
+    /// A server that retired has ended once nothing is with it.
+    fn try_end(&mut self, worker: WorkerId, expected: bool, up: &mut Vec<Upward>) {
+        let Some(server) = self.find(worker).filter(|server| server.in_flight == 0) else { return };
+        let reached = server.reached;
+        *self.live.at(worker) = None;
+        up.push(Upward::Ended { worker, expected, reached });
+    }
+
+    fn close(&mut self, calls: &mut Calls<'_>, id: LinkId) {
+        if let Some(link) = self.links.remove(id) {
+            calls.close(link.stream);
+            if let Some(room) = &self.room {
+                room.close(link.worker);
+            }
+            if let Some(server) = self.find(link.worker) {
+                server.idle.retain(|it| *it != id);
+            }
+        }
+    }
+
+    /// A link has ended, or is of no use any more. What it had goes back or ends.
+    fn lose(&mut self, calls: &mut Calls<'_>, id: LinkId, fault: Fault, up: &mut Vec<Upward>) {
+        let Some(link) = self.link(id) else { return };
+        let (worker, leaves) = (link.worker, link.leaves);
+        let (reached, is_cut) = (link.reached(calls), link.owes_body());
+        if link.ends_by_reset() {
+            calls.reset(link.stream);
+        }
+        let flight = link.flight.take();
+        self.close(calls, id);
+        let address = self.address(worker);
+        if self.plan.is_hosted && fault == Fault::Connect(ErrorKind::WouldBlock) {
+            return self.crowd(worker, flight, up);
+        }
+        // That nobody is at an address that it had says nothing of it.
+        if !leaves && matches!(fault, Fault::Connect(_) | Fault::ConnectLate | Fault::Taken) {
+            if !self.plan.checked || fault == Fault::Taken {
+                tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
+            }
+            let is_looked_at = self.plan.checked || self.plan.is_branch;
+            if is_looked_at && fault != Fault::Taken {
+                up.push(Upward::Unreached { worker });
+            } else {
+                self.retire(calls, worker, up);
+            }
+        }
+        let refusal = match fault {
+            Fault::Broken(refusal) => Some(refusal),
+            Fault::Ended => is_cut.then_some(Refusal::Truncated),
+            _ => None,
+        };
+        up.extend(refusal.map(|refusal| Upward::Broken { refusal }));
+        let Some(flight) = flight else { return };
+        // What may not be made again takes none of what is in hand for those that may.
+        let declared = Declared::of(&self.plan);
+        let is_retried = retry::is_retried(&fault, reached, declared.on);
+        let may = is_retried
+            && retry::then(reached, flight.passed, flight.form, declared, true) == Then::Again;
+        let costs = may && reached == Reached::Server;
+        let budget = costs && self.budget.spend();
+        let mut again = match is_retried {
+            true => retry::then(reached, flight.passed, flight.form, declared, budget),
+            false => Then::End,
+        };
+        // Idle connections were closed for it. Where there are none, it must not be tried without end.
+        if fault == Fault::NoDescriptor && flight.form.tries.saturating_add(1) >= declared.tries {
+            again = Then::End;
+        }
+        if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
+            again = Then::Again;
+        }
+        if active(Plant::GaveUp) {
+            again = Then::End;
+        }
+        if again == Then::Again && !flight.abandoned {
+            // A try is one that a server had something of, or one that found no descriptor.
+            let counts = reached == Reached::Server || fault == Fault::NoDescriptor;
+            let tries = flight.form.tries.saturating_add(u8::from(counts));
+            let form = Form { tries, ..flight.form };
+            // A link that had ended before anything was sent says nothing of its server, nor does an
+            // address that it has no more.
+            let says_nothing = matches!(fault, Fault::Ended | Fault::Moved | Fault::NoDescriptor);
+            let failed = reached == Reached::Server || !says_nothing;
+            let failed = failed.then(|| (worker, fault.cause()));
+            up.push(Upward::Again { id: flight.id, payload: flight.payload, form, failed });
+        } else if !flight.abandoned {
+            let speaks = reached == Reached::Reply || matches!(fault, Fault::Broken(_));
+            let phase = if speaks { Phase::Reply } else { Phase::Work };
+            let outcome = Outcome::ended(fault.cause(), phase, &fault.text(&address));
+            up.push(Upward::Answered { id: flight.id, outcome });
+        }
+        self.release(worker, false, up);
+    }
+
+    fn address(&mut self, worker: WorkerId) -> String {
+        let found = self.find(worker).is_some();
+        if found { self.shown(worker).to_owned() } else { String::new() }
+    }
+
+    /// It gets no further request until its pool starts it again.
+    pub fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        let Some(server) = self.find(worker) else { return };
+        if server.retired.is_some() {
+            return;
+        }
+        server.retired = Some(false);
+        let idle = std::mem::take(&mut server.idle);
+        up.push(Upward::Retired { worker });
+        for id in idle {
+            self.close(calls, id);
+        }
+    }
+
+    /// The server sends no more.
+    fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
+        let Some(link) = self.link(id) else { return };
+        match link.ended() {
+            Step::Whole { last, .. } => self.whole(calls, id, last, false, up),
+            Step::SaidAll(request) => self.said_all(calls, id, request, up),
+            Step::Fault(_) if active(Plant::ShortBody) => {
+                self.whole(calls, id, Slice::default(), false, up);
+            }
+            Step::Fault(fault) => self.lose(calls, id, fault, up),
+            Step::More | Step::Unrequested { .. } | Step::Rejected(_) => self.close(calls, id),
+        }
+    }
+
+    fn handle_closed(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        reason: Reason,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(link) = self.link(id) else { return };
+        if link.flight.is_none() {
+            return self.close(calls, id);
+        }
+        // All that it had to say came; what its client says now it takes no more.
+        if link.has_said_all() {
+            return self.whole(calls, id, Slice::default(), false, up);
+        }
+        if reason == Reason::NotSilent {
+            let worker = link.worker;
+            up.push(Upward::Broken { refusal: Refusal::Unasked });
+            self.distrust_replies(calls, worker, up);
+        }
+        let fault = match reason {
+            Reason::ConnectFailed(ErrorKind::QuotaExceeded) => Fault::NoDescriptor,
+            Reason::ConnectFailed(why) => Fault::Connect(why),
+            _ => Fault::Ended,
+        };
+        self.lose(calls, id, fault, up);
+    }
+
+    /// A part of a reply went to its client without being looked at.
+    fn handle_relayed(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        (count, done): (u64, bool),
+        up: &mut Vec<Upward>,
+    ) {
+        let between = self.plan.between;
+        if let Some(link) = self.link(id) {
+            link.relayed(count, done, up);
+            calls.deadline_in(link.stream, LINK, between);
+        }
+    }
+
+    /// It takes output again.
+    fn handle_drained(&mut self, id: LinkId, up: &mut Vec<Upward>) {
+        if let Some(flight) = self.link(id).and_then(|link| link.flight.as_ref())
+            && flight.form.more
+        {
+            up.push(Upward::Flow { id: flight.id, wanted: true });
+        }
+    }
+
+    /// The link of a request that was abandoned. Its place may belong to another by now, which was
+    /// given to a worker before this was told.
+    fn link_of(&mut self, worker: WorkerId, request: RequestId) -> Option<LinkId> {
+        let mut ids = self.links.places().into_iter().map(LinkId);
+        ids.find(|id| self.link(*id).is_some_and(|link| link.serves(worker, request)))
+    }
+
+    /// Something is said of a request that it has.
+    pub fn tell(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: RequestId,
+        word: RequestControl,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(&noted) = self.of_request.get(request.index()) else { return };
+        let serves = self.link(noted).is_some_and(|link| link.serves(worker, request));
+        let id = match word {
+            _ if serves => noted,
+            RequestControl::Abandoned => match self.link_of(worker, request) {
+                Some(id) => id,
+                None => return,
+            },
+            _ => return,
+        };
+        let high = self.plan.limits.send_high;
+        let Some(link) = self.links.get_mut(id) else { return };
+        match word {
+            RequestControl::Hold => link.hold(calls, true),
+            RequestControl::GoOn => {
+                link.hold(calls, false);
+                self.owes_from_now(calls, id);
+            }
+            RequestControl::More(part, _) => {
+                let queued = link.pass(calls, part);
+                self.owes_from_now(calls, id);
+                if queued > high {
+                    up.push(Upward::Flow { id: request, wanted: false });
+                }
+            }
+            RequestControl::Whole => {
+                link.pass_end(calls);
+                self.end_if_over(calls, id, up);
+            }
+            RequestControl::Unseen(to) => link.relay(calls, to),
+            RequestControl::Abandoned => {
+                // A reply that nobody wants cannot be taken back: its link goes with it.
+                self.cut(calls, id);
+                self.release(worker, false, up);
+            }
+        }
+    }
+
+    /// Ends a server that has nothing to do.
+    pub fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        let Some(server) = self.find(worker) else { return };
+        server.retired = Some(true);
+        for id in std::mem::take(&mut server.idle) {
+            self.close(calls, id);
+        }
+        self.try_end(worker, true, up);
+    }
+
+    /// How the address of a worker is shown.
+    fn shown(&self, worker: WorkerId) -> &str {
+        self.plan.addresses.get(worker).map_or("", |address| &address.1)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.live.values().all(Option::is_none)
+    }
+
+    pub fn status(&self) -> Vec<WorkerStatus> {
+        let live = self.live.values().flatten();
+        live.map(|server| WorkerStatus {
+            name: format!("{}/{}", self.pool, self.shown(server.worker)),
+            pid: None,
+            state: if server.retired.is_some() { "ending" } else { "serving" },
+            in_flight: server.in_flight as usize,
+            served: server.served,
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,112 @@
+//! Which server is where: other settings, names that have another address, and what other shards say of
+//! a server.
+
+use std::net::SocketAddr;
+
+use event::Calls;
+use exchange::{ByWorker, WorkerId, WorkerIndex};
+
+use super::config::ServersConfig;
+use super::fault::Fault;
+use super::{LinkId, Servers};
+use crate::connection_counts::ConnectionCounts;
+use flow::upward::Upward;
+
+impl Servers {
+    /// Other settings from now on, for workers that have these names. Where nobody
+    /// of a name is in the plan, its server is one that leaves, and keeps its address.
+    pub(crate) fn handle_plan(
+        &mut self,
+        mut plan: ServersConfig,
+        names: &ByWorker<Option<String>>,
+        room: Option<ConnectionCounts>,
+    ) {
+        if room.is_some() {
+            self.room = room;
+        }
+        let (before, now) = (&self.plan.addresses, &plan.addresses);
+        let of = |(server, name): (WorkerIndex, &Option<String>)| {
+            let called = |it: &&(event::Address, String)| Some(&it.1) == name.as_ref();
+            // What a name was found at may be older in the plan than what was told since.
+            let found = before.values().find(called).or_else(|| now.values().find(called));
+            let kept = || before.get(server).or_else(|| now.values().next());
+            found.or_else(kept).expect("a pool has a server").clone()
+        };
+        plan.addresses = names.iter().map(of).collect();
+        let moved = plan.addresses.iter().filter(|(server, to)| before.get(*server) != Some(to));
+        let moved: Vec<WorkerIndex> = moved.map(|(server, _)| server).collect();
+        self.plan = plan;
+        for server in moved {
+            self.forget_trust(server);
+        }
+    }
+
+    /// The same for workers that have their addresses from elsewhere.
+    pub(crate) fn handle_terms(&mut self, plan: ServersConfig) {
+        let addresses = std::mem::take(&mut self.plan.addresses);
+        self.plan = ServersConfig { addresses, ..plan };
+    }
+
+    /// A server that has a name has another address. Links that wait are closed, those that are busy
+    /// end with what they have, and new ones go to the new address. What a link has that is still
+    /// connecting goes there too: nothing of it has left, and maybe nobody is at the old address.
+    pub fn handle_moved(
+        &mut self,
+        calls: &mut Calls<'_>,
+        name: &str,
+        to: SocketAddr,
+        up: &mut Vec<Upward>,
+    ) {
+        let to = event::Address::Internet(to);
+        for index in self.plan.addresses.indices() {
+            let Some((address, shown)) = self.plan.addresses.get_mut(index) else { continue };
+            if shown != name || *address == to {
+                continue;
+            }
+            *address = to.clone();
+            self.forget_trust(index);
+            let Some(server) = self.live.get_mut(index).and_then(Option::as_mut) else { continue };
+            let worker = server.worker;
+            for id in std::mem::take(&mut server.idle) {
+                self.close(calls, id);
+            }
+            for id in self.links.places().into_iter().map(LinkId) {
+                let Some(link) = self.link(id).filter(|link| link.worker == worker) else {
+                    continue;
+                };
+                link.leaves = true;
+                // One that has told its client to send more cannot be given to another.
+                let whole = link.flight.as_ref().is_none_or(|flight| !flight.passed);
+                if link.is_connecting() && whole {
+                    self.lose(calls, id, Fault::Moved, up);
+                }
+            }
+        }
+    }
+
+    /// Another shard wants a link to this server: one that rests here goes for it, the
+    /// one that rested longest.
+    pub fn spare(&mut self, calls: &mut Calls<'_>, server: WorkerIndex) {
+        let short = self.room.as_ref().is_some_and(|room| room.is_short(server));
+        let server = self.live.get(server).and_then(Option::as_ref);
+        let resting = server.filter(|_| short).and_then(|server| server.idle.first().copied());
+        if let Some(id) = resting {
+            self.close(calls, id);
+        }
+    }
+
+    /// Another shard could not connect to it, or its home does not trust it since: links that wait
+    /// are closed, and at its home it retires.
+    pub(crate) fn distrust(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        if !self.plan.is_branch {
+            self.retire(calls, worker, up);
+            return self.try_end(worker, false, up);
+        }
+        self.close_idle(calls, worker);
+    }
+}

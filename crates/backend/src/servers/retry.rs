@@ -1,0 +1,249 @@
+//! Whether a request that a server did not answer may be given to a server again. Pure: a table.
+
+use settings::{Idempotent, Retries, RetryFault, RetryOn};
+
+use super::config::ServersConfig;
+use super::fault::Fault;
+use flow::form::{Effect, Expects, Form};
+
+/// How far a request had come when its link ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reached {
+    /// Nothing of it left us: no connection was made, or the kernel took no byte.
+    Nobody,
+    /// The kernel took bytes of it, and nothing of a reply went on: none came, or what came was none.
+    Server,
+    /// A head of the reply went on.
+    Reply,
+}
+
+/// What remains to be done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It goes back to its queue.
+    Again,
+    /// It ends.
+    End,
+}
+
+/// What a pool declares of requests that a server had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Declared {
+    pub(super) idempotent: Idempotent,
+    /// Times that one of them may be given to a server.
+    pub(super) tries: u8,
+    /// On which failures.
+    pub(super) on: RetryOn,
+}
+
+impl Declared {
+    pub(super) const fn of(plan: &ServersConfig) -> Self {
+        Self { idempotent: plan.idempotent, tries: plan.retries.tries, on: plan.retries.on }
+    }
+
+    /// Whether a request of this form may be made again after a response of this status.
+    pub(super) fn allows_after(self, status: u16, form: Form) -> bool {
+        self.on.is_on_status(status) && self.allows(form)
+    }
+
+    /// Whether a request of this form may be made again. One that asks for another protocol never may: both
+    /// sides may have spoken.
+    const fn allows(self, form: Form) -> bool {
+        let declared = match self.idempotent {
+            Idempotent::None => false,
+            Idempotent::Safe => matches!(form.effect, Effect::None),
+            Idempotent::Methods => matches!(form.effect, Effect::None | Effect::Once),
+            Idempotent::All => true,
+        };
+        let left = form.tries.saturating_add(1) < self.tries;
+        declared && left && !matches!(form.expects, Expects::Switch(_))
+    }
+}
+
+/// Whether the pool retries after this fault at all. A connection that had ended before anything of the
+/// request left us is no failure of its server.
+pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> bool {
+    match fault {
+        Fault::Connect(_) | Fault::ConnectLate | Fault::Taken => on.is_on(RetryFault::Connect),
+        Fault::Ended => matches!(reached, Reached::Nobody) || on.is_on(RetryFault::Reset),
+        Fault::Late => on.is_on(RetryFault::Timeout),
+        Fault::Broken(_) => on.is_on(RetryFault::Invalid),
+        Fault::NoDescriptor | Fault::Moved | Fault::Overtime(_) => true,
+    }
+}
+
+/// The rule. `passed`: parts of its body went on, which are gone from here.
+pub(super) fn then(
+    reached: Reached,
+    passed: bool,
+    form: Form,
+    declared: Declared,
+    budget: bool,
+) -> Then {
+    let safe = match reached {
+        // How long it goes on asking is for its queue to say.
+        Reached::Nobody => true,
+        Reached::Server => declared.allows(form) && budget,
+        Reached::Reply => false,
+    };
+    if safe && !passed { Then::Again } else { Then::End }
+}
+
+/// What retries may cost: a share of the requests, and a few in hand.
+///
+/// ```text
+///   0 ≤ hundredths ≤ 100 × reserve;  a request adds the share, a retry takes a hundred
+/// ```
+#[derive(Debug)]
+pub(super) struct Budget {
+    hundredths: u32,
+}
+
+impl Budget {
+    pub(super) const fn new(retries: Retries) -> Self {
+        Self { hundredths: retries.reserve.saturating_mul(100) }
+    }
+
+    pub(super) fn earn(&mut self, retries: Retries) {
+        let most = retries.reserve.saturating_mul(100);
+        self.hundredths = self.hundredths.saturating_add(retries.share).min(most);
+    }
+
+    /// Whether there is a retry left.
+    pub(super) const fn is_left(&self) -> bool {
+        self.hundredths >= 100
+    }
+
+    /// Takes one retry, if there is one.
+    pub(super) fn spend(&mut self) -> bool {
+        let left = self.hundredths.checked_sub(100);
+        self.hundredths = left.unwrap_or(self.hundredths);
+        left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(
+        reached: Reached,
+        passed: bool,
+        form: Form,
+        declared: Declared,
+        budget: bool,
+    ) -> &'static str {
+        if then(reached, passed, form, declared, budget) == Then::Again { "again " } else { "end " }
+    }
+
+    #[test]
+    fn the_whole_table() {
+        let Retries { tries, .. } = Retries::default();
+        let declared = Declared { idempotent: Idempotent::Methods, tries, on: RetryOn::default() };
+        let mut table = String::new();
+        for reached in [Reached::Nobody, Reached::Server, Reached::Reply] {
+            for (effect, passed, before, budget) in [
+                (Effect::Once, false, 0, true),
+                (Effect::Unknown, false, 0, true),
+                (Effect::Once, true, 0, true),
+                (Effect::Once, false, tries - 1, true),
+                (Effect::Once, false, 0, false),
+            ] {
+                let form = Form { effect, tries: before, ..Form::default() };
+                table += word(reached, passed, form, declared, budget);
+            }
+            table += "\n";
+        }
+        let expected =
+            "again again end again again \nagain end end end end \nend end end end end \n";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn what_a_pool_declares_is_what_is_made_again() {
+        let mut table = String::new();
+        for idempotent in [Idempotent::None, Idempotent::Safe, Idempotent::Methods, Idempotent::All]
+        {
+            for (effect, expects) in [
+                (Effect::None, Expects::Reply),
+                (Effect::None, Expects::HeadOnly),
+                (Effect::Once, Expects::Reply),
+                (Effect::Unknown, Expects::Reply),
+                (Effect::None, Expects::Switch(wire::Upgrades::default())),
+            ] {
+                let form = Form { effect, expects, ..Form::default() };
+                let declared = Declared { idempotent, tries: 3, on: RetryOn::default() };
+                table += word(Reached::Server, false, form, declared, true);
+                // What reached nobody may always be asked again.
+                assert_eq!(word(Reached::Nobody, false, form, declared, true), "again ");
+            }
+            table += "\n";
+        }
+        let expected = "end end end end end \nagain again end end end \n\
+                        again again again end end \nagain again again again end \n";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn only_what_is_named_is_retried() {
+        let words = |entries: &[&str]| {
+            let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
+            RetryOn::read(&entries).unwrap()
+        };
+        let refused = || Fault::Connect(std::io::ErrorKind::ConnectionRefused);
+        for (on, expected) in [
+            (words(&["connect"]), [true, true, false, false, false]),
+            (words(&["reset"]), [false, false, true, false, false]),
+            (words(&["timeout", "invalid"]), [false, false, false, true, true]),
+            (words(&["503"]), [false; 5]),
+            (RetryOn::default(), [true, true, true, false, true]),
+        ] {
+            let broken = Fault::Broken(wire::http1::Refusal::Truncated);
+            let faults = [refused(), Fault::ConnectLate, Fault::Ended, Fault::Late, broken];
+            let made = faults.map(|fault| is_retried(&fault, Reached::Server, on));
+            assert_eq!(made, expected, "{on:?}");
+            assert!(is_retried(&Fault::Ended, Reached::Nobody, on), "an idle connection had ended");
+        }
+        let form = Form { effect: Effect::Once, ..Form::default() };
+        let of = |idempotent| Declared { idempotent, tries: 2, on: words(&["503"]) };
+        assert!(of(Idempotent::Methods).allows_after(503, form));
+        assert!(!of(Idempotent::Methods).allows_after(502, form));
+        assert!(!of(Idempotent::Safe).allows_after(503, form));
+        assert!(!of(Idempotent::Methods).allows_after(503, Form { tries: 1, ..form }));
+        let unknown = Form { effect: Effect::Unknown, ..form };
+        assert!(!of(Idempotent::Methods).allows_after(503, unknown));
+        assert!(of(Idempotent::All).allows_after(503, unknown));
+    }
+
+    #[test]
+    fn a_request_that_may_be_tried_once_is_never_tried_again() {
+        let form = Form::default();
+        let on = RetryOn::default();
+        let declared = |tries| Declared { idempotent: Idempotent::All, tries, on };
+        assert_eq!(then(Reached::Server, false, form, declared(1), true), Then::End);
+        assert_eq!(then(Reached::Nobody, false, form, declared(1), true), Then::Again);
+        let last = Form { tries: 254, ..form };
+        assert_eq!(then(Reached::Server, false, last, declared(255), true), Then::End);
+    }
+
+    #[test]
+    fn retries_are_their_share_of_the_requests_in_the_long_run() {
+        for (share, expected) in [(10, 100), (0, 0), (25, 250)] {
+            let retries = Retries { share, ..Retries::default() };
+            let mut budget = Budget::new(retries);
+            let mut made = 0;
+            for _ in 0..1000 {
+                made += u32::from(budget.spend());
+                budget.earn(retries);
+            }
+            assert!((expected..=expected + retries.reserve).contains(&made), "{share}: {made}");
+        }
+        // Where every request may be repeated, one always can.
+        let all = Retries { share: 100, reserve: 1, ..Retries::default() };
+        let mut budget = Budget::new(all);
+        for _ in 0..1000 {
+            assert!(budget.spend());
+            budget.earn(all);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! By when a server is to have done what it owes. While it owes nothing, because its client has the
+//! next word or does not take what it said, no time of it runs.
+
+use event::{Calls, DeadlineName};
+
+use super::fault::Fault;
+use super::{LINK, LinkId, Servers};
+use flow::upward::Upward;
+
+impl Servers {
+    /// What the server owes now has all its time from now on.
+    pub(super) fn owes_from_now(&mut self, calls: &mut Calls<'_>, id: LinkId) {
+        let (deadline, between) = (self.plan.deadline, self.plan.between);
+        if let Some(link) = self.link(id) {
+            let time = if link.has_answered() { between } else { deadline };
+            calls.deadline_in(link.stream, LINK, time);
+        }
+    }
+
+    pub(super) fn handle_deadline(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        name: DeadlineName,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(link) = self.link(id) else { return };
+        if link.flight.is_none() {
+            return self.close(calls, id);
+        }
+        if name == LINK && link.waits_for_client(calls) {
+            return self.owes_from_now(calls, id);
+        }
+        let fault = match link.owed_by_client(calls) {
+            _ if link.is_connecting() => Fault::ConnectLate,
+            Some(cause) => Fault::Overtime(cause),
+            None => Fault::Late,
+        };
+        self.lose(calls, id, fault, up);
+    }
+}

@@ -1,0 +1,349 @@
+//! The workers of a pool, of whatever kind. This is the one place of a shard that knows which kinds
+//! there are: each answers for what is asked of it here, and nobody else asks what it is.
+
+use std::net::SocketAddr;
+
+use event::{Calls, StreamId, TimerId};
+use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
+
+use crate::connection_counts::ConnectionCounts;
+use crate::handlers::Handlers;
+use crate::hosted::Hosted;
+use crate::outside::Outside;
+use crate::programs::{Outfit, Programs};
+use crate::servers::Servers;
+use flow::form::Form;
+use flow::owners::{Purpose, WorkerTimer};
+use flow::payload::Request;
+use flow::request_control::RequestControl;
+use flow::stream_event::StreamEvent;
+use flow::upward::Upward;
+use flow::worker_report::HandlerReport;
+use observe::status::WorkerStatus;
+
+mod config;
+
+pub use config::WorkersConfig;
+
+/// The workers of one pool.
+pub enum Workers {
+    Programs(Programs),
+    Handlers(Handlers),
+    Servers(Box<Servers>),
+    Hosted(Box<Hosted>),
+    /// On another shard: none of the calls below is ever made for them.
+    Elsewhere,
+}
+
+impl Workers {
+    /// `room`: where other shards have links to the same servers.
+    pub fn new(pool: (PoolId, &str), plan: WorkersConfig, room: Option<ConnectionCounts>) -> Self {
+        match plan {
+            WorkersConfig::Servers(plan) => {
+                Self::Servers(Box::new(Servers::new(pool, *plan, room)))
+            }
+            WorkersConfig::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
+            WorkersConfig::Hosted(plan) => Self::Hosted(Box::new(Hosted::new(pool, *plan))),
+            WorkersConfig::Handlers { factory, deadline, shape } => {
+                Self::Handlers(Handlers::new(pool, factory, deadline, shape))
+            }
+            WorkersConfig::Elsewhere => Self::Elsewhere,
+        }
+    }
+
+    /// Other settings from now on; `names` are those of the workers, and `room` is as it was
+    /// for [`Self::new`].
+    pub(crate) fn handle_plan(
+        &mut self,
+        plan: WorkersConfig,
+        names: &ByWorker<Option<String>>,
+        room: Option<ConnectionCounts>,
+    ) {
+        match (self, plan) {
+            (Self::Servers(servers), WorkersConfig::Servers(plan)) => {
+                servers.handle_plan(*plan, names, room);
+            }
+            (Self::Programs(programs), WorkersConfig::Programs(plan)) => programs.handle_plan(plan),
+            (Self::Hosted(hosted), WorkersConfig::Hosted(plan)) => hosted.handle_plan(*plan),
+            (Self::Handlers(handlers), WorkersConfig::Handlers { deadline, shape, .. }) => {
+                handlers.handle_plan(deadline, shape);
+            }
+            // No pool gets workers of another kind, or another home.
+            _ => {}
+        }
+    }
+
+    /// A server that has a name has another address.
+    pub fn handle_moved(
+        &mut self,
+        calls: &mut Calls<'_>,
+        name: &str,
+        to: SocketAddr,
+        up: &mut Vec<Upward>,
+    ) {
+        if let Self::Servers(servers) = self {
+            servers.handle_moved(calls, name, to, up);
+        }
+    }
+
+    /// What is heard on a stream to one of these.
+    #[inline]
+    pub fn hear(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (stream, purpose): (StreamId, Purpose),
+        heard: StreamEvent<'_, '_>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match (self, purpose) {
+            (Self::Servers(servers), Purpose::Link(link)) => servers.hear(calls, link, heard, up),
+            (Self::Programs(programs), Purpose::Pipe(worker, pipe)) => {
+                programs.hear(calls, (worker, pipe), heard, outside, up);
+            }
+            (Self::Hosted(hosted), purpose) => {
+                hosted.hear(calls, (stream, purpose), heard, outside, up);
+            }
+            // None of these has such a stream.
+            (Self::Servers(_) | Self::Programs(_) | Self::Handlers(_) | Self::Elsewhere, _) => {}
+        }
+    }
+
+    /// A timer of one of these fired.
+    pub fn handle_timer(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (timer, of): (TimerId, WorkerTimer),
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match (self, of) {
+            (Self::Programs(programs), WorkerTimer::Program(worker)) => {
+                programs.handle_timer(calls, (timer, worker), outside, up);
+            }
+            (Self::Hosted(hosted), of) => hosted.handle_timer(calls, (timer, of), outside, up),
+            (Self::Handlers(handlers), WorkerTimer::Batch(worker)) => {
+                handlers.handle_timer(timer, worker, up);
+            }
+            // Times of servers are deadlines of links.
+            (Self::Programs(_) | Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere, _) => {}
+        }
+    }
+
+    /// What the keeper says of the process of a worker.
+    pub fn handle_process(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: spawn::Report,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match self {
+            Self::Programs(programs) => programs.handle_report(calls, worker, report, outside, up),
+            Self::Hosted(hosted) => hosted.handle_report(calls, worker, report, outside, up),
+            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => {}
+        }
+    }
+
+    /// What the thread of a worker says.
+    pub fn handle_thread(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: HandlerReport,
+        up: &mut Vec<Upward>,
+    ) {
+        if let Self::Handlers(handlers) = self {
+            handlers.handle_report(calls, worker, report, up);
+        }
+    }
+
+    /// Whether it is the worker that takes a connection which was made to its address.
+    pub fn accepts(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+        outside: &Outside,
+    ) -> bool {
+        match self {
+            Self::Hosted(hosted) => {
+                hosted.port_owner(calls, worker, stream, outside) == spawn::PortOwner::Program
+            }
+            Self::Programs(_) | Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => true,
+        }
+    }
+
+    /// Where a worker serves that came to its address with its start.
+    pub fn home(&self, worker: WorkerId) -> Option<&event::Address> {
+        match self {
+            Self::Hosted(hosted) => hosted.home(worker),
+            _ => None,
+        }
+    }
+
+    /// Whether one of these has not come to its address yet.
+    pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
+        matches!(self, Self::Hosted(hosted) if hosted.is_starting(worker))
+    }
+
+    pub fn start(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match self {
+            Self::Programs(programs) => {
+                programs.start(calls, worker, Outfit::default(), outside, up);
+            }
+            Self::Hosted(hosted) => hosted.start(calls, worker, outside, up),
+            Self::Handlers(handlers) => handlers.start(worker, outside, up),
+            Self::Servers(servers) => servers.start(worker, up),
+            Self::Elsewhere => {}
+        }
+    }
+
+    /// Ends a worker that has nothing to do.
+    pub fn stop(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match self {
+            Self::Programs(programs) => programs.stop(calls, worker, outside, up),
+            Self::Hosted(hosted) => hosted.stop(calls, worker, outside, up),
+            Self::Handlers(handlers) => handlers.stop(worker, outside),
+            Self::Servers(servers) => servers.stop(calls, worker, up),
+            Self::Elsewhere => {}
+        }
+    }
+
+    /// Ends a worker that is to serve nobody else, as soon as it has nothing to do.
+    pub fn retire(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match self {
+            Self::Programs(programs) => programs.retire(calls, worker, up),
+            Self::Hosted(hosted) => hosted.retire(calls, worker, outside, up),
+            Self::Servers(servers) => servers.distrust(calls, worker, up),
+            // Threads keep nothing of their clients.
+            Self::Handlers(_) | Self::Elsewhere => {}
+        }
+    }
+
+    /// A request; `more_follow`: others of its batch, where there are batches.
+    #[inline]
+    pub fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        (request, form, more_follow): (Request, Form, bool),
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match self {
+            Self::Programs(programs) => {
+                programs.dispatch(calls, worker, (request, form), outside, up);
+            }
+            Self::Servers(servers) => servers.dispatch(calls, worker, request, form, up),
+            Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, form, up),
+            Self::Handlers(handlers) => {
+                handlers.dispatch(calls, worker, (request, form, more_follow), outside, up);
+            }
+            Self::Elsewhere => {}
+        }
+    }
+
+    /// A link to this worker that rests goes for one of another shard.
+    pub fn spare(&mut self, calls: &mut Calls<'_>, worker: WorkerIndex) {
+        if let Self::Servers(servers) = self {
+            servers.spare(calls, worker);
+        }
+    }
+
+    /// Whether the connection whose own a program is hears what that says unasked.
+    pub(crate) fn set_heard(&mut self, worker: WorkerId, heard: bool) {
+        if let Self::Programs(programs) = self {
+            programs.set_heard(worker, heard);
+        }
+    }
+
+    /// That connection asks nothing more, or has `gone`; `replaced`: the program is to serve no other.
+    pub fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
+        if let Self::Programs(programs) = self {
+            programs.leave(worker, gone, replaced);
+        }
+    }
+
+    /// Closes a connection to a server that carries no request. False when there is none.
+    pub(crate) fn close_one_idle(&mut self, calls: &mut Calls<'_>) -> bool {
+        match self {
+            Self::Servers(servers) => servers.close_one_idle(calls),
+            _ => false,
+        }
+    }
+
+    /// That connection takes nothing of what it says, or takes it again.
+    pub fn hush(&mut self, calls: &mut Calls<'_>, worker: WorkerId, hush: bool) {
+        if let Self::Programs(programs) = self {
+            programs.hush(calls, worker, hush);
+        }
+    }
+
+    /// A worker is told something of a request that it has.
+    pub fn tell(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        id: RequestId,
+        word: RequestControl,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match self {
+            Self::Programs(programs) => programs.tell(calls, worker, id, word, up),
+            Self::Handlers(handlers) => handlers.tell(worker, id, &word),
+            Self::Servers(servers) => servers.tell(calls, worker, id, word, up),
+            Self::Hosted(hosted) => hosted.tell(calls, worker, id, word, outside, up),
+            Self::Elsewhere => {}
+        }
+    }
+
+    /// Asks for the end of what they are at, because the daemon ends.
+    pub fn interrupt(&self) {
+        match self {
+            Self::Handlers(handlers) => handlers.interrupt(),
+            // Their streams and processes end with the daemon.
+            Self::Programs(_) | Self::Hosted(_) | Self::Servers(_) | Self::Elsewhere => {}
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Programs(programs) => programs.is_empty(),
+            Self::Hosted(hosted) => hosted.is_empty(),
+            Self::Handlers(handlers) => handlers.is_empty(),
+            Self::Servers(servers) => servers.is_empty(),
+            Self::Elsewhere => true,
+        }
+    }
+
+    pub fn status(&self) -> Vec<WorkerStatus> {
+        match self {
+            Self::Programs(programs) => programs.status(),
+            Self::Hosted(hosted) => hosted.status(),
+            Self::Handlers(handlers) => handlers.status(),
+            Self::Servers(servers) => servers.status(),
+            Self::Elsewhere => Vec::new(),
+        }
+    }
+}

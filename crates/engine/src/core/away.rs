@@ -1,0 +1,287 @@
+//! Requests whose pool is at home on another shard, and requests of other shards here.
+
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
+
+use super::{Core, refusal};
+use crate::crossing::{AWAY_MAX, Crossing, MAIL_BYTES_MAX, Passed};
+use crate::exchanges::{Exchange, Move, State};
+use flow::client::Client;
+use flow::delivery::Delivery;
+use flow::form::Form;
+use flow::payload::{Crossed, Payload};
+use flow::request_control::RequestControl;
+use flow::requests::Requests;
+use flow::window::Window;
+
+impl Core {
+    /// A request goes to the home of its pool.
+    pub(super) fn cross(
+        &mut self,
+        id: RequestId,
+        pool: PoolId,
+        home: u32,
+        payload: Payload,
+        form: Form,
+    ) {
+        let now = self.now;
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        // Its home may have ended its pool, or itself, since that was said. What was with a worker
+        // here is waited for.
+        if self.others.has_said_serving() && exchange.state == State::Received {
+            self.pools[pool].counts.requests += 1;
+            return self.end(id, refusal(Cause::Draining, &self.pools[pool].name));
+        }
+        if self.others.away >= AWAY_MAX {
+            self.pools[pool].counts.requests += 1;
+            let text = format!("{AWAY_MAX} requests are on their way to other shards");
+            return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
+        }
+        let payload = payload.compact();
+        if !self.others.post_bytes(home, payload.held()) {
+            self.pools[pool].counts.requests += 1;
+            let text =
+                format!("{MAIL_BYTES_MAX} bytes of requests are on their way to another shard");
+            return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
+        }
+        payload.cross(Crossed::Leaves);
+        self.others.away += 1;
+        exchange.pool = pool;
+        exchange.step(Move::Cross(home), now);
+        let passed = Passed {
+            from: id,
+            pool,
+            peer: exchange.peer,
+            at_us: exchange.at_us,
+            stamps: exchange.stamps,
+            listener: exchange.listener,
+            session: exchange.client.session(),
+            trail: exchange.trail.take(),
+            payload,
+            form,
+            named: exchange.named,
+            knows: exchange.knows,
+            failed: exchange.failed,
+        };
+        self.others.backlog(pool).send(passed.payload.held());
+        self.others.tell(home, Crossing::Request(Box::new(passed)));
+    }
+
+    /// What another shard says.
+    pub fn handle_crossing(&mut self, from: u32, crossing: Crossing) {
+        if crossing.pool().is_some_and(|pool| self.pools.get(pool).is_none()) {
+            if let Crossing::Request(passed) = crossing {
+                self.others.take_bytes(passed.payload.held());
+                let text = "its pool has been removed";
+                let outcome = Outcome::ended(Cause::NoPool, Phase::Receive, text);
+                self.others.tell(from, Crossing::Delivery(passed.from, Delivery::End(outcome)));
+            }
+            return;
+        }
+        match crossing {
+            Crossing::Request(passed) => self.take_in(*passed),
+            Crossing::Word(id, word) => self.guest_says(id, word),
+            Crossing::Cancel(id) => {
+                if let Some(id) = self.others.guest(id) {
+                    self.cancel(id);
+                }
+            }
+            Crossing::Abandon(id, cause, told) => {
+                if let Some(id) = self.others.guest(id) {
+                    self.abandon_told(id, cause, told, "");
+                }
+            }
+            Crossing::Delivery(id, delivery) => self.brought(id, delivery),
+            Crossing::Said(session, pool, frame) => {
+                self.others.tell(from, Crossing::Heard(session, pool, frame.len()));
+                self.hear(session, pool, frame);
+            }
+            Crossing::Finished(session) => {
+                self.finished.push((Client::unasked(session), Delivery::Finished));
+            }
+            Crossing::Heard(session, pool, bytes) => self.heard(pool, session, bytes),
+            Crossing::Announced(pool, frame) => self.announce(pool, frame),
+            Crossing::Hush(session, pool, hush) => self.hush(pool, session, hush),
+            Crossing::Taken(id, bytes) => self.credit(id, bytes),
+            Crossing::Left(session, pool) => self.leave_pool(pool, session, true),
+            Crossing::Serving => self.others.note_serving(from),
+            Crossing::Token(pool, worker) => {
+                self.pools[pool].dirty = true;
+                self.pools[pool].pool.handle_token(self.now, worker);
+            }
+            Crossing::News(pool, news) => self.handle_news(pool, &news),
+            // Its clients are woken at the end of each turn.
+            Crossing::Room => {}
+            Crossing::Receipt(receipt) => self.receipts.hold(receipt),
+            Crossing::Spare(pool, worker) => self.effects.surplus.push_back((pool, worker)),
+            Crossing::Unreached(pool, worker) => self.unreached_from_branch(pool, worker),
+            Crossing::Judged { pool, worker, good, took } => {
+                self.pools[pool].dirty = true;
+                self.pools[pool].pool.handle_result(self.now, worker, good, took);
+            }
+            Crossing::Ended(pool) => {
+                let branches = &mut self.pools[pool].branches;
+                *branches = branches.saturating_sub(1);
+            }
+        }
+    }
+
+    /// A request of another shard.
+    fn take_in(&mut self, passed: Passed) {
+        let Passed { from, pool, peer, at_us, stamps, session, trail, payload, form, .. } = passed;
+        let bytes = payload.held();
+        self.others.take_bytes(bytes);
+        payload.cross(Crossed::Arrives);
+        let id = self.exchanges.insert(Exchange {
+            client: Client::Elsewhere { request: from, session },
+            peer,
+            at_us,
+            stamps,
+            listener: passed.listener,
+            body_end: None,
+            parts: Vec::new(),
+            window: Window::default(),
+            pool,
+            named: passed.named,
+            knows: passed.knows,
+            failed: passed.failed,
+            translation: None,
+            is_bad: false,
+            status: 0,
+            trail,
+            state: State::Received,
+        });
+        self.others.invite(from, id);
+        self.admit(id, pool, payload, form);
+        self.has_arrived(pool, bytes);
+    }
+
+    fn guest_says(&mut self, from: RequestId, word: RequestControl) {
+        let window = self.others.window();
+        let Some(id) = self.others.guest(from) else { return };
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let told = match &word {
+            RequestControl::Hold => exchange.window.want(false, window),
+            RequestControl::GoOn => exchange.window.want(true, window),
+            RequestControl::More(part, _) => {
+                if let Some(bytes) = exchange.window.take(part.len(), window) {
+                    self.others.tell(from.shard(), Crossing::Taken(from, bytes));
+                }
+                true
+            }
+            RequestControl::Whole | RequestControl::Abandoned => true,
+            // Streams are of one loop alone.
+            RequestControl::Unseen(_) => false,
+        };
+        match word {
+            word @ RequestControl::More(..) => self.control(id, word),
+            word if told => self.tell(id, word),
+            RequestControl::Hold
+            | RequestControl::GoOn
+            | RequestControl::Whole
+            | RequestControl::Abandoned
+            | RequestControl::Unseen(_) => {}
+        }
+    }
+
+    /// The other side took so many bytes of parts.
+    fn credit(&mut self, named: RequestId, bytes: usize) {
+        let (window, ours) = (self.others.window(), named.shard() == self.others.me());
+        let id = if ours { Some(named) } else { self.others.guest(named) };
+        let Some(exchange) = id.and_then(|id| self.exchanges.get_mut(id)) else { return };
+        if !exchange.window.credit(bytes, window) {
+            return;
+        }
+        match (id, &exchange.client) {
+            // Of a reply: the worker goes on.
+            (Some(id), Client::Elsewhere { .. }) => self.tell(id, RequestControl::GoOn),
+            // Of a body: the client goes on.
+            (Some(id), _) => self.flow(id, true),
+            (None, _) => {}
+        }
+    }
+
+    /// What came of a request that is away.
+    fn brought(&mut self, id: RequestId, delivery: Delivery) {
+        let window = self.others.window();
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            if let Delivery::Head(head) = delivery {
+                head.recycle();
+            }
+            return;
+        };
+        let (pool, home) = (exchange.pool, exchange.state.home());
+        match delivery {
+            Delivery::Head(head) => self.head(pool, id, head),
+            Delivery::Flow(wanted) => {
+                if exchange.window.want(wanted, window) {
+                    self.flow(id, wanted);
+                }
+            }
+            Delivery::Page(page) => {
+                let client = exchange.client.streamed();
+                self.finished.extend(client.map(|client| (client, Delivery::Page(page))));
+            }
+            Delivery::PlainReply(told) => {
+                let client = exchange.client.streamed();
+                self.finished.extend(client.map(|client| (client, Delivery::PlainReply(told))));
+            }
+            Delivery::Part(part) => {
+                if let (Some(bytes), Some(home)) = (exchange.window.take(part.len(), window), home)
+                {
+                    self.others.tell(home, Crossing::Taken(id, bytes));
+                }
+                self.part(pool, id, part);
+            }
+            Delivery::SaidAll => self.said_all(id),
+            Delivery::End(outcome) => self.deliver_end(id, outcome),
+            Delivery::Long(_) | Delivery::Relayed(..) => {}
+            Delivery::Aside(..) | Delivery::Finished => {}
+        }
+    }
+
+    /// A part of a body goes to the home of its pool; at the window its client is to stop.
+    pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: RequestControl) {
+        let window = self.others.window();
+        let stop = match (&word, self.exchanges.get_mut(id)) {
+            (RequestControl::More(part, _), Some(exchange)) => {
+                exchange.window.send(part.len(), window)
+            }
+            _ => false,
+        };
+        self.others.tell(home, Crossing::Word(id, word));
+        if stop {
+            self.flow(id, false);
+        }
+    }
+
+    /// A part of a reply goes to another shard; at the window its worker is to stop.
+    pub(super) fn window_fills(&mut self, id: RequestId, bytes: usize) {
+        let window = self.others.window();
+        let fills = |exchange: &mut Exchange| {
+            matches!(exchange.client, Client::Elsewhere { .. })
+                && exchange.window.send(bytes, window)
+        };
+        if self.exchanges.get_mut(id).is_some_and(fills) {
+            self.tell(id, RequestControl::Hold);
+        }
+    }
+
+    /// Removes an exchange, and keeps count of those that are away.
+    pub(super) fn take_out(&mut self, id: RequestId) -> Option<Exchange> {
+        let exchange = self.exchanges.remove(id)?;
+        if exchange.state.home().is_some() {
+            self.others.away -= 1;
+        }
+        Some(exchange)
+    }
+
+    /// Exchanges that are to be ended here.
+    pub fn exchanges_to_end(&self) -> usize {
+        self.exchanges.len() - self.others.away as usize
+    }
+
+    /// Exchanges whose clients are here.
+    pub fn exchanges_here(&self) -> usize {
+        self.exchanges.len() - self.exchanges.guests()
+    }
+}

@@ -1,0 +1,267 @@
+//! Whose a stream or a timer is, in the four words that the loop keeps for each and tells with every event
+//! about it.
+//!
+//! What it knows: ids. What it must never know: what anybody does with a stream.
+
+use event::OwnerKey;
+use exchange::{Place, PoolId, WorkerId, WorkerIndex};
+
+use crate::ids::{LinkId, SessionId};
+
+/// Whose a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamOwner {
+    /// What comes is thrown away.
+    Nobody,
+    Session(SessionId),
+    /// Of a client over the limit, until it has read that.
+    Refused,
+    /// To a worker of this pool.
+    Worker {
+        pool: PoolId,
+        purpose: Purpose,
+    },
+    /// Of a check of the worker at the place `target`.
+    Check {
+        pool: PoolId,
+        target: usize,
+    },
+}
+
+/// What a stream to a worker is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Requests and their replies, over a connection.
+    Link(LinkId),
+    /// One of the pipes of a program.
+    Pipe(WorkerId, Pipe),
+    /// To see whether it accepts connections.
+    Trial(WorkerId),
+}
+
+/// Which pipe of a program a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipe {
+    Input,
+    Output,
+    Error,
+}
+
+/// Whose a timer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerOwner {
+    Nobody,
+    /// Of all pools, for the next moment that one of them wants.
+    Pools,
+    /// Of the end of the daemon.
+    Drain,
+    /// Of the workers of this pool.
+    Workers {
+        pool: PoolId,
+        timer: WorkerTimer,
+    },
+}
+
+/// What a timer of the workers of a pool is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerTimer {
+    /// The start and the end of a program.
+    Program(WorkerId),
+    /// The batch that a handler has.
+    Batch(WorkerId),
+    /// The next connection to a program that may serve now.
+    Trial(WorkerId),
+    /// Programs with full backlogs.
+    Crowded,
+    /// Connections of programs that have ended.
+    Departed,
+    /// Replies that were lost, perhaps with their programs.
+    Lost,
+}
+
+// The words of a key:
+//
+//   0   kind, and the index of the pool: 8 and 24 bits
+//   1   the generation of the pool
+//   2   the index of the session, link or worker
+//   3   its generation
+
+const NOBODY: u8 = 0;
+const SESSION: u8 = 1;
+const REFUSED: u8 = 2;
+const LINK: u8 = 3;
+const INPUT: u8 = 4;
+const OUTPUT: u8 = 5;
+const ERROR: u8 = 6;
+const TRIAL: u8 = 7;
+const CHECK: u8 = 8;
+
+const POOLS: u8 = 1;
+const DRAIN: u8 = 2;
+const PROGRAM: u8 = 3;
+const BATCH: u8 = 4;
+const NEXT_TRIAL: u8 = 5;
+const CROWDED: u8 = 6;
+const DEPARTED: u8 = 7;
+const LOST: u8 = 8;
+
+/// Pools that a key can tell apart.
+const POOLS_MAX: usize = 1 << 24;
+
+fn key(kind: u8, pool: PoolId, Place { index, generation }: Place) -> OwnerKey {
+    assert!(pool.index() < POOLS_MAX, "a key has 24 bits for the pool");
+    let first = u32::try_from(pool.index()).unwrap_or_default() << 8 | u32::from(kind);
+    OwnerKey([first, pool.generation(), index, generation])
+}
+
+fn key_of(kind: u8, pool: PoolId, worker: WorkerId) -> OwnerKey {
+    key(kind, pool, Place::new(WorkerIndex::from(worker).get(), worker.generation()))
+}
+
+const fn plain(kind: u8) -> OwnerKey {
+    OwnerKey([kind as u32, 0, 0, 0])
+}
+
+/// Kind, pool, and what else a key names.
+const fn parts(OwnerKey([first, of_pool, index, generation]): OwnerKey) -> (u8, PoolId, Place) {
+    let [kind, ..] = first.to_le_bytes();
+    (kind, PoolId::new(first >> 8, of_pool), Place::new(index, generation))
+}
+
+const fn worker(place: Place) -> WorkerId {
+    WorkerId::new(place.index, place.generation)
+}
+
+fn narrow(place: usize) -> u32 {
+    u32::try_from(place).expect("a configuration has fewer than 2^32 places")
+}
+
+impl StreamOwner {
+    pub fn key(self) -> OwnerKey {
+        match self {
+            Self::Nobody => OwnerKey::NONE,
+            Self::Refused => plain(REFUSED),
+            Self::Session(SessionId { shard: _, place: Place { index, generation } }) => {
+                OwnerKey([u32::from(SESSION), 0, index, generation])
+            }
+            Self::Worker { pool, purpose: Purpose::Link(LinkId(place)) } => key(LINK, pool, place),
+            Self::Worker { pool, purpose: Purpose::Pipe(worker, pipe) } => {
+                let kind = match pipe {
+                    Pipe::Input => INPUT,
+                    Pipe::Output => OUTPUT,
+                    Pipe::Error => ERROR,
+                };
+                key_of(kind, pool, worker)
+            }
+            Self::Worker { pool, purpose: Purpose::Trial(worker) } => key_of(TRIAL, pool, worker),
+            Self::Check { pool, target } => key(CHECK, pool, Place::new(narrow(target), 0)),
+        }
+    }
+
+    /// Whose key it is; the shard is that of its session.
+    #[inline]
+    pub const fn of(key: OwnerKey, shard: u32) -> Self {
+        let (kind, pool, place) = parts(key);
+        let purpose = match kind {
+            SESSION => return Self::Session(SessionId::new(shard, place)),
+            LINK => Purpose::Link(LinkId(place)),
+            INPUT => Purpose::Pipe(worker(place), Pipe::Input),
+            OUTPUT => Purpose::Pipe(worker(place), Pipe::Output),
+            ERROR => Purpose::Pipe(worker(place), Pipe::Error),
+            TRIAL => Purpose::Trial(worker(place)),
+            REFUSED => return Self::Refused,
+            CHECK => return Self::Check { pool, target: place.index as usize },
+            NOBODY.. => return Self::Nobody,
+        };
+        Self::Worker { pool, purpose }
+    }
+}
+
+impl TimerOwner {
+    pub fn key(self) -> OwnerKey {
+        let none = Place::new(0, 0);
+        match self {
+            Self::Nobody => OwnerKey::NONE,
+            Self::Pools => plain(POOLS),
+            Self::Drain => plain(DRAIN),
+            Self::Workers { pool, timer } => match timer {
+                WorkerTimer::Program(worker) => key_of(PROGRAM, pool, worker),
+                WorkerTimer::Batch(worker) => key_of(BATCH, pool, worker),
+                WorkerTimer::Trial(worker) => key_of(NEXT_TRIAL, pool, worker),
+                WorkerTimer::Crowded => key(CROWDED, pool, none),
+                WorkerTimer::Departed => key(DEPARTED, pool, none),
+                WorkerTimer::Lost => key(LOST, pool, none),
+            },
+        }
+    }
+
+    pub const fn of(key: OwnerKey) -> Self {
+        let (kind, pool, place) = parts(key);
+        let timer = match kind {
+            POOLS => return Self::Pools,
+            DRAIN => return Self::Drain,
+            PROGRAM => WorkerTimer::Program(worker(place)),
+            BATCH => WorkerTimer::Batch(worker(place)),
+            NEXT_TRIAL => WorkerTimer::Trial(worker(place)),
+            CROWDED => WorkerTimer::Crowded,
+            DEPARTED => WorkerTimer::Departed,
+            LOST => WorkerTimer::Lost,
+            NOBODY.. => return Self::Nobody,
+        };
+        Self::Workers { pool, timer }
+    }
+}
+
+impl WorkerTimer {
+    /// The key of such a timer of this pool.
+    pub fn key(self, pool: PoolId) -> OwnerKey {
+        TimerOwner::Workers { pool, timer: self }.key()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_of_a_stream_is_what_its_key_was_made_of() {
+        let session = SessionId::new(3, Place::new(70_000, 9));
+        let (pool, worker) = (PoolId::new(70_001, u32::MAX), WorkerId::new(5, 6));
+        let to = |purpose| StreamOwner::Worker { pool, purpose };
+        let all = [
+            StreamOwner::Session(session),
+            StreamOwner::Refused,
+            to(Purpose::Pipe(worker, Pipe::Input)),
+            to(Purpose::Pipe(worker, Pipe::Output)),
+            to(Purpose::Pipe(worker, Pipe::Error)),
+            to(Purpose::Trial(worker)),
+            to(Purpose::Link(LinkId(Place::new(u32::MAX, 7)))),
+            StreamOwner::Check { pool, target: 3 },
+            StreamOwner::Nobody,
+        ];
+        assert!(all.into_iter().all(|owner| StreamOwner::of(owner.key(), 3) == owner));
+        assert_eq!(StreamOwner::of(OwnerKey::NONE, 3), StreamOwner::Nobody);
+        let later = PoolId::new(70_001, 1);
+        let purpose = Purpose::Trial(worker);
+        let other = StreamOwner::Worker { pool: later, purpose };
+        assert_ne!(other.key(), to(purpose).key(), "another pool in its place");
+    }
+
+    #[test]
+    fn the_owner_of_a_timer_is_what_its_key_was_made_of() {
+        let (pool, worker) = (PoolId::new(0, 1), WorkerId::new(5, 6));
+        let of = |timer| TimerOwner::Workers { pool, timer };
+        let all = [
+            TimerOwner::Nobody,
+            TimerOwner::Pools,
+            TimerOwner::Drain,
+            of(WorkerTimer::Program(worker)),
+            of(WorkerTimer::Batch(worker)),
+            of(WorkerTimer::Trial(worker)),
+            of(WorkerTimer::Crowded),
+            of(WorkerTimer::Departed),
+            of(WorkerTimer::Lost),
+        ];
+        assert!(all.into_iter().all(|owner| TimerOwner::of(owner.key()) == owner));
+    }
+}

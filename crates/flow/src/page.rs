@@ -1,0 +1,118 @@
+//! An answer of HTTP with a fixed body, or with a template for one.
+
+use exchange::{Cause, RequestId, Slice};
+
+/// An answer of HTTP.
+#[derive(Debug)]
+pub struct Page {
+    pub status: u16,
+    pub content_type: String,
+    /// Further lines of the head, each with its end.
+    pub lines: Vec<u8>,
+    body: Body,
+}
+
+/// The body of a page.
+#[derive(Debug)]
+enum Body {
+    Fixed(Slice),
+    /// Text between variables.
+    Template(Vec<Piece>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Text(Vec<u8>),
+    Variable(Variable),
+}
+
+/// What a page may say of the request that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variable {
+    RequestId,
+    Cause,
+    Pool,
+}
+
+impl Variable {
+    const ALL: [(&'static str, Self); 3] =
+        [("{request_id}", Self::RequestId), ("{cause}", Self::Cause), ("{pool}", Self::Pool)];
+}
+
+impl Body {
+    /// Braces around anything else are text: pages have styles and scripts.
+    fn read(text: Slice) -> Self {
+        let pieces = pieces(&text);
+        match pieces.iter().any(|piece| matches!(piece, Piece::Variable(_))) {
+            true => Self::Template(pieces),
+            false => Self::Fixed(text),
+        }
+    }
+}
+
+fn pieces(mut text: &[u8]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    while !text.is_empty() {
+        let found = Variable::ALL.iter().filter_map(|(name, variable)| {
+            let at = text.windows(name.len()).position(|window| window == name.as_bytes())?;
+            Some((at, name.len(), *variable))
+        });
+        let Some((at, length, variable)) = found.min_by_key(|(at, ..)| *at) else {
+            pieces.push(Piece::Text(text.to_vec()));
+            break;
+        };
+        if at > 0 {
+            pieces.push(Piece::Text(text[..at].to_vec()));
+        }
+        pieces.push(Piece::Variable(variable));
+        text = &text[at + length..];
+    }
+    pieces
+}
+
+impl Page {
+    /// A page with this body, where variables are replaced. `lines`: further lines of the head, each with its end.
+    pub fn new(status: u16, content_type: String, lines: Vec<u8>, body: Slice) -> Self {
+        Self { status, content_type, lines, body: Body::read(body) }
+    }
+
+    /// The body for a request: with its id, why its pool did not serve it, and the name of the pool.
+    pub fn fill(&self, id: RequestId, cause: Cause, pool: &str) -> Slice {
+        let pieces = match &self.body {
+            Body::Fixed(body) => return body.clone(),
+            Body::Template(pieces) => pieces,
+        };
+        let mut out = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Variable(Variable::RequestId) => {
+                    out.extend_from_slice(id.to_string().as_bytes());
+                }
+                Piece::Variable(Variable::Cause) => out.extend_from_slice(cause.word().as_bytes()),
+                Piece::Variable(Variable::Pool) => out.extend_from_slice(pool.as_bytes()),
+            }
+        }
+        Slice::from(&out[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str) -> String {
+        let page = Page::new(503, "text/html".to_owned(), Vec::new(), Slice::from(text));
+        let body = page.fill(RequestId::new(7), Cause::Full, "api");
+        String::from_utf8(body.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn variables_are_replaced_and_other_braces_are_text() {
+        assert_eq!(filled("{request_id}: {pool} is {cause}, {cause}"), "7: api is full, full");
+        for text in ["p { color: red }", "{id}", "{", "{cause", "", "{request_id", "{{}}"] {
+            assert_eq!(filled(text), text);
+        }
+        assert_eq!(filled("p{x}{{pool}}"), "p{x}{api}");
+    }
+}

@@ -1,0 +1,516 @@
+//! One client, whatever it speaks: its stream, and the front that finds requests in its bytes and
+//! writes replies.
+//!
+//! What all clients share is in [`Transport`](crate::transport::Transport); what differs is in the
+//! front, one file each. A front submits requests to the core, gets back parts and outcomes under
+//! the numbers that it gave them, and says what it has to write when it is flushed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use event::{Calls, Data, DeadlineName, StreamId};
+use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, RequestId, Slice};
+
+use crate::listener::{FrontConfig, HttpConfig, ListenerConfig};
+use crate::transport::{CLOSING_LINGER, LOOK, Look, READ, Transport};
+use flow::address_limits::Entry;
+use flow::client::Source;
+use flow::delivery::Delivery;
+use flow::ids::SessionId;
+use flow::reply_head::Carried;
+use flow::requests::Requests;
+use observe::closings::Closing;
+
+mod connect;
+mod context;
+mod frames;
+mod http;
+mod owed;
+
+use connect::Connect;
+pub use context::{Scratch, SessionContext};
+use frames::Frames;
+use http::Http;
+pub use http::Spares as Dialogues;
+pub use http::{session_moves, session_moves_made};
+
+/// During a drain, a connection is not examined more often than this.
+const DRAIN_LOOK_MIN: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub struct Session {
+    transport: Transport,
+    front: Front,
+}
+
+/// What the client speaks.
+#[derive(Debug)]
+enum Front {
+    Frames(Box<Frames>),
+    Connect(Box<Connect>),
+    Http(Arc<HttpConfig>, Http),
+}
+
+impl Session {
+    pub fn open(
+        calls: &mut Calls<'_>,
+        id: SessionId,
+        stream: StreamId,
+        (peer, entry): (Peer, Option<Entry>),
+        listener: Arc<ListenerConfig>,
+        cx: &mut SessionContext<'_>,
+    ) -> Self {
+        let front = match &listener.front {
+            FrontConfig::Frames(plan) => Front::Frames(Box::new(Frames::new(
+                id,
+                listener.pool,
+                Arc::clone(plan),
+                cx.requests,
+            ))),
+            // Of datagrams there are no sessions.
+            FrontConfig::Connect | FrontConfig::Datagrams => {
+                cx.entry = cx.requests.access_log().begin(listener.logged.as_ref());
+                let source = Source::of_listener(peer, listener.id);
+                Front::Connect(Box::new(Connect::open(id, listener.pool, source, entry, cx)))
+            }
+            FrontConfig::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id)),
+        };
+        let transport = Transport::open(calls, stream, peer, entry, listener);
+        Self { transport, front }
+    }
+
+    pub fn listener_id(&self) -> ListenerId {
+        self.transport.listener().id
+    }
+
+    /// Says whether it is in the shard's list of sessions to flush, and tells whether it was.
+    pub const fn set_dirty(&mut self, dirty: bool) -> bool {
+        std::mem::replace(&mut self.transport.dirty, dirty)
+    }
+
+    /// Writes the refusal of a connection that does not become a session, or of a datagram. One of
+    /// HTTP is answered by [`Self::refuse_request`].
+    pub fn refusal(listener: &ListenerConfig, outcome: &Outcome, out: &mut Vec<u8>) {
+        match &listener.front {
+            FrontConfig::Frames(plan) => plan.write_refusal(outcome, out),
+            FrontConfig::Connect | FrontConfig::Datagrams => connect::write_refusal(outcome, out),
+            FrontConfig::Http(_) => {}
+        }
+    }
+
+    /// Writes the refusal of a request on an HTTP connection that does not become a session. False
+    /// while its head is not whole, unless no more of it is waited for (`is_last`). It is written into the
+    /// scratch of the context.
+    pub fn refuse_request(
+        listener: &Arc<ListenerConfig>,
+        bytes: &[u8],
+        is_last: bool,
+        outcome: &Outcome,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        match &listener.front {
+            FrontConfig::Http(plan) => plan.refuse_request(listener, (bytes, is_last), outcome, cx),
+            FrontConfig::Frames(_) | FrontConfig::Connect | FrontConfig::Datagrams => true,
+        }
+    }
+
+    /// Its listener has other settings. A client of HTTP follows them from its next request on. One
+    /// of frames goes to another pool, and keeps the limits that it was let in with.
+    pub fn handle_listener(
+        &mut self,
+        calls: &mut Calls<'_>,
+        listener: &Arc<ListenerConfig>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        match &mut self.front {
+            Front::Frames(frames) => {
+                frames.handle_pool(&mut self.transport, calls, listener.pool, cx);
+            }
+            // Its one request is on its way.
+            Front::Connect(_) => {}
+            Front::Http(..) => self.take_over(calls, listener),
+        }
+    }
+
+    /// Whether its listener has settings that it has not taken over.
+    pub fn is_behind(&self, listener: &Arc<ListenerConfig>) -> bool {
+        !Arc::ptr_eq(self.transport.listener(), listener)
+    }
+
+    /// Takes over what its listener is now, unless a request is on its way that was begun before.
+    pub fn take_over(&mut self, calls: &mut Calls<'_>, listener: &Arc<ListenerConfig>) {
+        if let (Front::Http(plan, http), FrontConfig::Http(new)) =
+            (&mut self.front, &listener.front)
+            && !http.is_at_work()
+            && self.transport.queued(calls) == 0
+        {
+            *plan = Arc::clone(new);
+            self.transport.handle_listener(calls, Arc::clone(listener));
+        }
+    }
+
+    /// Bytes of the client.
+    pub fn handle_data(
+        &mut self,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        cx: &mut SessionContext<'_>,
+        dialogues: &mut Dialogues,
+    ) {
+        if self.transport.is_closing() {
+            return data.consume(data.bytes().len());
+        }
+        match &mut self.front {
+            Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, cx),
+            Front::Connect(_) => return data.consume(data.bytes().len()),
+            Front::Http(plan, http) => {
+                http.handle_data(plan, &mut self.transport, calls, data, cx, dialogues);
+            }
+        }
+        let begun = match &self.front {
+            Front::Connect(_) => true,
+            // An empty line before a request, or between messages, is nothing yet.
+            Front::Frames(frames) => frames.has_begun(),
+            Front::Http(_, http) => http.has_begun(),
+        };
+        self.transport.heard(calls, begun);
+    }
+
+    /// A program of this pool says something to all clients. Whether it is one for this client.
+    pub fn announce(&mut self, pool: PoolId, frame: &Slice, cx: &mut SessionContext<'_>) -> bool {
+        match &mut self.front {
+            Front::Frames(frames) => frames.announce(&self.transport, pool, frame, cx),
+            Front::Connect(_) | Front::Http(..) => false,
+        }
+    }
+
+    /// What came of request `sequence`.
+    pub fn deliver(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sequence: u64,
+        delivery: Delivery,
+        cx: &mut SessionContext<'_>,
+    ) {
+        match &mut self.front {
+            Front::Frames(frames) => frames.deliver(&self.transport, sequence, delivery, cx),
+            Front::Connect(connect) => connect.deliver(&self.transport, delivery, cx),
+            Front::Http(plan, http) => {
+                http.deliver(plan, &mut self.transport, calls, sequence, delivery, cx);
+            }
+        }
+    }
+
+    /// All of the reply to request `sequence`: its head, and its end right behind it.
+    pub fn deliver_whole(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sequence: u64,
+        head: Carried,
+        outcome: Outcome,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if let Front::Http(plan, http) = &mut self.front {
+            return http.deliver_whole(
+                plan,
+                &mut self.transport,
+                calls,
+                (sequence, head, outcome),
+                cx,
+            );
+        }
+        self.deliver(calls, sequence, Delivery::Head(head), cx);
+        self.deliver(calls, sequence, Delivery::End(outcome), cx);
+    }
+
+    /// Writes what is ready, as far as the client's output has room, reads on when there is room
+    /// again, and ends when all is said.
+    pub fn flush(
+        &mut self,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+        dialogues: &mut Dialogues,
+    ) {
+        match &mut self.front {
+            Front::Frames(frames) => frames.flush(&mut self.transport, calls, cx),
+            Front::Connect(connect) => connect.flush(&mut self.transport, calls, cx),
+            Front::Http(_, http) => http.flush(&mut self.transport, calls, cx, dialogues),
+        }
+    }
+
+    /// Closes its stream at once, and so that no reply looks whole that is not.
+    pub fn cut(&self, calls: &mut Calls<'_>) {
+        let queued = self.transport.queued(calls);
+        match &self.front {
+            Front::Http(_, http) if http.would_look_whole(queued) => calls.reset(self.stream()),
+            Front::Frames(frames) if frames.would_look_whole(queued) => calls.reset(self.stream()),
+            _ => calls.close(self.stream()),
+        }
+    }
+
+    /// Writes all that is ready, whether there is room or not, and ends the session once it is sent.
+    pub fn flush_and_finish(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
+        match &mut self.front {
+            Front::Frames(frames) => {
+                frames.flush_all(&mut self.transport, calls, &mut cx.scratch.bytes);
+            }
+            Front::Connect(connect) => {
+                connect.flush_all(&mut self.transport, calls, &mut cx.scratch.bytes);
+            }
+            // What came was written when it came.
+            Front::Http(_, http) => http.refuse_begun(&mut self.transport, calls, cx),
+        }
+        if matches!(&self.front, Front::Http(_, http) if http.would_look_whole(0)) {
+            return self.transport.reset(calls);
+        }
+        // One that has all its replies is only told the end; one that has not may read them.
+        let told = self.transport.queued(calls) == 0;
+        self.transport.finish(calls, told.then_some(CLOSING_LINGER));
+    }
+
+    /// A deadline has passed. Why the connection is closed, if it is: at once, unless it was only
+    /// [idle](Closing::Idle).
+    pub fn handle_deadline(
+        &mut self,
+        calls: &mut Calls<'_>,
+        name: DeadlineName,
+        cx: &mut SessionContext<'_>,
+    ) -> Option<Closing> {
+        match name {
+            LOOK => return self.look(calls, cx.requests),
+            READ => match &mut self.front {
+                Front::Frames(frames) => frames.handle_slow(&self.transport, calls, cx),
+                Front::Connect(_) => {}
+                Front::Http(plan, http) => http.handle_slow(plan, &mut self.transport, calls, cx),
+            },
+            DeadlineName(_) => {}
+        }
+        None
+    }
+
+    fn look(&mut self, calls: &mut Calls<'_>, core: &dyn Requests) -> Option<Closing> {
+        let tunnel = match &self.front {
+            Front::Http(plan, http) => http.tunnel_idle(plan, &self.transport),
+            Front::Frames(_) | Front::Connect(_) => None,
+        };
+        let idle = tunnel.unwrap_or(self.transport.listener().idle);
+        let draining = core.drain_keepalive_timeout().filter(|_| self.may_ask());
+        let idle = match (&self.front, draining) {
+            (Front::Http(_, http), Some(keepalive)) if !http.is_at_work() => {
+                Some(idle.map_or(keepalive, |idle| idle.min(keepalive)))
+            }
+            _ => idle,
+        };
+        match self.transport.look(calls, self.is_waited_for(calls), idle) {
+            Look::Fine => {}
+            Look::Silent => return Some(Closing::Silent),
+            Look::Stalled => return Some(Closing::Stalled),
+            Look::Slow => return Some(Closing::SlowReader),
+            Look::Idle if tunnel.is_some() => return Some(Closing::TunnelIdle),
+            Look::Idle if self.is_unread(calls) || self.is_waiting() => {
+                self.transport.rest(calls);
+                self.transport.arm_look(calls, idle);
+            }
+            Look::Idle => {
+                self.transport.finish(calls, draining.map(|_| CLOSING_LINGER));
+                return Some(Closing::Idle);
+            }
+        }
+        // It may become idle before the time that was armed for a connection at work.
+        if let Some(keepalive) = draining.filter(|_| !self.transport.is_closing()) {
+            self.transport.look_in(calls, keepalive.max(DRAIN_LOOK_MIN));
+        }
+        None
+    }
+
+    /// The client sends no more. True when it has left for good, or nothing is to be said to it.
+    pub fn handle_eof(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) -> bool {
+        match &mut self.front {
+            Front::Frames(frames) => frames.handle_eof(&self.transport, cx),
+            Front::Connect(_) => {}
+            Front::Http(_, http) => return http.handle_eof(&self.transport, calls, cx),
+        }
+        !self.transport.listener().keeps_half_closed
+    }
+
+    /// A client that is not read at this moment sends no more. True when it is to be let go: as of its end.
+    pub fn handle_end_ahead(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) -> bool {
+        match &mut self.front {
+            Front::Http(_, http)
+                if http.awaits_reply() && !self.transport.listener().keeps_half_closed =>
+            {
+                let has_left = http.handle_eof(&self.transport, calls, cx);
+                // What it sent before is discarded, up to its end.
+                self.transport.resume(calls);
+                has_left
+            }
+            _ => false,
+        }
+    }
+
+    /// The daemon is about to end. Framed requests are rejected from now on. An HTTP connection is
+    /// served until it has received a response with `Connection: close`, or until it was idle for
+    /// `drain_keepalive_timeout`.
+    pub fn begin_drain(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
+        match &mut self.front {
+            Front::Frames(frames) => frames.refuse_all(&mut self.transport, calls, cx),
+            // Its one request is there.
+            Front::Connect(_) => {}
+            Front::Http(..) => self.transport.look_in(calls, Duration::ZERO),
+        }
+    }
+
+    /// Whether a request of this client may still be submitted during a drain.
+    pub fn may_ask(&self) -> bool {
+        match &self.front {
+            Front::Frames(_) | Front::Connect(_) => false,
+            Front::Http(_, http) => !self.transport.is_closing() && http.may_ask(),
+        }
+    }
+
+    /// The peer is gone for both directions, though what it sent before may not be read yet. True
+    /// when nothing of it is wanted any more: it would not be read, or its end is its leaving.
+    pub fn handle_hangup(&mut self, calls: &Calls<'_>) -> bool {
+        match &mut self.front {
+            // Whatever it asked, it asked for a reply.
+            Front::Http(..) => return true,
+            Front::Frames(frames) => {
+                if frames.handle_hangup(&self.transport) {
+                    return true;
+                }
+            }
+            Front::Connect(_) => {}
+        }
+        let unread = self.transport.is_paused() && self.transport.is_clogged(calls);
+        !self.transport.listener().keeps_half_closed || unread
+    }
+
+    /// Nothing can be sent any more to a client that is not read. True when it is to be let go at once. Else
+    /// what it sent before is read, as far as it may have requests in flight, and its end behind that.
+    pub fn handle_broken(&mut self, calls: &mut Calls<'_>) -> bool {
+        if self.handle_hangup(calls) {
+            return true;
+        }
+        self.transport.resume(calls);
+        false
+    }
+
+    /// The client is gone, or is cut. What had come of a request is told to the access log.
+    pub fn end(&mut self, cause: Cause, cx: &mut SessionContext<'_>) {
+        match &mut self.front {
+            Front::Frames(_) | Front::Connect(_) => {}
+            Front::Http(_, http) => http.end_gathering(&self.transport, cause, cx),
+        }
+    }
+
+    /// It was paused for want of room in the queue of its pool, and may send so many requests.
+    pub fn grant(&mut self, requests: u32) {
+        if let Front::Frames(frames) = &mut self.front {
+            frames.grant(requests);
+        }
+    }
+
+    /// It does not wait for room any more.
+    pub fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
+        if let Front::Frames(frames) = &mut self.front {
+            frames.stop_waiting(cx);
+        }
+    }
+
+    /// Whether it is paused for want of room in the queue of its pool.
+    fn is_waiting(&self) -> bool {
+        matches!(&self.front, Front::Frames(frames) if frames.is_waiting())
+    }
+
+    /// Whether a reply waits for the client that is not in its output.
+    fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
+        match &self.front {
+            Front::Frames(_) | Front::Connect(_) => false,
+            Front::Http(_, http) => http.is_waited_for(calls),
+        }
+    }
+
+    /// Sweeps what must hold of it between two turns.
+    pub fn check(&self) {
+        if let Front::Http(_, http) = &self.front {
+            http.check();
+        }
+    }
+
+    /// Whether replies are ready or written that the client has not taken.
+    pub fn is_unread(&self, calls: &Calls<'_>) -> bool {
+        self.is_owed() || self.transport.queued(calls) > 0
+    }
+
+    /// Whether nothing of a request has come that is not answered, and its client has taken all replies.
+    /// One whose own program has served it is not idle: the program knows what only this client knows.
+    pub fn is_idle(&self, calls: &Calls<'_>, core: &dyn Requests) -> bool {
+        if self.is_unread(calls) || self.is_waiting() {
+            return false;
+        }
+        self.transport.is_closing()
+            || match &self.front {
+                Front::Frames(frames) => {
+                    frames.is_between_requests()
+                        && (!frames.has_own(core) || self.transport.is_silent())
+                }
+                Front::Connect(_) => false,
+                Front::Http(_, http) => !http.has_begun(),
+            }
+    }
+
+    /// Bytes of memory that are held for it: output, replies that wait for it, and what was received of
+    /// a request that is not whole.
+    pub fn held(&self, calls: &Calls<'_>) -> usize {
+        let replies = match &self.front {
+            Front::Frames(frames) => frames.held(),
+            Front::Connect(connect) => connect.held(),
+            Front::Http(_, http) => http.held(),
+        };
+        calls.memory_held(self.stream()).saturating_add(replies)
+    }
+
+    /// The tick since which neither side has said anything.
+    pub const fn silent_since(&self) -> u64 {
+        self.transport.rested()
+    }
+
+    /// Where its address is known, if that is limited.
+    pub fn entry(&self) -> Option<Entry> {
+        self.transport.entry()
+    }
+
+    pub fn stream(&self) -> StreamId {
+        self.transport.stream()
+    }
+
+    /// The requests whose outcomes nobody will take.
+    pub fn abandoned(&self) -> impl Iterator<Item = RequestId> {
+        let (frames, one) = match &self.front {
+            Front::Frames(frames) => (Some(frames.abandoned()), None),
+            Front::Connect(connect) => (None, connect.abandoned()),
+            Front::Http(_, http) => (None, http.abandoned()),
+        };
+        frames.into_iter().flatten().chain(one)
+    }
+
+    pub fn is_owed(&self) -> bool {
+        match &self.front {
+            Front::Frames(frames) => frames.is_owed(),
+            Front::Connect(connect) => connect.is_owed(),
+            Front::Http(_, http) => http.is_owed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an idle connection owns in tables, beside its stream (`event`: 104 bytes and its
+    /// generation) and one alarm of 40 bytes.
+    #[test]
+    fn an_idle_client_owns_little() {
+        assert!(size_of::<Session>() <= 112, "a session: {} bytes", size_of::<Session>());
+    }
+}

@@ -1,0 +1,199 @@
+//! A client whose connection is its request, as of the day-time and time protocols: it says
+//! nothing, gets one reply as it is, and its connection is closed.
+//!
+//! What it sends all the same is discarded.
+
+use std::collections::VecDeque;
+
+use event::Calls;
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
+use wire::{Asked, Framing, Marks, write_reply};
+
+use crate::session::SessionContext;
+use crate::transport::Transport;
+use flow::address_limits::Entry;
+use flow::client::{Client, Source};
+use flow::delivery::Delivery;
+use flow::form::Form;
+use flow::ids::SessionId;
+
+#[derive(Debug)]
+pub(super) struct Connect {
+    pool: PoolId,
+    /// While more of its reply comes.
+    request: Option<RequestId>,
+    /// What came and is not sent.
+    parts: VecDeque<Slice>,
+    /// Bytes of them.
+    held: usize,
+    /// Bytes of the reply that have come.
+    came: usize,
+    /// The end, until it is sent.
+    outcome: Option<Outcome>,
+    /// The worker was asked to wait.
+    holding: bool,
+}
+
+/// Writes the refusal of a connection: a line.
+pub(super) fn write_refusal(outcome: &Outcome, out: &mut Vec<u8>) {
+    let refused = write_reply(Framing::Raw, Marks::Plain, outcome, Asked::Unknown, out);
+    debug_assert!(refused.is_ok(), "an ending can always be carried");
+}
+
+impl Connect {
+    /// Submits the request: its body is who connected.
+    pub(super) fn open(
+        id: SessionId,
+        pool: PoolId,
+        source: Source,
+        entry: Option<Entry>,
+        cx: &mut SessionContext<'_>,
+    ) -> Self {
+        let quiet = Self {
+            pool,
+            request: None,
+            parts: VecDeque::new(),
+            held: 0,
+            came: 0,
+            outcome: None,
+            holding: false,
+        };
+        if let Err(outcome) = cx.address_limits.request(cx.requests.now(), entry) {
+            cx.requests.refused_at_receipt(pool, source, &outcome, cx.entry.take());
+            return Self { outcome: Some(outcome), ..quiet };
+        }
+        let client = Client::Session { session: id, sequence: 0 };
+        let body = Slice::from(source.peer.to_string().as_str());
+        let request = Some(cx.requests.submit(
+            client,
+            source,
+            (body.into(), Form::default()),
+            pool,
+            cx.entry.take(),
+        ));
+        Self { request, ..quiet }
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        transport: &Transport,
+        delivery: Delivery,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let send_max = transport.listener().limits.send_max;
+        let length = match &delivery {
+            Delivery::Part(part) | Delivery::End(Outcome::Reply(part)) => part.len(),
+            Delivery::End(Outcome::Sorry(_, body)) => body.len(),
+            Delivery::End(Outcome::Ended(..)) => 0,
+            // Of messages only.
+            Delivery::Head(_)
+            | Delivery::Page(_)
+            | Delivery::PlainReply(_)
+            | Delivery::Flow(_)
+            | Delivery::SaidAll
+            | Delivery::Long(_)
+            | Delivery::Relayed(..)
+            | Delivery::Aside(..)
+            | Delivery::Finished => return,
+        };
+        if self.request.is_none() {
+            return;
+        }
+        if self.held + length > send_max {
+            let text = format!("a client's output holds at most {send_max} bytes");
+            let outcome = Outcome::ended(Cause::Reply, Phase::Reply, &text);
+            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
+            let request = self.request.take();
+            if let (Delivery::Part(_), Some(request)) = (delivery, request) {
+                cx.requests.abandon(request, Cause::Reply);
+            }
+            self.outcome = Some(outcome);
+            return;
+        }
+        match delivery {
+            Delivery::Part(part) => self.push(part),
+            Delivery::End(outcome) => {
+                self.request = None;
+                self.outcome = Some(match outcome {
+                    Outcome::Reply(body) | Outcome::Sorry(_, body) => {
+                        self.push(body);
+                        Outcome::Reply(Slice::default())
+                    }
+                    ended => ended,
+                });
+            }
+            // Those it left above.
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, part: Slice) {
+        self.held += part.len();
+        self.came = self.came.saturating_add(part.len());
+        self.parts.push_back(part);
+    }
+
+    pub(super) fn flush(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let high = transport.listener().limits.send_high;
+        self.write_below(transport, calls, &mut cx.scratch.bytes, high);
+        let hold = transport.holds_back(calls, self.came);
+        if let Some(request) = self.request
+            && hold != self.holding
+        {
+            self.holding = hold;
+            cx.requests.hold(request, hold);
+        }
+        if !self.is_owed() {
+            transport.finish(calls, None);
+        }
+    }
+
+    pub(super) fn flush_all(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+    ) {
+        self.write_below(transport, calls, scratch, usize::MAX);
+    }
+
+    fn write_below(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+        high: usize,
+    ) {
+        while transport.queued(calls) <= high {
+            let Some(part) = self.parts.pop_front() else { break };
+            self.held -= part.len();
+            transport.send(calls, part);
+        }
+        if self.parts.is_empty()
+            && let Some(outcome) = self.outcome.take()
+            && matches!(outcome, Outcome::Ended(..))
+        {
+            scratch.clear();
+            write_refusal(&outcome, scratch);
+            transport.send_bytes(calls, scratch);
+        }
+    }
+
+    /// Bytes of the reply that wait.
+    pub(super) const fn held(&self) -> usize {
+        self.held
+    }
+
+    pub(super) fn abandoned(&self) -> Option<RequestId> {
+        self.request
+    }
+
+    pub(super) fn is_owed(&self) -> bool {
+        self.request.is_some() || self.outcome.is_some()
+    }
+}

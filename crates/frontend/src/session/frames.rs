@@ -1,0 +1,565 @@
+//! A client that speaks in frames, of any framing: each frame is a request, and its reply is one
+//! frame or, when it comes in parts, several.
+//!
+//! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
+//! client with `in_flight_max` requests owed is paused, not refused, and so are clients while the
+//! queue of their pool is full (`core/paused.rs`). One that does not take its
+//! output is paused too, and cut when it takes nothing for `write_stall`.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use event::{Calls, Data};
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
+use wire::jsonrpc::{self, Kind, Message};
+use wire::{Decoder, Last, Piece, write_reply};
+
+use super::owed::{Limits, Name, Owed};
+use crate::listener::FramesConfig;
+use crate::session::SessionContext;
+use crate::transport::Transport;
+use flow::client::Client;
+use flow::delivery::Delivery;
+use flow::form::Form;
+use flow::ids::SessionId;
+use flow::permit::Permit;
+use flow::requests::Requests;
+
+mod pace;
+mod too_long;
+mod writing;
+
+/// How often it is looked whether output is sent before a connection is reset.
+const RESET_LOOK: Duration = Duration::from_millis(10);
+
+/// Why a message is rejected that a shared program might ignore.
+const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
+
+/// What is done with what the client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    /// Frames become requests.
+    Open,
+    /// Frames are refused, because the daemon is about to end.
+    Refusing,
+    /// There will be no more.
+    Ended,
+}
+
+/// How the connection ends once all replies are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Clean,
+    /// Its own program has exited well: requests that end after that get no reply.
+    Silent,
+    /// A failure that the client sees as a reset.
+    Reset,
+}
+
+#[derive(Debug)]
+pub(super) struct Frames {
+    id: SessionId,
+    pool: PoolId,
+    plan: Arc<FramesConfig>,
+    decoder: Decoder,
+    input: Input,
+    ending: Ending,
+    owed: Owed,
+    /// Replies are rows, a line each.
+    rows: bool,
+    /// A row of the reply that is being written could not be, and the client has heard its end.
+    broken: bool,
+    /// A worker has answered something, or is this client's own.
+    answered: bool,
+    /// Whether it may send requests, or waits until its pool has room.
+    permit: Permit,
+    /// A frame was begun, and its deadline is armed, if there is one.
+    begun: bool,
+    /// Its client is gone for both directions.
+    is_gone: bool,
+    /// The request whose worker was asked to wait.
+    holding: Option<RequestId>,
+    /// The pool of its own program, which was asked to wait.
+    hushing: Option<PoolId>,
+}
+
+impl FramesConfig {
+    /// Writes the refusal of a connection.
+    pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+        if self.resets {
+            return;
+        }
+        let refused = write_reply(self.framing, self.marks, outcome, wire::Asked::Unknown, out);
+        debug_assert!(refused.is_ok(), "an ending can always be carried");
+    }
+}
+
+impl Frames {
+    /// Requests from now on go to this pool, unless its replies are of another kind than what this
+    /// client was let in for.
+    pub(super) fn handle_pool(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        pool: PoolId,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if pool != self.pool
+            && cx.requests.replies_lines(pool) == cx.requests.replies_lines(self.pool)
+        {
+            self.stop_waiting(cx);
+            self.pool = pool;
+            self.read_on(transport, calls, cx.requests);
+        }
+    }
+
+    pub(super) fn new(
+        id: SessionId,
+        pool: PoolId,
+        plan: Arc<FramesConfig>,
+        core: &dyn Requests,
+    ) -> Self {
+        let in_order = !plan.framing.is_json();
+        let rows = in_order && core.replies_lines(pool);
+        let decoder = Decoder::new(plan.framing, plan.frame_max, plan.over);
+        Self {
+            decoder: if in_order { decoder } else { decoder.skimming() },
+            owed: Owed::new(in_order, rows),
+            rows,
+            broken: false,
+            id,
+            pool,
+            plan,
+            input: Input::Open,
+            ending: Ending::Clean,
+            answered: false,
+            permit: Permit::default(),
+            begun: false,
+            is_gone: false,
+            holding: None,
+            hushing: None,
+        }
+    }
+
+    pub(super) fn handle_data(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let bytes = data.bytes();
+        if self.input == Input::Ended {
+            // The rest of a client whose frame was broken or did not end in time.
+            return data.consume(bytes.len());
+        }
+        let (mut from, mut found) = (0, false);
+        while self.input != Input::Ended
+            && !self.is_full(cx.requests)
+            && self.may_send(bytes.len() - from, cx)
+        {
+            let Some(piece) = self.decoder.next(bytes, &mut from) else { break };
+            self.handle_piece(transport, piece, bytes, cx);
+            found = true;
+        }
+        let shown = bytes.len();
+        let consumed = if self.input == Input::Ended {
+            shown
+        } else if self.is_full(cx.requests) {
+            from
+        } else if data.is_last() {
+            self.handle_last(transport, &bytes[from..], cx);
+            shown
+        } else {
+            self.decoder.consume(shown, from)
+        };
+        data.consume(consumed);
+        if self.is_full(cx.requests) || transport.is_clogged(calls) {
+            transport.pause(calls);
+            // It may have gone before: that is not told again.
+            if self.has_left(transport) {
+                return transport.reset(calls);
+            }
+        }
+        self.watch_begun(transport, calls, shown - consumed, found);
+    }
+
+    /// The rest of the bytes of a client that sends no more.
+    fn handle_last(&mut self, transport: &Transport, rest: &[u8], cx: &mut SessionContext<'_>) {
+        self.finish_too_long(transport, cx);
+        let incomplete = match self.decoder.finish(rest) {
+            None => return,
+            Some(Last::Frame(range)) => return self.handle_frame(transport, range, rest, cx),
+            Some(Last::Unterminated(range)) if self.plan.accepts_last => {
+                return self.handle_frame(transport, range, rest, cx);
+            }
+            Some(Last::TooLong) => {
+                let is_json = self.plan.framing.is_json();
+                let name = if is_json { Name::of(jsonrpc::skim(rest)) } else { Name::Unknown };
+                return self.refuse_too_long(transport, name, cx);
+            }
+            Some(Last::Unterminated(_)) if self.plan.framing == wire::Framing::Lines => {
+                "the last line has no newline at its end"
+            }
+            Some(Last::Unterminated(_) | Last::Partial) => "the last request came in part only",
+        };
+        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, incomplete);
+        self.refuse(transport, outcome, Name::Unknown, cx);
+    }
+
+    fn handle_piece(
+        &mut self,
+        transport: &Transport,
+        piece: Piece,
+        bytes: &[u8],
+        cx: &mut SessionContext<'_>,
+    ) {
+        match piece {
+            Piece::Frame(range) => self.handle_frame(transport, range, bytes, cx),
+            // What it is comes next.
+            Piece::TooLong { .. } if self.plan.framing.is_json() => {}
+            Piece::TooLong { .. } => self.refuse_too_long(transport, Name::Unknown, cx),
+            Piece::Skimmed(skimmed) => self.refuse_too_long(transport, Name::of(skimmed), cx),
+            Piece::Broken(wire::Fault::TooLong) => {
+                // What comes behind its beginning is not read.
+                let start = self.decoder.start_of_too_long(bytes);
+                let is_json = self.plan.framing.is_json();
+                let name = if is_json { Name::at_start(start) } else { Name::Unknown };
+                self.refuse_too_long(transport, name, cx);
+                self.input = Input::Ended;
+            }
+            Piece::Broken(fault) => {
+                // Whoever wrote this cannot be understood any more: it is told once.
+                let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
+                self.refuse(transport, outcome, Name::Unknown, cx);
+                self.input = Input::Ended;
+            }
+        }
+    }
+
+    fn handle_frame(
+        &mut self,
+        transport: &Transport,
+        range: Range<usize>,
+        bytes: &[u8],
+        cx: &mut SessionContext<'_>,
+    ) {
+        let frame = &bytes[range];
+        let name = if self.plan.framing.is_json() {
+            match jsonrpc::scan(frame) {
+                Ok(message) => match self.name(frame, &message, cx) {
+                    Some(name) if self.is_exit(frame, &message) => {
+                        // What an editor says last (LSP); its own program is told.
+                        self.input = Input::Ended;
+                        name
+                    }
+                    Some(name)
+                        if cx.requests.is_tagged(self.pool) && !message.is_version_2(frame) =>
+                    {
+                        let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_VERSION_2);
+                        return self.refuse(transport, outcome, name, cx);
+                    }
+                    Some(name) => name,
+                    None => return,
+                },
+                Err(fault) => {
+                    let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
+                    return self.refuse(transport, outcome, Name::Unknown, cx);
+                }
+            }
+        } else {
+            Name::Unknown
+        };
+        if self.input == Input::Refusing {
+            let text = "the daemon is about to end";
+            let outcome = Outcome::ended(Cause::Draining, Phase::Receive, text);
+            return self.refuse(transport, outcome, name, cx);
+        }
+        cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
+        if let Some(trail) = &mut cx.entry {
+            trail.bytes_in = frame.len() as u64;
+        }
+        if let Err(outcome) = cx.address_limits.request(cx.requests.now(), transport.entry()) {
+            return self.refuse(transport, outcome, name, cx);
+        }
+        let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
+        let (source, form) = (transport.source(), Form { streams: self.rows, ..Form::default() });
+        self.permit.spend();
+        let id = cx.requests.submit(
+            client,
+            source,
+            (Slice::copy_of(frame).into(), form),
+            self.pool,
+            cx.entry.take(),
+        );
+        self.owed.push(id, name);
+    }
+
+    fn is_exit(&self, frame: &[u8], message: &Message) -> bool {
+        self.plan.framing == wire::Framing::ContentLength
+            && message.kind() == Kind::Notification
+            && message.is_method(frame, "exit")
+    }
+
+    /// How the reply to this message is to be named; none for a message that is no request.
+    fn name(
+        &mut self,
+        frame: &[u8],
+        message: &Message,
+        cx: &mut SessionContext<'_>,
+    ) -> Option<Name> {
+        // A program that is this connection's own knows its ids and may ask it: all is passed on.
+        let is_own = cx.requests.has_owners(self.pool);
+        if is_own && message.kind() != Kind::Request {
+            return Some(Name::Nothing);
+        }
+        if let Some(cancelled) = message.cancels(frame) {
+            match self.owed.find(&frame[cancelled.clone()]) {
+                Some(request) => {
+                    if !message.cancels_with_reply(frame) {
+                        self.owed.silence(request);
+                    }
+                    cx.requests.cancel(request);
+                }
+                None => cx.requests.count_stray(self.pool),
+            }
+            return None;
+        }
+        match message.kind() {
+            Kind::Request => {
+                message.id.clone().map(|place| Name::Id(Slice::copy_of(&frame[place])))
+            }
+            Kind::Notification => Some(Name::Nothing),
+            // Nobody asked the client: requests of programs are not passed on.
+            Kind::Response => None,
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        transport: &Transport,
+        outcome: Outcome,
+        name: Name,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if cx.entry.is_none() {
+            cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
+        }
+        cx.requests.refused_at_receipt(self.pool, transport.source(), &outcome, cx.entry.take());
+        self.owed.push_ready(outcome, name);
+    }
+
+    /// Bytes of replies that wait.
+    pub(super) fn held(&self) -> usize {
+        self.owed.held()
+    }
+
+    /// Whether the end of the connection would seem to be the end of its replies: those of raw bytes have no
+    /// other, and something of them was not sent.
+    pub(super) fn would_look_whole(&self, queued: usize) -> bool {
+        self.plan.resets && (queued > 0 || !self.owed.is_empty())
+    }
+
+    /// Whether a frame has begun since the client connected.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun || self.owed.next_number() > 0
+    }
+
+    /// Whether no frame is begun or waits unread.
+    pub(super) const fn is_between_requests(&self) -> bool {
+        !self.begun
+    }
+
+    /// Whether its client has a program of its own.
+    pub(super) fn has_own(&self, core: &dyn Requests) -> bool {
+        core.has_owners(self.pool)
+    }
+
+    /// A frame that was begun did not end in time: it is refused, and the client with it, once it
+    /// has what it is owed.
+    pub(super) fn handle_slow(
+        &mut self,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if self.ending == Ending::Reset {
+            // The output is looked at again when the session is flushed.
+            return;
+        }
+        let text = format!("a {} that was begun did not end in time", self.plan.word());
+        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
+        self.refuse(transport, outcome, Name::Unknown, cx);
+        self.input = Input::Ended;
+        transport.disarm_read(calls);
+    }
+
+    pub(super) fn handle_eof(&mut self, transport: &Transport, cx: &mut SessionContext<'_>) {
+        if self.input != Input::Ended {
+            self.finish_too_long(transport, cx);
+        }
+        self.input = Input::Ended;
+    }
+
+    pub(super) fn refuse_all(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if self.input == Input::Open {
+            self.input = Input::Refusing;
+        }
+        if self.is_waiting() {
+            self.stop_waiting(cx);
+            self.read_on(transport, calls, cx.requests);
+        }
+    }
+
+    /// A program of this pool says something to all clients: it is for those that have got an
+    /// answer from there.
+    pub(super) fn announce(
+        &mut self,
+        transport: &Transport,
+        pool: PoolId,
+        frame: &Slice,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        let hears = self.answered && pool == self.pool && self.plan.framing.is_json();
+        if !hears || self.owed.has_aside(frame) {
+            return false;
+        }
+        let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
+        if let Some(outcome) = self.owed.push_aside(frame.clone(), limits) {
+            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
+        }
+        true
+    }
+
+    /// Something came of request `sequence`. Where it is over a limit, the client is told that
+    /// instead, and so is the core.
+    pub(super) fn deliver(
+        &mut self,
+        transport: &Transport,
+        sequence: u64,
+        delivery: Delivery,
+        cx: &mut SessionContext<'_>,
+    ) {
+        self.answered |= matches!(
+            delivery,
+            Delivery::Part(_) | Delivery::Flow(true) | Delivery::End(Outcome::Reply(_))
+        );
+        if let Delivery::Finished = delivery {
+            self.input = Input::Ended;
+            self.ending = Ending::Silent;
+            return;
+        }
+        let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
+        if let Delivery::Aside(_, frame) = delivery {
+            if let Some(outcome) = self.owed.push_aside(frame, limits) {
+                cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
+            }
+            return;
+        }
+        if let Some((more, outcome)) = self.owed.deliver(sequence, delivery, limits) {
+            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
+            if let Some(request) = more {
+                cx.requests.abandon(request, Cause::Reply);
+            }
+        }
+    }
+
+    pub(super) fn flush(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let high = transport.listener().limits.send_high;
+        self.write_below(transport, calls, &mut cx.scratch.bytes, high);
+        self.hold(transport, calls, cx);
+        self.read_on(transport, calls, cx.requests);
+        if self.input == Input::Ended && self.owed.is_empty() && !self.owed.has_asides() {
+            if self.ending == Ending::Reset {
+                self.reset(transport, calls);
+            } else {
+                transport.finish(calls, None);
+            }
+        }
+    }
+
+    /// Resets the connection once the output before the failure is sent.
+    fn reset(&self, transport: &mut Transport, calls: &mut Calls<'_>) {
+        if transport.queued(calls) == 0 {
+            transport.reset(calls);
+        } else {
+            transport.arm_read(calls, RESET_LOOK);
+        }
+    }
+
+    pub(super) fn flush_all(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+    ) {
+        self.write_below(transport, calls, scratch, usize::MAX);
+    }
+
+    fn write_below(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+        high: usize,
+    ) {
+        scratch.clear();
+        let queued = transport.queued(calls);
+        let broken = transport.is_broken(calls);
+        while queued + scratch.len() <= high {
+            let Some(ready) = self.owed.pop_ready() else { break };
+            self.write(ready, scratch);
+            if broken {
+                // It would be dropped, and no `Drained` would ask for the rest.
+                scratch.clear();
+            }
+        }
+        transport.send_bytes(calls, scratch);
+    }
+
+    /// A worker whose parts the client does not take waits, where it can.
+    fn hold(&mut self, transport: &Transport, calls: &Calls<'_>, cx: &mut SessionContext<'_>) {
+        let clogged = transport.is_clogged(calls);
+        // Whatever its own program says is for this client, asked or not.
+        let hush = (clogged && self.owed.has_asides()).then_some(self.pool);
+        if hush != self.hushing {
+            if let Some(before) = std::mem::replace(&mut self.hushing, hush) {
+                cx.requests.hush(before, self.id, false);
+            }
+            if let Some(now) = hush {
+                cx.requests.hush(now, self.id, true);
+            }
+        }
+        let streaming = self.owed.streaming();
+        let wanted = streaming.filter(|(_, came)| transport.holds_back(calls, *came));
+        let wanted = wanted.map(|(request, _)| request);
+        if wanted != self.holding {
+            if let Some(before) = self.holding {
+                cx.requests.hold(before, false);
+            }
+            if let Some(now) = wanted {
+                cx.requests.hold(now, true);
+            }
+            self.holding = wanted;
+        }
+    }
+
+    pub(super) fn abandoned(&self) -> impl Iterator<Item = RequestId> {
+        self.owed.requests()
+    }
+
+    pub(super) fn is_owed(&self) -> bool {
+        !self.owed.is_empty() || self.owed.has_asides()
+    }
+}

@@ -1,0 +1,95 @@
+//! When a client of frames is read: not while it has too many requests in flight, while its pool has no
+//! room for more, or while it does not take its output; and how long a frame may take.
+
+use event::Calls;
+
+use super::{Frames, Input};
+use crate::session::SessionContext;
+use crate::transport::Transport;
+use flow::permit::Permit;
+use flow::requests::Requests;
+
+impl Frames {
+    pub(in crate::session) const fn is_waiting(&self) -> bool {
+        self.permit.is_waiting()
+    }
+
+    pub(in crate::session) const fn grant(&mut self, requests: u32) {
+        self.permit = Permit::Granted(requests);
+    }
+
+    pub(in crate::session) fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
+        cx.requests.stop_waiting(self.pool, &mut self.permit);
+    }
+
+    /// Whether there is room for the next request, which has at most as many bytes as have come.
+    pub(super) fn may_send(&mut self, come: usize, cx: &mut SessionContext<'_>) -> bool {
+        if come == 0 || self.input == Input::Refusing {
+            return true;
+        }
+        let bytes = come.min(self.plan.frame_max);
+        cx.requests.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
+    }
+
+    pub(super) fn is_full(&self, core: &dyn Requests) -> bool {
+        let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id, self.answered);
+        waits || self.is_waiting() || self.owed.len() >= self.plan.in_flight_max
+    }
+
+    /// A frame that was begun must come to its end in time.
+    pub(super) fn watch_begun(
+        &mut self,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+        rest: usize,
+        found: bool,
+    ) {
+        let begun = !transport.is_paused() && self.decoder.is_begun(rest);
+        if let Some(read) = self.plan.read {
+            if begun && (found || !self.begun) {
+                transport.arm_read(calls, read);
+            } else if !begun && self.begun {
+                transport.disarm_read(calls);
+            }
+        }
+        self.begun = begun;
+    }
+
+    /// The client is gone for both directions. True when it is to be let go at once.
+    pub(in crate::session) fn handle_hangup(&mut self, transport: &Transport) -> bool {
+        self.is_gone = true;
+        self.has_left(transport)
+    }
+
+    /// Whether it is gone and not read, so that no read shows its end, and waits for replies that are all it
+    /// wants: to messages, also while those wait for room in the queue, or rows, or one of which a part has come.
+    /// They keep slots for nobody. Other frames may be wanted without their replies.
+    pub(super) fn has_left(&self, transport: &Transport) -> bool {
+        if !self.is_gone || !transport.is_paused() {
+            return false;
+        }
+        let named = self.owed.waits_for_named() || self.is_waiting();
+        self.plan.framing.is_json() && named
+            || self.owed.streaming().is_some()
+            || self.rows && !self.owed.is_empty()
+    }
+
+    /// Reads a paused client again, if nothing stands in the way. One that has left is let go.
+    pub(super) fn read_on(
+        &self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &dyn Requests,
+    ) {
+        if !transport.is_paused() {
+            return;
+        }
+        if self.has_left(transport) {
+            return transport.reset(calls);
+        }
+        let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(core);
+        if room && !transport.is_clogged(calls) {
+            transport.resume(calls);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Questions: requests whose worker takes the parameters of a target and gives a body.
+//!
+//! A reply that is small comes whole, with its length. Of a larger one parts come as the worker makes
+//! them, behind a head of ours; what goes wrong then can only be told by ending the connection.
+
+use event::Calls;
+use exchange::Slice;
+use wire::http1::{Body, Kind, Limits, Method, chunk_head, write_open_answer};
+
+use super::course::Course;
+use super::told::{edits, open_lines};
+use super::{Asked, Asker, Dialogue, Input, Move, Output, Sending};
+use crate::listener::HttpConfig;
+use crate::session::SessionContext;
+use crate::transport::Transport;
+use flow::form::Form;
+use flow::http_request::HttpRequest;
+use flow::payload::Payload;
+use flow::request_shape::RequestShape;
+
+impl Dialogue {
+    /// Submits a question that was checked.
+    pub(super) fn submit_question(
+        &mut self,
+        shape: &RequestShape,
+        course: &Course<'_>,
+        plan: &HttpConfig,
+        transport: &Transport,
+        request: HttpRequest,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let head = request.head();
+        let asker = Asker { method: head.method(), version: head.version, route: course.route };
+        let keep = head.connection.keep_alive && !self.is_last(cx.requests);
+        self.step(Move::Ask, Input::Whole);
+        // Of a reply to HEAD nothing is sent but its length, which takes all of it.
+        let form = Form { streams: asker.method == Method::Get, ..request.form() };
+        let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::default());
+        let (client, entry) = (self.next_client(), cx.entry.take());
+        let source = transport.source();
+        let request = cx.requests.submit(client, source, (payload, form), course.pool, entry);
+        self.asked = Some(Asked::new(request, asker, keep, shape.plain_reply()));
+    }
+}
+
+impl Asked {
+    /// Writes the head of a reply whose first part has come.
+    pub(super) fn begin(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let date = cx.requests.date_line();
+        let mut out = cx.scratch.take();
+        let lines = open_lines(self.told.content_type, edits(transport, self.route), &date);
+        let sending = write_open_answer(&lines, self.version, &mut self.keep, &mut out);
+        transport.send_bytes(calls, &out);
+        cx.scratch.give(out);
+        self.output = Output::begun(self.method, sending);
+        self.open_ended = matches!(self.output, Output::Begun(Sending::Verbatim | Sending::Data));
+    }
+
+    /// Sends a part of the body on, as the client takes it.
+    pub(super) fn send_part(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        part: Slice,
+    ) {
+        self.came = self.came.saturating_add(part.len());
+        match self.output {
+            Output::Begun(Sending::Verbatim) => transport.send(calls, part),
+            Output::Begun(Sending::Chunked) => {
+                let (head, start) = chunk_head(part.len());
+                transport.send_bytes(calls, &head[start..]);
+                transport.send(calls, part);
+                transport.send_bytes(calls, b"\r\n");
+            }
+            Output::Begun(Sending::Data) => {
+                if let Some(chunks) = &mut self.chunks {
+                    send_data(chunks, transport, calls, &part);
+                }
+            }
+            Output::None | Output::HeadOnly | Output::Done => {}
+        }
+    }
+}
+
+/// Sends what is data of a part of a body in chunks. The worker has read it by the same rules, so
+/// nothing in it can be wrong, and nothing waits for more.
+fn send_data(chunks: &mut Body, transport: &mut Transport, calls: &mut Calls<'_>, mut part: &[u8]) {
+    while let Ok(Some(span)) = chunks.next(part, &Limits::REPLY) {
+        let (bytes, rest) = part.split_at(span.length);
+        if span.kind == Kind::Data {
+            transport.send_bytes(calls, bytes);
+        }
+        part = rest;
+    }
+}

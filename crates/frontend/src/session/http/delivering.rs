@@ -1,0 +1,214 @@
+//! What comes of the request on its way goes to the client.
+
+use event::Calls;
+use exchange::{Outcome, Slice};
+use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
+
+use super::told::of_page;
+use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
+use crate::listener::HttpConfig;
+use crate::session::SessionContext;
+use crate::transport::Transport;
+use flow::delivery::Delivery;
+use flow::reply_head::Carried;
+
+/// The body of a reply is copied behind its head up to this; a longer one is sent as it lies.
+const BODY_ALONG_MAX: usize = 1024;
+
+impl Dialogue {
+    /// Something came of the request on its way.
+    pub(super) fn deliver(
+        &mut self,
+        plan: &HttpConfig,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        sequence: u64,
+        delivery: Delivery,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let Some(asked) = self.asked.as_mut().filter(|_| sequence == u64::from(self.number)) else {
+            return;
+        };
+        match delivery {
+            Delivery::Head(head) => {
+                self.deliver_head(plan, transport, calls, head, &mut Slice::default(), cx);
+            }
+            Delivery::Page(page) => asked.page = Some(page),
+            Delivery::PlainReply(told) => asked.told = told,
+            Delivery::Part(part) => {
+                if asked.output == Output::None {
+                    asked.begin(transport, calls, cx);
+                }
+                asked.send_part(transport, calls, part);
+            }
+            Delivery::Long(from) => {
+                if asked.output == Output::Begun(Sending::Verbatim) {
+                    asked.relayed_from = Some(from);
+                    transport.expect(calls);
+                    cx.requests.take_unseen(asked.request, transport.stream());
+                }
+            }
+            Delivery::Relayed(done) => {
+                transport.relayed(calls);
+                asked.relayed_from.take_if(|_| done);
+            }
+            Delivery::Flow(wanted) => self.handle_flow(plan, transport, calls, wanted),
+            Delivery::SaidAll => self.handle_said_all(plan, transport, calls),
+            Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, cx),
+            // Of frames only.
+            Delivery::Aside(..) | Delivery::Finished => {}
+        }
+    }
+
+    /// A head comes with all that follows it.
+    pub(super) fn deliver_whole(
+        &mut self,
+        plan: &HttpConfig,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        (sequence, head, mut outcome): (u64, Carried, Outcome),
+        cx: &mut SessionContext<'_>,
+    ) {
+        if self.asked.is_none() || sequence != u64::from(self.number) {
+            return head.recycle();
+        }
+        match &mut outcome {
+            Outcome::Reply(body) => {
+                self.deliver_head(plan, transport, calls, head, body, cx);
+            }
+            _ => self.deliver_head(plan, transport, calls, head, &mut Slice::default(), cx),
+        }
+        self.deliver_end(transport, calls, outcome, cx);
+    }
+
+    /// Sends a head, and `body` along with it where both are small: then nothing is left of that.
+    fn deliver_head(
+        &mut self,
+        plan: &HttpConfig,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        mut carried: Carried,
+        body: &mut Slice,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let is_last = self.is_last(cx.requests);
+        let Some(asked) = &mut self.asked else { return carried.recycle() };
+        let head = carried.head();
+        if head.is_interim() && asked.version == Version::Http10 {
+            // It would not know what to do with it.
+            return carried.recycle();
+        }
+        let sending = head.prepare(asked.version);
+        if !head.is_interim() {
+            let routing = plan.routing.as_ref();
+            if let Some(way) = routing.and_then(|routing| routing.plan(asked.route)) {
+                way.reply.apply(&mut head.fields);
+            }
+            asked.output = Output::begun(asked.method, sending);
+            let ends = match asked.output {
+                Output::Begun(Sending::Verbatim) => matches!(head.body, BodyKind::UntilEnd),
+                Output::Begun(Sending::Data) => true,
+                _ => false,
+            };
+            asked.keep &= !ends && !is_last;
+            asked.open_ended = ends;
+            if asked.output == Output::Begun(Sending::Data) {
+                asked.chunks = Some(Box::new(Body::new(head.body, &Limits::REPLY)));
+            }
+        }
+        if !head.is_interim() && !matches!(self.input, Input::Whole) && head.status != 101 {
+            // What is left of the request would be read as the next one, so the connection ends.
+            asked.keep = false;
+        }
+        let told_to_send =
+            asked.waits && head.status == 100 && matches!(self.input, Input::Body(_));
+        asked.waits &= head.is_interim() && head.status != 100;
+        let date = if head.lacks_date() { Some(cx.requests.date_line()) } else { None };
+        let added = Added {
+            date: date.as_ref().map_or(b"", |date| date),
+            via: plan.forwarding.via.line(head.version),
+        };
+        let mut out = cx.scratch.take();
+        head.encode(sending, asked.version, asked.keep, added, &mut out);
+        let switches = head.status == 101;
+        if switches {
+            asked.begin_to_talk();
+            if self.half_closed {
+                cx.requests.pass_end(asked.request);
+            }
+            transport.resume(calls);
+        }
+        carried.recycle();
+        if asked.output == Output::Begun(Sending::Verbatim) && body.len() <= BODY_ALONG_MAX {
+            out.extend_from_slice(&std::mem::take(body));
+        }
+        transport.send_bytes(calls, &out);
+        cx.scratch.give(out);
+        if told_to_send {
+            self.watch_anew(plan, transport, calls);
+        }
+        if switches {
+            self.step(Move::Switch, Input::Switched);
+            transport.arm_look(calls, self.tunnel_idle(plan, transport));
+        }
+    }
+
+    fn deliver_end(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        outcome: Outcome,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let is_last = self.is_last(cx.requests);
+        let Some(asked) = &mut self.asked else { return };
+        let whole = matches!(self.input, Input::Whole);
+        let is_reply = matches!(outcome, Outcome::Reply(_));
+        match (asked.output, outcome) {
+            (Output::Begun(sending), Outcome::Reply(last)) => {
+                if !last.is_empty() {
+                    asked.send_part(transport, calls, last);
+                }
+                if sending == Sending::Chunked {
+                    transport.send_bytes(calls, b"0\r\n\r\n");
+                }
+            }
+            (Output::HeadOnly, Outcome::Reply(_)) => {}
+            // It cannot be taken back: that the connection ends says that it is not whole.
+            (Output::Begun(_) | Output::HeadOnly, Outcome::Ended(..)) => asked.keep = false,
+            (_, outcome) => {
+                asked.keep &= whole && !is_last;
+                let asker = asked.asker();
+                match asked.page.take() {
+                    Some(page) => {
+                        let body = match &outcome {
+                            Outcome::Sorry(_, body) => body.clone(),
+                            Outcome::Reply(_) | Outcome::Ended(..) => Slice::default(),
+                        };
+                        tell(&of_page(&page, &body, asked.keep), asker, transport, calls, cx);
+                    }
+                    None => {
+                        let said = Said::of(&outcome, asked.told);
+                        tell(&said.answer(asked.keep), asker, transport, calls, cx);
+                    }
+                }
+            }
+        }
+        asked.output = Output::Done;
+        let keep = asked.keep && whole && !self.refusing;
+        let ending = match is_reply {
+            _ if !asked.open_ended => Ending::Said,
+            true => Ending::OpenEnded,
+            false => Ending::CutOff,
+        };
+        self.asked = None;
+        if keep {
+            self.step(Move::Next, Input::Head);
+        } else {
+            self.step(Move::End, Input::Ended);
+            self.ending = ending;
+            self.unwatch(transport, calls);
+        }
+        transport.resume(calls);
+    }
+}

@@ -1,0 +1,178 @@
+//! Requests whose body is taken whole before they are submitted: to programs, which get one object
+//! each, and to what stores records.
+
+use event::{Calls, Data};
+use exchange::{Cause, Outcome, Phase, Slice};
+use wire::http1::BodyKind;
+
+use super::course::Course;
+use super::gathering::{Gathering, Taken};
+use super::rejection::Why;
+use super::{Asked, Asker, Dialogue, Input, Move};
+use crate::bodies::Full;
+use crate::listener::HttpConfig;
+use crate::session::SessionContext;
+use crate::transport::Transport;
+use flow::client::Source;
+use flow::http_request::HttpRequest;
+use flow::payload::Payload;
+use flow::request_shape::RequestShape;
+
+/// What a client that waits to be told so may do.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+impl Dialogue {
+    /// Begins a request that is submitted once it is whole.
+    pub(super) fn ask_whole(
+        &mut self,
+        (shape, course): (&RequestShape, &Course<'_>),
+        plan: &HttpConfig,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        mut request: HttpRequest,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let &Course { pool, route, .. } = course;
+        if matches!(shape, RequestShape::Records(_)) && request.head().body.is_some() {
+            let why = Why::of(Cause::Malformed, "a question has no body");
+            return self.refuse_with(transport, calls, (413, route), why, cx);
+        }
+        let mut out = cx.scratch.take();
+        let fits = shape.check(&request, &mut out);
+        cx.scratch.give(out);
+        if let Err(why) = fits {
+            return self.answer_unfit(&why, route, transport, calls, request.head(), cx);
+        }
+        course.prepare(plan, transport.peer(), request.head_mut());
+        if let RequestShape::Records(_) = shape {
+            return self.submit_question(shape, course, plan, transport, request, cx);
+        }
+        let told = shape.plain_reply();
+        let waits = request.head().expects_continue;
+        let gathering = Gathering::new((pool, route), plan, transport.peer(), request, told);
+        self.begin_gathering(gathering, waits, transport, calls, cx);
+    }
+
+    /// Takes the body before anything else is done. A client that waits to be told so is.
+    fn begin_gathering(
+        &mut self,
+        mut gathering: Gathering,
+        waits: bool,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        gathering.trail = cx.entry.take();
+        if waits {
+            transport.send_bytes(calls, CONTINUE);
+        }
+        self.step(Move::Gather, Input::Gathering(Box::new(gathering)));
+    }
+
+    /// Takes more of the body, and submits the request once that is whole. False when nothing more can
+    /// be done with what is there.
+    pub(super) fn gather(
+        &mut self,
+        plan: &HttpConfig,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        let Input::Gathering(gathering) = &mut self.input else { return false };
+        let before = data.bytes().len();
+        match gathering.take(plan, data) {
+            Ok(Taken::Whole) => {
+                self.unwatch(transport, calls);
+                if let Input::Gathering(whole) = self.step(Move::Complete, Input::Whole) {
+                    self.submit_gathered(plan, *whole, transport.source(), cx);
+                }
+                true
+            }
+            Ok(Taken::Full(full)) => {
+                self.refuse_full(full, plan.body_limits.all, transport, calls, cx);
+                false
+            }
+            Ok(Taken::More) => {
+                self.watch_body(plan, transport, calls, before - data.bytes().len());
+                false
+            }
+            Err(refusal) => {
+                self.restore_trail(cx);
+                self.refuse(transport, calls, refusal, cx);
+                false
+            }
+        }
+    }
+
+    /// What is refused now has the line in the access log that was begun with its head.
+    pub(super) fn restore_trail(&mut self, cx: &mut SessionContext<'_>) {
+        if let Input::Gathering(gathering) = &mut self.input {
+            cx.entry = gathering.trail.take();
+        }
+    }
+
+    /// All bodies together are as large as they may be, or those of this client.
+    fn refuse_full(
+        &mut self,
+        full: Full,
+        max: usize,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        self.restore_trail(cx);
+        let whose = match full {
+            Full::All => "",
+            Full::Client => ", and those of one client half of what others leave",
+        };
+        let text = format!("the bodies of all requests together hold at most {max} bytes{whose}");
+        let route = self.route();
+        self.refuse_with(transport, calls, (503, route), Why::of(Cause::Full, &text), cx);
+    }
+
+    /// The client is gone in the middle of a body: its request ends here, and has its line.
+    pub(super) fn end_gathering(
+        &mut self,
+        transport: &Transport,
+        cause: Cause,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let Input::Gathering(gathering) = &mut self.input else { return };
+        let (pool, bytes) = (gathering.pool, gathering.held.len());
+        cx.entry = gathering.trail.take();
+        if let Some(trail) = &mut cx.entry {
+            trail.bytes_in = bytes as u64;
+        }
+        let text = "its client left before its body was whole";
+        let outcome = Outcome::ended(cause, Phase::Receive, text);
+        cx.requests.refused_at_receipt(pool, transport.source(), &outcome, cx.entry.take());
+    }
+
+    fn submit_gathered(
+        &mut self,
+        plan: &HttpConfig,
+        whole: Gathering,
+        source: Source,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let Gathering { pool, route, told, mut request, held, trail, .. } = whole;
+        let head = request.head_mut();
+        if head.body == BodyKind::Chunked {
+            // Its framing is gone.
+            head.give_length(held.len());
+        }
+        let asker = Asker { method: head.method(), version: head.version, route };
+        let keep = head.connection.keep_alive && !self.is_last(cx.requests);
+        let form = request.form();
+        let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::from(&held[..]));
+        cx.entry = trail;
+        if let Some(trail) = &mut cx.entry {
+            trail.bytes_in = held.len() as u64;
+            trail.replied = told.status;
+        }
+        let client = self.next_client();
+        let request = cx.requests.submit(client, source, (payload, form), pool, cx.entry.take());
+        self.asked = Some(Asked::new(request, asker, keep, told));
+    }
+}

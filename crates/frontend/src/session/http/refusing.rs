@@ -1,0 +1,184 @@
+//! Requests that get no further than their session.
+
+use event::Calls;
+use exchange::{Cause, Outcome, Phase};
+use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
+
+use super::rejection::Why;
+use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell};
+use crate::routing::RouteId;
+use crate::session::SessionContext;
+use crate::transport::Transport;
+use flow::rejected::Rejected;
+
+impl Dialogue {
+    /// A request is answered without a worker. The connection goes on where no body is to come.
+    pub(super) fn refuse_whole(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        head: &RequestHead,
+        outcome: &Outcome,
+        cx: &mut SessionContext<'_>,
+    ) {
+        cx.requests.refused_at_receipt(
+            transport.listener().pool,
+            transport.source(),
+            outcome,
+            cx.entry.take(),
+        );
+        let whole = matches!(head.body, BodyKind::None);
+        let keep = head.connection.keep_alive && whole && !self.is_last(cx.requests);
+        let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
+        tell(&Said::of(outcome, Told::TEXT).answer(keep), asker, transport, calls, cx);
+        if !keep {
+            self.step(Move::End, Input::Ended);
+            self.ending = Ending::Said;
+        }
+    }
+
+    /// What broke a rule is answered, unless its reply has begun, and the connection ends.
+    pub(super) fn refuse(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        refusal: Refusal,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let route = self.route();
+        self.refuse_on(route, transport, calls, refusal, cx);
+    }
+
+    /// The same of a request whose route is known and which was not submitted yet.
+    pub(super) fn refuse_on(
+        &mut self,
+        route: RouteId,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        refusal: Refusal,
+        cx: &mut SessionContext<'_>,
+    ) {
+        cx.requests.rejects().count_request(refusal as usize);
+        let text = format!("{}: {}", refusal.word(), refusal.text());
+        let why = Why { cause: Cause::Malformed, reason: refusal.word(), text: &text };
+        self.refuse_with(transport, calls, (refusal.status(), route), why, cx);
+    }
+
+    /// Whether a request was begun that is not whole, and so has not been submitted.
+    pub(super) fn is_begun(&self) -> bool {
+        match self.input {
+            Input::Head => self.scan.is_begun(),
+            Input::Gathering(_) => true,
+            Input::Body(_) | Input::Whole | Input::Switched | Input::Ended => false,
+        }
+    }
+
+    /// The daemon is about to end, and a request is not whole.
+    pub(super) fn refuse_draining(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let route = self.route();
+        self.restore_trail(cx);
+        let cause = Cause::Draining;
+        let text = format!("{}: {}", cause.word(), cause.meaning());
+        self.refuse_with(transport, calls, (503, route), Why::of(cause, &text), cx);
+    }
+
+    /// What breaks a rule before its head is read has its line in the access log, with as much of its first
+    /// line as there is.
+    pub(super) fn refuse_unread(
+        &mut self,
+        bytes: &[u8],
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        refusal: Refusal,
+        cx: &mut SessionContext<'_>,
+    ) {
+        cx.entry =
+            cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), bytes);
+        self.refuse(transport, calls, refusal, cx);
+    }
+
+    /// A request that did not get so far as to be submitted has its line in the access log too.
+    pub(super) fn begin_refused(
+        &self,
+        transport: &Transport,
+        calls: &Calls<'_>,
+        told: Rejected,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if self.asked.is_none() && cx.entry.is_none() {
+            let held = calls.held(transport.stream());
+            cx.entry =
+                cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), held);
+        }
+        if let Some(trail) = &mut cx.entry {
+            (trail.status, trail.reason) = (told.status, told.reason);
+        }
+    }
+
+    /// Which way the request at hand goes, as far as that is known.
+    pub(super) fn route(&self) -> RouteId {
+        match (&self.asked, &self.input) {
+            (Some(asked), _) => asked.route,
+            (None, Input::Gathering(gathering)) => gathering.route(),
+            (None, _) => RouteId::REST,
+        }
+    }
+
+    /// Answers what is at hand, unless its reply has begun, and the connection ends. It is counted and
+    /// logged once: a pool that has it by now does so.
+    pub(super) fn refuse_with(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        (status, route): (u16, RouteId),
+        why: Why<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let Why { cause, reason, text } = why;
+        let told = Rejected { status, reason };
+        // Its end is decided, and comes in this turn: that is what it is told, and what is logged.
+        if self.asked.as_ref().is_some_and(|asked| !cx.requests.is_under_way(asked.request)) {
+            return;
+        }
+        let asked = self.asked.take();
+        let cut = asked.as_ref().is_some_and(|asked| asked.open_ended);
+        let silent = asked.as_ref().is_some_and(|asked| asked.output != Output::None);
+        match &asked {
+            Some(asked) => {
+                let told = Some(told).filter(|_| !silent);
+                cx.requests.abandon_told(asked.request, cause, told, text);
+            }
+            None => {
+                self.begin_refused(transport, calls, told, cx);
+                let outcome = Outcome::ended(cause, Phase::Receive, text);
+                cx.requests.refused_at_receipt(
+                    transport.listener().pool,
+                    transport.source(),
+                    &outcome,
+                    cx.entry.take(),
+                );
+            }
+        }
+        if !silent {
+            let method = asked.map_or(self.method, |asked| asked.method);
+            let body = format!("{text}\n");
+            let answer = Answer {
+                status,
+                content_type: TEXT,
+                lines: if status == 503 { RETRY } else { b"" },
+                body: body.as_bytes(),
+                keep_alive: false,
+            };
+            tell(&answer, Asker { method, route, ..Asker::NOBODY }, transport, calls, cx);
+        }
+        self.step(Move::End, Input::Ended);
+        self.ending = if cut { Ending::CutOff } else { Ending::Said };
+        self.unwatch(transport, calls);
+        transport.resume(calls);
+    }
+}

@@ -1,0 +1,47 @@
+//! Requests that no worker of their pool could be given: they are answered before they are submitted.
+
+use event::Calls;
+use exchange::{Cause, Outcome, Phase};
+use wire::http1::{Answer, RequestHead};
+
+use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
+use crate::routing::RouteId;
+use crate::session::SessionContext;
+use crate::transport::Transport;
+use flow::rejected::Rejected;
+use flow::request_shape::Unfit;
+
+impl Dialogue {
+    /// Answers such a request. The connection goes on where no body is to come.
+    pub(super) fn answer_unfit(
+        &mut self,
+        why: &Unfit,
+        route: RouteId,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        head: &RequestHead,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let told = Rejected { status: why.status, reason: "" };
+        self.begin_refused(transport, calls, told, cx);
+        let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text);
+        let (pool, source) = (transport.listener().pool, transport.source());
+        cx.requests.refused_at_receipt(pool, source, &outcome, cx.entry.take());
+        let body = format!("{}\n", why.text);
+        let keep_alive =
+            head.connection.keep_alive && !head.body.is_some() && !self.is_last(cx.requests);
+        let answer = Answer {
+            status: why.status,
+            content_type: TEXT,
+            lines: why.lines,
+            body: body.as_bytes(),
+            keep_alive,
+        };
+        let asker = Asker { method: head.method(), version: head.version, route };
+        tell(&answer, asker, transport, calls, cx);
+        if !keep_alive {
+            self.step(Move::End, Input::Ended);
+            self.ending = Ending::Said;
+        }
+    }
+}

@@ -1,0 +1,587 @@
+//! The replies that a client is owed.
+//!
+//! ```text
+//!   replies   [ ready ][ waiting, parts ][ ready ][ waiting ]   in the order of the requests
+//!   number      first    first+1           …
+//!                 └ written as soon as the client's output has room
+//! ```
+//!
+//! In order, a reply behind one that waits is held. Out of order, each is written when it comes and
+//! leaves its place to those behind it, so that one that takes long stands in nobody's way.
+
+use std::collections::VecDeque;
+
+use exchange::{Cause, Outcome, Phase, RequestId, Slice};
+use wire::Asked;
+use wire::jsonrpc::{Skimmed, named_at_start};
+
+use flow::delivery::Delivery;
+
+/// What an error object must name, kept until the reply is written.
+#[derive(Clone, Debug)]
+pub(super) enum Name {
+    /// This id.
+    Id(Slice),
+    /// The framing has no ids, or this one could not be read.
+    Unknown,
+    /// It was a notification: nothing may be answered.
+    Nothing,
+}
+
+impl Name {
+    /// How the rejection of a message is named that is too long; a notification and a reply get none.
+    pub(super) fn of(skimmed: Skimmed) -> Self {
+        match skimmed {
+            Skimmed::Request(id) => Self::Id(Slice::copy_of(&id)),
+            Skimmed::Notification | Skimmed::Reply(_) => Self::Nothing,
+            Skimmed::Unknown => Self::Unknown,
+        }
+    }
+
+    /// The same, where no more than its beginning is read.
+    pub(super) fn at_start(start: &[u8]) -> Self {
+        match named_at_start(start) {
+            Asked::Id(id) => Self::Id(Slice::copy_of(id)),
+            Asked::Nothing => Self::Nothing,
+            Asked::Unknown => Self::Unknown,
+        }
+    }
+
+    pub(super) fn asked(&self) -> Asked<'_> {
+        match self {
+            Self::Id(id) => Asked::Id(id),
+            Self::Unknown => Asked::Unknown,
+            Self::Nothing => Asked::Nothing,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Reply {
+    number: u64,
+    /// Whose it is, while an outcome is waited for.
+    request: Option<RequestId>,
+    name: Name,
+    /// What came of it and is not written; there once a part has come.
+    #[expect(clippy::box_collection, reason = "most have none, and each is moved when it leaves")]
+    parts: Option<Box<VecDeque<Slice>>>,
+    /// Bytes of parts that have come.
+    came: usize,
+    outcome: Option<Outcome>,
+}
+
+/// What is to be written next.
+#[derive(Debug)]
+pub(super) enum Ready {
+    Part(Slice),
+    End(Name, Outcome),
+}
+
+impl Ready {
+    /// Bytes that it keeps in memory.
+    fn size(&self) -> usize {
+        match self {
+            Self::Part(part) => part_size(part),
+            Self::End(_, outcome) => size(outcome),
+        }
+    }
+}
+
+/// Replies by number.
+#[derive(Debug)]
+pub(super) struct Owed {
+    /// By ascending number.
+    replies: VecDeque<Reply>,
+    /// The number of the next one.
+    next: u64,
+    /// Bytes of memory that what is ready and not written keeps.
+    held: usize,
+    /// Bytes of output that it becomes, envelopes of more than a byte excepted.
+    output: usize,
+    in_order: bool,
+    /// The end of a reply of parts is for the client, also where it adds nothing to them.
+    tells_ends: bool,
+    /// Out of order: numbers of those with something to write, and [`ASIDE`].
+    changed: VecDeque<u64>,
+    /// What belongs to no reply; most clients never have any.
+    asides: Option<Box<Asides>>,
+}
+
+/// What belongs to no reply. It takes none of the room for replies: whoever says it is told to wait.
+#[derive(Debug, Default)]
+struct Asides {
+    /// Each with the number of the reply that it goes before.
+    queue: VecDeque<(u64, Ready)>,
+    /// Bytes of it.
+    held: usize,
+}
+
+/// In the place of a number: the next aside.
+const ASIDE: u64 = u64::MAX;
+/// Bytes of memory over the limit of its output that a worker may fill in the moment before it hears that it is to
+/// wait: one read of lines of one byte, each of which keeps as much memory as some twenty bytes of output.
+const MEMORY_SLACK: usize = 2 << 20;
+
+/// Bytes that may be held for one client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// For replies that wait for their turn.
+    pub(super) held_max: usize,
+    /// For all of its output.
+    pub(super) send_max: usize,
+}
+
+impl Owed {
+    pub(super) const fn new(in_order: bool, tells_ends: bool) -> Self {
+        Self {
+            replies: VecDeque::new(),
+            next: 0,
+            held: 0,
+            output: 0,
+            in_order,
+            tells_ends,
+            changed: VecDeque::new(),
+            asides: None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.replies.len()
+    }
+
+    /// Bytes that are ready and not written.
+    pub(super) fn held(&self) -> usize {
+        self.held + self.asides.as_ref().map_or(0, |asides| asides.held)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.replies.is_empty()
+    }
+
+    /// The number of the next one.
+    pub(super) fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Where a reply stands: most often as far behind the first as their numbers say.
+    fn place(&self, number: u64) -> Option<usize> {
+        let first = self.replies.front()?.number;
+        let place = usize::try_from(number.checked_sub(first)?).ok()?;
+        if self.replies.get(place).is_some_and(|reply| reply.number == number) {
+            return Some(place);
+        }
+        self.replies.binary_search_by_key(&number, |reply| reply.number).ok()
+    }
+
+    /// One that is waited for.
+    pub(super) fn push(&mut self, request: RequestId, name: Name) {
+        self.add(Some(request), name, None);
+    }
+
+    /// One that is ready.
+    pub(super) fn push_ready(&mut self, outcome: Outcome, name: Name) {
+        self.held += size(&outcome);
+        self.output += output(&outcome);
+        let number = self.next_number();
+        self.add(None, name, Some(outcome));
+        self.note(number);
+    }
+
+    fn add(&mut self, request: Option<RequestId>, name: Name, outcome: Option<Outcome>) {
+        let number = self.next;
+        self.replies.push_back(Reply { number, request, name, parts: None, came: 0, outcome });
+        self.next += 1;
+    }
+
+    fn note(&mut self, number: u64) {
+        if !self.in_order {
+            self.changed.push_back(number);
+        }
+    }
+
+    /// Something came of request `number`. Where it is over a limit, an outcome that says so takes
+    /// its place and is returned, with the request if more would come of that.
+    pub(super) fn deliver(
+        &mut self,
+        number: u64,
+        delivery: Delivery,
+        limits: Limits,
+    ) -> Option<(Option<RequestId>, Outcome)> {
+        let place = self.place(number)?;
+        let waits_for_turn = self.in_order && place > 0;
+        let reply = self.replies.get_mut(place).filter(|reply| reply.request.is_some())?;
+        let (bytes, length) = match &delivery {
+            Delivery::Part(part) => (part_size(part), part.len()),
+            Delivery::End(outcome) => (size(outcome), length(outcome)),
+            // Of messages only; a frame has neither a head nor a body that follows it.
+            Delivery::Head(_)
+            | Delivery::Page(_)
+            | Delivery::PlainReply(_)
+            | Delivery::Flow(_)
+            | Delivery::SaidAll
+            | Delivery::Long(_)
+            | Delivery::Relayed(..)
+            | Delivery::Aside(..)
+            | Delivery::Finished => return None,
+        };
+        // Beside others, or behind parts of its own.
+        let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
+        let is_held_up = waits_for_turn && self.held + bytes > limits.held_max;
+        let is_full = self.output + length + END > limits.send_max
+            || self.held + bytes > limits.send_max.saturating_add(MEMORY_SLACK);
+        if is_held_up || length > limits.send_max || shares && is_full {
+            let outcome = over(is_held_up, limits);
+            self.held += size(&outcome);
+            self.output += output(&outcome);
+            let more = matches!(delivery, Delivery::Part(_));
+            let told = (reply.request.take().filter(|_| more), outcome.clone());
+            reply.outcome = Some(outcome);
+            self.note(number);
+            return Some(told);
+        }
+        self.held += bytes;
+        self.output += length + END;
+        match delivery {
+            Delivery::Part(part) => {
+                reply.came = reply.came.saturating_add(length);
+                reply.parts.get_or_insert_default().push_back(part);
+            }
+            Delivery::End(outcome) => {
+                reply.request = None;
+                reply.outcome = Some(outcome);
+            }
+            // Those it left above.
+            _ => {}
+        }
+        self.note(number);
+        None
+    }
+
+    /// Its own program says this unasked: behind the replies that are there, and before the others.
+    /// Where it is over a limit, an outcome that says so takes its place and is returned.
+    pub(super) fn push_aside(&mut self, frame: Slice, limits: Limits) -> Option<Outcome> {
+        let bytes = part_size(&frame);
+        let is_over = frame.len() > limits.send_max
+            || self.asides.as_ref().map_or(0, |it| it.held) + bytes
+                > limits.send_max.saturating_add(MEMORY_SLACK);
+        let told = is_over.then(|| over(false, limits));
+        let asides = self.asides.get_or_insert_default();
+        let ready = match &told {
+            // That more is lost need not be said again.
+            Some(_) if matches!(asides.queue.back(), Some((_, Ready::End(..)))) => return told,
+            Some(outcome) => Ready::End(Name::Unknown, outcome.clone()),
+            None => Ready::Part(frame),
+        };
+        asides.held += ready.size();
+        let waiting = self.replies.iter().find(|reply| reply.outcome.is_none());
+        let before = waiting.map_or(self.next, |reply| reply.number);
+        asides.queue.push_back((before, ready));
+        self.note(ASIDE);
+        told
+    }
+
+    /// Whether this very frame waits among them.
+    pub(super) fn has_aside(&self, frame: &[u8]) -> bool {
+        let mut asides = self.asides.iter().flat_map(|asides| asides.queue.iter());
+        asides.any(|(_, ready)| matches!(ready, Ready::Part(part) if part[..] == *frame))
+    }
+
+    pub(super) fn has_asides(&self) -> bool {
+        self.asides.is_some()
+    }
+
+    /// Takes the next aside, if it is its turn.
+    fn pop_aside(&mut self) -> Option<Ready> {
+        let asides = self.asides.as_mut()?;
+        let first = self.replies.front().map_or(self.next, |reply| reply.number);
+        if self.in_order {
+            asides.queue.front().filter(|(before, _)| *before <= first)?;
+        } else {
+            self.changed.front().filter(|number| **number == ASIDE)?;
+            self.changed.pop_front();
+        }
+        let (_, ready) = asides.queue.pop_front()?;
+        asides.held -= ready.size();
+        if asides.queue.is_empty() {
+            debug_assert_eq!(asides.held, 0, "what was taken is not held");
+            self.asides = None;
+        }
+        Some(ready)
+    }
+
+    /// What can be written next. It is written by whoever takes it.
+    pub(super) fn pop_ready(&mut self) -> Option<Ready> {
+        loop {
+            let turn = if self.in_order { Some(0) } else { self.changed_place() };
+            if let Some(aside) = self.pop_aside() {
+                return Some(aside);
+            }
+            let place = turn?;
+            let reply = self.replies.get_mut(place)?;
+            if let Some(part) = reply.parts.as_mut().and_then(|parts| parts.pop_front()) {
+                self.held -= part_size(&part);
+                self.output -= part.len() + END;
+                return Some(Ready::Part(part));
+            }
+            if !self.in_order {
+                self.changed.pop_front();
+            }
+            if reply.outcome.is_none() {
+                if self.in_order {
+                    return None;
+                }
+                continue;
+            }
+            // Most often the first, which nobody has to be moved up for.
+            let taken = match place {
+                0 => self.replies.pop_front(),
+                _ => self.replies.remove(place),
+            };
+            let Some(Reply { name, parts, outcome: Some(outcome), .. }) = taken else {
+                return None;
+            };
+            let is_parted = parts.is_some();
+            self.held -= size(&outcome);
+            self.output -= output(&outcome);
+            // What ends a reply of parts without saying more, or answers a notification.
+            let is_empty = matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
+            let adds_nothing = is_parted && is_empty && !self.tells_ends;
+            let says_nothing = adds_nothing || matches!(name, Name::Nothing);
+            if !says_nothing {
+                return Some(Ready::End(name, outcome));
+            }
+        }
+    }
+
+    /// The place of the first that has something to write, out of order.
+    fn changed_place(&mut self) -> Option<usize> {
+        loop {
+            let number = *self.changed.front().filter(|number| **number != ASIDE)?;
+            if let Some(place) = self.place(number) {
+                return Some(place);
+            }
+            // Written already, with an earlier note of it.
+            self.changed.pop_front();
+        }
+    }
+
+    /// The request whose parts are being written, the only one that a worker should wait for, and the
+    /// bytes of its parts that have come.
+    pub(super) fn streaming(&self) -> Option<(RequestId, usize)> {
+        let first = self.replies.front().filter(|reply| reply.parts.is_some())?;
+        Some((first.request?, first.came))
+    }
+
+    /// The request with this id of the client's own.
+    pub(super) fn find(&self, id: &[u8]) -> Option<RequestId> {
+        let mut replies = self.replies.iter();
+        let found = replies.find(|reply| matches!(&reply.name, Name::Id(name) if name[..] == *id));
+        found.and_then(|reply| reply.request)
+    }
+
+    /// Nothing is said of this request any more.
+    pub(super) fn silence(&mut self, request: RequestId) {
+        let reply = self.replies.iter_mut().find(|reply| reply.request == Some(request));
+        if let Some(reply) = reply {
+            reply.name = Name::Nothing;
+        }
+    }
+
+    /// Whether a reply with an id is waited for.
+    pub(super) fn waits_for_named(&self) -> bool {
+        let is_named = |it: &Reply| it.request.is_some() && matches!(it.name, Name::Id(_));
+        self.replies.iter().any(is_named)
+    }
+
+    /// The requests that are waited for.
+    pub(super) fn requests(&self) -> impl Iterator<Item = RequestId> {
+        self.replies.iter().filter_map(|reply| reply.request)
+    }
+}
+
+/// What stands for a reply that is over a limit: that of those that wait for their turn, or that of
+/// the whole output.
+#[cold]
+fn over(is_held_up: bool, limits: Limits) -> Outcome {
+    let Limits { held_max, send_max } = limits;
+    let text = if is_held_up {
+        format!("replies that wait for their turn hold at most {held_max} bytes")
+    } else {
+        format!("a client's output holds at most {send_max} bytes")
+    };
+    Outcome::ended(Cause::Reply, Phase::Reply, &text)
+}
+
+/// Bytes that a part keeps in memory. Empty ones are not for nothing.
+fn part_size(part: &Slice) -> usize {
+    part.held() + size_of::<Slice>()
+}
+
+/// Bytes that an outcome puts into the client's output, a few of marks excepted.
+fn length(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.len(),
+    }
+}
+
+/// The least that the end of a frame adds to it.
+const END: usize = 1;
+
+fn output(outcome: &Outcome) -> usize {
+    length(outcome) + END
+}
+
+/// Bytes that an outcome keeps in memory.
+fn size(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.held(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { held_max: 100, send_max: 1000 };
+
+    fn id(number: u32) -> RequestId {
+        RequestId::new(number.into())
+    }
+
+    fn reply(text: &str) -> Delivery {
+        Delivery::End(Outcome::Reply(Slice::from(text)))
+    }
+
+    fn asked(in_order: bool, requests: u32) -> Owed {
+        let mut owed = Owed::new(in_order, false);
+        for request in 0..requests {
+            owed.push(id(request), Name::Unknown);
+        }
+        owed
+    }
+
+    fn next(owed: &mut Owed) -> Option<String> {
+        match owed.pop_ready()? {
+            Ready::Part(body) | Ready::End(_, Outcome::Reply(body)) => {
+                Some(String::from_utf8_lossy(&body).into_owned())
+            }
+            Ready::End(_, Outcome::Ended(end, _) | Outcome::Sorry(end, _)) => {
+                Some(format!("!{}", end.cause.word()))
+            }
+        }
+    }
+
+    #[test]
+    fn in_order_a_reply_waits_for_those_before_it() {
+        let mut owed = asked(true, 3);
+        owed.deliver(1, reply("b"), LIMITS);
+        assert_eq!(next(&mut owed), None);
+        owed.deliver(0, reply("a"), LIMITS);
+        assert_eq!(next(&mut owed).as_deref(), Some("a"));
+        assert_eq!(next(&mut owed).as_deref(), Some("b"));
+        assert_eq!((next(&mut owed), owed.len(), owed.next_number()), (None, 1, 3));
+    }
+
+    #[test]
+    fn out_of_order_one_that_takes_long_keeps_no_place_of_others() {
+        let mut owed = asked(false, 1);
+        for number in 1..10_000 {
+            owed.push(id(1), Name::Unknown);
+            assert!(owed.deliver(number, reply("x"), LIMITS).is_none());
+            assert_eq!(next(&mut owed).as_deref(), Some("x"));
+            assert_eq!((next(&mut owed), owed.len()), (None, 1));
+        }
+        assert!(owed.deliver(5, reply("again"), LIMITS).is_none());
+        owed.deliver(0, reply("late"), LIMITS);
+        assert_eq!(next(&mut owed).as_deref(), Some("late"));
+        assert!(owed.is_empty() && owed.held == 0);
+    }
+
+    #[test]
+    fn out_of_order_replies_that_are_not_taken_have_a_limit() {
+        let mut owed = asked(false, 10);
+        let told = (0..10).filter_map(|it| owed.deliver(it, reply(&"x".repeat(400)), LIMITS));
+        let told = told.count();
+        assert!((8..10).contains(&told), "{told}");
+        let written: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+        assert_eq!(written.iter().filter(|it| *it == "!reply").count(), told);
+        assert!(owed.is_empty() && owed.held == 0);
+    }
+
+    fn aside(owed: &mut Owed, text: &str) {
+        assert!(owed.push_aside(Slice::from(text), LIMITS).is_none());
+    }
+
+    #[test]
+    fn what_is_said_unasked_stays_where_it_was_said_among_the_replies() {
+        for in_order in [true, false] {
+            let mut owed = asked(in_order, 2);
+            aside(&mut owed, "before");
+            owed.deliver(0, reply("a"), LIMITS);
+            aside(&mut owed, "between");
+            aside(&mut owed, "again");
+            owed.deliver(1, reply(""), LIMITS);
+            aside(&mut owed, "behind");
+            let said: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+            assert_eq!(said, ["before", "a", "between", "again", "", "behind"], "{in_order}");
+            assert!(owed.is_empty() && !owed.has_asides() && owed.held == 0);
+            aside(&mut owed, "alone");
+            assert_eq!(next(&mut owed).as_deref(), Some("alone"));
+            // A later request waits; what is said before its reply is not held up by it.
+            owed.push(id(9), Name::Unknown);
+            aside(&mut owed, "early");
+            assert_eq!(next(&mut owed).as_deref(), Some("early"));
+            assert_eq!(next(&mut owed), None);
+        }
+    }
+
+    #[test]
+    fn what_is_said_unasked_and_not_taken_has_a_limit() {
+        for in_order in [true, false] {
+            let mut owed = asked(in_order, 0);
+            let big = "x".repeat(1001);
+            owed.push(id(1), Name::Unknown);
+            owed.push(id(2), Name::Unknown);
+            assert!(owed.push_aside(Slice::from(big.as_str()), LIMITS).is_some(), "one too long");
+            assert_eq!(next(&mut owed).as_deref(), Some("!reply"));
+            let line = "x".repeat(1000);
+            let say = |_| owed.push_aside(Slice::from(line.as_str()), LIMITS);
+            let told = (0..4000).filter_map(say).count();
+            assert!(told > 1000, "{told}");
+            // They take no room from replies, which wait for their turn behind them.
+            assert!(owed.deliver(1, reply("b"), LIMITS).is_none());
+            assert!(owed.deliver(0, reply("a"), LIMITS).is_none());
+            let said: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+            assert_eq!(said.iter().filter(|it| *it == "!reply").count(), 1, "it is said once");
+            assert_eq!(said.iter().filter(|it| ["a", "b"].contains(&it.as_str())).count(), 2);
+            assert!(owed.held == 0 && !owed.has_asides() && owed.is_empty());
+        }
+    }
+
+    #[test]
+    fn short_lines_count_as_the_output_that_they_become() {
+        let limits = Limits { held_max: 100, send_max: 64 << 10 };
+        let mut owed = asked(true, 1);
+        let mut deliver = || owed.deliver(0, Delivery::Part(Slice::from("123456789")), limits);
+        let passed = std::iter::repeat_with(&mut deliver).take_while(Option::is_none).count();
+        assert_eq!(passed, (64 << 10) / 10);
+        let written: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+        assert_eq!(
+            (written.len(), written.last().map(String::as_str)),
+            (passed + 1, Some("!reply"))
+        );
+        assert_eq!((owed.held, owed.output), (0, 0));
+    }
+
+    #[test]
+    fn parts_that_hold_nothing_have_a_limit_too() {
+        for in_order in [true, false] {
+            let mut owed = asked(in_order, 1);
+            let mut deliver = || owed.deliver(0, Delivery::Part(Slice::default()), LIMITS);
+            let told = (0..=1000).find_map(|_| deliver());
+            assert!(matches!(told, Some((Some(_), _))), "the worker is told to stop");
+            assert_eq!(std::iter::from_fn(|| next(&mut owed)).last().as_deref(), Some("!reply"));
+            assert!(owed.is_empty() && owed.held == 0);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Failures in the log: a few lines a second of each cause in each pool. The others are counted, and one line has
+//! their number when the second is over or the daemon ends.
+
+use std::time::{Duration, Instant};
+
+use crate::printable::printable;
+use exchange::{Cause, End, Peer, RequestId, Verdict};
+
+/// Failures logged a second of one cause in one pool.
+const LINES_MAX: u32 = 5;
+const WINDOW: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    begun: Option<Instant>,
+    lines: u32,
+    omitted: u64,
+}
+
+impl Window {
+    /// When the number of omitted lines is to be logged.
+    fn due(&self) -> Option<Instant> {
+        self.begun.filter(|_| self.omitted > 0).map(|begun| begun + WINDOW)
+    }
+}
+
+/// What was logged lately, by cause.
+#[derive(Debug)]
+pub struct Journal {
+    windows: Vec<Window>,
+    /// The earliest time at which a window is due.
+    due: Option<Instant>,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        let empty = Window { begun: None, lines: 0, omitted: 0 };
+        Self { windows: vec![empty; Cause::ALL.len()], due: None }
+    }
+}
+
+impl Journal {
+    /// Whether a line of this cause may be written now. If not, it is counted.
+    fn admit(&mut self, cause: Cause, now: Instant) -> bool {
+        let window = &mut self.windows[cause as usize];
+        let begun = match window.begun {
+            // One with omitted lines ends when their number is taken.
+            Some(begun) if window.omitted > 0 || now.duration_since(begun) < WINDOW => begun,
+            _ => {
+                window.lines = 0;
+                *window.begun.insert(now)
+            }
+        };
+        if window.lines < LINES_MAX {
+            window.lines += 1;
+            return true;
+        }
+        window.omitted += 1;
+        let due = begun + WINDOW;
+        self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+        false
+    }
+
+    /// When [`Self::handle_time`] is to be called next.
+    pub const fn next_time(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// The numbers of lines omitted in windows that are over, which end.
+    fn take_due(&mut self, now: Instant) -> Vec<(Cause, u64)> {
+        if self.due.is_none_or(|due| now < due) {
+            return Vec::new();
+        }
+        let mut taken = Vec::new();
+        for (&cause, window) in Cause::ALL.iter().zip(&mut self.windows) {
+            if window.due().is_some_and(|due| due <= now) {
+                taken.push((cause, std::mem::take(&mut window.omitted)));
+                window.begun = None;
+            }
+        }
+        self.due = self.windows.iter().filter_map(Window::due).min();
+        taken
+    }
+
+    /// Logs how many lines were omitted in seconds that are over.
+    pub fn handle_time(&mut self, pool: &str, now: Instant) {
+        for (cause, omitted) in self.take_due(now) {
+            log_omitted(pool, cause, omitted);
+        }
+    }
+
+    /// Logs how many lines were omitted, because no more will follow.
+    pub fn end_all(&mut self, pool: &str) {
+        self.due = None;
+        for (&cause, window) in Cause::ALL.iter().zip(&mut self.windows) {
+            if window.omitted > 0 {
+                log_omitted(pool, cause, std::mem::take(&mut window.omitted));
+            }
+        }
+    }
+
+    /// Logs an end that was not an answer.
+    pub fn end(
+        &mut self,
+        pool: &str,
+        id: RequestId,
+        peer: Peer,
+        end: End,
+        text: &[u8],
+        now: Instant,
+    ) {
+        if end.cause.verdict() == Verdict::Answered {
+            return;
+        }
+        self.handle_time(pool, now);
+        if !self.admit(end.cause, now) {
+            return;
+        }
+        let (cause, phase) = (end.cause.word(), end.phase.word());
+        let text = printable(text);
+        let verdict = end.cause.verdict().word();
+        tracing::warn!(pool, request = %id, client = %peer, cause, phase, "{verdict}: {text}");
+    }
+}
+
+fn log_omitted(pool: &str, cause: Cause, omitted: u64) {
+    let (cause, verdict) = (cause.word(), cause.verdict().word());
+    tracing::warn!(pool, cause, omitted, "{verdict}: further requests of the last second");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fail(journal: &mut Journal, cause: Cause, at: Instant, count: u32) -> usize {
+        (0..count).filter(|_| journal.admit(cause, at)).count()
+    }
+
+    #[test]
+    fn a_flood_of_one_cause_is_held_back_and_its_number_is_due_when_the_second_is_over() {
+        let mut journal = Journal::default();
+        let start = Instant::now();
+        assert_eq!(fail(&mut journal, Cause::Full, start, 100), LINES_MAX as usize);
+        let later = start + WINDOW / 2;
+        assert!(journal.admit(Cause::Row, later), "another cause is not held back");
+        let end = start + WINDOW;
+        assert_eq!(journal.next_time(), Some(end));
+        assert_eq!(journal.take_due(end - Duration::from_nanos(1)), []);
+        assert_eq!(journal.take_due(end), [(Cause::Full, 95)]);
+        assert_eq!((journal.next_time(), journal.take_due(end)), (None, vec![]));
+        assert!(journal.admit(Cause::Full, end), "the next second has lines of its own");
+    }
+
+    #[test]
+    fn lines_that_are_omitted_behind_the_end_of_the_second_are_counted_with_the_others() {
+        let mut journal = Journal::default();
+        let start = Instant::now();
+        fail(&mut journal, Cause::Full, start, 7);
+        assert!(!journal.admit(Cause::Full, start + 2 * WINDOW));
+        assert_eq!(journal.take_due(start + 2 * WINDOW), [(Cause::Full, 3)]);
+    }
+
+    #[test]
+    fn the_earliest_of_several_causes_is_due_first() {
+        let mut journal = Journal::default();
+        let start = Instant::now();
+        let second = start + WINDOW / 4;
+        fail(&mut journal, Cause::Full, second, 6);
+        fail(&mut journal, Cause::Row, start, 7);
+        assert_eq!(journal.next_time(), Some(start + WINDOW));
+        assert_eq!(journal.take_due(start + WINDOW), [(Cause::Row, 2)]);
+        assert_eq!(journal.next_time(), Some(second + WINDOW));
+        assert_eq!(journal.take_due(second + WINDOW), [(Cause::Full, 1)]);
+    }
+}

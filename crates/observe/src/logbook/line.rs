@@ -1,0 +1,259 @@
+//! A line of the access log. Pure: a request that has ended becomes bytes.
+//!
+//! Whatever a peer says stands in it escaped, so that it is one line whoever wrote it, and none of
+//! its values can be taken for another. JSON has its own escapes; elsewhere everything but visible
+//! ASCII, and `"` and `\`, is written as `\xHH`.
+
+use std::time::Instant;
+
+use exchange::{
+    Cause, End, LogFormat, LogPiece, LogValue, Peer, RequestId, Stamps, Verdict, is_hidden,
+};
+
+use super::config::LogConfig;
+use super::digits::{self, Dated, put};
+use super::trail::Trail;
+
+/// A request that has ended.
+#[derive(Debug)]
+pub struct Line<'a> {
+    pub id: Option<RequestId>,
+    pub at_us: i64,
+    pub peer: Peer,
+    pub pool: &'a str,
+    pub worker: &'a str,
+    pub stamps: Stamps,
+    pub end: End,
+    pub trail: &'a Trail,
+}
+
+/// What a value of a line is made of.
+enum Shown<'a> {
+    Nothing,
+    Word(&'a str),
+    Number(u64),
+    /// What a peer or an operator wrote.
+    Bytes(&'a [u8]),
+    /// A second, and microseconds of it.
+    At(&'a [u8], u32),
+    Peer(Peer),
+    /// JSON has it as a text: it may be beyond the numbers that readers of it know.
+    Id(RequestId),
+}
+
+impl Line<'_> {
+    /// Writes it behind `out`, with its end.
+    pub(super) fn write(&self, plan: &LogConfig, dated: &mut Dated, out: &mut Vec<u8>) {
+        dated.turn_to(self.at_us);
+        match &plan.format {
+            LogFormat::Json => self.json(&plan.fields, dated, out),
+            LogFormat::Combined => self.combined(dated, out),
+            LogFormat::Template(pieces) => {
+                for piece in pieces {
+                    match piece {
+                        LogPiece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                        LogPiece::Value(value) => text(&self.value(*value, dated), out),
+                        LogPiece::Field(place) => text(&bytes(self.trail.kept(place + 1)), out),
+                    }
+                }
+            }
+        }
+        out.push(b'\n');
+    }
+
+    fn json(&self, fields: &[String], dated: &Dated, out: &mut Vec<u8>) {
+        let begin = out.len();
+        for value in LogValue::ALL {
+            out.extend_from_slice(value.json_key().as_bytes());
+            json(&self.value(*value, dated), out);
+        }
+        // Each key has a comma before it.
+        out[begin] = b'{';
+        if !fields.is_empty() && !self.trail.ends.is_empty() {
+            for (place, name) in fields.iter().enumerate() {
+                out.extend_from_slice(if place == 0 { b",\"fields\":{" } else { b"," });
+                json(&Shown::Bytes(name.as_bytes()), out);
+                out.push(b':');
+                json(&bytes(self.trail.kept(place + 1)), out);
+            }
+            out.push(b'}');
+        }
+        out.push(b'}');
+    }
+
+    fn combined(&self, dated: &Dated, out: &mut Vec<u8>) {
+        digits::peer(self.peer, false, out);
+        out.extend_from_slice(b" - - [");
+        out.extend_from_slice(dated.combined());
+        out.extend_from_slice(b"] \"");
+        text(&self.value(LogValue::Request, dated), out);
+        out.extend_from_slice(b"\" ");
+        text(&self.value(LogValue::Status, dated), out);
+        out.push(b' ');
+        digits::number(self.trail.bytes_out, out);
+        out.extend_from_slice(b" \"");
+        text(&bytes(self.trail.kept(1)), out);
+        out.extend_from_slice(b"\" \"");
+        text(&bytes(self.trail.kept(2)), out);
+        out.push(b'"');
+    }
+
+    fn value<'a>(&'a self, value: LogValue, dated: &'a Dated) -> Shown<'a> {
+        let stamps = &self.stamps;
+        match value {
+            LogValue::At => {
+                let us = u32::try_from(self.at_us.rem_euclid(1_000_000)).unwrap_or(0);
+                Shown::At(dated.standard(), us)
+            }
+            LogValue::Id => self.id.map_or(Shown::Nothing, Shown::Id),
+            LogValue::Listener => match &self.trail.listener {
+                Some(listener) => Shown::Word(&listener.name),
+                None => Shown::Nothing,
+            },
+            LogValue::Client => Shown::Peer(self.peer),
+            LogValue::Pool => Shown::Word(self.pool),
+            LogValue::Worker if self.worker.is_empty() => Shown::Nothing,
+            LogValue::Worker => Shown::Bytes(self.worker.as_bytes()),
+            LogValue::Request => bytes(self.trail.kept(0)),
+            LogValue::Status if self.trail.status == 0 => Shown::Nothing,
+            LogValue::Status => Shown::Number(u64::from(self.trail.status)),
+            LogValue::In => Shown::Number(self.trail.bytes_in),
+            LogValue::Out => Shown::Number(self.trail.bytes_out),
+            LogValue::Queue => passed(stamps.admitted, stamps.dispatched.or(stamps.done)),
+            LogValue::Connect => passed(stamps.dispatched, self.trail.connected),
+            LogValue::First => passed(Some(stamps.received), stamps.first_byte),
+            LogValue::Total => passed(Some(stamps.received), stamps.done.or(Some(stamps.received))),
+            LogValue::Retries => Shown::Number(u64::from(self.trail.retries)),
+            LogValue::Verdict => Shown::Word(self.end.cause.verdict().word()),
+            LogValue::Cause => Shown::Word(self.end.cause.word()),
+            LogValue::Reason if self.trail.reason.is_empty() => Shown::Nothing,
+            LogValue::Reason => Shown::Word(self.trail.reason),
+            LogValue::Phase => Shown::Word(self.end.phase.word()),
+            LogValue::ClientEnd => Shown::Word(self.sides().0),
+            LogValue::WorkerEnd => Shown::Word(self.sides().1),
+        }
+    }
+
+    /// How it ended for the client and for the worker. Whoever ended it has the cause; the other was
+    /// `told` so, or was `cut` off, or was never there.
+    fn sides(&self) -> (&'static str, &'static str) {
+        let cause = self.end.cause;
+        let had = if self.stamps.dispatched.is_some() { "cut" } else { "none" };
+        match cause {
+            Cause::Answered => ("ok", "ok"),
+            Cause::TooLong | Cause::Incomplete | Cause::Malformed => (cause.word(), had),
+            _ if cause.verdict() == Verdict::Left => (cause.word(), had),
+            Cause::Worker
+            | Cause::Record
+            | Cause::Row
+            | Cause::Ignored
+            | Cause::NoRow
+            | Cause::Database
+            | Cause::Rows
+            | Cause::Unreached
+            | Cause::Garbled
+            | Cause::Reply
+            | Cause::Died
+            | Cause::Deadline
+            | Cause::Commit
+            | Cause::Handler
+            | Cause::Lost => ("told", cause.word()),
+            _ => ("told", had),
+        }
+    }
+}
+
+/// Microseconds between two moments, where both were.
+fn passed<'a>(from: Option<Instant>, to: Option<Instant>) -> Shown<'a> {
+    let (Some(from), Some(to)) = (from, to) else { return Shown::Nothing };
+    let time = to.saturating_duration_since(from);
+    let seconds = time.as_secs().saturating_mul(1_000_000);
+    Shown::Number(seconds.saturating_add(u64::from(time.subsec_micros())))
+}
+
+/// The line that says that there were more.
+pub(super) fn write_dropped(format: &LogFormat, lines: u64, out: &mut Vec<u8>) {
+    match format {
+        LogFormat::Json => put(out, format_args!("{{\"dropped\":{lines}}}\n")),
+        _ => put(out, format_args!("# {lines} lines were dropped\n")),
+    }
+}
+
+fn bytes(bytes: &[u8]) -> Shown<'_> {
+    if bytes.is_empty() { Shown::Nothing } else { Shown::Bytes(bytes) }
+}
+
+fn json(shown: &Shown<'_>, out: &mut Vec<u8>) {
+    match shown {
+        Shown::Nothing => out.extend_from_slice(b"null"),
+        Shown::Number(number) => digits::number(*number, out),
+        Shown::Bytes(bytes) => {
+            out.push(b'"');
+            let (plain, rest) = bytes.split_at(plain_length(bytes));
+            out.extend_from_slice(plain);
+            for chunk in rest.utf8_chunks() {
+                for character in chunk.valid().chars() {
+                    json_character(character, out);
+                }
+                if !chunk.invalid().is_empty() {
+                    out.extend_from_slice(b"\\ufffd");
+                }
+            }
+            out.push(b'"');
+        }
+        shown => {
+            out.push(b'"');
+            text(shown, out);
+            out.push(b'"');
+        }
+    }
+}
+
+/// Whether a byte is the same in every format.
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
+}
+
+/// How many bytes at the front are the same in every format: all of most lines.
+fn plain_length(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| !is_plain(*byte)).unwrap_or(bytes.len())
+}
+
+fn json_character(character: char, out: &mut Vec<u8>) {
+    match character {
+        '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
+        // Some readers take two of them for line ends, and terminals obey others.
+        _ if is_hidden(character) => {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                put(out, format_args!("\\u{unit:04x}"));
+            }
+        }
+        _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+fn text(shown: &Shown<'_>, out: &mut Vec<u8>) {
+    match shown {
+        Shown::Nothing => out.push(b'-'),
+        Shown::Word(word) => out.extend_from_slice(word.as_bytes()),
+        Shown::Number(number) => digits::number(*number, out),
+        Shown::Peer(peer) => digits::peer(*peer, true, out),
+        Shown::Id(id) => digits::number(id.as_u64(), out),
+        Shown::At(second, us) => {
+            out.extend_from_slice(second);
+            digits::six(*us, out);
+            out.push(b'Z');
+        }
+        Shown::Bytes(bytes) => {
+            let (plain, rest) = bytes.split_at(plain_length(bytes));
+            out.extend_from_slice(plain);
+            for byte in rest {
+                if is_plain(*byte) {
+                    out.push(*byte);
+                } else {
+                    put(out, format_args!("\\x{byte:02x}"));
+                }
+            }
+        }
+    }
+}
