@@ -32,9 +32,9 @@ use flow::request_shape::RequestShape;
 use flow::upward::Trouble;
 use flow::window::Window;
 use flow::worker_traits::WorkerTraits;
+use observe::access_log::{AccessEntry, AccessLog};
 use observe::calendar::{Calendar, Epoch};
-use observe::journal::Journal;
-use observe::logbook::{Logbook, Trail};
+use observe::error_log::ErrorLog;
 use observe::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 
 mod account;
@@ -114,7 +114,7 @@ pub struct ServedPool {
     branch: Option<Box<Branch>>,
     /// Other shards that serve it, of one that is at home here.
     branches: u32,
-    journal: Journal,
+    error_log: ErrorLog,
     fallback_log: FallbackLog,
     /// It has effects to carry out or numbers to publish.
     pub dirty: bool,
@@ -126,7 +126,7 @@ pub struct Core {
     pub exchanges: Exchanges,
     pub pools: Table<PoolId, ServedPool>,
     /// The access log.
-    pub logbook: Logbook,
+    pub access_log: AccessLog,
     /// Messages that broke a rule.
     pub rejects: Rejects,
     /// Requests of each listener by the way they ended.
@@ -150,7 +150,7 @@ pub struct Core {
 struct Books<'a> {
     pools: &'a mut Table<PoolId, ServedPool>,
     listener_ends: &'a mut Table<ListenerId, ListenerEnds>,
-    logbook: &'a mut Logbook,
+    access_log: &'a mut AccessLog,
     now: Instant,
 }
 
@@ -174,7 +174,7 @@ impl Core {
             others,
             receipts: Receipts::default(),
             pools,
-            logbook: Logbook::default(),
+            access_log: AccessLog::default(),
             rejects: Rejects::default(),
             listener_ends: Table::default(),
             finished: Vec::new(),
@@ -206,7 +206,7 @@ impl Core {
         source: Source,
         (payload, form): (Payload, Form),
         pool: PoolId,
-        entry: Option<Box<Trail>>,
+        entry: Option<Box<AccessEntry>>,
     ) -> RequestId {
         let id = self.insert(client, source, (pool, None), entry);
         if self.others.lacks_memory() {
@@ -222,7 +222,7 @@ impl Core {
         client: Client,
         Source { peer, listener }: Source,
         (pool, named): (PoolId, Option<u64>),
-        trail: Option<Box<Trail>>,
+        log_entry: Option<Box<AccessEntry>>,
     ) -> RequestId {
         let at_us = self.at_us();
         self.exchanges.insert(Exchange {
@@ -232,7 +232,7 @@ impl Core {
             stamps: Stamps::received(self.now),
             listener,
             body_end: None,
-            trail,
+            log_entry,
             parts: Vec::new(),
             window: Window::default(),
             pool,
@@ -332,8 +332,8 @@ impl Core {
             // Its body is the request of the next pool.
             return head.recycle();
         }
-        if let Some(trail) = exchange.trail.as_mut().filter(|_| !told.is_interim()) {
-            trail.status = told.status;
+        if let Some(log_entry) = exchange.log_entry.as_mut().filter(|_| !told.is_interim()) {
+            log_entry.status = told.status;
         }
         served.bind_by(exchange, told, self.now);
         match exchange.client.streamed() {
@@ -349,9 +349,9 @@ impl Core {
             return;
         };
         exchange.stamps.first_byte.get_or_insert(self.now);
-        if let Some(trail) = &mut exchange.trail {
-            trail.bytes_out += part.len() as u64;
-            trail.begin_reply();
+        if let Some(log_entry) = &mut exchange.log_entry {
+            log_entry.bytes_out += part.len() as u64;
+            log_entry.begin_reply();
         }
         match &exchange.client {
             client @ (Client::Session { .. } | Client::Elsewhere { .. }) => {
@@ -376,7 +376,7 @@ impl Core {
     /// Ends an exchange and sends its outcome to its client.
     pub fn end(&mut self, id: RequestId, outcome: Outcome) {
         // It ends where it is: most requests end here, and an exchange is long.
-        let Self { exchanges, pools, listener_ends, logbook, now, .. } = self;
+        let Self { exchanges, pools, listener_ends, access_log, now, .. } = self;
         let Some(exchange) = exchanges.get_mut(id) else { return };
         exchange.stamps.done = Some(*now);
         match exchange.state.home() {
@@ -385,7 +385,7 @@ impl Core {
                 self.others.tell(home, Crossing::Abandon(id, outcome.end().cause, None));
             }
             None => {
-                let books = Books { pools, listener_ends, logbook, now: *now };
+                let books = Books { pools, listener_ends, access_log, now: *now };
                 books.account(id, exchange, &outcome);
             }
         }
@@ -420,14 +420,14 @@ impl Core {
                 served.dirty = true;
                 served.pool.handle_time(self.now);
             }
-            served.journal.handle_time(&served.name, self.now);
+            served.error_log.handle_time(&served.name, self.now);
         }
     }
 
     pub fn next_time(&mut self) -> Option<Instant> {
         let mut next = None;
         for served in self.pools.values_mut() {
-            let times = [served.pool.next_time(), served.journal.next_time()];
+            let times = [served.pool.next_time(), served.error_log.next_time()];
             next = times.into_iter().flatten().chain(next).min();
         }
         next
@@ -454,8 +454,8 @@ impl Core {
                 to.became_sorry.set(status.sorry_times);
             }
         }
-        self.logbook.flush();
-        metrics.shard().access_log_lost.set(self.logbook.lost());
+        self.access_log.flush();
+        metrics.shard().access_log_lost.set(self.access_log.lost());
         self.rejects.publish(metrics.rejects());
         for (listener, ends) in self.listener_ends.entries_mut() {
             ends.publish(metrics.listener(listener));

@@ -22,7 +22,7 @@ use flow::ids::SessionId;
 use flow::payload::Payload;
 use flow::rejected::Rejected;
 use flow::request_control::RequestControl;
-use observe::logbook::Trail;
+use observe::access_log::AccessEntry;
 
 /// Bytes of requests that may wait in the mailbox of a shard: those that other shards have sent and it has
 /// not taken in.
@@ -43,7 +43,7 @@ pub struct Passed {
     pub listener: Option<ListenerId>,
     pub session: Option<SessionId>,
     /// Its line is written where it is counted.
-    pub trail: Option<Box<Trail>>,
+    pub log_entry: Option<Box<AccessEntry>>,
     pub payload: Payload,
     pub form: Form,
     /// What a branch has read of it already, and who has failed it there.

@@ -25,7 +25,7 @@ use pool::{Failed, Ticket};
 use flow::client::Client;
 use flow::translation::Translation;
 use flow::window::Window;
-use observe::logbook::Trail;
+use observe::access_log::AccessEntry;
 
 /// How far an exchange has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub struct Exchange {
     /// When the last byte of its body came, if that was after its head.
     pub(crate) body_end: Option<Instant>,
     /// What its line in the access log is made of, if it is to have one.
-    pub trail: Option<Box<Trail>>,
+    pub log_entry: Option<Box<AccessEntry>>,
     /// Parts of its reply that nobody can take one by one.
     pub parts: Vec<u8>,
     /// Its parts on their way between two shards.

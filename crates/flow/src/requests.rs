@@ -13,8 +13,8 @@ use crate::permit::Permit;
 use crate::rejected::Rejected;
 use crate::request_control::RequestControl;
 use crate::request_shape::RequestShape;
+use observe::access_log::{AccessEntry, AccessLog};
 use observe::calendar::DateLine;
-use observe::logbook::{Logbook, Trail};
 use observe::metrics::Rejects;
 
 /// All that a frontend may ask of the engine. What becomes of a request comes back to the frontend as
@@ -27,7 +27,7 @@ pub trait Requests {
     fn date_line(&mut self) -> DateLine;
 
     /// The access log.
-    fn access_log(&mut self) -> &mut Logbook;
+    fn access_log(&mut self) -> &mut AccessLog;
 
     /// Counts of malformed messages.
     fn rejects(&mut self) -> &mut Rejects;
@@ -70,7 +70,7 @@ pub trait Requests {
         source: Source,
         request: (Payload, Form),
         pool: PoolId,
-        entry: Option<Box<Trail>>,
+        entry: Option<Box<AccessEntry>>,
     ) -> RequestId;
 
     /// Tells the worker that has a request something about it. It has no effect where no worker has it.
@@ -94,7 +94,7 @@ pub trait Requests {
         pool: PoolId,
         source: Source,
         outcome: &Outcome,
-        entry: Option<Box<Trail>>,
+        entry: Option<Box<AccessEntry>>,
     );
 
     /// A reply could not be given to its client.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use event::StreamLimits;
 use exchange::{ListenerId, PoolId};
 
-use observe::logbook::LoggedListener;
+use observe::access_log::LoggedListener;
 
 mod frames;
 mod http;

@@ -46,8 +46,8 @@ pub use flow::worker_report::{HandlerReport, WorkerReport};
 pub use frontend::session::{session_moves, session_moves_made};
 pub use mail::Mail;
 pub use names::Lookup;
+pub use observe::access_log::{LogBatch, LogSink, LogSource};
 pub use observe::http_status::status_of;
-pub use observe::logbook::{LogBatch, LogSink, LogSource};
 pub use observe::status::{
     Lately, ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus,
     WorkerTally,

@@ -30,11 +30,11 @@ use flow::owners::{StreamOwner, TimerOwner};
 use flow::stream_event::StreamEvent;
 use frontend::listener::{FrontConfig, ListenerConfig};
 use frontend::session::{Dialogues, Scratch, Session, SessionContext};
+use observe::access_log::{AccessLog, AccessLogConfig, LogSink};
 use observe::calendar::Epoch;
 use observe::closings::Closings;
-use observe::logbook::{LogConfig, LogSink, Logbook};
 use observe::metrics::{ListenerEnds, Metrics};
-use observe::turned::Turned;
+use observe::rejections::Rejections;
 
 mod clients;
 mod datagrams;
@@ -102,7 +102,7 @@ struct Listener {
     plan: Arc<ListenerConfig>,
     open: u32,
     accepted: u64,
-    turned: Turned,
+    turned: Rejections,
     closings: Closings,
     /// Connections that may make place for others.
     idle_found: IdleFound,
@@ -212,9 +212,11 @@ impl Shard {
             plans.push((id, plan));
         }
         let mut core = Core::new(plans, epoch, seed, Arc::clone(&fleet) as _, shard);
-        let log = access_log
-            .map(|settings::AccessLog { to: _, format, fields }| LogConfig { format, fields });
-        core.logbook = Logbook::new(log, sink);
+        let log = access_log.map(|settings::AccessLog { to: _, format, fields }| AccessLogConfig {
+            format,
+            fields,
+        });
+        core.access_log = AccessLog::new(log, sink);
         let mut doors = Doors::default();
         let mut listeners = Table::default();
         for listener in planned {
@@ -264,7 +266,7 @@ impl Shard {
 
     /// Ends it, once the loop has stopped, and says how it ended.
     pub fn end(&mut self) -> DrainResult {
-        self.core.end_journals();
+        self.core.end_error_logs();
         let DrainResult { cut, unread } = self.drain.result;
         DrainResult { cut: cut + self.core.exchanges_here(), unread }
     }
@@ -377,7 +379,7 @@ impl Shard {
             let to = self.metrics.listener(id);
             to.open.set(u64::from(listener.open));
             to.accepted.set(listener.accepted);
-            to.set_turned(&listener.turned);
+            to.set_rejections(&listener.turned);
             let (known, forgotten) = self.doors.at(id).counts();
             to.addresses.set(known);
             to.addresses_forgotten.set(forgotten);
@@ -421,7 +423,7 @@ impl Listener {
             plan: Arc::new(plan),
             open: 0,
             accepted: 0,
-            turned: Turned::default(),
+            turned: Rejections::default(),
             closings: Closings::default(),
             idle_found: IdleFound::default(),
             accept_failed: 0,

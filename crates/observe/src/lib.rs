@@ -7,12 +7,12 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, missing_debug_implementations)]
 
+pub mod access_log;
 pub mod calendar;
 pub mod closings;
+pub mod error_log;
 pub mod http_status;
-pub mod journal;
-pub mod logbook;
 pub mod metrics;
 pub mod printable;
+pub mod rejections;
 pub mod status;
-pub mod turned;

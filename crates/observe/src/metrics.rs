@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use exchange::{Cause, End, ListenerId, Phase, PoolId, Table, TableId};
 
 use crate::closings::Closings;
-use crate::turned::Turned;
+use crate::rejections::Rejections;
 
 mod published;
 mod rejects;
@@ -93,7 +93,7 @@ pub struct Metrics {
 pub struct ListenerMetrics {
     pub open: Published,
     pub accepted: Published,
-    pub(super) turned: [Published; Turned::WORDS.len()],
+    pub(super) turned: [Published; Rejections::WORDS.len()],
     pub addresses: Published,
     pub addresses_forgotten: Published,
     pub accept_failed: Published,
@@ -107,7 +107,7 @@ impl ListenerMetrics {
         Self { ends: Cause::ALL.iter().map(|_| Published::default()).collect(), ..Self::default() }
     }
 
-    pub fn set_turned(&self, turned: &Turned) {
+    pub fn set_rejections(&self, turned: &Rejections) {
         for (place, &count) in self.turned.iter().zip(turned.counts()) {
             place.set(count);
         }

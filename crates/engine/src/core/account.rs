@@ -7,7 +7,7 @@ use super::tallies::count_at_listener;
 use super::{Books, Core};
 use crate::exchanges::{Exchange, State};
 use flow::client::Source;
-use observe::logbook::{Line, Trail};
+use observe::access_log::{AccessEntry, Line};
 
 impl Books<'_> {
     pub(super) fn account(self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
@@ -18,40 +18,46 @@ impl Books<'_> {
         served.counts.request_time.record(self.now.duration_since(exchange.stamps.received));
         if let Outcome::Ended(end, _) = outcome {
             let (text, _) = outcome.text();
-            served.journal.end(&served.name, id, exchange.peer, *end, text, self.now);
+            served.error_log.end(&served.name, id, exchange.peer, *end, text, self.now);
         }
-        if let Some(trail) = exchange.trail.take() {
-            self.log(id, exchange, trail, outcome);
+        if let Some(log_entry) = exchange.log_entry.take() {
+            self.log(id, exchange, log_entry, outcome);
         }
     }
 
     /// Writes the line of a request into the access log.
-    fn log(self, id: RequestId, exchange: &Exchange, mut trail: Box<Trail>, outcome: &Outcome) {
-        trail.end(outcome);
+    fn log(
+        self,
+        id: RequestId,
+        exchange: &Exchange,
+        mut log_entry: Box<AccessEntry>,
+        outcome: &Outcome,
+    ) {
+        log_entry.end(outcome);
         let served = &self.pools[exchange.pool];
         if let State::Working(id) = exchange.state {
-            served.write_name(id, &mut trail.worker);
+            served.write_name(id, &mut log_entry.worker);
         }
         let mut stamps = exchange.stamps;
         stamps.done.get_or_insert(self.now);
-        self.logbook.write(&Line {
+        self.access_log.write(&Line {
             id: Some(id),
             at_us: exchange.at_us,
             peer: exchange.peer,
             pool: &served.name,
-            worker: &trail.worker,
+            worker: &log_entry.worker,
             stamps,
             end: outcome.end(),
-            trail: &trail,
+            log_entry: &log_entry,
         });
-        self.logbook.recycle(trail);
+        self.access_log.recycle(log_entry);
     }
 }
 
 impl Core {
     pub(super) fn account(&mut self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
-        let Self { pools, listener_ends, logbook, now, .. } = self;
-        Books { pools, listener_ends, logbook, now: *now }.account(id, exchange, outcome);
+        let Self { pools, listener_ends, access_log, now, .. } = self;
+        Books { pools, listener_ends, access_log, now: *now }.account(id, exchange, outcome);
     }
 
     /// Counts a request that was rejected, or answered, before it became an exchange. It has an id like
@@ -61,7 +67,7 @@ impl Core {
         pool: PoolId,
         Source { peer, listener }: Source,
         outcome: &Outcome,
-        entry: Option<Box<Trail>>,
+        entry: Option<Box<AccessEntry>>,
     ) {
         let id = self.exchanges.id_of_rejected();
         count_at_listener(&mut self.listener_ends, listener, outcome.end(), 1);
@@ -71,14 +77,14 @@ impl Core {
             served.counts.count(outcome.end());
             if let Outcome::Ended(end, _) = outcome {
                 let (text, _) = outcome.text();
-                served.journal.end(&served.name, id, peer, *end, text, self.now);
+                served.error_log.end(&served.name, id, peer, *end, text, self.now);
                 served.pool.note_rejected(self.now, id.as_u64(), end.cause);
             }
         }
-        if let Some(mut trail) = entry {
-            trail.end(outcome);
+        if let Some(mut log_entry) = entry {
+            log_entry.end(outcome);
             let at_us = self.at_us();
-            self.logbook.write(&Line {
+            self.access_log.write(&Line {
                 id: Some(id),
                 at_us,
                 peer,
@@ -86,15 +92,15 @@ impl Core {
                 worker: "",
                 stamps: Stamps::received(self.now),
                 end: outcome.end(),
-                trail: &trail,
+                log_entry: &log_entry,
             });
-            self.logbook.recycle(trail);
+            self.access_log.recycle(log_entry);
         }
     }
 
     /// Logs the numbers of failures that have no line of their own, because nothing follows them.
-    pub fn end_journals(&mut self) {
-        self.pools.values_mut().for_each(|served| served.journal.end_all(&served.name));
+    pub fn end_error_logs(&mut self) {
+        self.pools.values_mut().for_each(|served| served.error_log.end_all(&served.name));
     }
 
     /// Logs that an answer which had come was not delivered: it was larger than its client's share.
@@ -104,7 +110,7 @@ impl Core {
         served.counts.undelivered += 1;
         if let Outcome::Ended(end, _) = outcome {
             let (text, _) = outcome.text();
-            served.journal.end(&served.name, RequestId::NONE, peer, *end, text, self.now);
+            served.error_log.end(&served.name, RequestId::NONE, peer, *end, text, self.now);
         }
     }
 }

@@ -55,7 +55,7 @@ impl Core {
             stamps: exchange.stamps,
             listener: exchange.listener,
             session: exchange.client.session(),
-            trail: exchange.trail.take(),
+            log_entry: exchange.log_entry.take(),
             payload,
             form,
             named: exchange.named,
@@ -127,7 +127,8 @@ impl Core {
 
     /// A request of another shard.
     fn take_in(&mut self, passed: Passed) {
-        let Passed { from, pool, peer, at_us, stamps, session, trail, payload, form, .. } = passed;
+        let Passed { from, pool, peer, at_us, stamps, session, log_entry, payload, form, .. } =
+            passed;
         let bytes = payload.held();
         self.others.take_bytes(bytes);
         payload.cross(Crossed::Arrives);
@@ -147,7 +148,7 @@ impl Core {
             translation: None,
             is_bad: false,
             status: 0,
-            trail,
+            log_entry,
             state: State::Received,
         });
         self.others.invite(from, id);

@@ -36,8 +36,8 @@ impl Core {
                 let exchange = self.exchanges.get_mut(id);
                 let body = page.fill(id, cause, &served.name);
                 let client = exchange.and_then(|exchange| {
-                    if let Some(trail) = &mut exchange.trail {
-                        trail.settle(page.status);
+                    if let Some(log_entry) = &mut exchange.log_entry {
+                        log_entry.settle(page.status);
                     }
                     exchange.client.streamed()
                 });
@@ -73,8 +73,8 @@ impl Core {
         };
         if let Payload::Http(..) = payload {
             let told = served.takes.plain_reply();
-            if let Some(trail) = &mut exchange.trail {
-                trail.replied = told.status;
+            if let Some(log_entry) = &mut exchange.log_entry {
+                log_entry.replied = told.status;
             }
             let client = exchange.client.streamed();
             self.finished.extend(client.map(|client| (client, Delivery::PlainReply(told))));

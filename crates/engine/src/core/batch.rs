@@ -37,7 +37,7 @@ impl Tally {
 fn ends_plainly(exchange: &Exchange) -> bool {
     matches!(exchange.client, Client::Session { .. })
         && matches!(exchange.state, State::Working(_))
-        && exchange.trail.is_none()
+        && exchange.log_entry.is_none()
         && exchange.parts.is_empty()
 }
 

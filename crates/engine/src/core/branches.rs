@@ -76,8 +76,8 @@ impl Core {
     /// A request that did not reach a worker from here waits at its home.
     pub(super) fn send_home(&mut self, id: RequestId, pool: PoolId, payload: Payload, form: Form) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        if let Some(trail) = &mut exchange.trail {
-            trail.retries += 1;
+        if let Some(log_entry) = &mut exchange.log_entry {
+            log_entry.retries += 1;
         }
         if let Some(home) = self.others.elsewhere(pool) {
             self.cross(id, pool, home, payload, form);

@@ -56,8 +56,8 @@ impl Core {
         }
         self.tell(id, RequestControl::Abandoned);
         let Some(mut exchange) = self.take_out(id) else { return };
-        if let (Some(trail), Some(told)) = (&mut exchange.trail, told) {
-            (trail.status, trail.reason) = (told.status, told.reason);
+        if let (Some(log_entry), Some(told)) = (&mut exchange.log_entry, told) {
+            (log_entry.status, log_entry.reason) = (told.status, told.reason);
         }
         let phase = self.take_back(&exchange);
         self.account(id, &mut exchange, &Outcome::ended(cause, phase, text));

@@ -23,8 +23,10 @@ impl Core {
             Upward::Unanswered { id } => self.end(id, Outcome::Reply(Slice::default())),
             Upward::Head { id, head } => self.head(pool, id, head),
             Upward::Linked { id } => {
-                if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
-                    trail.connected = Some(now);
+                if let Some(log_entry) =
+                    self.exchanges.get_mut(id).and_then(|it| it.log_entry.as_mut())
+                {
+                    log_entry.connected = Some(now);
                 }
             }
             Upward::Rejected { id, status } => {

@@ -253,7 +253,7 @@ impl Core {
             stamps: Stamps::received(self.now),
             listener: None,
             body_end: None,
-            trail: None,
+            log_entry: None,
             parts: Vec::new(),
             window: Window::default(),
             pool,

@@ -201,8 +201,8 @@ impl Core {
             let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
             let ticket = served.pool.handle_returned_entry(self.now, waiting, entry, retry);
             exchange.step(Move::GiveBack(ticket), self.now);
-            if let Some(trail) = &mut exchange.trail {
-                trail.retries += 1;
+            if let Some(log_entry) = &mut exchange.log_entry {
+                log_entry.retries += 1;
             }
         }
         for (pool, id, payload, form) in homeward.into_iter().rev() {

@@ -14,8 +14,8 @@ use flow::rejected::Rejected;
 use flow::request_control::RequestControl;
 use flow::request_shape::RequestShape;
 use flow::requests::Requests;
+use observe::access_log::{AccessEntry, AccessLog};
 use observe::calendar::DateLine;
-use observe::logbook::{Logbook, Trail};
 use observe::metrics::Rejects;
 
 impl Requests for Core {
@@ -27,8 +27,8 @@ impl Requests for Core {
         self.calendar.date_line(self.now)
     }
 
-    fn access_log(&mut self) -> &mut Logbook {
-        &mut self.logbook
+    fn access_log(&mut self) -> &mut AccessLog {
+        &mut self.access_log
     }
 
     fn rejects(&mut self) -> &mut Rejects {
@@ -78,16 +78,16 @@ impl Requests for Core {
         source: Source,
         request: (Payload, Form),
         pool: PoolId,
-        entry: Option<Box<Trail>>,
+        entry: Option<Box<AccessEntry>>,
     ) -> RequestId {
         self.submit(client, source, request, pool, entry)
     }
 
     fn control(&mut self, id: RequestId, control: RequestControl) {
         if let RequestControl::More(_, data) = &control
-            && let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut())
+            && let Some(log_entry) = self.exchanges.get_mut(id).and_then(|it| it.log_entry.as_mut())
         {
-            trail.bytes_in += *data as u64;
+            log_entry.bytes_in += *data as u64;
         }
         self.tell(id, control);
     }
@@ -113,7 +113,7 @@ impl Requests for Core {
         pool: PoolId,
         source: Source,
         outcome: &Outcome,
-        entry: Option<Box<Trail>>,
+        entry: Option<Box<AccessEntry>>,
     ) {
         self.refused_at_receipt(pool, source, outcome, entry);
     }

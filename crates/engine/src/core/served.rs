@@ -15,7 +15,7 @@ use crate::cookies::Cookies;
 use crate::crossing::Crossing;
 use crate::others::Others;
 use crate::pool_config::PoolConfig;
-use observe::journal::Journal;
+use observe::error_log::ErrorLog;
 use observe::status::WorkerTally;
 
 impl ServedPool {
@@ -44,7 +44,7 @@ impl ServedPool {
             cookies,
             counts: PoolCounts::default(),
             tallies: Tallies::default(),
-            journal: Journal::default(),
+            error_log: ErrorLog::default(),
             fallback_log: FallbackLog::default(),
             dirty: true,
             stopping: false,

@@ -27,8 +27,8 @@ impl Core {
     /// So much of it has gone.
     pub(super) fn relayed(&mut self, id: RequestId, count: u64, done: bool) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        if let Some(trail) = &mut exchange.trail {
-            trail.bytes_out += count;
+        if let Some(log_entry) = &mut exchange.log_entry {
+            log_entry.bytes_out += count;
         }
         let client = exchange.client.streamed();
         self.finished.extend(client.map(|to| (to, Delivery::Relayed(done))));

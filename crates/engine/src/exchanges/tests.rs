@@ -59,7 +59,7 @@ fn exchange() -> Exchange {
         stamps: Stamps::received(Instant::now()),
         listener: None,
         body_end: None,
-        trail: None,
+        log_entry: None,
         parts: Vec::new(),
         window: Window::default(),
         pool: PoolId::new(0, 1),

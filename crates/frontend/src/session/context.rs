@@ -7,7 +7,7 @@
 use crate::routing;
 use flow::address_limits::AddressLimits;
 use flow::requests::Requests;
-use observe::logbook::Trail;
+use observe::access_log::AccessEntry;
 
 /// Memory that is used again by one client after the other.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub struct SessionContext<'a> {
     pub address_limits: &'a mut dyn AddressLimits,
     pub scratch: &'a mut Scratch,
     /// The access-log entry of the request at hand, until that is submitted or rejected.
-    pub entry: Option<Box<Trail>>,
+    pub entry: Option<Box<AccessEntry>>,
 }
 
 impl<'a> SessionContext<'a> {

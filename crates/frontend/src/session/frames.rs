@@ -277,8 +277,8 @@ impl Frames {
             return self.refuse(transport, outcome, name, cx);
         }
         cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
-        if let Some(trail) = &mut cx.entry {
-            trail.bytes_in = frame.len() as u64;
+        if let Some(log_entry) = &mut cx.entry {
+            log_entry.bytes_in = frame.len() as u64;
         }
         if let Err(outcome) = cx.address_limits.request(cx.requests.now(), transport.entry()) {
             return self.refuse(transport, outcome, name, cx);

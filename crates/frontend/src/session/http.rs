@@ -254,8 +254,8 @@ impl Dialogue {
             (_, Some(upgrades)) => Expects::Switch(upgrades),
         };
         let form = Form { more: !body.is_done(), waits, expects, ..form };
-        if let Some(trail) = &mut cx.entry {
-            trail.bytes_in = body_bytes as u64;
+        if let Some(log_entry) = &mut cx.entry {
+            log_entry.bytes_in = body_bytes as u64;
         }
         if let Err(refusal) = held {
             return self.refuse_on(route, transport, calls, refusal, cx);

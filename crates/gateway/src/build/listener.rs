@@ -15,7 +15,7 @@ use crate::error::BuildError;
 use flow::forwarding::Forwarding;
 use frontend::bodies::{Bodies, BodyLimits};
 use frontend::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};
-use observe::logbook::LoggedListener;
+use observe::access_log::LoggedListener;
 
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;

@@ -16,8 +16,8 @@ use flow::delivery::Delivery;
 use flow::form::Form;
 use frontend::listener::ListenerConfig;
 use frontend::session::Session;
+use observe::access_log::AccessEntry;
 use observe::closings::Closing;
-use observe::logbook::Trail;
 
 /// The most that UDP carries over IPv4.
 const DATAGRAM_MAX: usize = 65_507;
@@ -82,8 +82,8 @@ impl Shard {
         &mut self,
         plan: &std::sync::Arc<ListenerConfig>,
         bytes: &[u8],
-    ) -> Option<Box<Trail>> {
-        let mut entry = self.core.logbook.begin(plan.logged.as_ref())?;
+    ) -> Option<Box<AccessEntry>> {
+        let mut entry = self.core.access_log.begin(plan.logged.as_ref())?;
         entry.bytes_in = bytes.len() as u64;
         Some(entry)
     }

@@ -56,7 +56,7 @@ impl Shard {
         }
         self.scratch.bytes.clear();
         Session::refusal(&listener, &outcome, &mut self.scratch.bytes);
-        let entry = self.core.logbook.begin(listener.logged.as_ref());
+        let entry = self.core.access_log.begin(listener.logged.as_ref());
         let source = Source::of_listener(peer, id);
         self.core.refused_at_receipt(listener.pool, source, &outcome, entry);
         if self.scratch.bytes.is_empty() {

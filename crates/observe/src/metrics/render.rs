@@ -9,7 +9,7 @@ use super::{
     end_place,
 };
 use crate::closings::Closings;
-use crate::turned::Turned;
+use crate::rejections::Rejections;
 
 /// One number of every listener, every pool, or of the shard.
 struct Family<T> {
@@ -190,7 +190,7 @@ impl Metrics {
         let name = "roadstead_connections_refused_total";
         page.head(name, "counter", "Connections and datagrams that were turned away, by reason.");
         for (listener, metrics) in self.listeners.values() {
-            for (reason, count) in Turned::WORDS.iter().zip(&metrics.turned) {
+            for (reason, count) in Rejections::WORDS.iter().zip(&metrics.turned) {
                 let labels = format!("{{listener=\"{listener}\",reason=\"{reason}\"}}");
                 page.line(name, &labels, count.load());
             }

@@ -39,10 +39,10 @@ impl Dialogue {
             Way::Unauthorized(route) => (401, *route, named(Cause::Unauthorized)),
             Way::Nowhere => (404, RouteId::REST, named(Cause::NoRoute)),
         };
-        if let Some(trail) = &mut cx.entry {
-            trail.status = status;
+        if let Some(log_entry) = &mut cx.entry {
+            log_entry.status = status;
             if let Way::Unclear(fault, _) = way {
-                trail.reason = fault.word();
+                log_entry.reason = fault.word();
             }
         }
         cx.requests.refused_at_receipt(

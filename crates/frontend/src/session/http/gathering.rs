@@ -9,7 +9,7 @@ use crate::bodies::{BodyShare, Full};
 use crate::listener::HttpConfig;
 use crate::routing::RouteId;
 use flow::http_request::HttpRequest;
-use observe::logbook::Trail;
+use observe::access_log::AccessEntry;
 
 /// A request whose body comes. It holds at most what the listener takes as a body.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Gathering {
     pub(super) held: Vec<u8>,
     pub(super) share: BodyShare,
     /// Of its line in the access log: others are submitted before it.
-    pub(super) trail: Option<Box<Trail>>,
+    pub(super) log_entry: Option<Box<AccessEntry>>,
 }
 
 impl Gathering {
@@ -54,7 +54,7 @@ impl Gathering {
     ) -> Self {
         let body = Body::new(request.head().body, &plan.limits);
         let (held, share) = (Vec::new(), plan.share(peer));
-        Self { pool, route, request, told, body, held, share, trail: None }
+        Self { pool, route, request, told, body, held, share, log_entry: None }
     }
 
     /// Which way its request goes.

@@ -43,8 +43,8 @@ impl Dialogue {
         head: &RequestHead,
         cx: &mut SessionContext<'_>,
     ) {
-        if let Some(trail) = &mut cx.entry {
-            trail.status = 200;
+        if let Some(log_entry) = &mut cx.entry {
+            log_entry.status = 200;
         }
         let outcome = Outcome::Reply(Slice::default());
         cx.requests.refused_at_receipt(

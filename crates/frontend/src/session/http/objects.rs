@@ -62,7 +62,7 @@ impl Dialogue {
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
     ) {
-        gathering.trail = cx.entry.take();
+        gathering.log_entry = cx.entry.take();
         if waits {
             transport.send_bytes(calls, CONTINUE);
         }
@@ -108,7 +108,7 @@ impl Dialogue {
     /// What is refused now has the line in the access log that was begun with its head.
     pub(super) fn restore_trail(&mut self, cx: &mut SessionContext<'_>) {
         if let Input::Gathering(gathering) = &mut self.input {
-            cx.entry = gathering.trail.take();
+            cx.entry = gathering.log_entry.take();
         }
     }
 
@@ -140,9 +140,9 @@ impl Dialogue {
     ) {
         let Input::Gathering(gathering) = &mut self.input else { return };
         let (pool, bytes) = (gathering.pool, gathering.held.len());
-        cx.entry = gathering.trail.take();
-        if let Some(trail) = &mut cx.entry {
-            trail.bytes_in = bytes as u64;
+        cx.entry = gathering.log_entry.take();
+        if let Some(log_entry) = &mut cx.entry {
+            log_entry.bytes_in = bytes as u64;
         }
         let text = "its client left before its body was whole";
         let outcome = Outcome::ended(cause, Phase::Receive, text);
@@ -156,7 +156,7 @@ impl Dialogue {
         source: Source,
         cx: &mut SessionContext<'_>,
     ) {
-        let Gathering { pool, route, told, mut request, held, trail, .. } = whole;
+        let Gathering { pool, route, told, mut request, held, log_entry, .. } = whole;
         let head = request.head_mut();
         if head.body == BodyKind::Chunked {
             // Its framing is gone.
@@ -166,10 +166,10 @@ impl Dialogue {
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         let form = request.form();
         let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::from(&held[..]));
-        cx.entry = trail;
-        if let Some(trail) = &mut cx.entry {
-            trail.bytes_in = held.len() as u64;
-            trail.replied = told.status;
+        cx.entry = log_entry;
+        if let Some(log_entry) = &mut cx.entry {
+            log_entry.bytes_in = held.len() as u64;
+            log_entry.replied = told.status;
         }
         let client = self.next_client();
         let request = cx.requests.submit(client, source, (payload, form), pool, cx.entry.take());

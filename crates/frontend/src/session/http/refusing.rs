@@ -115,8 +115,8 @@ impl Dialogue {
             cx.entry =
                 cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), held);
         }
-        if let Some(trail) = &mut cx.entry {
-            (trail.status, trail.reason) = (told.status, told.reason);
+        if let Some(log_entry) = &mut cx.entry {
+            (log_entry.status, log_entry.reason) = (told.status, told.reason);
         }
     }
 

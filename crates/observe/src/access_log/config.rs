@@ -4,7 +4,7 @@ use exchange::LogFormat;
 
 /// What the lines of the access log consist of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogConfig {
+pub struct AccessLogConfig {
     pub format: LogFormat,
     /// Names of header fields of HTTP requests that are kept, in lower case. No other is.
     pub fields: Vec<String>,

@@ -26,20 +26,20 @@ impl Window {
 
 /// What was logged lately, by cause.
 #[derive(Debug)]
-pub struct Journal {
+pub struct ErrorLog {
     windows: Vec<Window>,
     /// The earliest time at which a window is due.
     due: Option<Instant>,
 }
 
-impl Default for Journal {
+impl Default for ErrorLog {
     fn default() -> Self {
         let empty = Window { begun: None, lines: 0, omitted: 0 };
         Self { windows: vec![empty; Cause::ALL.len()], due: None }
     }
 }
 
-impl Journal {
+impl ErrorLog {
     /// Whether a line of this cause may be written now. If not, it is counted.
     fn admit(&mut self, cause: Cause, now: Instant) -> bool {
         let window = &mut self.windows[cause as usize];
@@ -132,44 +132,44 @@ fn log_omitted(pool: &str, cause: Cause, omitted: u64) {
 mod tests {
     use super::*;
 
-    fn fail(journal: &mut Journal, cause: Cause, at: Instant, count: u32) -> usize {
-        (0..count).filter(|_| journal.admit(cause, at)).count()
+    fn fail(error_log: &mut ErrorLog, cause: Cause, at: Instant, count: u32) -> usize {
+        (0..count).filter(|_| error_log.admit(cause, at)).count()
     }
 
     #[test]
     fn a_flood_of_one_cause_is_held_back_and_its_number_is_due_when_the_second_is_over() {
-        let mut journal = Journal::default();
+        let mut error_log = ErrorLog::default();
         let start = Instant::now();
-        assert_eq!(fail(&mut journal, Cause::Full, start, 100), LINES_MAX as usize);
+        assert_eq!(fail(&mut error_log, Cause::Full, start, 100), LINES_MAX as usize);
         let later = start + WINDOW / 2;
-        assert!(journal.admit(Cause::Row, later), "another cause is not held back");
+        assert!(error_log.admit(Cause::Row, later), "another cause is not held back");
         let end = start + WINDOW;
-        assert_eq!(journal.next_time(), Some(end));
-        assert_eq!(journal.take_due(end - Duration::from_nanos(1)), []);
-        assert_eq!(journal.take_due(end), [(Cause::Full, 95)]);
-        assert_eq!((journal.next_time(), journal.take_due(end)), (None, vec![]));
-        assert!(journal.admit(Cause::Full, end), "the next second has lines of its own");
+        assert_eq!(error_log.next_time(), Some(end));
+        assert_eq!(error_log.take_due(end - Duration::from_nanos(1)), []);
+        assert_eq!(error_log.take_due(end), [(Cause::Full, 95)]);
+        assert_eq!((error_log.next_time(), error_log.take_due(end)), (None, vec![]));
+        assert!(error_log.admit(Cause::Full, end), "the next second has lines of its own");
     }
 
     #[test]
     fn lines_that_are_omitted_behind_the_end_of_the_second_are_counted_with_the_others() {
-        let mut journal = Journal::default();
+        let mut error_log = ErrorLog::default();
         let start = Instant::now();
-        fail(&mut journal, Cause::Full, start, 7);
-        assert!(!journal.admit(Cause::Full, start + 2 * WINDOW));
-        assert_eq!(journal.take_due(start + 2 * WINDOW), [(Cause::Full, 3)]);
+        fail(&mut error_log, Cause::Full, start, 7);
+        assert!(!error_log.admit(Cause::Full, start + 2 * WINDOW));
+        assert_eq!(error_log.take_due(start + 2 * WINDOW), [(Cause::Full, 3)]);
     }
 
     #[test]
     fn the_earliest_of_several_causes_is_due_first() {
-        let mut journal = Journal::default();
+        let mut error_log = ErrorLog::default();
         let start = Instant::now();
         let second = start + WINDOW / 4;
-        fail(&mut journal, Cause::Full, second, 6);
-        fail(&mut journal, Cause::Row, start, 7);
-        assert_eq!(journal.next_time(), Some(start + WINDOW));
-        assert_eq!(journal.take_due(start + WINDOW), [(Cause::Row, 2)]);
-        assert_eq!(journal.next_time(), Some(second + WINDOW));
-        assert_eq!(journal.take_due(second + WINDOW), [(Cause::Full, 1)]);
+        fail(&mut error_log, Cause::Full, second, 6);
+        fail(&mut error_log, Cause::Row, start, 7);
+        assert_eq!(error_log.next_time(), Some(start + WINDOW));
+        assert_eq!(error_log.take_due(start + WINDOW), [(Cause::Row, 2)]);
+        assert_eq!(error_log.next_time(), Some(second + WINDOW));
+        assert_eq!(error_log.take_due(second + WINDOW), [(Cause::Full, 1)]);
     }
 }

@@ -10,9 +10,9 @@ use exchange::{
     Cause, End, LogFormat, LogPiece, LogValue, Peer, RequestId, Stamps, Verdict, is_hidden,
 };
 
-use super::config::LogConfig;
+use super::config::AccessLogConfig;
 use super::digits::{self, Dated, put};
-use super::trail::Trail;
+use super::entry::AccessEntry;
 
 /// A request that has ended.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Line<'a> {
     pub worker: &'a str,
     pub stamps: Stamps,
     pub end: End,
-    pub trail: &'a Trail,
+    pub log_entry: &'a AccessEntry,
 }
 
 /// What a value of a line is made of.
@@ -43,7 +43,7 @@ enum Shown<'a> {
 
 impl Line<'_> {
     /// Writes it behind `out`, with its end.
-    pub(super) fn write(&self, plan: &LogConfig, dated: &mut Dated, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, plan: &AccessLogConfig, dated: &mut Dated, out: &mut Vec<u8>) {
         dated.turn_to(self.at_us);
         match &plan.format {
             LogFormat::Json => self.json(&plan.fields, dated, out),
@@ -53,7 +53,7 @@ impl Line<'_> {
                     match piece {
                         LogPiece::Text(text) => out.extend_from_slice(text.as_bytes()),
                         LogPiece::Value(value) => text(&self.value(*value, dated), out),
-                        LogPiece::Field(place) => text(&bytes(self.trail.kept(place + 1)), out),
+                        LogPiece::Field(place) => text(&bytes(self.log_entry.kept(place + 1)), out),
                     }
                 }
             }
@@ -69,12 +69,12 @@ impl Line<'_> {
         }
         // Each key has a comma before it.
         out[begin] = b'{';
-        if !fields.is_empty() && !self.trail.ends.is_empty() {
+        if !fields.is_empty() && !self.log_entry.ends.is_empty() {
             for (place, name) in fields.iter().enumerate() {
                 out.extend_from_slice(if place == 0 { b",\"fields\":{" } else { b"," });
                 json(&Shown::Bytes(name.as_bytes()), out);
                 out.push(b':');
-                json(&bytes(self.trail.kept(place + 1)), out);
+                json(&bytes(self.log_entry.kept(place + 1)), out);
             }
             out.push(b'}');
         }
@@ -90,11 +90,11 @@ impl Line<'_> {
         out.extend_from_slice(b"\" ");
         text(&self.value(LogValue::Status, dated), out);
         out.push(b' ');
-        digits::number(self.trail.bytes_out, out);
+        digits::number(self.log_entry.bytes_out, out);
         out.extend_from_slice(b" \"");
-        text(&bytes(self.trail.kept(1)), out);
+        text(&bytes(self.log_entry.kept(1)), out);
         out.extend_from_slice(b"\" \"");
-        text(&bytes(self.trail.kept(2)), out);
+        text(&bytes(self.log_entry.kept(2)), out);
         out.push(b'"');
     }
 
@@ -106,7 +106,7 @@ impl Line<'_> {
                 Shown::At(dated.standard(), us)
             }
             LogValue::Id => self.id.map_or(Shown::Nothing, Shown::Id),
-            LogValue::Listener => match &self.trail.listener {
+            LogValue::Listener => match &self.log_entry.listener {
                 Some(listener) => Shown::Word(&listener.name),
                 None => Shown::Nothing,
             },
@@ -114,20 +114,20 @@ impl Line<'_> {
             LogValue::Pool => Shown::Word(self.pool),
             LogValue::Worker if self.worker.is_empty() => Shown::Nothing,
             LogValue::Worker => Shown::Bytes(self.worker.as_bytes()),
-            LogValue::Request => bytes(self.trail.kept(0)),
-            LogValue::Status if self.trail.status == 0 => Shown::Nothing,
-            LogValue::Status => Shown::Number(u64::from(self.trail.status)),
-            LogValue::In => Shown::Number(self.trail.bytes_in),
-            LogValue::Out => Shown::Number(self.trail.bytes_out),
+            LogValue::Request => bytes(self.log_entry.kept(0)),
+            LogValue::Status if self.log_entry.status == 0 => Shown::Nothing,
+            LogValue::Status => Shown::Number(u64::from(self.log_entry.status)),
+            LogValue::In => Shown::Number(self.log_entry.bytes_in),
+            LogValue::Out => Shown::Number(self.log_entry.bytes_out),
             LogValue::Queue => passed(stamps.admitted, stamps.dispatched.or(stamps.done)),
-            LogValue::Connect => passed(stamps.dispatched, self.trail.connected),
+            LogValue::Connect => passed(stamps.dispatched, self.log_entry.connected),
             LogValue::First => passed(Some(stamps.received), stamps.first_byte),
             LogValue::Total => passed(Some(stamps.received), stamps.done.or(Some(stamps.received))),
-            LogValue::Retries => Shown::Number(u64::from(self.trail.retries)),
+            LogValue::Retries => Shown::Number(u64::from(self.log_entry.retries)),
             LogValue::Verdict => Shown::Word(self.end.cause.verdict().word()),
             LogValue::Cause => Shown::Word(self.end.cause.word()),
-            LogValue::Reason if self.trail.reason.is_empty() => Shown::Nothing,
-            LogValue::Reason => Shown::Word(self.trail.reason),
+            LogValue::Reason if self.log_entry.reason.is_empty() => Shown::Nothing,
+            LogValue::Reason => Shown::Word(self.log_entry.reason),
             LogValue::Phase => Shown::Word(self.end.phase.word()),
             LogValue::ClientEnd => Shown::Word(self.sides().0),
             LogValue::WorkerEnd => Shown::Word(self.sides().1),

@@ -3,16 +3,16 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, LogFormat, LogPiece, LogValue, Peer, Phase, RequestId, Stamps};
 
-use super::trail::{KEPT_MAX, SPARE_BYTES};
+use super::entry::{KEPT_MAX, SPARE_BYTES};
 use super::*;
 
-fn plan(format: LogFormat, fields: &[&str]) -> LogConfig {
+fn plan(format: LogFormat, fields: &[&str]) -> AccessLogConfig {
     let fields = fields.iter().map(|name| (*name).to_owned()).collect();
-    LogConfig { format, fields }
+    AccessLogConfig { format, fields }
 }
 
 /// The line of a request that came at `at_us`, waited 1 ms, and was answered after 3.
-fn written(plan: &LogConfig, trail: &Trail, end: End, at_us: i64) -> String {
+fn written(plan: &AccessLogConfig, log_entry: &AccessEntry, end: End, at_us: i64) -> String {
     let received = Instant::now();
     let after = |ms| Some(received + Duration::from_millis(ms));
     let stamps = Stamps {
@@ -30,18 +30,19 @@ fn written(plan: &LogConfig, trail: &Trail, end: End, at_us: i64) -> String {
         worker: "api/a:80",
         stamps,
         end,
-        trail,
+        log_entry,
     };
     let mut out = Vec::new();
     line.write(plan, &mut Dated::default(), &mut out);
     String::from_utf8(out).expect("a line is text")
 }
 
-fn trail(request: &[u8], fields: &[&[u8]]) -> Trail {
-    let mut trail = Trail { status: 200, bytes_in: 4, bytes_out: 5, ..Trail::default() };
-    trail.push(request);
-    fields.iter().for_each(|field| trail.push(field));
-    trail
+fn log_entry(request: &[u8], fields: &[&[u8]]) -> AccessEntry {
+    let mut log_entry =
+        AccessEntry { status: 200, bytes_in: 4, bytes_out: 5, ..AccessEntry::default() };
+    log_entry.push(request);
+    fields.iter().for_each(|field| log_entry.push(field));
+    log_entry
 }
 
 const ANSWERED: End = End::new(Cause::Answered, Phase::Reply);
@@ -51,7 +52,7 @@ const LEAP_DAY: i64 = 1_709_210_096_789_012;
 #[test]
 fn json_has_every_value_by_its_name() {
     let plan = plan(LogFormat::Json, &["user-agent", "host"]);
-    let said = written(&plan, &trail(b"GET / HTTP/1.1", &[b"me", b""]), ANSWERED, LEAP_DAY);
+    let said = written(&plan, &log_entry(b"GET / HTTP/1.1", &[b"me", b""]), ANSWERED, LEAP_DAY);
     let id = RequestId::new(7);
     let expected = format!(
         "{{\"at\":\"2024-02-29T12:34:56.789012Z\",\"id\":\"{id}\",\"listener\":null,\
@@ -67,7 +68,7 @@ fn json_has_every_value_by_its_name() {
 #[test]
 fn the_combined_format_is_what_readers_of_it_know() {
     let plan = plan(LogFormat::Combined, &["referer", "user-agent"]);
-    let said = written(&plan, &trail(b"GET / HTTP/1.1", &[b"", b"me"]), ANSWERED, LEAP_DAY);
+    let said = written(&plan, &log_entry(b"GET / HTTP/1.1", &[b"", b"me"]), ANSWERED, LEAP_DAY);
     let expected =
         "127.0.0.1 - - [29/Feb/2024:12:34:56 +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"me\"\n";
     assert_eq!(said, expected);
@@ -86,7 +87,7 @@ fn a_template_has_its_values_in_their_places() {
     let mut said = String::new();
     for cause in [Cause::Left, Cause::Died, Cause::Waited, Cause::Malformed] {
         let end = End::new(cause, Phase::Work);
-        said += &written(&plan, &trail(b"", &[b"a b"]), end, 0);
+        said += &written(&plan, &log_entry(b"", &[b"a b"]), end, 0);
     }
     assert_eq!(said, "left cut a b\ntold died a b\ntold cut a b\nmalformed cut a b\n");
 }
@@ -100,7 +101,7 @@ fn whatever_a_peer_says_is_one_line_and_one_value() {
     for format in formats {
         let plan = plan(format, &["referer", "user-agent"]);
         for value in [&hostile[..], forged.as_bytes(), b"\xff\xfe\"\n"] {
-            let said = written(&plan, &trail(value, &[value, value]), ANSWERED, 0);
+            let said = written(&plan, &log_entry(value, &[value, value]), ANSWERED, 0);
             assert_eq!(said.matches('\n').count(), 1, "{said}");
             let inner = said.trim_end_matches('\n');
             assert!(!inner.chars().any(char::is_control), "{said}");
@@ -131,18 +132,18 @@ fn the_first_line_is_found_in_whatever_came() {
 #[test]
 fn what_is_long_is_cut() {
     let long = vec![b'x'; 100_000];
-    let trail = trail(&long, &[&long]);
-    assert_eq!((trail.kept(0).len(), trail.kept(1).len()), (KEPT_MAX, KEPT_MAX));
-    assert_eq!(trail.kept(2), b"");
+    let log_entry = log_entry(&long, &[&long]);
+    assert_eq!((log_entry.kept(0).len(), log_entry.kept(1).len()), (KEPT_MAX, KEPT_MAX));
+    assert_eq!(log_entry.kept(2), b"");
 }
 
 #[test]
 fn where_there_is_no_room_lines_are_dropped_and_the_log_says_how_many() {
     // A line has 54 bytes.
     let (sink, mut source) = LogSink::new(150);
-    let mut book = Logbook::new(Some(plan(LogFormat::Combined, &[])), Some(sink));
-    let trail = Trail::default();
-    let write = |book: &mut Logbook, lines: usize| {
+    let mut book = AccessLog::new(Some(plan(LogFormat::Combined, &[])), Some(sink));
+    let log_entry = AccessEntry::default();
+    let write = |book: &mut AccessLog, lines: usize| {
         for _ in 0..lines {
             book.write(&Line {
                 id: None,
@@ -152,7 +153,7 @@ fn where_there_is_no_room_lines_are_dropped_and_the_log_says_how_many() {
                 worker: "",
                 stamps: Stamps::received(Instant::now()),
                 end: ANSWERED,
-                trail: &trail,
+                log_entry: &log_entry,
             });
         }
         book.flush();
@@ -173,8 +174,8 @@ fn where_there_is_no_room_lines_are_dropped_and_the_log_says_how_many() {
 #[test]
 fn a_place_that_served_another_request_knows_nothing_of_it() {
     let (sink, _source) = LogSink::new(1 << 20);
-    let mut book = Logbook::new(Some(plan(LogFormat::Json, &["host"])), Some(sink));
-    let mut used = Box::new(trail(&[b'x'; 5000], &[b"secret"]));
+    let mut book = AccessLog::new(Some(plan(LogFormat::Json, &["host"])), Some(sink));
+    let mut used = Box::new(log_entry(&[b'x'; 5000], &[b"secret"]));
     used.worker.push_str("api/a:80");
     (used.retries, used.reason) = (2, "bare-lf");
     book.recycle(used);

@@ -15,7 +15,7 @@ pub(super) const SPARE_BYTES: usize = 1024;
 
 /// What is kept of a request for its line.
 #[derive(Debug, Default)]
-pub struct Trail {
+pub struct AccessEntry {
     pub(super) listener: Option<Arc<LoggedListener>>,
     /// The request line, and behind it the fields that were asked for.
     pub(super) text: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct Trail {
     pub worker: String,
 }
 
-impl Trail {
+impl AccessEntry {
     /// Forgets its request, and memory beyond what most of them need.
     pub(super) fn clear(&mut self) {
         let Self {

@@ -1,7 +1,7 @@
 //! The access log: one line a request, written down where the request ends and sent off the loop
 //! once a turn.
 //!
-//! What a front knows of a request that the log wants and nobody else, it leaves in a [`Trail`]. A
+//! What a front knows of a request that the log wants and nobody else, it leaves in a [`AccessEntry`]. A
 //! request without one has no line, so a daemon without an access log does nothing here. Lines go
 //! to a thread that writes them, over a buffer with room for so many bytes; when it is full they
 //! are dropped, counted, and the log itself says how many were. What a line needs is kept for the next
@@ -13,15 +13,15 @@ use fields::Fields;
 
 mod config;
 mod digits;
+mod entry;
 mod line;
 mod sink;
-mod trail;
 
-pub use config::{LogConfig, LoggedListener};
+pub use config::{AccessLogConfig, LoggedListener};
 use digits::Dated;
+pub use entry::AccessEntry;
 pub use line::Line;
 pub use sink::{LogBatch, LogSink, LogSource};
-pub use trail::Trail;
 
 /// Lines that are sent together hold so many bytes, or a little more.
 const BATCH_BYTES: usize = 64 << 10;
@@ -30,15 +30,15 @@ const SPARES_MAX: usize = 64;
 
 /// The log of a shard, if it keeps one.
 #[derive(Debug, Default)]
-pub struct Logbook(Option<Box<Open>>);
+pub struct AccessLog(Option<Box<Open>>);
 
 #[derive(Debug)]
 struct Open {
-    plan: LogConfig,
+    plan: AccessLogConfig,
     sink: LogSink,
     /// Places for those that come.
     #[expect(clippy::vec_box, reason = "the boxes move between here and the exchanges")]
-    spares: Vec<Box<Trail>>,
+    spares: Vec<Box<AccessEntry>>,
     dated: Dated,
     batch: LogBatch,
     dropped: u64,
@@ -46,8 +46,8 @@ struct Open {
     unsaid: u64,
 }
 
-impl Logbook {
-    pub fn new(plan: Option<LogConfig>, sink: Option<LogSink>) -> Self {
+impl AccessLog {
+    pub fn new(plan: Option<AccessLogConfig>, sink: Option<LogSink>) -> Self {
         let open = plan.zip(sink).map(|(plan, sink)| Open {
             plan,
             sink,
@@ -61,11 +61,11 @@ impl Logbook {
     }
 
     /// The entry of a request of this listener, if it is to have one.
-    pub fn begin(&mut self, listener: Option<&Arc<LoggedListener>>) -> Option<Box<Trail>> {
+    pub fn begin(&mut self, listener: Option<&Arc<LoggedListener>>) -> Option<Box<AccessEntry>> {
         let (open, listener) = (self.0.as_mut()?, listener?);
-        let mut trail = open.spares.pop().unwrap_or_default();
-        trail.listener = Some(Arc::clone(listener));
-        Some(trail)
+        let mut log_entry = open.spares.pop().unwrap_or_default();
+        log_entry.listener = Some(Arc::clone(listener));
+        Some(log_entry)
     }
 
     /// As [`Self::begin`], for one with a request line and header fields.
@@ -74,12 +74,12 @@ impl Logbook {
         listener: Option<&Arc<LoggedListener>>,
         line: &[u8],
         fields: &Fields,
-    ) -> Option<Box<Trail>> {
-        let mut trail = self.begin(listener)?;
+    ) -> Option<Box<AccessEntry>> {
+        let mut log_entry = self.begin(listener)?;
         if let Some(open) = &self.0 {
-            trail.keep(line, fields, &open.plan.fields);
+            log_entry.keep(line, fields, &open.plan.fields);
         }
-        Some(trail)
+        Some(log_entry)
     }
 
     /// As [`Self::begin`], for one of which no head was read: what came of its first line is kept.
@@ -87,10 +87,10 @@ impl Logbook {
         &mut self,
         listener: Option<&Arc<LoggedListener>>,
         bytes: &[u8],
-    ) -> Option<Box<Trail>> {
-        let mut trail = self.begin(listener)?;
-        trail.push(first_line(bytes));
-        Some(trail)
+    ) -> Option<Box<AccessEntry>> {
+        let mut log_entry = self.begin(listener)?;
+        log_entry.push(first_line(bytes));
+        Some(log_entry)
     }
 
     /// Writes a line.
@@ -103,11 +103,11 @@ impl Logbook {
         }
     }
 
-    /// The line of a trail is written: its place is free for another.
-    pub fn recycle(&mut self, mut trail: Box<Trail>) {
+    /// The line of a log_entry is written: its place is free for another.
+    pub fn recycle(&mut self, mut log_entry: Box<AccessEntry>) {
         if let Some(open) = self.0.as_mut().filter(|open| open.spares.len() < SPARES_MAX) {
-            trail.clear();
-            open.spares.push(trail);
+            log_entry.clear();
+            open.spares.push(log_entry);
         }
     }
 

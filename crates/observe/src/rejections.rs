@@ -4,9 +4,9 @@ use exchange::Cause;
 
 /// Why a listener turned a connection or a datagram away, counted.
 #[derive(Clone, Debug, Default)]
-pub struct Turned([u64; Self::WORDS.len()]);
+pub struct Rejections([u64; Self::WORDS.len()]);
 
-impl Turned {
+impl Rejections {
     /// The words in the metrics: causes, and behind them the answer of an embedder's own check.
     pub const WORDS: [&'static str; 7] =
         ["connections", "denied", "crowded", "rate", "toolong", "draining", "admission"];
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn every_reason_to_turn_somebody_away_has_its_place() {
-        let mut turned = Turned::default();
+        let mut turned = Rejections::default();
         for cause in
             [Cause::Connections, Cause::Denied, Cause::Crowded, Cause::Rate, Cause::TooLong]
         {
