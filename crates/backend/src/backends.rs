@@ -10,14 +10,14 @@ use std::time::Instant;
 use event::{Calls, StreamId, TimerId};
 use exchange::{Outcome, PoolId, Table, WorkerId};
 
-use crate::checks::{CheckConfig, Checks, Question, Remark};
+use crate::checks::{CheckConfig, Checks, ProbeRequest, Remark};
 use crate::connection_counts::ConnectionCounts;
 use crate::outside::Outside;
 use crate::workers::{Workers, WorkersConfig};
 use flow::backend_effect::{BackendEffect, Roster};
-use flow::owners::{Purpose, WorkerTimer};
+use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
-use flow::upward::Upward;
+use flow::stream_owner::{Purpose, WorkerTimer};
 use flow::worker_report::{HandlerReport, Reports};
 use observe::metrics::Metrics;
 use observe::status::WorkerStatus;
@@ -44,7 +44,7 @@ pub struct Backends {
     /// Whether any pool is checked.
     is_checked: bool,
     /// What the last call has to report.
-    reports: Vec<Upward>,
+    reports: Vec<BackendEvent>,
 }
 
 impl Backends {
@@ -83,7 +83,7 @@ impl Backends {
 
     /// What the last call reports of its pool. Each call is to be followed by this one.
     #[inline]
-    pub fn reports(&mut self) -> std::vec::Drain<'_, Upward> {
+    pub fn reports(&mut self) -> std::vec::Drain<'_, BackendEvent> {
         self.reports.drain(..)
     }
 
@@ -93,7 +93,7 @@ impl Backends {
         &mut self,
         now: Instant,
         pool: PoolId,
-        act: impl FnOnce(&mut Workers, &mut Outside, &mut Vec<Upward>),
+        act: impl FnOnce(&mut Workers, &mut Outside, &mut Vec<BackendEvent>),
     ) {
         let Self { pools, outside, reports, .. } = self;
         let Some(backend) = pools.get_mut(pool) else { return };
@@ -104,7 +104,7 @@ impl Backends {
     }
 
     /// Runs `act` on the checks of a pool, if it has any.
-    fn with_checks(&mut self, pool: PoolId, act: impl FnOnce(&mut Checks, &mut Vec<Upward>)) {
+    fn with_checks(&mut self, pool: PoolId, act: impl FnOnce(&mut Checks, &mut Vec<BackendEvent>)) {
         let Self { pools, reports, .. } = self;
         let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
         if let Some(checks) = checks {
@@ -120,11 +120,11 @@ impl Backends {
             return self.with_checks(pool, |checks, _| checks.handle_doubt(now, worker));
         }
         self.with_workers(now, pool, |workers, outside, up| match effect {
-            BackendEffect::Dispatch { worker, request, form, more_follow, heard } => {
+            BackendEffect::Dispatch { worker, request, meta, more_follow, heard } => {
                 if let Some(heard) = heard {
                     workers.set_heard(worker, heard);
                 }
-                workers.dispatch(calls, worker, (request, form, more_follow), outside, up);
+                workers.dispatch(calls, worker, (request, meta, more_follow), outside, up);
             }
             BackendEffect::Control { worker, id, control } => {
                 workers.tell(calls, worker, id, control, outside, up);
@@ -250,7 +250,7 @@ impl Backends {
     }
 
     /// Begins the checks of a pool that are due. Gives the lines that workers are to be asked.
-    pub fn run_checks(&mut self, calls: &mut Calls<'_>, pool: PoolId) -> Vec<Question> {
+    pub fn run_checks(&mut self, calls: &mut Calls<'_>, pool: PoolId) -> Vec<ProbeRequest> {
         let Self { pools, outside, reports, .. } = self;
         let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
         checks.map_or_else(Vec::new, |checks| checks.run(calls, pool, outside, reports))
@@ -352,20 +352,20 @@ impl Backends {
 
 impl Backend {
     /// Its checks follow what its workers report.
-    fn follow(&mut self, now: Instant, reports: &[Upward]) {
+    fn follow(&mut self, now: Instant, reports: &[BackendEvent]) {
         let Some(checks) = &mut self.checks else { return };
         for report in reports {
             match *report {
-                Upward::Started { worker } => {
+                BackendEvent::Started { worker } => {
                     if let Some(address) = self.workers.home(worker) {
                         checks.handle_home(worker, address);
                     }
                     checks.handle_started(now, worker);
                 }
-                Upward::Retired { worker } | Upward::Ended { worker, .. } => {
+                BackendEvent::Retired { worker } | BackendEvent::Ended { worker, .. } => {
                     checks.handle_gone(worker);
                 }
-                Upward::Unreached { worker } => checks.handle_doubt(now, worker),
+                BackendEvent::Unreached { worker } => checks.handle_doubt(now, worker),
                 _ => {}
             }
         }

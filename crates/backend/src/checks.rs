@@ -24,9 +24,9 @@ use exchange::{Outcome, PoolId, Verdict as Verdicts, WorkerId};
 use spawn::Stop;
 
 use crate::outside::Outside;
-use flow::owners::StreamOwner;
+use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
-use flow::upward::Upward;
+use flow::stream_owner::StreamOwner;
 
 pub use config::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
 pub use probe::Remark;
@@ -88,7 +88,7 @@ impl Running {
 
 /// A line to be asked of a worker, as a request like others.
 #[derive(Debug)]
-pub struct Question {
+pub struct ProbeRequest {
     pub worker: WorkerId,
     pub number: u64,
     pub line: String,
@@ -231,8 +231,8 @@ impl Checks {
         calls: &mut Calls<'_>,
         pool: PoolId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
-    ) -> Vec<Question> {
+        up: &mut Vec<BackendEvent>,
+    ) -> Vec<ProbeRequest> {
         let now = calls.now();
         let mut questions = Vec::new();
         if self.next.is_none_or(|next| next > now) {
@@ -262,8 +262,8 @@ impl Checks {
         pool: PoolId,
         place: usize,
         outside: &mut Outside,
-        questions: &mut Vec<Question>,
-        up: &mut Vec<Upward>,
+        questions: &mut Vec<ProbeRequest>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(worker) = self.targets[place].worker else { return };
         let until = calls.now() + self.plan.timeout;
@@ -284,7 +284,7 @@ impl Checks {
             (ProbeConfig::Line { send, .. }, None) => {
                 let number = self.numbers;
                 self.targets[place].owed = Some(number);
-                questions.push(Question { worker, number, line: send.clone() });
+                questions.push(ProbeRequest { worker, number, line: send.clone() });
                 Running::Asked { number, until }
             }
             (probe, Some(address)) => {
@@ -305,7 +305,7 @@ impl Checks {
     }
 
     /// A check has come to its end.
-    fn end(&mut self, now: Instant, place: usize, said: Verdict, up: &mut Vec<Upward>) {
+    fn end(&mut self, now: Instant, place: usize, said: Verdict, up: &mut Vec<BackendEvent>) {
         let target = &mut self.targets[place];
         target.running = None;
         if target.of.take() != target.worker {
@@ -321,7 +321,7 @@ impl Checks {
         self.failed += u64::from(!good);
         let worker = target.worker;
         self.rest(now, place);
-        up.extend(worker.map(|worker| Upward::Checked { worker, good, text }));
+        up.extend(worker.map(|worker| BackendEvent::Checked { worker, good, text }));
     }
 
     /// The next check of a worker comes after a pause.
@@ -344,7 +344,7 @@ impl Checks {
         calls: &mut Calls<'_>,
         place: usize,
         said: Verdict,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if let Some(Running::Stream { stream, .. }) = self.targets[place].running {
             calls.close(stream);
@@ -367,7 +367,7 @@ impl Checks {
         place: usize,
         stream: StreamId,
         heard: StreamEvent<'_, '_>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match heard {
             StreamEvent::Data(data) => self.handle_data(calls, place, stream, data, up),
@@ -385,7 +385,7 @@ impl Checks {
         calls: &mut Calls<'_>,
         place: usize,
         stream: StreamId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some_and(|seen| seen.is_connection_alone()) {
             self.end_stream(calls, place, Ok("it takes connections".into()), up);
@@ -403,7 +403,7 @@ impl Checks {
         calls: &mut Calls<'_>,
         place: usize,
         stream: StreamId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
             let said = "it does not listen on its port any more".to_owned();
@@ -417,7 +417,7 @@ impl Checks {
         place: usize,
         stream: StreamId,
         data: &mut Data<'_>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(seen) = self.seen(place, stream) else {
             return data.consume(data.bytes().len());
@@ -433,7 +433,7 @@ impl Checks {
         calls: &mut Calls<'_>,
         place: usize,
         stream: StreamId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if let Some(seen) = self.seen(place, stream) {
             let said = seen.ended();
@@ -447,7 +447,7 @@ impl Checks {
         place: usize,
         stream: StreamId,
         reason: Reason,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
             if reason == Reason::ConnectFailed(std::io::ErrorKind::QuotaExceeded) {
@@ -469,7 +469,7 @@ impl Checks {
         calls: &mut Calls<'_>,
         place: usize,
         stream: StreamId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
             self.end_stream(calls, place, Err("no answer in time".into()), up);
@@ -508,7 +508,7 @@ impl Checks {
         place: usize,
         of: u64,
         said: Result<String, String>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let said = said.map(Remark::from).map_err(Remark::from);
         let running = self.targets.get(place).and_then(|target| target.running.as_ref());
@@ -534,7 +534,7 @@ impl Checks {
         now: Instant,
         of: u64,
         outcome: &Outcome,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let owes = |target: &Target| target.owed == Some(of);
         let Some(place) = self.targets.iter().position(owes) else { return };

@@ -16,12 +16,12 @@ use exchange::{
 };
 
 use crate::outside::Outside;
-use flow::form::Form;
-use flow::owners::WorkerTimer;
+use flow::backend_event::BackendEvent;
 use flow::payload::{Payload, Request};
 use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
 use flow::request_shape::RequestShape;
-use flow::upward::Upward;
+use flow::stream_owner::WorkerTimer;
 use flow::worker_report::{HandlerReport, WorkerReport};
 use observe::status::WorkerStatus;
 
@@ -106,7 +106,7 @@ impl Handlers {
         serving.as_mut().filter(|serving| serving.worker == worker)
     }
 
-    pub fn start(&mut self, worker: WorkerId, outside: &mut Outside, up: &mut Vec<Upward>) {
+    pub fn start(&mut self, worker: WorkerId, outside: &mut Outside, up: &mut Vec<BackendEvent>) {
         let name = format!("{}/{}", self.pool, worker.index());
         let (batches, receiver) = sync_channel(1);
         let thread = HandlerThread {
@@ -120,7 +120,7 @@ impl Handlers {
             outside.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
         {
             tracing::error!(worker = name, %error, "a thread could not be started");
-            up.push(Upward::StartFailed { worker });
+            up.push(BackendEvent::StartFailed { worker });
             return;
         }
         *self.live.at(worker) = Some(Serving {
@@ -173,14 +173,16 @@ impl Handlers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        (request, form, more_follow): (Request, Form, bool),
+        (request, meta, more_follow): (Request, RequestMeta, bool),
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match self.add(worker, request) {
-            Some(request) => up.push(Upward::Returned { id: request.id, payload: request.payload }),
+            Some(request) => {
+                up.push(BackendEvent::Returned { id: request.id, payload: request.payload })
+            }
             None if more_follow => {}
-            None => self.send(calls, worker, form.streams, outside, up),
+            None => self.send(calls, worker, meta.streams, outside, up),
         }
     }
 
@@ -191,7 +193,7 @@ impl Handlers {
         worker: WorkerId,
         streams: bool,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         // What reads has no effect, and does one thing at a time.
         let (deadline, reads) = (self.deadline, matches!(self.shape, RequestShape::Records(_)));
@@ -228,7 +230,10 @@ impl Handlers {
             let mut asked = serving.asked.drain(..).peekable();
             up.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
                 let asked = asked.next_if(|(of, _)| *of == place).map(|(_, asked)| asked);
-                Upward::Returned { id: it.id, payload: asked.unwrap_or_else(|| it.body.into()) }
+                BackendEvent::Returned {
+                    id: it.id,
+                    payload: asked.unwrap_or_else(|| it.body.into()),
+                }
             }));
         }
     }
@@ -241,16 +246,16 @@ impl Handlers {
             return;
         };
         match word {
-            RequestControl::Hold => flow.hold(true),
-            RequestControl::GoOn => flow.hold(false),
+            RequestControl::Pause => flow.hold(true),
+            RequestControl::Resume => flow.hold(false),
             RequestControl::Abandoned => serving.interrupt(),
             // A frame has no body.
-            RequestControl::More(..) | RequestControl::Whole | RequestControl::Unseen(_) => {}
+            RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
         }
     }
 
     /// The timer of a worker fired.
-    pub fn handle_timer(&mut self, timer: TimerId, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub fn handle_timer(&mut self, timer: TimerId, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         let deadline = self.deadline;
         let found = self.find(worker).filter(|serving| serving.timer == Some(timer));
         let Some(serving) = found else { return };
@@ -266,26 +271,26 @@ impl Handlers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         report: HandlerReport,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(serving) = self.find(worker) else { return };
         match report {
             HandlerReport::Started => {
                 serving.opened = true;
-                up.push(Upward::Started { worker });
+                up.push(BackendEvent::Started { worker });
             }
             HandlerReport::OpenFailed(why) => {
                 tracing::warn!(worker = serving.name, "cannot be opened: {why}");
                 *self.live.at(worker) = None;
-                up.push(Upward::StartFailed { worker });
+                up.push(BackendEvent::StartFailed { worker });
             }
             HandlerReport::Part(part) => {
                 if let Some(flow) = &serving.flow {
                     flow.took(part.len());
                 }
                 up.push(match serving.flights.first() {
-                    Some(&Some(id)) => Upward::Part { id, part },
-                    _ => Upward::Discarded,
+                    Some(&Some(id)) => BackendEvent::Part { id, part },
+                    _ => BackendEvent::Discarded,
                 });
             }
             HandlerReport::Answers(answers) => serving.take(answers, up),
@@ -297,7 +302,7 @@ impl Handlers {
                 if let Some(timer) = serving.timer {
                     calls.disarm_timer(timer);
                 }
-                up.push(Upward::Released { worker });
+                up.push(BackendEvent::Released { worker });
             }
             HandlerReport::Ended { panicked } => {
                 if panicked {
@@ -308,7 +313,7 @@ impl Handlers {
                     calls.cancel_timer(timer);
                 }
                 *self.live.at(worker) = None;
-                up.push(Upward::Ended { worker, expected: !panicked, reached: true });
+                up.push(BackendEvent::Ended { worker, expected: !panicked, reached: true });
             }
         }
     }
@@ -349,22 +354,22 @@ impl Serving {
         }
     }
 
-    fn take(&mut self, answers: Vec<(usize, Outcome)>, up: &mut Vec<Upward>) {
+    fn take(&mut self, answers: Vec<(usize, Outcome)>, up: &mut Vec<BackendEvent>) {
         let all = answers.len();
         self.served += all as u64;
         let mut flight = |place: usize| self.flights.get_mut(place)?.take();
         let answers = answers.into_iter();
         let answers: Vec<_> =
             answers.filter_map(|(place, outcome)| Some((flight(place)?, outcome))).collect();
-        up.extend((answers.len()..all).map(|_| Upward::Discarded));
-        up.push(Upward::AllAnswered { answers });
+        up.extend((answers.len()..all).map(|_| BackendEvent::Discarded));
+        up.push(BackendEvent::AllAnswered { answers });
     }
 }
 
 /// Ends what a handler still owes.
-fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<Upward>) {
+fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<BackendEvent>) {
     for id in serving.flights.iter_mut().filter_map(Option::take) {
-        up.push(Upward::Answered { id, outcome: Outcome::ended(cause, Phase::Work, text) });
+        up.push(BackendEvent::Answered { id, outcome: Outcome::ended(cause, Phase::Work, text) });
     }
 }
 

@@ -22,12 +22,12 @@ use spawn::PortOwner;
 use crate::outside::Outside;
 use crate::programs::{Epitaph, Programs};
 use crate::servers::Servers;
-use flow::form::Form;
-use flow::owners::{Purpose, WorkerTimer};
+use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
-use flow::upward::Upward;
+use flow::stream_owner::{Purpose, WorkerTimer};
 use observe::status::WorkerStatus;
 
 mod birth;
@@ -52,7 +52,7 @@ const GRACE_MIN: Duration = Duration::from_millis(20);
 /// What is told only once it is known whether the program ended.
 struct Lost {
     worker: WorkerId,
-    report: Upward,
+    report: BackendEvent,
 }
 
 /// One that has ended. What it said to the last may still stand in its connections.
@@ -61,7 +61,7 @@ struct Departed {
     /// How it ended, for those whom it did not answer.
     text: Farewell,
     /// Its end, to be told.
-    report: Upward,
+    report: BackendEvent,
 }
 
 /// The programs of one pool that serve HTTP.
@@ -115,14 +115,14 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (address, outfit) = match self.homes.make(worker, &mut *outside.spawner) {
             Ok(made) => made,
             Err(error) => {
                 let name = self.programs.name(worker);
                 tracing::warn!(worker = name, "has no socket to serve on: {error}");
-                return up.push(Upward::StartFailed { worker });
+                return up.push(BackendEvent::StartFailed { worker });
             }
         };
         self.births.push(Birth::new(
@@ -142,7 +142,7 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.is_starting(worker) {
             return self.with_programs(calls, outside, up, |programs, calls, outside, up| {
@@ -160,7 +160,7 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         self.with_server(calls, worker, outside, up, |servers, calls, up| {
             servers.dismiss(calls, worker, up);
@@ -172,10 +172,10 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         request: Request,
-        form: Form,
-        up: &mut Vec<Upward>,
+        meta: RequestMeta,
+        up: &mut Vec<BackendEvent>,
     ) {
-        self.servers.dispatch(calls, worker, request, form, up);
+        self.servers.dispatch(calls, worker, request, meta, up);
     }
 
     pub fn tell(
@@ -185,7 +185,7 @@ impl Hosted {
         id: RequestId,
         word: RequestControl,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         self.with_server(calls, worker, outside, up, |servers, calls, up| {
             servers.tell(calls, worker, id, word, up);
@@ -216,7 +216,7 @@ impl Hosted {
         (stream, purpose): (StreamId, Purpose),
         heard: StreamEvent<'_, '_>,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match (purpose, heard) {
             (Purpose::Link(link), heard) => {
@@ -264,7 +264,7 @@ impl Hosted {
         worker: WorkerId,
         report: spawn::Report,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         self.with_programs(calls, outside, up, |programs, calls, outside, up| {
             programs.handle_report(calls, worker, report, outside, up);
@@ -276,8 +276,8 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
-        act: impl FnOnce(&mut Programs, &mut Calls<'_>, &mut Outside, &mut Vec<Upward>) -> R,
+        up: &mut Vec<BackendEvent>,
+        act: impl FnOnce(&mut Programs, &mut Calls<'_>, &mut Outside, &mut Vec<BackendEvent>) -> R,
     ) -> R {
         let mut inner = Vec::new();
         let result = act(&mut self.programs, calls, outside, &mut inner);
@@ -295,8 +295,8 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
-        act: impl FnOnce(&mut Servers, &mut Calls<'_>, &mut Vec<Upward>),
+        up: &mut Vec<BackendEvent>,
+        act: impl FnOnce(&mut Servers, &mut Calls<'_>, &mut Vec<BackendEvent>),
     ) {
         let mut inner = Vec::new();
         act(&mut self.servers, calls, &mut inner);
@@ -310,24 +310,24 @@ impl Hosted {
     fn heard_of_programs(
         &mut self,
         calls: &mut Calls<'_>,
-        inner: Vec<Upward>,
+        inner: Vec<BackendEvent>,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         for report in inner {
             match report {
-                Upward::Retired { worker } => {
+                BackendEvent::Retired { worker } => {
                     self.with_server(calls, worker, outside, up, |servers, calls, up| {
                         servers.retire(calls, worker, up);
                     });
                 }
-                Upward::StartFailed { worker } => {
+                BackendEvent::StartFailed { worker } => {
                     self.born(calls, worker);
                     self.homes.leave(worker);
                     self.ports.leave(worker);
                     up.push(report);
                 }
-                Upward::Ended { worker, .. } => {
+                BackendEvent::Ended { worker, .. } => {
                     self.born(calls, worker);
                     self.depart(calls, worker, report, up);
                 }
@@ -341,8 +341,8 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        report: Upward,
-        up: &mut Vec<Upward>,
+        report: BackendEvent,
+        up: &mut Vec<BackendEvent>,
     ) {
         let text = Farewell(self.programs.name(worker), self.programs.epitaph.clone());
         self.homes.leave(worker);
@@ -362,11 +362,12 @@ impl Hosted {
     }
 
     /// Nothing more comes of it.
-    fn bury(&mut self, calls: &mut Calls<'_>, departed: Departed, up: &mut Vec<Upward>) {
+    fn bury(&mut self, calls: &mut Calls<'_>, departed: Departed, up: &mut Vec<BackendEvent>) {
         let Departed { worker, text, report } = departed;
         let mut inner = Vec::new();
         self.servers.vanish(calls, worker, &mut inner);
-        let inner = inner.into_iter().filter(|report| !matches!(report, Upward::Ended { .. }));
+        let inner =
+            inner.into_iter().filter(|report| !matches!(report, BackendEvent::Ended { .. }));
         up.extend(inner.map(|report| told(report, &text)));
         up.push(report);
     }
@@ -379,7 +380,7 @@ impl Hosted {
 
     /// Whoever still holds connections of programs that have ended is not waited for, unless it is
     /// our own client.
-    fn bury_all(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
+    fn bury_all(&mut self, calls: &mut Calls<'_>, up: &mut Vec<BackendEvent>) {
         let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.departed)
             .into_iter()
             .partition(|departed| self.servers.is_held(calls, departed.worker));
@@ -395,19 +396,22 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        inner: Vec<Upward>,
+        inner: Vec<BackendEvent>,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (mut died, mut late) = (false, false);
         for report in inner {
             match report {
-                Upward::Started { .. } => {}
-                Upward::Ended { worker, expected, reached: _ } => match self.departed(worker) {
+                BackendEvent::Started { .. } => {}
+                BackendEvent::Ended { worker, expected, reached: _ } => match self.departed(worker)
+                {
                     Some(departed) => self.bury(calls, departed, up),
                     None => self.programs.dismiss(calls, worker, expected, outside),
                 },
-                Upward::Answered { ref outcome, .. } if outcome.end().cause == Cause::Died => {
+                BackendEvent::Answered { ref outcome, .. }
+                    if outcome.end().cause == Cause::Died =>
+                {
                     let gone = self.departed.iter().find(|departed| departed.worker == worker);
                     if let Some(departed) = gone {
                         up.push(told(report, &departed.text));
@@ -416,8 +420,8 @@ impl Hosted {
                     died = true;
                     self.lose(calls, worker, report);
                 }
-                Upward::Released { .. } if died => self.lose(calls, worker, report),
-                Upward::Answered { ref outcome, .. } => {
+                BackendEvent::Released { .. } if died => self.lose(calls, worker, report),
+                BackendEvent::Answered { ref outcome, .. } => {
                     late |= outcome.end().cause == Cause::Deadline;
                     self.programs.look_at_memory(calls, worker, outside, up);
                     up.push(report);
@@ -432,7 +436,7 @@ impl Hosted {
         }
     }
 
-    fn lose(&mut self, calls: &mut Calls<'_>, worker: WorkerId, report: Upward) {
+    fn lose(&mut self, calls: &mut Calls<'_>, worker: WorkerId, report: BackendEvent) {
         self.lost.push(Lost { worker, report });
         let key = WorkerTimer::Lost.key(self.pool_id);
         self.lost_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + EXIT_WAIT));
@@ -452,7 +456,7 @@ impl Hosted {
         worker: WorkerId,
         stream: StreamId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let owner = self.port_owner(calls, worker, stream, outside);
         let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
@@ -494,7 +498,7 @@ impl Hosted {
         calls: &mut Calls<'_>,
         (timer, of): (TimerId, WorkerTimer),
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match of {
             WorkerTimer::Crowded if self.crowded_timer == Some(timer) => {
@@ -539,10 +543,10 @@ impl Hosted {
 struct Farewell(String, Epitaph);
 
 /// The same, with the end of the program as its cause where that ended it.
-fn told(report: Upward, Farewell(name, epitaph): &Farewell) -> Upward {
+fn told(report: BackendEvent, Farewell(name, epitaph): &Farewell) -> BackendEvent {
     match report {
-        Upward::Answered { id, outcome } if outcome.end().cause == Cause::Died => {
-            Upward::Answered { id, outcome: epitaph.outcome(outcome.end().phase, name) }
+        BackendEvent::Answered { id, outcome } if outcome.end().cause == Cause::Died => {
+            BackendEvent::Answered { id, outcome: epitaph.outcome(outcome.end().phase, name) }
         }
         report => report,
     }

@@ -26,11 +26,11 @@ use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
 use crate::outside::Outside;
-use flow::form::Form;
-use flow::owners::{Pipe, WorkerTimer};
+use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_control::RequestControl;
-use flow::upward::Upward;
+use flow::request_meta::RequestMeta;
+use flow::stream_owner::{Pipe, WorkerTimer};
 use observe::status::WorkerStatus;
 
 mod audience;
@@ -111,7 +111,7 @@ impl Programs {
         worker: WorkerId,
         outfit: Outfit,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let name = format!("{}/{}", self.pool, worker.index());
         let is_slot = self.plan.framing.ends_with_stream();
@@ -141,7 +141,7 @@ impl Programs {
             audience: Audience::of(&self.plan),
         });
         if is_slot {
-            up.push(Upward::Started { worker });
+            up.push(BackendEvent::Started { worker });
         } else {
             self.launch(calls, worker, outfit, outside);
         }
@@ -185,7 +185,7 @@ impl Programs {
         worker: WorkerId,
         pid: u32,
         pipes: Pipes,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (plan, known) = (Arc::clone(&self.plan), self.known);
         let Some(program) = self.find(worker) else { return };
@@ -226,14 +226,19 @@ impl Programs {
         }
     }
 
-    fn handle_start_failed(&mut self, worker: WorkerId, error: &StartError, up: &mut Vec<Upward>) {
+    fn handle_start_failed(
+        &mut self,
+        worker: WorkerId,
+        error: &StartError,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let Some(program) = self.find(worker) else { return };
         tracing::warn!(worker = program.name, "cannot be started: {error}");
         program.give_back(up);
         let trouble = trouble::of_start(program.last_words, error);
         *self.live.at(worker) = None;
-        up.push(Upward::Trouble { trouble: Box::new(trouble) });
-        up.push(Upward::StartFailed { worker });
+        up.push(BackendEvent::Trouble { trouble: Box::new(trouble) });
+        up.push(BackendEvent::StartFailed { worker });
     }
 
     /// Sends it a request. One that was found out in the same turn gets none: the request goes back.
@@ -241,33 +246,33 @@ impl Programs {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        (request, form): (Request, Form),
+        (request, meta): (Request, RequestMeta),
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let deadline = self.plan.deadline;
         let ready = [Phase::Serving, Phase::Empty];
         let ready = self.find(worker).filter(|program| ready.contains(&program.phase));
         let Some(program) = ready else {
-            return up.push(Upward::Again {
+            return up.push(BackendEvent::Retry {
                 id: request.id,
                 payload: request.payload,
-                form,
+                meta,
                 failed: None,
             });
         };
         if program.phase == Phase::Empty {
-            program.pending = Some((request, form));
+            program.pending = Some((request, meta));
             return self.launch(calls, worker, Outfit::default(), outside);
         }
-        program.asker = Some(form.asker.client);
-        program.is_left &= !form.is_reset;
-        program.audience.handle_sent(form.asker.client, form.is_reset, program.stderr.said());
+        program.asker = Some(meta.asker.client);
+        program.is_left &= !meta.is_reset;
+        program.audience.handle_sent(meta.asker.client, meta.is_reset, program.stderr.said());
         match program.link.as_mut() {
-            Some(link) => link.send(calls, worker, (request, form), deadline, up),
+            Some(link) => link.send(calls, worker, (request, meta), deadline, up),
             None => {
                 let Request { id, payload, .. } = request;
-                up.push(Upward::Again { id, payload, form, failed: None });
+                up.push(BackendEvent::Retry { id, payload, meta, failed: None });
             }
         }
     }
@@ -287,7 +292,7 @@ impl Programs {
         worker: WorkerId,
         id: RequestId,
         word: RequestControl,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (is_shared, deadline) = (self.plan.is_shared, self.plan.deadline);
         let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) else {
@@ -295,11 +300,11 @@ impl Programs {
         };
         match word {
             // Others' replies come through the same pipe.
-            RequestControl::Hold if is_shared => {}
-            RequestControl::Hold => link.hold(calls, id),
-            RequestControl::GoOn => link.go_on(calls, id, deadline),
+            RequestControl::Pause if is_shared => {}
+            RequestControl::Pause => link.hold(calls, id),
+            RequestControl::Resume => link.go_on(calls, id, deadline),
             // A frame is whole from the start.
-            RequestControl::More(..) | RequestControl::Whole | RequestControl::Unseen(_) => {}
+            RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
             RequestControl::Abandoned => {
                 link.go_on(calls, id, deadline);
                 link.cancel(calls, worker, id, up);
@@ -316,7 +321,7 @@ impl Programs {
         pipe: Pipe,
         data: &mut Data<'_>,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (deadline, watches_memory) = (self.plan.deadline, self.plan.watches_memory);
         let Some(program) = self.find(worker) else {
@@ -364,7 +369,7 @@ impl Programs {
         worker: WorkerId,
         pipe: Pipe,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (grace, framing) = (self.plan.grace, self.plan.framing);
         let is_hosted = self.plan.is_hosted;
@@ -374,7 +379,7 @@ impl Programs {
             Pipe::Output if is_hosted => program.prints.close(),
             Pipe::Input | Pipe::Output => {
                 if program.phase == Phase::Serving && !program.is_slot {
-                    up.push(Upward::Retired { worker });
+                    up.push(BackendEvent::Retired { worker });
                 } else if program.phase == Phase::Starting {
                     tracing::warn!(worker = program.name, "closed a pipe before it had greeted");
                     program.distrust(calls, outside, Fault::Ended, up);
@@ -418,7 +423,7 @@ impl Programs {
         pipe: Pipe,
         name: DeadlineName,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (deadline, times) = (self.plan.deadline, self.plan.times);
         let Some(program) = self.find(worker) else { return };
@@ -496,7 +501,7 @@ impl Programs {
     }
 
     /// One that serves HTTP accepts connections.
-    pub fn accepts(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub fn accepts(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         let starting = self.find(worker).filter(|program| program.phase == Phase::Starting);
         if let Some(program) = starting {
             program.serve(calls, up);
@@ -524,7 +529,7 @@ impl Programs {
         calls: &Calls<'_>,
         worker: WorkerId,
         outside: &Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.plan.watches_memory
             && let Some(program) = self.find(worker)

@@ -18,13 +18,13 @@ use exchange::{ByWorker, Outcome, Phase, PoolId, RequestId, Slice, Table, Worker
 use wire::http1::Refusal;
 
 use crate::connection_counts::ConnectionCounts;
-use flow::form::Form;
+use flow::backend_event::BackendEvent;
 use flow::ids::LinkId;
-use flow::owners::{Purpose, StreamOwner};
 use flow::payload::Request;
 use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
-use flow::upward::Upward;
+use flow::stream_owner::{Purpose, StreamOwner};
 use observe::status::WorkerStatus;
 
 mod config;
@@ -117,10 +117,10 @@ impl Servers {
     }
 
     /// A server serves.
-    pub fn start(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub fn start(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         // Its pool knows each by name and gives it the index of its name.
         if self.plan.addresses.get(worker).is_none() {
-            return up.push(Upward::StartFailed { worker });
+            return up.push(BackendEvent::StartFailed { worker });
         }
         *self.live.at(worker) = Some(Server {
             worker,
@@ -134,7 +134,7 @@ impl Servers {
         if self.plan.is_hosted {
             self.forget_trust(worker.into());
         }
-        up.push(Upward::Started { worker });
+        up.push(BackendEvent::Started { worker });
     }
 
     /// Gives it a request, on the link used last or on a new one.
@@ -143,15 +143,15 @@ impl Servers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         request: Request,
-        form: Form,
-        up: &mut Vec<Upward>,
+        meta: RequestMeta,
+        up: &mut Vec<BackendEvent>,
     ) {
         self.budget.earn(self.plan.retries);
         let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
-            return up.push(Upward::Again {
+            return up.push(BackendEvent::Retry {
                 id: request.id,
                 payload: request.payload,
-                form,
+                meta,
                 failed: None,
             });
         };
@@ -175,7 +175,7 @@ impl Servers {
             // What has come by now would be taken for the reply.
             calls.expect_silence(link.stream);
         }
-        link.send(calls, request, form, &mut self.scratch, up);
+        link.send(calls, request, meta, &mut self.scratch, up);
         // One that connects has its own, shorter deadline first.
         if idle.is_some() {
             calls.deadline_in(link.stream, LINK, deadline);
@@ -185,9 +185,14 @@ impl Servers {
         }
     }
 
-    fn connect(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) -> LinkId {
+    fn connect(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<BackendEvent>,
+    ) -> LinkId {
         if self.room.as_ref().is_some_and(|room| room.open(worker)) {
-            up.push(Upward::Short { worker });
+            up.push(BackendEvent::Short { worker });
         }
         let stream = calls.connect(&self.plan.addresses[worker].0, self.plan.limits);
         calls.deadline_in(stream, LINK, self.plan.connect);
@@ -207,7 +212,7 @@ impl Servers {
         calls: &mut Calls<'_>,
         id: LinkId,
         heard: StreamEvent<'_, '_>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match heard {
             StreamEvent::Data(data) => self.handle_data(calls, id, data, up),
@@ -220,7 +225,7 @@ impl Servers {
         }
     }
 
-    fn handle_connected(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
+    fn handle_connected(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<BackendEvent>) {
         if let Some(link) = self.link(id) {
             link.connected(up);
             let worker = link.worker;
@@ -236,7 +241,7 @@ impl Servers {
         calls: &mut Calls<'_>,
         id: LinkId,
         data: &mut Data<'_>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let between = self.plan.between;
         let Some(link) = self.links.get_mut(id) else {
@@ -250,7 +255,7 @@ impl Servers {
                 let is_more = !data.bytes().is_empty();
                 if is_more {
                     let worker = link.worker;
-                    up.push(Upward::Broken { refusal: Refusal::Unasked });
+                    up.push(BackendEvent::Broken { refusal: Refusal::Unasked });
                     self.distrust_replies(calls, worker, up);
                 }
                 self.whole(calls, id, last, keep && !is_more, up);
@@ -260,7 +265,7 @@ impl Servers {
                 let worker = link.worker;
                 data.consume(data.bytes().len());
                 if !is_farewell {
-                    up.push(Upward::Broken { refusal: Refusal::Unasked });
+                    up.push(BackendEvent::Broken { refusal: Refusal::Unasked });
                     self.distrust_replies(calls, worker, up);
                 }
                 self.close(calls, id);
@@ -284,18 +289,18 @@ impl Servers {
         id: LinkId,
         last: Slice,
         keep: bool,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(link) = self.link(id) else { return };
         let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
         let Some(flight) = link.flight.take() else { return };
         // A request that goes on behind its reply would be read as the next one.
-        let is_early = flight.form.more || calls.queued(stream) > 0;
+        let is_early = flight.meta.more || calls.queued(stream) > 0;
         if is_early && !flight.is_tunnel() {
-            up.push(Upward::Broken { refusal: Refusal::Early });
+            up.push(BackendEvent::Broken { refusal: Refusal::Early });
         }
         let keep = keep && !is_early || active(Plant::KeptLink);
-        up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(last) });
+        up.push(BackendEvent::Answered { id: flight.id, outcome: Outcome::Reply(last) });
         if flight.held {
             calls.resume(stream);
         }
@@ -321,22 +326,22 @@ impl Servers {
     }
 
     /// One request fewer is with this server.
-    fn release(&mut self, worker: WorkerId, served: bool, up: &mut Vec<Upward>) {
+    fn release(&mut self, worker: WorkerId, served: bool, up: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker) else { return };
         server.in_flight -= 1;
         server.served += u64::from(served);
         match server.retired {
-            None => up.push(Upward::Released { worker }),
+            None => up.push(BackendEvent::Released { worker }),
             Some(expected) => self.try_end(worker, expected, up),
         }
     }
 
     /// A server that retired has ended once nothing is with it.
-    fn try_end(&mut self, worker: WorkerId, expected: bool, up: &mut Vec<Upward>) {
+    fn try_end(&mut self, worker: WorkerId, expected: bool, up: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker).filter(|server| server.in_flight == 0) else { return };
         let reached = server.reached;
         *self.live.at(worker) = None;
-        up.push(Upward::Ended { worker, expected, reached });
+        up.push(BackendEvent::Ended { worker, expected, reached });
     }
 
     fn close(&mut self, calls: &mut Calls<'_>, id: LinkId) {
@@ -352,7 +357,13 @@ impl Servers {
     }
 
     /// A link has ended, or is of no use any more. What it had goes back or ends.
-    fn lose(&mut self, calls: &mut Calls<'_>, id: LinkId, fault: Fault, up: &mut Vec<Upward>) {
+    fn lose(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        fault: Fault,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let Some(link) = self.link(id) else { return };
         let (worker, leaves) = (link.worker, link.leaves);
         let (reached, is_cut) = (link.reached(calls), link.owes_body());
@@ -372,7 +383,7 @@ impl Servers {
             }
             let is_looked_at = self.plan.checked || self.plan.is_branch;
             if is_looked_at && fault != Fault::Taken {
-                up.push(Upward::Unreached { worker });
+                up.push(BackendEvent::Unreached { worker });
             } else {
                 self.retire(calls, worker, up);
             }
@@ -382,21 +393,21 @@ impl Servers {
             Fault::Ended => is_cut.then_some(Refusal::Truncated),
             _ => None,
         };
-        up.extend(refusal.map(|refusal| Upward::Broken { refusal }));
+        up.extend(refusal.map(|refusal| BackendEvent::Broken { refusal }));
         let Some(flight) = flight else { return };
         // What may not be made again takes none of what is in hand for those that may.
         let declared = Declared::of(&self.plan);
         let is_retried = retry::is_retried(&fault, reached, declared.on);
         let may = is_retried
-            && retry::then(reached, flight.passed, flight.form, declared, true) == Then::Again;
+            && retry::then(reached, flight.passed, flight.meta, declared, true) == Then::Again;
         let costs = may && reached == Reached::Server;
         let budget = costs && self.budget.spend();
         let mut again = match is_retried {
-            true => retry::then(reached, flight.passed, flight.form, declared, budget),
+            true => retry::then(reached, flight.passed, flight.meta, declared, budget),
             false => Then::End,
         };
         // Idle connections were closed for it. Where there are none, it must not be tried without end.
-        if fault == Fault::NoDescriptor && flight.form.tries.saturating_add(1) >= declared.tries {
+        if fault == Fault::NoDescriptor && flight.meta.tries.saturating_add(1) >= declared.tries {
             again = Then::End;
         }
         if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
@@ -408,19 +419,19 @@ impl Servers {
         if again == Then::Again && !flight.abandoned {
             // A try is one that a server had something of, or one that found no descriptor.
             let counts = reached == Reached::Server || fault == Fault::NoDescriptor;
-            let tries = flight.form.tries.saturating_add(u8::from(counts));
-            let form = Form { tries, ..flight.form };
+            let tries = flight.meta.tries.saturating_add(u8::from(counts));
+            let meta = RequestMeta { tries, ..flight.meta };
             // A link that had ended before anything was sent says nothing of its server, nor does an
             // address that it has no more.
             let says_nothing = matches!(fault, Fault::Ended | Fault::Moved | Fault::NoDescriptor);
             let failed = reached == Reached::Server || !says_nothing;
             let failed = failed.then(|| (worker, fault.cause()));
-            up.push(Upward::Again { id: flight.id, payload: flight.payload, form, failed });
+            up.push(BackendEvent::Retry { id: flight.id, payload: flight.payload, meta, failed });
         } else if !flight.abandoned {
             let speaks = reached == Reached::Reply || matches!(fault, Fault::Broken(_));
             let phase = if speaks { Phase::Reply } else { Phase::Work };
             let outcome = Outcome::ended(fault.cause(), phase, &fault.text(&address));
-            up.push(Upward::Answered { id: flight.id, outcome });
+            up.push(BackendEvent::Answered { id: flight.id, outcome });
         }
         self.release(worker, false, up);
     }
@@ -431,21 +442,21 @@ impl Servers {
     }
 
     /// It gets no further request until its pool starts it again.
-    pub fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker) else { return };
         if server.retired.is_some() {
             return;
         }
         server.retired = Some(false);
         let idle = std::mem::take(&mut server.idle);
-        up.push(Upward::Retired { worker });
+        up.push(BackendEvent::Retired { worker });
         for id in idle {
             self.close(calls, id);
         }
     }
 
     /// The server sends no more.
-    fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
+    fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<BackendEvent>) {
         let Some(link) = self.link(id) else { return };
         match link.ended() {
             Step::Whole { last, .. } => self.whole(calls, id, last, false, up),
@@ -463,7 +474,7 @@ impl Servers {
         calls: &mut Calls<'_>,
         id: LinkId,
         reason: Reason,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(link) = self.link(id) else { return };
         if link.flight.is_none() {
@@ -475,7 +486,7 @@ impl Servers {
         }
         if reason == Reason::NotSilent {
             let worker = link.worker;
-            up.push(Upward::Broken { refusal: Refusal::Unasked });
+            up.push(BackendEvent::Broken { refusal: Refusal::Unasked });
             self.distrust_replies(calls, worker, up);
         }
         let fault = match reason {
@@ -492,7 +503,7 @@ impl Servers {
         calls: &mut Calls<'_>,
         id: LinkId,
         (count, done): (u64, bool),
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let between = self.plan.between;
         if let Some(link) = self.link(id) {
@@ -502,11 +513,11 @@ impl Servers {
     }
 
     /// It takes output again.
-    fn handle_drained(&mut self, id: LinkId, up: &mut Vec<Upward>) {
+    fn handle_drained(&mut self, id: LinkId, up: &mut Vec<BackendEvent>) {
         if let Some(flight) = self.link(id).and_then(|link| link.flight.as_ref())
-            && flight.form.more
+            && flight.meta.more
         {
-            up.push(Upward::Flow { id: flight.id, wanted: true });
+            up.push(BackendEvent::BodyWanted { id: flight.id, wanted: true });
         }
     }
 
@@ -524,7 +535,7 @@ impl Servers {
         worker: WorkerId,
         request: RequestId,
         word: RequestControl,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(&noted) = self.of_request.get(request.index()) else { return };
         let serves = self.link(noted).is_some_and(|link| link.serves(worker, request));
@@ -539,23 +550,23 @@ impl Servers {
         let high = self.plan.limits.send_high;
         let Some(link) = self.links.get_mut(id) else { return };
         match word {
-            RequestControl::Hold => link.hold(calls, true),
-            RequestControl::GoOn => {
+            RequestControl::Pause => link.hold(calls, true),
+            RequestControl::Resume => {
                 link.hold(calls, false);
                 self.owes_from_now(calls, id);
             }
-            RequestControl::More(part, _) => {
+            RequestControl::Body(part, _) => {
                 let queued = link.pass(calls, part);
                 self.owes_from_now(calls, id);
                 if queued > high {
-                    up.push(Upward::Flow { id: request, wanted: false });
+                    up.push(BackendEvent::BodyWanted { id: request, wanted: false });
                 }
             }
-            RequestControl::Whole => {
+            RequestControl::BodyEnd => {
                 link.pass_end(calls);
                 self.end_if_over(calls, id, up);
             }
-            RequestControl::Unseen(to) => link.relay(calls, to),
+            RequestControl::Splice(to) => link.relay(calls, to),
             RequestControl::Abandoned => {
                 // A reply that nobody wants cannot be taken back: its link goes with it.
                 self.cut(calls, id);
@@ -565,7 +576,7 @@ impl Servers {
     }
 
     /// Ends a server that has nothing to do.
-    pub fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker) else { return };
         server.retired = Some(true);
         for id in std::mem::take(&mut server.idle) {

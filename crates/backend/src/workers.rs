@@ -12,12 +12,12 @@ use crate::hosted::Hosted;
 use crate::outside::Outside;
 use crate::programs::{Outfit, Programs};
 use crate::servers::Servers;
-use flow::form::Form;
-use flow::owners::{Purpose, WorkerTimer};
+use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
-use flow::upward::Upward;
+use flow::stream_owner::{Purpose, WorkerTimer};
 use flow::worker_report::HandlerReport;
 use observe::status::WorkerStatus;
 
@@ -79,7 +79,7 @@ impl Workers {
         calls: &mut Calls<'_>,
         name: &str,
         to: SocketAddr,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if let Self::Servers(servers) = self {
             servers.handle_moved(calls, name, to, up);
@@ -94,7 +94,7 @@ impl Workers {
         (stream, purpose): (StreamId, Purpose),
         heard: StreamEvent<'_, '_>,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match (self, purpose) {
             (Self::Servers(servers), Purpose::Link(link)) => servers.hear(calls, link, heard, up),
@@ -115,7 +115,7 @@ impl Workers {
         calls: &mut Calls<'_>,
         (timer, of): (TimerId, WorkerTimer),
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match (self, of) {
             (Self::Programs(programs), WorkerTimer::Program(worker)) => {
@@ -137,7 +137,7 @@ impl Workers {
         worker: WorkerId,
         report: spawn::Report,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => programs.handle_report(calls, worker, report, outside, up),
@@ -152,7 +152,7 @@ impl Workers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         report: HandlerReport,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if let Self::Handlers(handlers) = self {
             handlers.handle_report(calls, worker, report, up);
@@ -193,7 +193,7 @@ impl Workers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => {
@@ -212,7 +212,7 @@ impl Workers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => programs.stop(calls, worker, outside, up),
@@ -229,7 +229,7 @@ impl Workers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => programs.retire(calls, worker, up),
@@ -246,18 +246,18 @@ impl Workers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        (request, form, more_follow): (Request, Form, bool),
+        (request, meta, more_follow): (Request, RequestMeta, bool),
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => {
-                programs.dispatch(calls, worker, (request, form), outside, up);
+                programs.dispatch(calls, worker, (request, meta), outside, up);
             }
-            Self::Servers(servers) => servers.dispatch(calls, worker, request, form, up),
-            Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, form, up),
+            Self::Servers(servers) => servers.dispatch(calls, worker, request, meta, up),
+            Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, meta, up),
             Self::Handlers(handlers) => {
-                handlers.dispatch(calls, worker, (request, form, more_follow), outside, up);
+                handlers.dispatch(calls, worker, (request, meta, more_follow), outside, up);
             }
             Self::Elsewhere => {}
         }
@@ -307,7 +307,7 @@ impl Workers {
         id: RequestId,
         word: RequestControl,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => programs.tell(calls, worker, id, word, up),

@@ -4,7 +4,7 @@
 //! [`Core::finished`] until the shard hands it to its clients. What the core wants of workers are effects
 //! ([`Core::poll_effect`]), which the shard carries out once a turn, after all that the turn brought was taken
 //! in: so a worker that said too much is known for it before it could be given the next request. What workers
-//! report comes to [`Core::handle_upward`].
+//! report comes to [`Core::handle_event`].
 //!
 //! What it must never know: a worker, a check, a stream, the loop.
 
@@ -23,13 +23,13 @@ use crate::others::Others;
 use crate::pool_config::PoolConfig;
 use crate::receipts::Receipts;
 use crate::shard_group::ShardGroup;
+use flow::backend_event::Trouble;
 use flow::client::{Client, Source};
-use flow::delivery::Delivery;
-use flow::form::Form;
 use flow::payload::Payload;
+use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
+use flow::request_meta::RequestMeta;
 use flow::request_shape::RequestShape;
-use flow::upward::Trouble;
 use flow::window::Window;
 use flow::worker_traits::WorkerTraits;
 use observe::access_log::{AccessEntry, AccessLog};
@@ -135,7 +135,7 @@ pub struct Core {
     /// Answers to orders.
     pub receipts: Receipts,
     /// Parts and outcomes on their way to their clients.
-    pub finished: Vec<(Client, Delivery)>,
+    pub finished: Vec<(Client, ReplyEvent)>,
     /// What is to be said to all clients of a pool.
     pub announced: Vec<(PoolId, Slice)>,
     /// When the present turn began.
@@ -204,7 +204,7 @@ impl Core {
         &mut self,
         client: Client,
         source: Source,
-        (payload, form): (Payload, Form),
+        (payload, meta): (Payload, RequestMeta),
         pool: PoolId,
         entry: Option<Box<AccessEntry>>,
     ) -> RequestId {
@@ -212,7 +212,7 @@ impl Core {
         if self.others.lacks_memory() {
             self.reject_for_memory(id, pool);
         } else {
-            self.admit(id, pool, payload, form);
+            self.admit(id, pool, payload, meta);
         }
         id
     }
@@ -239,30 +239,30 @@ impl Core {
             named,
             knows: None,
             failed: Failed::default(),
-            translation: None,
+            json_reply: None,
             is_bad: false,
             status: 0,
             state: State::Received,
         })
     }
 
-    pub fn admit(&mut self, id: RequestId, pool: PoolId, payload: Payload, mut form: Form) {
+    pub fn admit(&mut self, id: RequestId, pool: PoolId, payload: Payload, mut meta: RequestMeta) {
         if let Some(home) = self.others.elsewhere(pool) {
-            return self.admit_elsewhere(id, pool, home, payload, form);
+            return self.admit_elsewhere(id, pool, home, payload, meta);
         }
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[pool];
         let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
-        exchange.translation = form.translation.or(exchange.translation);
-        if let Some(translation) = &mut form.translation {
-            translation.wants_head = served.cookies.is_some();
+        exchange.json_reply = meta.json_reply.or(exchange.json_reply);
+        if let Some(json_reply) = &mut meta.json_reply {
+            json_reply.wants_head = served.cookies.is_some();
         }
-        form.asker = asker(id, exchange);
+        meta.asker = asker(id, exchange);
         // What came back from a branch is read already, and may be as its server was to see it.
         if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
             cookies.ask(&mut payload, exchange);
         }
-        let waiting = Waiting { id, peer, at_us, payload, form };
+        let waiting = Waiting { id, peer, at_us, payload, meta };
         served.dirty = true;
         served.counts.requests += 1;
         match served.way(&exchange.client) {
@@ -307,8 +307,9 @@ impl Core {
             (Outcome::Reply(body), Some(next)) if status < FAILURE_MIN => {
                 exchange.step(Move::Next, self.now);
                 exchange.pool = next;
-                let form = Form { translation: exchange.translation, ..Form::default() };
-                self.admit(id, next, body.into(), form);
+                let meta =
+                    RequestMeta { json_reply: exchange.json_reply, ..RequestMeta::default() };
+                self.admit(id, next, body.into(), meta);
             }
             (outcome, _) => self.end(id, outcome),
         }
@@ -337,7 +338,7 @@ impl Core {
         }
         served.bind_by(exchange, told, self.now);
         match exchange.client.streamed() {
-            Some(client) => self.finished.push((client, Delivery::Head(head))),
+            Some(client) => self.finished.push((client, ReplyEvent::Head(head))),
             None => head.recycle(),
         }
     }
@@ -356,7 +357,7 @@ impl Core {
         match &exchange.client {
             client @ (Client::Session { .. } | Client::Elsewhere { .. }) => {
                 let bytes = part.len();
-                self.finished.extend(client.streamed().map(|to| (to, Delivery::Part(part))));
+                self.finished.extend(client.streamed().map(|to| (to, ReplyEvent::Part(part))));
                 self.window_fills(id, bytes);
             }
             Client::Nobody => {}
@@ -391,14 +392,14 @@ impl Core {
         }
         let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
         let client = exchanges.close(id);
-        self.finished.extend(client.map(|client| (client, Delivery::End(outcome))));
+        self.finished.extend(client.map(|client| (client, ReplyEvent::End(outcome))));
     }
 
     /// An outcome that its home has counted goes to its client.
     fn deliver_end(&mut self, id: RequestId, outcome: Outcome) {
         if let Some(mut exchange) = self.take_out(id) {
             let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
-            self.finished.push((exchange.client, Delivery::End(outcome)));
+            self.finished.push((exchange.client, ReplyEvent::End(outcome)));
         }
     }
 

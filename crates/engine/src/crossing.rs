@@ -4,7 +4,7 @@
 //!   client's shard                               home of the pool
 //!   exchange, Away ──Request, Word, Cancel,──▶   exchange of the client `Elsewhere`
 //!                    Abandon, Taken
-//!                  ◀──Delivery, Taken─────────
+//!                  ◀──ReplyEvent, Taken─────────
 //! ```
 //!
 //! What it knows: ids, counts of bytes. What it must never know: a pool, a session.
@@ -16,12 +16,12 @@ use exchange::{Cause, ListenerId, Peer, PoolId, RequestId, Slice, Stamps, Worker
 use pool::Failed;
 
 use crate::receipts::Receipt;
-use flow::delivery::Delivery;
-use flow::form::Form;
 use flow::ids::SessionId;
 use flow::payload::Payload;
 use flow::rejected::Rejected;
+use flow::reply_event::ReplyEvent;
 use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
 use observe::access_log::AccessEntry;
 
 /// Bytes of requests that may wait in the mailbox of a shard: those that other shards have sent and it has
@@ -45,7 +45,7 @@ pub struct Passed {
     /// Its line is written where it is counted.
     pub log_entry: Option<Box<AccessEntry>>,
     pub payload: Payload,
-    pub form: Form,
+    pub meta: RequestMeta,
     /// What a branch has read of it already, and who has failed it there.
     pub named: Option<u64>,
     pub knows: Option<u64>,
@@ -63,7 +63,7 @@ pub enum Crossing {
     /// Nobody wants its reply any more. What its client was told instead, if anything.
     Abandon(RequestId, Cause, Option<Rejected>),
     /// What comes of it, for its client.
-    Delivery(RequestId, Delivery),
+    ReplyEvent(RequestId, ReplyEvent),
     /// What a connection's own program of this pool says unasked.
     Said(SessionId, PoolId, Slice),
     /// A connection's own program has exited well.
@@ -125,7 +125,7 @@ impl Crossing {
             | Self::Word(..)
             | Self::Cancel(_)
             | Self::Abandon(..)
-            | Self::Delivery(..)
+            | Self::ReplyEvent(..)
             | Self::Finished(_)
             | Self::Taken(..)
             | Self::Serving

@@ -23,7 +23,7 @@ use exchange::{ListenerId, Peer, Place, PoolId, RequestId, Stamps, Table, Worker
 use pool::{Failed, Ticket};
 
 use flow::client::Client;
-use flow::translation::Translation;
+use flow::json_reply::JsonReply;
 use flow::window::Window;
 use observe::access_log::AccessEntry;
 
@@ -154,7 +154,7 @@ pub struct Exchange {
     /// Workers of this pool that have failed it.
     pub failed: Failed,
     /// How what a worker answers becomes a reply, where it does not speak its client's protocol.
-    pub translation: Option<Translation>,
+    pub json_reply: Option<JsonReply>,
     /// What is being answered speaks against its worker.
     pub(crate) is_bad: bool,
     /// The status of what is being answered; 0: it has none.

@@ -2,9 +2,9 @@
 
 use exchange::{ByWorker, RequestId, WorkerId, WorkerIndex};
 
-use crate::form::Form;
 use crate::payload::Request;
 use crate::request_control::RequestControl;
+use crate::request_meta::RequestMeta;
 
 /// One of these effects.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub enum BackendEffect {
     Dispatch {
         worker: WorkerId,
         request: Request,
-        form: Form,
+        meta: RequestMeta,
         /// Others of the same batch follow.
         more_follow: bool,
         /// Where the worker is a connection's own: whether that connection hears what it says unasked.

@@ -11,9 +11,9 @@ use block::Counted;
 use exchange::Peer;
 use wire::http1::{Found, Limits, Method, Refusal, RequestHead, object};
 
-use crate::form::{Effect, Expects, Form};
 use crate::forwarding::Forwarding;
-use crate::translation::Translation;
+use crate::json_reply::JsonReply;
+use crate::request_meta::{Effect, RequestMeta, ResponseKind};
 
 /// Places that a thread keeps in any case.
 const PLACES_MIN: usize = 64;
@@ -127,19 +127,19 @@ impl HttpRequest {
     }
 
     /// Its form, once all of it is there.
-    pub fn form(&self) -> Form {
+    pub fn meta(&self) -> RequestMeta {
         let method = self.head().method();
         let expects = match method {
-            Method::Head => Expects::HeadOnly,
-            _ => Expects::Reply,
+            Method::Head => ResponseKind::HeadOnly,
+            _ => ResponseKind::Reply,
         };
         let effect = match method {
             method if method.is_safe() => Effect::None,
             method if method.is_idempotent() => Effect::Once,
             _ => Effect::Unknown,
         };
-        let translation = Some(Translation::of_http(method));
-        Form { effect, expects, translation, ..Form::default() }
+        let json_reply = Some(JsonReply::of_http(method));
+        RequestMeta { effect, expects, json_reply, ..RequestMeta::default() }
     }
 
     /// Its route asks for another target, unless this is empty; `target` is then other memory to write to.

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   frontend ── Requests ──▶ engine ── BackendEffect ──▶ backend
-//!       ◀────── Delivery ───       ◀────── Upward ──────
+//!       ◀────── ReplyEvent ───       ◀────── BackendEvent ──────
 //! ```
 
 #![forbid(unsafe_code)]
@@ -15,27 +15,27 @@
 
 pub mod address_limits;
 pub mod backend_effect;
+pub mod backend_event;
 pub mod client;
-pub mod delivery;
-pub mod form;
 pub mod forwarding;
 pub mod http_request;
 pub mod ids;
+pub mod json_reply;
 pub mod order;
-pub mod owners;
 pub mod page;
 pub mod payload;
 pub mod permit;
 pub mod plain_reply;
-pub mod question;
+pub mod query_record;
 pub mod rejected;
+pub mod reply_event;
 pub mod reply_head;
 pub mod request_control;
+pub mod request_meta;
 pub mod request_shape;
 pub mod requests;
 pub mod stream_event;
-pub mod translation;
-pub mod upward;
+pub mod stream_owner;
 pub mod window;
 pub mod words;
 pub mod worker_report;

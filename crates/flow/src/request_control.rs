@@ -7,15 +7,15 @@ use exchange::Slice;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestControl {
     /// Its client does not take its parts: no more of them for now.
-    Hold,
+    Pause,
     /// It does again.
-    GoOn,
+    Resume,
     /// Nobody wants its reply any more.
     Abandoned,
     /// A part of its body, of which so many bytes are no framing.
-    More(Slice, usize),
+    Body(Slice, usize),
     /// All of its body was given.
-    Whole,
+    BodyEnd,
     /// What its client takes as it lies goes to this stream.
-    Unseen(StreamId),
+    Splice(StreamId),
 }

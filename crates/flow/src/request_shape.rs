@@ -12,7 +12,7 @@ use wire::http1::{Method, RequestHead};
 
 use crate::http_request::HttpRequest;
 use crate::plain_reply::PlainReply;
-use crate::question::{NoQuestion, Question};
+use crate::query_record::{QueryError, QueryRecord};
 
 /// What a request of HTTP becomes for the workers of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum RequestShape {
     /// They speak HTTP.
     Messages,
     /// A record of its parameters.
-    Records(Arc<Question>),
+    Records(Arc<QueryRecord>),
     /// A record, which is its body.
     Bodies,
     /// One JSON object, and their answer is another, or a text.
@@ -46,8 +46,8 @@ impl Unfit {
         text: "the body has a Content-Encoding, and is not decoded here: send it without",
     };
 
-    fn of_question(why: &NoQuestion) -> Self {
-        let lines: &[u8] = if *why == NoQuestion::Method { b"Allow: GET, HEAD\r\n" } else { b"" };
+    fn of_question(why: &QueryError) -> Self {
+        let lines: &[u8] = if *why == QueryError::Method { b"Allow: GET, HEAD\r\n" } else { b"" };
         Self { status: why.status(), lines, text: why.text() }
     }
 }
@@ -93,10 +93,10 @@ impl RequestShape {
 }
 
 fn write_question(
-    question: &Question,
+    question: &QueryRecord,
     request: &HttpRequest,
     out: &mut Vec<u8>,
-) -> Result<(), NoQuestion> {
+) -> Result<(), QueryError> {
     let (path, query) = request.target_parts();
     question.record(request.head().method(), path, query, out)
 }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_fits_becomes_what_the_workers_take() {
-        let hits = Question::new(Some("/hits/{id}"), "text/plain", true);
+        let hits = QueryRecord::new(Some("/hits/{id}"), "text/plain", true);
         let hits = RequestShape::Records(Arc::new(hits));
         let body = Slice::from("a record\r\n");
         for (shape, text, due) in [

@@ -6,19 +6,19 @@ use event::StreamId;
 use exchange::{Cause, Outcome, Peer, PoolId, RequestId, Slice};
 
 use crate::client::{Client, Source};
-use crate::form::Form;
 use crate::ids::SessionId;
 use crate::payload::Payload;
 use crate::permit::Permit;
 use crate::rejected::Rejected;
 use crate::request_control::RequestControl;
+use crate::request_meta::RequestMeta;
 use crate::request_shape::RequestShape;
 use observe::access_log::{AccessEntry, AccessLog};
 use observe::calendar::DateLine;
 use observe::metrics::Rejects;
 
 /// All that a frontend may ask of the engine. What becomes of a request comes back to the frontend as
-/// [`Delivery`](crate::delivery::Delivery).
+/// [`ReplyEvent`](crate::reply_event::ReplyEvent).
 pub trait Requests {
     /// The time of this iteration of the loop.
     fn now(&self) -> Instant;
@@ -68,7 +68,7 @@ pub trait Requests {
         &mut self,
         client: Client,
         source: Source,
-        request: (Payload, Form),
+        request: (Payload, RequestMeta),
         pool: PoolId,
         entry: Option<Box<AccessEntry>>,
     ) -> RequestId;
@@ -111,21 +111,21 @@ pub trait Requests {
 impl dyn Requests + '_ {
     /// A part of a request's body goes to its worker; so many bytes of it are no framing.
     pub fn pass(&mut self, id: RequestId, part: Slice, data: usize) {
-        self.control(id, RequestControl::More(part, data));
+        self.control(id, RequestControl::Body(part, data));
     }
 
     /// All of a request's body was passed.
     pub fn pass_end(&mut self, id: RequestId) {
-        self.control(id, RequestControl::Whole);
+        self.control(id, RequestControl::BodyEnd);
     }
 
     /// A client does not take the parts of this reply, or takes them again.
     pub fn hold(&mut self, id: RequestId, hold: bool) {
-        self.control(id, if hold { RequestControl::Hold } else { RequestControl::GoOn });
+        self.control(id, if hold { RequestControl::Pause } else { RequestControl::Resume });
     }
 
     /// A client takes the bytes of a reply on this stream without looking at them.
     pub fn take_unseen(&mut self, id: RequestId, to: StreamId) {
-        self.control(id, RequestControl::Unseen(to));
+        self.control(id, RequestControl::Splice(to));
     }
 }

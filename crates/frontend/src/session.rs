@@ -15,8 +15,8 @@ use crate::listener::{FrontConfig, HttpConfig, ListenerConfig};
 use crate::transport::{CLOSING_LINGER, LOOK, Look, READ, Transport};
 use flow::address_limits::Entry;
 use flow::client::Source;
-use flow::delivery::Delivery;
 use flow::ids::SessionId;
+use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 use flow::requests::Requests;
 use observe::closings::Closing;
@@ -189,14 +189,14 @@ impl Session {
         &mut self,
         calls: &mut Calls<'_>,
         sequence: u64,
-        delivery: Delivery,
+        reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
         match &mut self.front {
-            Front::Frames(frames) => frames.deliver(&self.transport, sequence, delivery, cx),
-            Front::Connect(connect) => connect.deliver(&self.transport, delivery, cx),
+            Front::Frames(frames) => frames.deliver(&self.transport, sequence, reply_event, cx),
+            Front::Connect(connect) => connect.deliver(&self.transport, reply_event, cx),
             Front::Http(plan, http) => {
-                http.deliver(plan, &mut self.transport, calls, sequence, delivery, cx);
+                http.deliver(plan, &mut self.transport, calls, sequence, reply_event, cx);
             }
         }
     }
@@ -219,8 +219,8 @@ impl Session {
                 cx,
             );
         }
-        self.deliver(calls, sequence, Delivery::Head(head), cx);
-        self.deliver(calls, sequence, Delivery::End(outcome), cx);
+        self.deliver(calls, sequence, ReplyEvent::Head(head), cx);
+        self.deliver(calls, sequence, ReplyEvent::End(outcome), cx);
     }
 
     /// Writes what is ready, as far as the client's output has room, reads on when there is room

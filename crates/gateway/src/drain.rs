@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use event::{Calls, TimerId};
 
-use flow::owners::TimerOwner;
+use flow::stream_owner::TimerOwner;
 use frontend::transport::CLOSING_LINGER;
 
 /// How a shard came to its end.

@@ -24,10 +24,10 @@ use engine::core::Core;
 use engine::crossing::Crossing;
 use engine::pool_config::PoolConfig;
 use flow::client::Client;
-use flow::delivery::Delivery;
 use flow::ids::SessionId;
-use flow::owners::{StreamOwner, TimerOwner};
+use flow::reply_event::ReplyEvent;
 use flow::stream_event::StreamEvent;
+use flow::stream_owner::{StreamOwner, TimerOwner};
 use frontend::listener::{FrontConfig, ListenerConfig};
 use frontend::session::{Dialogues, Scratch, Session, SessionContext};
 use observe::access_log::{AccessLog, AccessLogConfig, LogSink};
@@ -306,45 +306,45 @@ impl Shard {
             return self.announce();
         }
         let mut finished = std::mem::take(&mut self.core.finished);
-        let mut deliveries = finished.drain(..);
-        while let Some((client, delivery)) = deliveries.next() {
-            match (client, delivery) {
-                (Client::Inside(reply), Delivery::End(outcome)) => reply(outcome),
+        let mut reply_events = finished.drain(..);
+        while let Some((client, reply_event)) = reply_events.next() {
+            match (client, reply_event) {
+                (Client::Inside(reply), ReplyEvent::End(outcome)) => reply(outcome),
                 (Client::Inside(_) | Client::Nobody, _) => {}
-                (Client::Datagram { listener, to, hears_errors }, delivery) => {
-                    self.deliver_datagram(calls, listener, (&to, hears_errors), delivery);
+                (Client::Datagram { listener, to, hears_errors }, reply_event) => {
+                    self.deliver_datagram(calls, listener, (&to, hears_errors), reply_event);
                 }
-                (Client::Elsewhere { request, .. }, delivery) => {
-                    let delivery = Crossing::Delivery(request, delivery);
-                    self.core.others.tell(request.shard(), delivery);
+                (Client::Elsewhere { request, .. }, reply_event) => {
+                    let reply_event = Crossing::ReplyEvent(request, reply_event);
+                    self.core.others.tell(request.shard(), reply_event);
                 }
-                (Client::Session { session, .. }, Delivery::Finished)
+                (Client::Session { session, .. }, ReplyEvent::Finished)
                     if session.shard != self.core.others.me() =>
                 {
                     self.core.others.tell(session.shard, Crossing::Finished(session));
                 }
                 // In its place among the replies that go there.
-                (Client::Session { session, .. }, Delivery::Aside(pool, frame))
+                (Client::Session { session, .. }, ReplyEvent::Unsolicited(pool, frame))
                     if session.shard != self.core.others.me() =>
                 {
                     let said = Crossing::Said(session, pool, frame);
                     self.core.others.tell(session.shard, said);
                 }
-                (Client::Session { session: id, sequence }, delivery) => {
+                (Client::Session { session: id, sequence }, reply_event) => {
                     let found = self.sessions.get_mut(id);
                     let Some(session) = found else { continue };
                     // Nothing but a head has the rest of its reply behind it: others are not looked behind.
-                    let end = match delivery {
-                        Delivery::Head(_) => end_behind(&mut deliveries, id, sequence),
+                    let end = match reply_event {
+                        ReplyEvent::Head(_) => end_behind(&mut reply_events, id, sequence),
                         _ => None,
                     };
                     let mut cx =
                         SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
-                    match (delivery, end) {
-                        (Delivery::Head(head), Some(outcome)) => {
+                    match (reply_event, end) {
+                        (ReplyEvent::Head(head), Some(outcome)) => {
                             session.deliver_whole(calls, sequence, head, outcome, &mut cx);
                         }
-                        (delivery, _) => session.deliver(calls, sequence, delivery, &mut cx),
+                        (reply_event, _) => session.deliver(calls, sequence, reply_event, &mut cx),
                     }
                     // As `touch`, of one that was found already.
                     if !session.set_dirty(true) {
@@ -353,7 +353,7 @@ impl Shard {
                 }
             }
         }
-        drop(deliveries);
+        drop(reply_events);
         self.core.finished = finished;
         self.announce();
     }
@@ -400,15 +400,17 @@ impl Shard {
 
 /// Takes the end of this reply, if it is next.
 fn end_behind(
-    deliveries: &mut std::vec::Drain<'_, (Client, Delivery)>,
+    reply_events: &mut std::vec::Drain<'_, (Client, ReplyEvent)>,
     id: SessionId,
     sequence: u64,
 ) -> Option<Outcome> {
-    match deliveries.as_slice().first() {
-        Some((client, Delivery::End(_))) if client.is_of(id, sequence) => match deliveries.next() {
-            Some((_, Delivery::End(outcome))) => Some(outcome),
-            _ => None,
-        },
+    match reply_events.as_slice().first() {
+        Some((client, ReplyEvent::End(_))) if client.is_of(id, sequence) => {
+            match reply_events.next() {
+                Some((_, ReplyEvent::End(outcome))) => Some(outcome),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

@@ -15,7 +15,7 @@ use event::{Address, Calls, StreamId, StreamLimits, TimerId};
 use exchange::{PoolId, WorkerId};
 use spawn::PortOwner;
 
-use flow::owners::{Purpose, StreamOwner, WorkerTimer};
+use flow::stream_owner::{Purpose, StreamOwner, WorkerTimer};
 
 /// The pause before another try: the first, doubled up to the last.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);

@@ -10,7 +10,7 @@ use super::link::Link;
 use super::program::Phase;
 use super::{Fault, Programs};
 use crate::outside::Outside;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Programs {
     /// The timer of a program fired: its grace has passed.
@@ -19,7 +19,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         (timer, worker): (TimerId, WorkerId),
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let grace = self.plan.grace;
         let found = self.find(worker).filter(|program| program.timer == Some(timer));
@@ -65,12 +65,12 @@ impl Programs {
         worker: WorkerId,
         exit: Exit,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let grace = self.plan.grace;
         let Some(program) = self.find(worker) else { return };
         if program.phase == Phase::Serving && !program.is_slot {
-            up.push(Upward::Retired { worker });
+            up.push(BackendEvent::Retired { worker });
         }
         program.exit = Some(exit);
         program.phase = Phase::Killed;
@@ -84,7 +84,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (is_own, says_ready) = (self.plan.is_own, self.plan.says_ready || self.plan.greets);
         let Some(program) = self.find(worker) else { return };
@@ -114,7 +114,7 @@ impl Programs {
         }
         if well && program.link.as_ref().is_some_and(Link::is_own_raw) {
             // Before its requests end: nothing is said of them on a connection of raw bytes.
-            up.push(Upward::Finished { worker });
+            up.push(BackendEvent::Finished { worker });
         }
         program.fail_flights(calls, Fault::Ended, up);
         let epitaph = program.epitaph();
@@ -128,19 +128,19 @@ impl Programs {
         program.give_back(up);
         if program.is_slot && !program.expected {
             program.empty();
-            return up.push(Upward::Released { worker });
+            return up.push(BackendEvent::Released { worker });
         }
         // One that says nothing of its start may have failed before it has read anything.
         let has_started = says_ready || program.killed_for.is_some() || is_own && well;
         if let (Some(client), Some(link)) = (program.asker, &program.link)
             && link.was_given_a_request(has_started)
         {
-            up.push(Upward::Proven { worker, proof: Proof::Given { client } });
+            up.push(BackendEvent::Proven { worker, proof: Proof::Given { client } });
         }
         let expected = program.is_expected();
         let trouble = (!expected).then(|| program.trouble(calls.now()));
-        up.extend(trouble.map(|trouble| Upward::Trouble { trouble: Box::new(trouble) }));
-        up.push(Upward::Ended { worker, expected, reached: true });
+        up.extend(trouble.map(|trouble| BackendEvent::Trouble { trouble: Box::new(trouble) }));
+        up.push(BackendEvent::Ended { worker, expected, reached: true });
         self.epitaph = epitaph;
         *self.live.at(worker) = None;
     }
@@ -151,14 +151,14 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let grace = self.plan.grace;
         let Some(program) = self.find(worker) else { return };
         program.expected = true;
         if program.phase == Phase::Empty {
             *self.live.at(worker) = None;
-            up.push(Upward::Ended { worker, expected: true, reached: true });
+            up.push(BackendEvent::Ended { worker, expected: true, reached: true });
         } else if program.phase == Phase::Starting {
             // Its start is on the way to the keeper, and so is this.
             outside.spawner.stop(program.token, spawn::Stop::Kill);
@@ -188,12 +188,12 @@ impl Programs {
     }
 
     /// Ends a program that has nothing to do and is to serve nobody else. Another takes its place.
-    pub fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         let grace = self.plan.grace;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = true;
-            up.push(Upward::Retired { worker });
+            up.push(BackendEvent::Retired { worker });
             program.end(calls, grace);
         }
     }

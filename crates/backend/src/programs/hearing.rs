@@ -7,8 +7,8 @@ use spawn::Report;
 use super::link::{Link, Said, Suspects};
 use super::{Fault, Pipe, Programs};
 use crate::outside::Outside;
+use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
-use flow::upward::Upward;
 
 impl Programs {
     pub fn hear(
@@ -17,7 +17,7 @@ impl Programs {
         (worker, pipe): (WorkerId, Pipe),
         heard: StreamEvent<'_, '_>,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match heard {
             StreamEvent::Data(data) => self.handle_data(calls, worker, pipe, data, outside, up),
@@ -60,7 +60,7 @@ impl Programs {
         worker: WorkerId,
         said: &Said,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(program) = self.find(worker) else { return };
         let name = program.name.clone();
@@ -72,7 +72,7 @@ impl Programs {
                     _ => "",
                 };
                 tracing::warn!(worker = name, "spoke though nothing was asked: {frame}{hint}");
-                up.push(Upward::Discarded);
+                up.push(BackendEvent::Discarded);
                 Fault::Ended
             }
             Said::Broken(text) => {
@@ -97,7 +97,7 @@ impl Programs {
         let suspects = link.and_then(Link::found_out);
         program.distrust(calls, outside, fault, up);
         if is_reset {
-            up.push(Upward::SpokeAfterReset);
+            up.push(BackendEvent::SpokeAfterReset);
             if !std::mem::replace(&mut self.known.is_strict, true) {
                 tracing::warn!(
                     worker = name,
@@ -110,7 +110,7 @@ impl Programs {
         if let Some(suspects) = suspects {
             suspects.report(&name, !self.known.is_strict);
             let Suspects { count, requests } = suspects;
-            up.push(Upward::Suspect { count, requests });
+            up.push(BackendEvent::Suspect { count, requests });
             self.known.is_strict = true;
             self.tell_alignment();
         }
@@ -123,7 +123,7 @@ impl Programs {
         worker: WorkerId,
         report: Report,
         outside: &mut Outside,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         match report {
             Report::Started { pid, pipes, .. } => {

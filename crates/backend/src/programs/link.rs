@@ -21,9 +21,9 @@ use wire::{Decoder, Framing, Over, Unframable, envelope};
 
 use super::config::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use super::deadlines::{ANSWER, FIRST, SLOW, STALL, answer_by};
-use flow::form::Form;
+use flow::backend_event::BackendEvent;
 use flow::payload::Request;
-use flow::upward::Upward;
+use flow::request_meta::RequestMeta;
 
 mod alignment;
 mod answered;
@@ -240,22 +240,22 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        (request, form): (Request, Form),
+        (request, meta): (Request, RequestMeta),
         deadline: Duration,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Request { id, peer, payload, .. } = request;
         let (body, asked) = Asked::of(payload, peer);
         if let Some(reset) = &mut self.reset {
-            reset.handle_sent(form.is_reset);
+            reset.handle_sent(meta.is_reset);
         }
         if let Some(finder) = &mut self.carried
             && !finder.is_in(&body)
         {
             let text = "it does not carry what `match` names in a form that every program keeps";
             let outcome = Outcome::ended(Cause::Record, Phase::Work, text);
-            up.push(Upward::Answered { id, outcome });
-            return up.push(Upward::Released { worker });
+            up.push(BackendEvent::Answered { id, outcome });
+            return up.push(BackendEvent::Released { worker });
         }
         let mut rewritten = std::mem::take(&mut self.scratch);
         rewritten.clear();
@@ -264,7 +264,7 @@ impl Link {
             None if self.decoder.framing().is_json() => {
                 let framing = self.decoder.framing();
                 let mut unchanged = tags::unchanged(&body, self.is_own, framing, &mut rewritten);
-                if form.is_reset {
+                if meta.is_reset {
                     unchanged.0 = tags::of_reset(unchanged.0);
                 }
                 let is_answered = unchanged.0 == Outgoing::Answered;
@@ -284,7 +284,7 @@ impl Link {
             Outgoing::Unshared => Some(Outcome::ended(Cause::NoMethod, Phase::Work, UNSHARED)),
             Outgoing::Dropped => None,
             Outgoing::Stray => {
-                up.push(Upward::Stray);
+                up.push(BackendEvent::Stray);
                 None
             }
             Outgoing::Answered => Some(Outcome::Reply(Slice::from(frame))),
@@ -300,7 +300,7 @@ impl Link {
                     self.notify(
                         calls,
                         worker,
-                        (id, (body, asked), form, range.start),
+                        (id, (body, asked), meta, range.start),
                         deadline,
                         up,
                     );
@@ -309,17 +309,17 @@ impl Link {
                 }
                 Ok(range) => {
                     self.asked_at.get_or_insert(range.start);
-                    self.fly(calls, id, ((body, asked), form, named), range, deadline);
+                    self.fly(calls, id, ((body, asked), meta, named), range, deadline);
                     self.scratch = rewritten;
                     return;
                 }
             },
         };
         up.push(match ended {
-            Some(outcome) => Upward::Answered { id, outcome },
-            None => Upward::Unanswered { id },
+            Some(outcome) => BackendEvent::Answered { id, outcome },
+            None => BackendEvent::Unanswered { id },
         });
-        up.push(Upward::Released { worker });
+        up.push(BackendEvent::Released { worker });
         self.scratch = rewritten;
     }
 
@@ -328,7 +328,7 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         id: RequestId,
-        ((body, asked), form, named): ((Slice, Asked), Form, Range<usize>),
+        ((body, asked), meta, named): ((Slice, Asked), RequestMeta, Range<usize>),
         range: Range<u64>,
         deadline: Duration,
     ) {
@@ -340,7 +340,7 @@ impl Link {
             id,
             body,
             asked,
-            form,
+            meta,
             named,
             start: range.start,
             end: range.end,
@@ -463,14 +463,14 @@ impl Link {
         &mut self,
         calls: &Calls<'_>,
         worker: WorkerId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Check {
         let now = calls.now();
         if let Some(reset) = &mut self.reset {
             if !reset.handle_time(now) {
                 return Check::Waits;
             }
-            up.push(Upward::Released { worker });
+            up.push(BackendEvent::Released { worker });
             return Check::Passed;
         }
         let Some(alignment) = &mut self.alignment else { return Check::Waits };
@@ -482,7 +482,7 @@ impl Link {
         if !alignment.handle_time(now) {
             return Check::Waits;
         }
-        up.push(Upward::Open { worker });
+        up.push(BackendEvent::Open { worker });
         Check::Passed
     }
 

@@ -3,14 +3,14 @@
 
 use super::program::{Phase, Program};
 use super::stderr::Stderr;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Program {
     /// What its process was started for and never got.
-    pub(super) fn give_back(&mut self, up: &mut Vec<Upward>) {
-        if let Some((request, form)) = self.pending.take() {
+    pub(super) fn give_back(&mut self, up: &mut Vec<BackendEvent>) {
+        if let Some((request, meta)) = self.pending.take() {
             let (id, payload) = (request.id, request.payload);
-            up.push(Upward::Again { id, payload, form, failed: None });
+            up.push(BackendEvent::Retry { id, payload, meta, failed: None });
         }
     }
 

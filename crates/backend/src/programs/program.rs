@@ -15,10 +15,10 @@ use super::link::Link;
 use super::stderr::Stderr;
 use super::trouble;
 use crate::outside::Outside;
-use flow::form::Form;
-use flow::owners::{Pipe, Purpose, StreamOwner, WorkerTimer};
+use flow::backend_event::{BackendEvent, Trouble};
 use flow::payload::Request;
-use flow::upward::{Trouble, Upward};
+use flow::request_meta::RequestMeta;
+use flow::stream_owner::{Pipe, Purpose, StreamOwner, WorkerTimer};
 
 /// Between two looks at a program's memory.
 const LOOK: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub(super) struct Program {
     /// A slot for processes of one request each.
     pub(super) is_slot: bool,
     /// What the process is started for.
-    pub(super) pending: Option<(Request, Form)>,
+    pub(super) pending: Option<(Request, RequestMeta)>,
     pub(super) token: u64,
     pub(super) name: String,
     pub(super) pid: Option<u32>,
@@ -79,9 +79,9 @@ pub(super) struct Program {
 
 impl Program {
     /// It takes requests from now on.
-    pub(super) fn serve(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
+    pub(super) fn serve(&mut self, calls: &mut Calls<'_>, up: &mut Vec<BackendEvent>) {
         self.settle_in(calls);
-        up.push(Upward::Started { worker: self.worker });
+        up.push(BackendEvent::Started { worker: self.worker });
     }
 
     /// Takes what one that serves HTTP says of itself; it is ready when it accepts connections.
@@ -118,10 +118,10 @@ impl Program {
 
     /// Tells that it has answered the first request of the connection whose own it is: its slot stays
     /// in use.
-    pub(super) fn prove(&mut self, up: &mut Vec<Upward>) {
+    pub(super) fn prove(&mut self, up: &mut Vec<BackendEvent>) {
         let answers = self.link.as_ref().is_some_and(Link::has_answered_its_own);
         if answers && !std::mem::replace(&mut self.is_proven, true) {
-            up.push(Upward::Proven { worker: self.worker, proof: Proof::Answered });
+            up.push(BackendEvent::Proven { worker: self.worker, proof: Proof::Answered });
         }
     }
 
@@ -142,13 +142,18 @@ impl Program {
         self.arm(calls, grace);
     }
 
-    pub(super) fn look_at_memory(&mut self, now: Instant, outside: &Outside, up: &mut Vec<Upward>) {
+    pub(super) fn look_at_memory(
+        &mut self,
+        now: Instant,
+        outside: &Outside,
+        up: &mut Vec<BackendEvent>,
+    ) {
         if self.looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
             return;
         }
         self.looked_at = Some(now);
         if let Some(bytes) = self.pid.and_then(|pid| outside.spawner.resident(pid)) {
-            up.push(Upward::Memory { worker: self.worker, bytes });
+            up.push(BackendEvent::Memory { worker: self.worker, bytes });
         }
     }
 
@@ -169,10 +174,10 @@ impl Program {
         calls: &mut Calls<'_>,
         outside: &mut Outside,
         fault: Fault,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.phase == Phase::Serving && !self.is_slot {
-            up.push(Upward::Retired { worker: self.worker });
+            up.push(BackendEvent::Retired { worker: self.worker });
         }
         self.killed_for.get_or_insert(fault);
         self.fail_flights(calls, fault, up);
@@ -187,7 +192,7 @@ impl Program {
         &mut self,
         calls: &mut Calls<'_>,
         fault: Fault,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.link.as_ref().is_none_or(Link::is_idle) {
             return;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use event::{Calls, Data, StreamId};
 use wire::lines::{Lines, Piece};
 
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 use observe::printable::printable;
 
 /// Bytes of a line that go into the log.
@@ -55,7 +55,7 @@ impl Stderr {
         now: Instant,
         worker: &str,
         data: &mut Data<'_>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let bytes = data.bytes();
         self.keep(&bytes[self.held.min(bytes.len())..]);
@@ -104,13 +104,13 @@ impl Stderr {
         String::from_utf8_lossy(tail).trim_end().to_owned()
     }
 
-    fn log(&mut self, now: Instant, worker: &str, line: &[u8], up: &mut Vec<Upward>) {
+    fn log(&mut self, now: Instant, worker: &str, line: &[u8], up: &mut Vec<BackendEvent>) {
         if self.window.is_none_or(|begun| now.duration_since(begun) >= WINDOW) {
             self.window = Some(now);
             self.written = 0;
         }
         if self.written == LINES_A_SECOND {
-            up.push(Upward::StderrDropped);
+            up.push(BackendEvent::StderrDropped);
             return;
         }
         self.written += 1;

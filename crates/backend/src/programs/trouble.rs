@@ -6,7 +6,7 @@ use settings::LastWords;
 use spawn::StartError;
 
 use super::fault::last_line;
-use flow::upward::Trouble;
+use flow::backend_event::Trouble;
 
 /// A program could not be started.
 pub(super) fn of_start(words: LastWords, error: &StartError) -> Trouble {

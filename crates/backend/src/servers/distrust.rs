@@ -8,7 +8,7 @@ use exchange::{WorkerId, WorkerIndex};
 
 use super::Servers;
 use super::trust::Trust;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Servers {
     /// Another server has this index: nothing is known of it.
@@ -33,9 +33,9 @@ impl Servers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
-        up.push(Upward::Unrequested);
+        up.push(BackendEvent::Unrequested);
         let reports = self.room.as_ref().map_or(0, |room| room.report(worker));
         let trust = self.trust.at(worker);
         trust.reports = reports;

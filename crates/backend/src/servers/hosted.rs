@@ -6,7 +6,7 @@ use exchange::{WorkerId, WorkerIndex};
 use super::fault::Fault;
 use super::link::Flight;
 use super::{LinkId, Servers};
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Servers {
     /// This worker listens there, and is called so.
@@ -22,13 +22,18 @@ impl Servers {
 
     /// It was not the program that took this connection. Nothing was sent on it, and the program serves
     /// nobody any more.
-    pub fn refuse(&mut self, calls: &mut Calls<'_>, link: LinkId, up: &mut Vec<Upward>) {
+    pub fn refuse(&mut self, calls: &mut Calls<'_>, link: LinkId, up: &mut Vec<BackendEvent>) {
         self.lose(calls, link, Fault::Taken, up);
     }
 
     /// More connections wait to be accepted than the program asked for. The request goes back to the
     /// queue, and its slot stays taken for a while: to try at once again would be to try all the time.
-    pub(super) fn crowd(&mut self, worker: WorkerId, flight: Option<Flight>, up: &mut Vec<Upward>) {
+    pub(super) fn crowd(
+        &mut self,
+        worker: WorkerId,
+        flight: Option<Flight>,
+        up: &mut Vec<BackendEvent>,
+    ) {
         if !std::mem::replace(&mut self.has_crowded, true) {
             let program = self.address(worker);
             tracing::warn!(
@@ -36,8 +41,8 @@ impl Servers {
                 "lets no more connections wait: lower `pipeline`, or raise its backlog"
             );
         }
-        if let Some(Flight { id, payload, form, .. }) = flight.filter(|flight| !flight.abandoned) {
-            up.push(Upward::Again { id, payload, form, failed: None });
+        if let Some(Flight { id, payload, meta, .. }) = flight.filter(|flight| !flight.abandoned) {
+            up.push(BackendEvent::Retry { id, payload, meta, failed: None });
         }
         self.crowded.push(worker);
     }
@@ -53,7 +58,7 @@ impl Servers {
     }
 
     /// There may be room in its backlog.
-    pub(crate) fn try_crowded(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub(crate) fn try_crowded(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         self.release(worker, false, up);
     }
 
@@ -62,14 +67,14 @@ impl Servers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         self.retire(calls, worker, up);
         self.try_end(worker, false, up);
     }
 
     /// It has gone: what it had goes back or ends.
-    pub fn vanish(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub fn vanish(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         self.retire(calls, worker, up);
         let before = self.crowded.len();
         self.crowded.retain(|crowded| *crowded != worker);

@@ -7,10 +7,10 @@ use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, Upgrades};
 
 use super::fault::Fault;
 use super::retry::{Declared, Reached};
-use flow::form::{Expects, Form};
+use flow::backend_event::BackendEvent;
 use flow::payload::{Payload, Request};
 use flow::reply_head::Carried;
-use flow::upward::Upward;
+use flow::request_meta::{RequestMeta, ResponseKind};
 
 /// A reply of which so much is still to come goes on without being looked at, where that can be: less
 /// costs more to arrange than it saves.
@@ -66,7 +66,7 @@ pub(super) struct Flight {
     pub(super) payload: Payload,
     /// Bytes of it as they were written.
     written: usize,
-    pub(super) form: Form,
+    pub(super) meta: RequestMeta,
     /// Parts of its body went on, or were asked for and may be on their way here: then it can be
     /// given to nobody else.
     pub(super) passed: bool,
@@ -96,7 +96,7 @@ impl Flight {
     /// Whether the server may have changed the protocol, though its 101 has not come yet.
     const fn may_be_tunnel(&self) -> bool {
         let is_open = matches!(self.reply, Reply::Head(_));
-        self.is_tunnel() || is_open && matches!(self.form.expects, Expects::Switch(_))
+        self.is_tunnel() || is_open && matches!(self.meta.expects, ResponseKind::Switch(_))
     }
 }
 
@@ -147,8 +147,8 @@ impl Link {
     pub(super) fn owed_by_client(&self, calls: &Calls<'_>) -> Option<Cause> {
         let flight = self.flight.as_ref()?;
         let is_untaken = flight.held || calls.relay_waits(self.stream);
-        let is_unsaid = flight.form.more
-            && !flight.form.waits
+        let is_unsaid = flight.meta.more
+            && !flight.meta.waits
             && !self.connecting
             && calls.queued(self.stream) == 0;
         match flight.reply {
@@ -187,9 +187,9 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         request: Request,
-        form: Form,
+        meta: RequestMeta,
         scratch: &mut Vec<u8>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Request { id, peer, payload, .. } = request;
         let (written, has_body, keep) = match &payload {
@@ -204,7 +204,7 @@ impl Link {
                     calls.send_bytes(self.stream, scratch);
                     calls.send_kept(self.stream, body);
                 }
-                let has_body = form.more || !body.is_empty();
+                let has_body = meta.more || !body.is_empty();
                 (written, has_body, !(has_body && has_unexpected_body(head.head().method())))
             }
             // What is asked in this process is a message as it is.
@@ -217,8 +217,8 @@ impl Link {
             id,
             payload,
             written,
-            form,
-            passed: form.more && !self.connecting,
+            meta,
+            passed: meta.more && !self.connecting,
             abandoned: false,
             held: false,
             begun: false,
@@ -230,24 +230,24 @@ impl Link {
             said_all: false,
         });
         // As long as it connects the request may go to another server, and its body with it.
-        if form.more && !self.connecting {
-            up.push(Upward::Flow { id, wanted: true });
+        if meta.more && !self.connecting {
+            up.push(BackendEvent::BodyWanted { id, wanted: true });
         }
     }
 
-    pub(super) fn connected(&mut self, up: &mut Vec<Upward>) {
+    pub(super) fn connected(&mut self, up: &mut Vec<BackendEvent>) {
         self.connecting = false;
-        up.extend(self.flight.as_ref().map(|flight| Upward::Linked { id: flight.id }));
-        if let Some(flight) = self.flight.as_mut().filter(|flight| flight.form.more) {
+        up.extend(self.flight.as_ref().map(|flight| BackendEvent::Linked { id: flight.id }));
+        if let Some(flight) = self.flight.as_mut().filter(|flight| flight.meta.more) {
             flight.passed = true;
-            up.push(Upward::Flow { id: flight.id, wanted: true });
+            up.push(BackendEvent::BodyWanted { id: flight.id, wanted: true });
         }
     }
 
     /// A part of the request's body. Returns the bytes that wait to be sent.
     pub(super) fn pass(&mut self, calls: &mut Calls<'_>, part: Slice) -> usize {
         if let Some(flight) = &mut self.flight {
-            flight.form.waits = false;
+            flight.meta.waits = false;
         }
         calls.send(self.stream, part)
     }
@@ -255,7 +255,7 @@ impl Link {
     /// All of the request's body was passed, or its client ended its direction of a tunnel.
     pub(super) fn pass_end(&mut self, calls: &mut Calls<'_>) {
         let Some(flight) = &mut self.flight else { return };
-        flight.form.more = false;
+        flight.meta.more = false;
         if matches!(flight.reply, Reply::Switched) {
             calls.finish_sending(self.stream);
         }
@@ -263,7 +263,7 @@ impl Link {
 
     /// Whether both directions of a tunnel have ended.
     pub(super) fn both_have_ended(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| flight.said_all && !flight.form.more)
+        self.flight.as_ref().is_some_and(|flight| flight.said_all && !flight.meta.more)
     }
 
     /// Whether the server has ended its direction of a tunnel.
@@ -301,7 +301,7 @@ impl Link {
         data: &mut Data<'_>,
         limits: &Limits,
         again: Option<Declared>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Step {
         let Some(flight) = &mut self.flight else {
             // Nothing that it sends now is anybody's. Some servers say that a connection was idle for
@@ -311,13 +311,13 @@ impl Link {
         };
         loop {
             match &mut flight.reply {
-                Reply::Head(scan) => match read_head(scan, data, flight.form, limits) {
+                Reply::Head(scan) => match read_head(scan, data, flight.meta, limits) {
                     Ok(None) => return Step::More,
                     Err(refusal) => return Step::Fault(Fault::Broken(refusal)),
                     Ok(Some(mut carried)) => {
                         let head = carried.head();
                         if head.tells_of_a_body_in_vain() {
-                            up.push(Upward::Broken { refusal: Refusal::Bodiless });
+                            up.push(BackendEvent::Broken { refusal: Refusal::Bodiless });
                         }
                         // What one of status 1xx has behind it would be read as the reply.
                         flight.keep &= head.connection.keep_alive;
@@ -330,7 +330,7 @@ impl Link {
                             flight.keep &= !(flight.has_body && may_leave_body(head.status));
                             flight.reply = if head.status == 101 {
                                 // What the client says now comes behind its request.
-                                flight.form.more = true;
+                                flight.meta.more = true;
                                 flight.passed = true;
                                 Reply::Switched
                             } else {
@@ -338,16 +338,16 @@ impl Link {
                             };
                         }
                         let status = head.status;
-                        let retried = again.is_some_and(|it| it.allows_after(status, flight.form));
+                        let retried = again.is_some_and(|it| it.allows_after(status, flight.meta));
                         if retried && !flight.begun && !flight.passed && !flight.abandoned {
                             carried.recycle();
                             return Step::Rejected(status);
                         }
                         flight.begun = true;
-                        flight.form.waits = false;
+                        flight.meta.waits = false;
                         // It is given to nobody else from here on.
                         flight.payload = Payload::default();
-                        up.push(Upward::Head { id: flight.id, head: carried });
+                        up.push(BackendEvent::Head { id: flight.id, head: carried });
                     }
                 },
                 Reply::Body(body) if body.is_done() => return Step::whole(flight.keep),
@@ -361,11 +361,11 @@ impl Link {
                     if body.is_done() {
                         return Step::Whole { last: part.unwrap_or_default(), keep: flight.keep };
                     }
-                    up.extend(part.map(|part| Upward::Part { id: flight.id, part }));
+                    up.extend(part.map(|part| BackendEvent::Part { id: flight.id, part }));
                     if run.pass + run.drop == 0 {
                         if body.ahead() >= UNSEEN_MIN && !std::mem::replace(&mut flight.long, true)
                         {
-                            up.push(Upward::Long { id: flight.id, from: self.stream });
+                            up.push(BackendEvent::SpliceOffer { id: flight.id, from: self.stream });
                         }
                         return Step::More;
                     }
@@ -374,7 +374,7 @@ impl Link {
                     let length = data.bytes().len();
                     if length > 0 {
                         let part = data.take(length);
-                        up.push(Upward::Part { id: flight.id, part });
+                        up.push(BackendEvent::Part { id: flight.id, part });
                     }
                     return Step::More;
                 }
@@ -410,12 +410,12 @@ impl Link {
     }
 
     /// So much of it has gone.
-    pub(super) fn relayed(&mut self, count: u64, done: bool, up: &mut Vec<Upward>) {
+    pub(super) fn relayed(&mut self, count: u64, done: bool, up: &mut Vec<BackendEvent>) {
         if let Some(flight) = &mut self.flight
             && let Reply::Body(body) = &mut flight.reply
         {
             body.passed(count.saturating_sub(u64::from(active(Plant::Miscount))));
-            up.push(Upward::Relayed { id: flight.id, count, done });
+            up.push(BackendEvent::Spliced { id: flight.id, count, done });
         }
     }
 
@@ -439,15 +439,15 @@ impl Link {
 fn read_head(
     scan: &mut HeadScan,
     data: &mut Data<'_>,
-    form: Form,
+    meta: RequestMeta,
     limits: &Limits,
 ) -> Result<Option<Carried>, Refusal> {
     let Some(found) = scan.next(data.bytes(), limits)? else { return Ok(None) };
     let asked = Asked {
-        method: if form.expects == Expects::HeadOnly { Method::Head } else { Method::Get },
-        upgrades: match form.expects {
-            Expects::Switch(upgrades) => upgrades,
-            Expects::Reply | Expects::HeadOnly => Upgrades::default(),
+        method: if meta.expects == ResponseKind::HeadOnly { Method::Head } else { Method::Get },
+        upgrades: match meta.expects {
+            ResponseKind::Switch(upgrades) => upgrades,
+            ResponseKind::Reply | ResponseKind::HeadOnly => Upgrades::default(),
         },
     };
     let head = Carried::read(&data.bytes()[..found.head.end], &found, asked, limits);

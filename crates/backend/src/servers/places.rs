@@ -10,7 +10,7 @@ use super::config::ServersConfig;
 use super::fault::Fault;
 use super::{LinkId, Servers};
 use crate::connection_counts::ConnectionCounts;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Servers {
     /// Other settings from now on, for workers that have these names. Where nobody
@@ -55,7 +55,7 @@ impl Servers {
         calls: &mut Calls<'_>,
         name: &str,
         to: SocketAddr,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let to = event::Address::Internet(to);
         for index in self.plan.addresses.indices() {
@@ -101,7 +101,7 @@ impl Servers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if !self.plan.is_branch {
             self.retire(calls, worker, up);

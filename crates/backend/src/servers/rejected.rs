@@ -4,8 +4,8 @@ use event::Calls;
 use exchange::Cause;
 
 use super::{LinkId, Servers};
-use flow::form::Form;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
+use flow::request_meta::RequestMeta;
 
 impl Servers {
     /// A response of this status came, after which the request is given to another server. `whole`: all
@@ -16,7 +16,7 @@ impl Servers {
         id: LinkId,
         status: u16,
         whole: bool,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(link) = self.link(id) else { return };
         let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
@@ -24,10 +24,10 @@ impl Servers {
         let unsent = calls.queued(stream) > 0;
         self.keep_or_close(calls, id, whole && !unsent && !leaves);
         self.budget.spend();
-        let form = Form { tries: flight.form.tries.saturating_add(1), ..flight.form };
-        up.push(Upward::Rejected { id: flight.id, status });
+        let meta = RequestMeta { tries: flight.meta.tries.saturating_add(1), ..flight.meta };
+        up.push(BackendEvent::RejectedStatus { id: flight.id, status });
         let failed = Some((worker, Cause::Worker));
-        up.push(Upward::Again { id: flight.id, payload: flight.payload, form, failed });
+        up.push(BackendEvent::Retry { id: flight.id, payload: flight.payload, meta, failed });
         self.release(worker, true, up);
     }
 }

@@ -4,7 +4,7 @@ use settings::{Idempotent, Retries, RetryFault, RetryOn};
 
 use super::config::ServersConfig;
 use super::fault::Fault;
-use flow::form::{Effect, Expects, Form};
+use flow::request_meta::{Effect, RequestMeta, ResponseKind};
 
 /// How far a request had come when its link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,21 +42,21 @@ impl Declared {
     }
 
     /// Whether a request of this form may be made again after a response of this status.
-    pub(super) fn allows_after(self, status: u16, form: Form) -> bool {
-        self.on.is_on_status(status) && self.allows(form)
+    pub(super) fn allows_after(self, status: u16, meta: RequestMeta) -> bool {
+        self.on.is_on_status(status) && self.allows(meta)
     }
 
     /// Whether a request of this form may be made again. One that asks for another protocol never may: both
     /// sides may have spoken.
-    const fn allows(self, form: Form) -> bool {
+    const fn allows(self, meta: RequestMeta) -> bool {
         let declared = match self.idempotent {
             Idempotent::None => false,
-            Idempotent::Safe => matches!(form.effect, Effect::None),
-            Idempotent::Methods => matches!(form.effect, Effect::None | Effect::Once),
+            Idempotent::Safe => matches!(meta.effect, Effect::None),
+            Idempotent::Methods => matches!(meta.effect, Effect::None | Effect::Once),
             Idempotent::All => true,
         };
-        let left = form.tries.saturating_add(1) < self.tries;
-        declared && left && !matches!(form.expects, Expects::Switch(_))
+        let left = meta.tries.saturating_add(1) < self.tries;
+        declared && left && !matches!(meta.expects, ResponseKind::Switch(_))
     }
 }
 
@@ -76,14 +76,14 @@ pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> 
 pub(super) fn then(
     reached: Reached,
     passed: bool,
-    form: Form,
+    meta: RequestMeta,
     declared: Declared,
     budget: bool,
 ) -> Then {
     let safe = match reached {
         // How long it goes on asking is for its queue to say.
         Reached::Nobody => true,
-        Reached::Server => declared.allows(form) && budget,
+        Reached::Server => declared.allows(meta) && budget,
         Reached::Reply => false,
     };
     if safe && !passed { Then::Again } else { Then::End }
@@ -129,7 +129,7 @@ mod tests {
     fn word(
         reached: Reached,
         passed: bool,
-        form: Form,
+        meta: RequestMeta,
         declared: Declared,
         budget: bool,
     ) -> &'static str {
@@ -149,8 +149,8 @@ mod tests {
                 (Effect::Once, false, tries - 1, true),
                 (Effect::Once, false, 0, false),
             ] {
-                let form = Form { effect, tries: before, ..Form::default() };
-                table += word(reached, passed, form, declared, budget);
+                let meta = RequestMeta { effect, tries: before, ..RequestMeta::default() };
+                table += word(reached, passed, meta, declared, budget);
             }
             table += "\n";
         }
@@ -165,15 +165,15 @@ mod tests {
         for idempotent in [Idempotent::None, Idempotent::Safe, Idempotent::Methods, Idempotent::All]
         {
             for (effect, expects) in [
-                (Effect::None, Expects::Reply),
-                (Effect::None, Expects::HeadOnly),
-                (Effect::Once, Expects::Reply),
-                (Effect::Unknown, Expects::Reply),
-                (Effect::None, Expects::Switch(wire::Upgrades::default())),
+                (Effect::None, ResponseKind::Reply),
+                (Effect::None, ResponseKind::HeadOnly),
+                (Effect::Once, ResponseKind::Reply),
+                (Effect::Unknown, ResponseKind::Reply),
+                (Effect::None, ResponseKind::Switch(wire::Upgrades::default())),
             ] {
-                let form = Form { effect, expects, ..Form::default() };
+                let meta = RequestMeta { effect, expects, ..RequestMeta::default() };
                 let declared = Declared { idempotent, tries: 3, on: RetryOn::default() };
-                table += word(Reached::Server, false, form, declared, true);
+                table += word(Reached::Server, false, meta, declared, true);
                 // What reached nobody may always be asked again.
                 assert_eq!(word(Reached::Nobody, false, form, declared, true), "again ");
             }
@@ -204,25 +204,25 @@ mod tests {
             assert_eq!(made, expected, "{on:?}");
             assert!(is_retried(&Fault::Ended, Reached::Nobody, on), "an idle connection had ended");
         }
-        let form = Form { effect: Effect::Once, ..Form::default() };
+        let meta = RequestMeta { effect: Effect::Once, ..RequestMeta::default() };
         let of = |idempotent| Declared { idempotent, tries: 2, on: words(&["503"]) };
-        assert!(of(Idempotent::Methods).allows_after(503, form));
-        assert!(!of(Idempotent::Methods).allows_after(502, form));
-        assert!(!of(Idempotent::Safe).allows_after(503, form));
-        assert!(!of(Idempotent::Methods).allows_after(503, Form { tries: 1, ..form }));
-        let unknown = Form { effect: Effect::Unknown, ..form };
+        assert!(of(Idempotent::Methods).allows_after(503, meta));
+        assert!(!of(Idempotent::Methods).allows_after(502, meta));
+        assert!(!of(Idempotent::Safe).allows_after(503, meta));
+        assert!(!of(Idempotent::Methods).allows_after(503, RequestMeta { tries: 1, ..meta }));
+        let unknown = RequestMeta { effect: Effect::Unknown, ..meta };
         assert!(!of(Idempotent::Methods).allows_after(503, unknown));
         assert!(of(Idempotent::All).allows_after(503, unknown));
     }
 
     #[test]
     fn a_request_that_may_be_tried_once_is_never_tried_again() {
-        let form = Form::default();
+        let meta = RequestMeta::default();
         let on = RetryOn::default();
         let declared = |tries| Declared { idempotent: Idempotent::All, tries, on };
-        assert_eq!(then(Reached::Server, false, form, declared(1), true), Then::End);
-        assert_eq!(then(Reached::Nobody, false, form, declared(1), true), Then::Again);
-        let last = Form { tries: 254, ..form };
+        assert_eq!(then(Reached::Server, false, meta, declared(1), true), Then::End);
+        assert_eq!(then(Reached::Nobody, false, meta, declared(1), true), Then::Again);
+        let last = RequestMeta { tries: 254, ..meta };
         assert_eq!(then(Reached::Server, false, last, declared(255), true), Then::End);
     }
 

@@ -5,7 +5,7 @@ use event::{Calls, DeadlineName};
 
 use super::fault::Fault;
 use super::{LINK, LinkId, Servers};
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Servers {
     /// What the server owes now has all its time from now on.
@@ -22,7 +22,7 @@ impl Servers {
         calls: &mut Calls<'_>,
         id: LinkId,
         name: DeadlineName,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(link) = self.link(id) else { return };
         if link.flight.is_none() {

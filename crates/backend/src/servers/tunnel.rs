@@ -4,7 +4,7 @@ use event::Calls;
 use exchange::{RequestId, Slice};
 
 use super::{LinkId, Servers};
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Servers {
     /// The server has ended its direction.
@@ -13,15 +13,20 @@ impl Servers {
         calls: &mut Calls<'_>,
         id: LinkId,
         of: RequestId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
-        up.push(Upward::SaidAll { id: of });
+        up.push(BackendEvent::ReplyEnd { id: of });
         self.end_if_over(calls, id, up);
     }
 
     /// A tunnel ends with both of its directions; what its client said last has to leave first, within
     /// the time that a server has for more of a reply.
-    pub(super) fn end_if_over(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
+    pub(super) fn end_if_over(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let Some(link) = self.link(id) else { return };
         if link.both_have_ended() && calls.queued(link.stream) == 0 {
             return self.whole(calls, id, Slice::default(), false, up);

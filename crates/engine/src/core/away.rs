@@ -6,10 +6,10 @@ use super::{Core, refusal};
 use crate::crossing::{AWAY_MAX, Crossing, MAIL_BYTES_MAX, Passed};
 use crate::exchanges::{Exchange, Move, State};
 use flow::client::Client;
-use flow::delivery::Delivery;
-use flow::form::Form;
 use flow::payload::{Crossed, Payload};
+use flow::reply_event::ReplyEvent;
 use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
 use flow::requests::Requests;
 use flow::window::Window;
 
@@ -21,7 +21,7 @@ impl Core {
         pool: PoolId,
         home: u32,
         payload: Payload,
-        form: Form,
+        meta: RequestMeta,
     ) {
         let now = self.now;
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
@@ -57,7 +57,7 @@ impl Core {
             session: exchange.client.session(),
             log_entry: exchange.log_entry.take(),
             payload,
-            form,
+            meta,
             named: exchange.named,
             knows: exchange.knows,
             failed: exchange.failed,
@@ -73,7 +73,7 @@ impl Core {
                 self.others.take_bytes(passed.payload.held());
                 let text = "its pool has been removed";
                 let outcome = Outcome::ended(Cause::NoPool, Phase::Receive, text);
-                self.others.tell(from, Crossing::Delivery(passed.from, Delivery::End(outcome)));
+                self.others.tell(from, Crossing::ReplyEvent(passed.from, ReplyEvent::End(outcome)));
             }
             return;
         }
@@ -90,13 +90,13 @@ impl Core {
                     self.abandon_told(id, cause, told, "");
                 }
             }
-            Crossing::Delivery(id, delivery) => self.brought(id, delivery),
+            Crossing::ReplyEvent(id, reply_event) => self.brought(id, reply_event),
             Crossing::Said(session, pool, frame) => {
                 self.others.tell(from, Crossing::Heard(session, pool, frame.len()));
                 self.hear(session, pool, frame);
             }
             Crossing::Finished(session) => {
-                self.finished.push((Client::unasked(session), Delivery::Finished));
+                self.finished.push((Client::unasked(session), ReplyEvent::Finished));
             }
             Crossing::Heard(session, pool, bytes) => self.heard(pool, session, bytes),
             Crossing::Announced(pool, frame) => self.announce(pool, frame),
@@ -127,7 +127,7 @@ impl Core {
 
     /// A request of another shard.
     fn take_in(&mut self, passed: Passed) {
-        let Passed { from, pool, peer, at_us, stamps, session, log_entry, payload, form, .. } =
+        let Passed { from, pool, peer, at_us, stamps, session, log_entry, payload, meta, .. } =
             passed;
         let bytes = payload.held();
         self.others.take_bytes(bytes);
@@ -145,14 +145,14 @@ impl Core {
             named: passed.named,
             knows: passed.knows,
             failed: passed.failed,
-            translation: None,
+            json_reply: None,
             is_bad: false,
             status: 0,
             log_entry,
             state: State::Received,
         });
         self.others.invite(from, id);
-        self.admit(id, pool, payload, form);
+        self.admit(id, pool, payload, meta);
         self.has_arrived(pool, bytes);
     }
 
@@ -161,26 +161,26 @@ impl Core {
         let Some(id) = self.others.guest(from) else { return };
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let told = match &word {
-            RequestControl::Hold => exchange.window.want(false, window),
-            RequestControl::GoOn => exchange.window.want(true, window),
-            RequestControl::More(part, _) => {
+            RequestControl::Pause => exchange.window.want(false, window),
+            RequestControl::Resume => exchange.window.want(true, window),
+            RequestControl::Body(part, _) => {
                 if let Some(bytes) = exchange.window.take(part.len(), window) {
                     self.others.tell(from.shard(), Crossing::Taken(from, bytes));
                 }
                 true
             }
-            RequestControl::Whole | RequestControl::Abandoned => true,
+            RequestControl::BodyEnd | RequestControl::Abandoned => true,
             // Streams are of one loop alone.
-            RequestControl::Unseen(_) => false,
+            RequestControl::Splice(_) => false,
         };
         match word {
-            word @ RequestControl::More(..) => self.control(id, word),
+            word @ RequestControl::Body(..) => self.control(id, word),
             word if told => self.tell(id, word),
-            RequestControl::Hold
-            | RequestControl::GoOn
-            | RequestControl::Whole
+            RequestControl::Pause
+            | RequestControl::Resume
+            | RequestControl::BodyEnd
             | RequestControl::Abandoned
-            | RequestControl::Unseen(_) => {}
+            | RequestControl::Splice(_) => {}
         }
     }
 
@@ -194,7 +194,7 @@ impl Core {
         }
         match (id, &exchange.client) {
             // Of a reply: the worker goes on.
-            (Some(id), Client::Elsewhere { .. }) => self.tell(id, RequestControl::GoOn),
+            (Some(id), Client::Elsewhere { .. }) => self.tell(id, RequestControl::Resume),
             // Of a body: the client goes on.
             (Some(id), _) => self.flow(id, true),
             (None, _) => {}
@@ -202,41 +202,41 @@ impl Core {
     }
 
     /// What came of a request that is away.
-    fn brought(&mut self, id: RequestId, delivery: Delivery) {
+    fn brought(&mut self, id: RequestId, reply_event: ReplyEvent) {
         let window = self.others.window();
         let Some(exchange) = self.exchanges.get_mut(id) else {
-            if let Delivery::Head(head) = delivery {
+            if let ReplyEvent::Head(head) = reply_event {
                 head.recycle();
             }
             return;
         };
         let (pool, home) = (exchange.pool, exchange.state.home());
-        match delivery {
-            Delivery::Head(head) => self.head(pool, id, head),
-            Delivery::Flow(wanted) => {
+        match reply_event {
+            ReplyEvent::Head(head) => self.head(pool, id, head),
+            ReplyEvent::BodyWanted(wanted) => {
                 if exchange.window.want(wanted, window) {
                     self.flow(id, wanted);
                 }
             }
-            Delivery::Page(page) => {
+            ReplyEvent::Page(page) => {
                 let client = exchange.client.streamed();
-                self.finished.extend(client.map(|client| (client, Delivery::Page(page))));
+                self.finished.extend(client.map(|client| (client, ReplyEvent::Page(page))));
             }
-            Delivery::PlainReply(told) => {
+            ReplyEvent::PlainReply(told) => {
                 let client = exchange.client.streamed();
-                self.finished.extend(client.map(|client| (client, Delivery::PlainReply(told))));
+                self.finished.extend(client.map(|client| (client, ReplyEvent::PlainReply(told))));
             }
-            Delivery::Part(part) => {
+            ReplyEvent::Part(part) => {
                 if let (Some(bytes), Some(home)) = (exchange.window.take(part.len(), window), home)
                 {
                     self.others.tell(home, Crossing::Taken(id, bytes));
                 }
                 self.part(pool, id, part);
             }
-            Delivery::SaidAll => self.said_all(id),
-            Delivery::End(outcome) => self.deliver_end(id, outcome),
-            Delivery::Long(_) | Delivery::Relayed(..) => {}
-            Delivery::Aside(..) | Delivery::Finished => {}
+            ReplyEvent::ReplyEnd => self.said_all(id),
+            ReplyEvent::End(outcome) => self.deliver_end(id, outcome),
+            ReplyEvent::SpliceOffer(_) | ReplyEvent::Spliced(..) => {}
+            ReplyEvent::Unsolicited(..) | ReplyEvent::Finished => {}
         }
     }
 
@@ -244,7 +244,7 @@ impl Core {
     pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: RequestControl) {
         let window = self.others.window();
         let stop = match (&word, self.exchanges.get_mut(id)) {
-            (RequestControl::More(part, _), Some(exchange)) => {
+            (RequestControl::Body(part, _), Some(exchange)) => {
                 exchange.window.send(part.len(), window)
             }
             _ => false,
@@ -263,7 +263,7 @@ impl Core {
                 && exchange.window.send(bytes, window)
         };
         if self.exchanges.get_mut(id).is_some_and(fills) {
-            self.tell(id, RequestControl::Hold);
+            self.tell(id, RequestControl::Pause);
         }
     }
 

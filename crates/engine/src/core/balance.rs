@@ -12,9 +12,9 @@ use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 use super::{Core, ServedPool, Waiting};
 use crate::balance::FallbackConfig;
 use crate::exchanges::{Move, State};
-use flow::delivery::Delivery;
 use flow::order::Order;
 use flow::payload::Payload;
+use flow::reply_event::ReplyEvent;
 use observe::status::{LatelyAt, Told, Why};
 
 impl Core {
@@ -41,7 +41,7 @@ impl Core {
                     }
                     exchange.client.streamed()
                 });
-                self.finished.extend(client.map(|client| (client, Delivery::Page(page))));
+                self.finished.extend(client.map(|client| (client, ReplyEvent::Page(page))));
                 Outcome::Sorry(End::new(cause, Phase::Queue), body)
             }
             Some(FallbackConfig::Pool(other)) => {
@@ -59,12 +59,12 @@ impl Core {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         exchange.step(Move::PassOn, self.now);
         exchange.pool = to;
-        let Waiting { payload, form, .. } = request;
+        let Waiting { payload, meta, .. } = request;
         if self.pools[from].takes == self.pools[to].takes {
-            return self.admit(id, to, payload, form);
+            return self.admit(id, to, payload, meta);
         }
         let served = &mut self.pools[to];
-        let payload = match payload.fitted(&served.takes, form.more) {
+        let payload = match payload.fitted(&served.takes, meta.more) {
             Ok(payload) => payload,
             Err(why) => {
                 served.counts.requests += 1;
@@ -77,9 +77,9 @@ impl Core {
                 log_entry.replied = told.status;
             }
             let client = exchange.client.streamed();
-            self.finished.extend(client.map(|client| (client, Delivery::PlainReply(told))));
+            self.finished.extend(client.map(|client| (client, ReplyEvent::PlainReply(told))));
         }
-        self.admit(id, to, payload, form);
+        self.admit(id, to, payload, meta);
     }
 
     /// What a request's end says of its worker.

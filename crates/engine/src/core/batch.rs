@@ -9,7 +9,7 @@ use super::tallies::count_at_listener;
 use super::{Core, ServedPool};
 use crate::exchanges::{Exchange, State};
 use flow::client::Client;
-use flow::delivery::Delivery;
+use flow::reply_event::ReplyEvent;
 use observe::metrics::ListenerEnds;
 
 /// Replies that are not counted yet, to requests that one listener received at the same moment.
@@ -70,7 +70,7 @@ impl Core {
                     }
                 }
             }
-            self.finished.push((client, Delivery::End(outcome)));
+            self.finished.push((client, ReplyEvent::End(outcome)));
         }
         if let Some(last) = tally {
             last.count(&mut self.pools[pool], &mut self.listener_ends, self.now);

@@ -11,8 +11,8 @@ use super::{Core, Waiting};
 use crate::crossing::Crossing;
 use crate::exchanges::Move;
 use flow::backend_effect::BackendEffect;
-use flow::form::Form;
 use flow::payload::Payload;
+use flow::request_meta::RequestMeta;
 
 /// Why a worker is as good as badly checked to which a request could not be brought.
 const UNREACHED: &str = "a request could not be brought to it";
@@ -26,14 +26,14 @@ impl Core {
         pool: PoolId,
         home: u32,
         payload: Payload,
-        form: Form,
+        meta: RequestMeta,
     ) {
         let left = match self.pools[pool].branch {
-            Some(_) => self.give_here(id, pool, payload, form),
-            None => Some((payload, form)),
+            Some(_) => self.give_here(id, pool, payload, meta),
+            None => Some((payload, meta)),
         };
-        if let Some((payload, form)) = left {
-            self.cross(id, pool, home, payload, form);
+        if let Some((payload, meta)) = left {
+            self.cross(id, pool, home, payload, meta);
         }
     }
 
@@ -43,8 +43,8 @@ impl Core {
         id: RequestId,
         pool: PoolId,
         payload: Payload,
-        form: Form,
-    ) -> Option<(Payload, Form)> {
+        meta: RequestMeta,
+    ) -> Option<(Payload, RequestMeta)> {
         let exchange = self.exchanges.get_mut(id)?;
         let served = &mut self.pools[pool];
         let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
@@ -54,33 +54,39 @@ impl Core {
         if let Some(cookies) = &served.cookies {
             cookies.ask(&mut payload, exchange);
         }
-        let waiting = Waiting { id, peer, at_us, payload, form };
+        let waiting = Waiting { id, peer, at_us, payload, meta };
         let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
         match served.pool.handle_entry_at_branch(self.now, waiting, entry) {
             Ok(ticket) => {
                 served.dirty = true;
                 served.counts.requests += 1;
                 exchange.pool = pool;
-                exchange.translation = form.translation.or(exchange.translation);
+                exchange.json_reply = meta.json_reply.or(exchange.json_reply);
                 exchange.step(Move::Admit(ticket), self.now);
                 None
             }
             Err(refused) => {
                 (exchange.named, exchange.knows) = (None, None);
-                let Waiting { payload, form, .. } = refused.payload;
-                Some((whole.unwrap_or(payload), form))
+                let Waiting { payload, meta, .. } = refused.payload;
+                Some((whole.unwrap_or(payload), meta))
             }
         }
     }
 
     /// A request that did not reach a worker from here waits at its home.
-    pub(super) fn send_home(&mut self, id: RequestId, pool: PoolId, payload: Payload, form: Form) {
+    pub(super) fn send_home(
+        &mut self,
+        id: RequestId,
+        pool: PoolId,
+        payload: Payload,
+        meta: RequestMeta,
+    ) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         if let Some(log_entry) = &mut exchange.log_entry {
             log_entry.retries += 1;
         }
         if let Some(home) = self.others.elsewhere(pool) {
-            self.cross(id, pool, home, payload, form);
+            self.cross(id, pool, home, payload, meta);
         }
     }
 

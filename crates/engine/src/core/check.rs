@@ -6,8 +6,8 @@ use exchange::{Cause, Peer, PoolId, Slice, WorkerId};
 use super::{Core, Waiting};
 use crate::exchanges::Move;
 use flow::client::{Client, Source};
-use flow::form::Form;
 use flow::payload::Payload;
+use flow::request_meta::RequestMeta;
 
 impl Core {
     /// Whether a worker serves and has nothing to do.
@@ -22,7 +22,8 @@ impl Core {
         let id = self.insert(client, Source::INSIDE, (pool, None), None);
         let at_us = self.at_us();
         let payload = Payload::Frame(Slice::from(body).compact());
-        let waiting = Waiting { id, peer: Peer::Inside, at_us, payload, form: Form::default() };
+        let waiting =
+            Waiting { id, peer: Peer::Inside, at_us, payload, meta: RequestMeta::default() };
         let exchange = self.exchanges.get_mut(id).expect("it was put in above");
         let served = &mut self.pools[pool];
         served.dirty = true;

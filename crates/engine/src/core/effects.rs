@@ -6,9 +6,9 @@ use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
 
 use super::Waiting;
 use flow::backend_effect::BackendEffect;
-use flow::form::Form;
 use flow::payload::Payload;
 use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
 
 /// What is next in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct Effects {
     pub(super) urgent: VecDeque<(PoolId, BackendEffect)>,
     /// Requests that never reached their worker, by pool, the oldest first. They go back when all
     /// that the pools had decided before is carried out, so that they keep their order.
-    pub(super) returned: Vec<(PoolId, RequestId, Payload, Form)>,
+    pub(super) returned: Vec<(PoolId, RequestId, Payload, RequestMeta)>,
     /// What workers are to be told of requests in their hands: pool, worker, request.
     pub(super) controls: VecDeque<(PoolId, WorkerId, RequestId, RequestControl)>,
     /// Requests that go straight to a connection's own program.

@@ -5,8 +5,8 @@ use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 use super::Core;
 use crate::crossing::Crossing;
 use crate::exchanges::{Exchange, State};
-use flow::delivery::Delivery;
 use flow::rejected::Rejected;
+use flow::reply_event::ReplyEvent;
 use flow::request_control::RequestControl;
 
 impl Core {
@@ -88,7 +88,7 @@ impl Core {
             if exchange.state.home().is_none() {
                 self.account(id, &mut exchange, &outcome);
             }
-            self.finished.push((exchange.client, Delivery::End(outcome)));
+            self.finished.push((exchange.client, ReplyEvent::End(outcome)));
         }
     }
 }

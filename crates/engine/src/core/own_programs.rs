@@ -10,10 +10,10 @@ use crate::crossing::Crossing;
 use crate::exchanges::{Exchange, State};
 use flow::backend_effect::BackendEffect;
 use flow::client::Client;
-use flow::delivery::Delivery;
-use flow::form::Form;
 use flow::ids::SessionId;
 use flow::payload::Payload;
+use flow::reply_event::ReplyEvent;
+use flow::request_meta::RequestMeta;
 use flow::window::Window;
 
 impl ServedPool {
@@ -32,7 +32,7 @@ impl ServedPool {
         let own = self.own.as_mut()?;
         let is_new = own.bindings.client(worker).is_none();
         own.bindings.dispatched(worker, exchange.client.session());
-        let hears = exchange.translation.is_none() && self.then.is_none();
+        let hears = exchange.json_reply.is_none() && self.then.is_none();
         let heard = hears && own.bindings.client(worker).is_some();
         Some(Bound { heard, is_new })
     }
@@ -178,7 +178,7 @@ impl Core {
 
     /// What its own program says goes to a client, behind what goes to it already.
     pub(super) fn hear(&mut self, session: SessionId, pool: PoolId, frame: Slice) {
-        self.finished.push((Client::unasked(session), Delivery::Aside(pool, frame)));
+        self.finished.push((Client::unasked(session), ReplyEvent::Unsolicited(pool, frame)));
     }
 
     /// A connection takes nothing of what its own program says, or takes it again.
@@ -244,7 +244,7 @@ impl Core {
             named: None,
             knows: None,
             failed: pool::Failed::default(),
-            translation: None,
+            json_reply: None,
             is_bad: false,
             status: 0,
             client: Client::Nobody,
@@ -260,8 +260,8 @@ impl Core {
             state: State::Received,
         });
         let payload = Payload::Frame(body);
-        let form = Form { is_reset: true, ..Form::default() };
-        self.effects.pinned.push_back((pool, worker, Waiting { id, peer, at_us, payload, form }));
+        let meta = RequestMeta { is_reset: true, ..RequestMeta::default() };
+        self.effects.pinned.push_back((pool, worker, Waiting { id, peer, at_us, payload, meta }));
     }
 }
 

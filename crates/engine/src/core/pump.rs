@@ -11,9 +11,9 @@ use super::outcomes::lost;
 use super::{Core, Waiting};
 use crate::exchanges::{Move, State};
 use flow::backend_effect::BackendEffect;
-use flow::delivery::Delivery;
+use flow::backend_event::BackendEvent;
 use flow::payload::Request;
-use flow::upward::Upward;
+use flow::reply_event::ReplyEvent;
 
 impl Core {
     /// The next effect that waits for no round; what else there is waits for the end of the turn.
@@ -115,7 +115,7 @@ impl Core {
         payload: Waiting,
         last: bool,
     ) -> Option<BackendEffect> {
-        let Waiting { id, peer, at_us, payload, form } = payload;
+        let Waiting { id, peer, at_us, payload, meta } = payload;
         let served = &mut self.pools[pool];
         let mut heard = None;
         match self.exchanges.get_mut(id) {
@@ -129,14 +129,15 @@ impl Core {
                     if bound.heard && bound.is_new {
                         // What else it asked waited for this, and its program may wait for that.
                         let client = exchange.client.streamed();
-                        self.finished.extend(client.map(|client| (client, Delivery::Flow(true))));
+                        self.finished
+                            .extend(client.map(|client| (client, ReplyEvent::BodyWanted(true))));
                     }
                 }
             }
             // It was abandoned in this very turn, after its pool had decided: nobody is given it.
             // In a batch it is done for nobody.
             None if !served.traits.takes_batches => {
-                self.handle_upward(pool, Upward::Released { worker });
+                self.handle_event(pool, BackendEvent::Released { worker });
                 return None;
             }
             None => {}
@@ -146,7 +147,7 @@ impl Core {
             self.end(id, Outcome::Reply(exchange::Slice::from("ok")));
         }
         let request = Request { id, peer, at_us, payload };
-        Some(BackendEffect::Dispatch { worker, request, form, more_follow: !last, heard })
+        Some(BackendEffect::Dispatch { worker, request, meta, more_follow: !last, heard })
     }
 
     /// A worker has failed a request, which may be given to another.
@@ -179,7 +180,7 @@ impl Core {
             return false;
         }
         let (mut unowned, mut homeward) = (Vec::new(), Vec::new());
-        for (pool, id, payload, form) in self.effects.returned.drain(..).rev() {
+        for (pool, id, payload, meta) in self.effects.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
             let from = match exchange.state {
                 State::Working(worker) => Some(worker),
@@ -188,7 +189,7 @@ impl Core {
             let retry = exchange.failed.returned(from);
             if self.pools[pool].branch.is_some() {
                 self.pools[pool].pool.note_homeward(self.now, id.as_u64(), retry);
-                homeward.push((pool, id, payload, form));
+                homeward.push((pool, id, payload, meta));
                 continue;
             }
             if !self.pools[pool].takes_back(exchange) {
@@ -196,7 +197,7 @@ impl Core {
                 continue;
             }
             let (peer, at_us) = (exchange.peer, exchange.at_us);
-            let waiting = Waiting { id, peer, at_us, payload, form };
+            let waiting = Waiting { id, peer, at_us, payload, meta };
             let served = &mut self.pools[pool];
             let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
             let ticket = served.pool.handle_returned_entry(self.now, waiting, entry, retry);
@@ -205,8 +206,8 @@ impl Core {
                 log_entry.retries += 1;
             }
         }
-        for (pool, id, payload, form) in homeward.into_iter().rev() {
-            self.send_home(id, pool, payload, form);
+        for (pool, id, payload, meta) in homeward.into_iter().rev() {
+            self.send_home(id, pool, payload, meta);
         }
         for id in unowned {
             self.end(id, lost());

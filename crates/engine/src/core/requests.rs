@@ -6,12 +6,12 @@ use exchange::{Cause, Outcome, Peer, PoolId, RequestId};
 
 use super::Core;
 use flow::client::{Client, Source};
-use flow::form::Form;
 use flow::ids::SessionId;
 use flow::payload::Payload;
 use flow::permit::Permit;
 use flow::rejected::Rejected;
 use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
 use flow::request_shape::RequestShape;
 use flow::requests::Requests;
 use observe::access_log::{AccessEntry, AccessLog};
@@ -76,7 +76,7 @@ impl Requests for Core {
         &mut self,
         client: Client,
         source: Source,
-        request: (Payload, Form),
+        request: (Payload, RequestMeta),
         pool: PoolId,
         entry: Option<Box<AccessEntry>>,
     ) -> RequestId {
@@ -84,7 +84,7 @@ impl Requests for Core {
     }
 
     fn control(&mut self, id: RequestId, control: RequestControl) {
-        if let RequestControl::More(_, data) = &control
+        if let RequestControl::Body(_, data) = &control
             && let Some(log_entry) = self.exchanges.get_mut(id).and_then(|it| it.log_entry.as_mut())
         {
             log_entry.bytes_in += *data as u64;

@@ -10,11 +10,11 @@ use super::*;
 use crate::backlog::Backlog;
 use crate::cookies::CookieConfig;
 use flow::backend_effect::BackendEffect;
-use flow::form::Form;
+use flow::backend_event::BackendEvent;
 use flow::http_request::HttpRequest;
 use flow::ids::SessionId;
 use flow::reply_head::{Carried, Head};
-use flow::upward::Upward;
+use flow::request_meta::RequestMeta;
 
 /// The only shard of a daemon, with two pools.
 struct OneShard(Table<PoolId, Backlog>);
@@ -92,7 +92,7 @@ impl Bench {
         let mut bench = Self::new(change);
         for (pool, effect) in bench.effects() {
             let BackendEffect::Start { worker } = effect else { panic!("{effect:?}") };
-            bench.report(pool, Upward::Started { worker });
+            bench.report(pool, BackendEvent::Started { worker });
         }
         assert_eq!(bench.effects().len(), 0);
         bench
@@ -111,7 +111,7 @@ impl Bench {
             true => Payload::Http(http(body), Slice::default()),
             false => Payload::Frame(Slice::from(body)),
         };
-        self.core.submit(client, source, (payload, Form::default()), self.a, None)
+        self.core.submit(client, source, (payload, RequestMeta::default()), self.a, None)
     }
 
     fn effects(&mut self) -> Vec<(PoolId, BackendEffect)> {
@@ -133,22 +133,25 @@ impl Bench {
         self.effects().into_iter().map(dispatched).collect()
     }
 
-    fn report(&mut self, pool: PoolId, report: Upward) {
-        self.core.handle_upward(pool, report);
+    fn report(&mut self, pool: PoolId, report: BackendEvent) {
+        self.core.handle_event(pool, report);
     }
 
     fn answer(&mut self, pool: PoolId, worker: WorkerId, id: RequestId, reply: &str) {
-        self.report(pool, Upward::Answered { id, outcome: Outcome::Reply(Slice::from(reply)) });
-        self.report(pool, Upward::Released { worker });
+        self.report(
+            pool,
+            BackendEvent::Answered { id, outcome: Outcome::Reply(Slice::from(reply)) },
+        );
+        self.report(pool, BackendEvent::Released { worker });
     }
 
     /// The number of each request that has ended, and how.
     fn ended(&mut self) -> Vec<(u64, Result<String, Cause>)> {
-        let ended = |(client, delivery)| match (client, delivery) {
-            (Client::Session { sequence, .. }, Delivery::End(Outcome::Reply(reply))) => {
+        let ended = |(client, reply_event)| match (client, reply_event) {
+            (Client::Session { sequence, .. }, ReplyEvent::End(Outcome::Reply(reply))) => {
                 Some((sequence, Ok(text(&reply))))
             }
-            (Client::Session { sequence, .. }, Delivery::End(outcome)) => {
+            (Client::Session { sequence, .. }, ReplyEvent::End(outcome)) => {
                 Some((sequence, Err(outcome.end().cause)))
             }
             _ => None,
@@ -195,11 +198,14 @@ fn a_request_that_never_reached_its_worker_is_dispatched_again_before_later_ones
     let first = bench.submit("one");
     bench.submit("two");
     let worker = bench.dispatched()[0].1;
-    bench.report(a, Upward::Returned { id: first, payload: Payload::Frame(Slice::from("one")) });
-    bench.report(a, Upward::Ended { worker, expected: true, reached: true });
+    bench.report(
+        a,
+        BackendEvent::Returned { id: first, payload: Payload::Frame(Slice::from("one")) },
+    );
+    bench.report(a, BackendEvent::Ended { worker, expected: true, reached: true });
     let starts = bench.effects();
     let [(_, BackendEffect::Start { worker: next })] = starts[..] else { panic!("{starts:?}") };
-    bench.report(a, Upward::Started { worker: next });
+    bench.report(a, BackendEvent::Started { worker: next });
     assert_eq!(bench.dispatched(), [(a, next, "one".to_owned(), false)]);
     bench.answer(a, next, first, "1");
     assert_eq!(bench.dispatched(), [(a, next, "two".to_owned(), false)]);
@@ -240,15 +246,15 @@ fn a_refusal_says_why_no_worker_can_be_started() {
     let starts = bench.effects();
     let trouble = |kind: &str| {
         let (kind, detail) = (kind.to_owned(), String::new());
-        Upward::Trouble { trouble: Box::new(Trouble { kind, detail }) }
+        BackendEvent::Trouble { trouble: Box::new(Trouble { kind, detail }) }
     };
     let start = starts.iter().find(|(pool, _)| *pool == bench.a);
     let Some((a, BackendEffect::Start { worker })) = start else { panic!("{starts:?}") };
     bench.report(*a, trouble("the program was not found"));
-    bench.report(*a, Upward::StartFailed { worker: *worker });
+    bench.report(*a, BackendEvent::StartFailed { worker: *worker });
     bench.effects();
-    let (_, delivery) = bench.core.finished.pop().unwrap();
-    let Delivery::End(outcome) = delivery else { panic!("{delivery:?}") };
+    let (_, reply_event) = bench.core.finished.pop().unwrap();
+    let ReplyEvent::End(outcome) = reply_event else { panic!("{reply_event:?}") };
     assert_eq!(outcome.end().cause, Cause::Down);
     assert!(outcome.text().0.ends_with(b"the program was not found"), "{outcome:?}");
 }
@@ -269,8 +275,8 @@ fn a_batch_is_dispatched_request_by_request_and_answered_together() {
     let seen: Vec<_> = given.iter().map(|it| (it.2.as_str(), it.3)).collect();
     assert_eq!(seen, [("one", true), ("two", true), ("three", false)]);
     let answers = ids.map(|id| (id, Outcome::Reply(Slice::from("stored")))).to_vec();
-    bench.report(a, Upward::AllAnswered { answers });
-    bench.report(a, Upward::Released { worker });
+    bench.report(a, BackendEvent::AllAnswered { answers });
+    bench.report(a, BackendEvent::Released { worker });
     assert_eq!(bench.ended(), [0, 1, 2, 3].map(|number| (number, ok("stored"))));
 }
 
@@ -323,10 +329,10 @@ fn cookie_set(bench: &mut Bench) -> String {
     let (pool, worker, ..) = bench.dispatched()[0];
     let mut head = Head::default();
     head.status = 200;
-    bench.report(pool, Upward::Head { id, head: Carried::new(head) });
+    bench.report(pool, BackendEvent::Head { id, head: Carried::new(head) });
     bench.answer(pool, worker, id, "");
-    let (_, delivery) = bench.core.finished.remove(0);
-    let Delivery::Head(mut head) = delivery else { panic!("{delivery:?}") };
+    let (_, reply_event) = bench.core.finished.remove(0);
+    let ReplyEvent::Head(mut head) = reply_event else { panic!("{reply_event:?}") };
     let place = head.head().fields.position_from("Set-Cookie", 0).expect("it sets a cookie");
     let field = head.head().fields.field(place).unwrap();
     text(field.value.bytes().unwrap())
@@ -363,8 +369,8 @@ fn the_cookie_of_a_program_that_is_gone_is_known_after_a_reload() {
     let id = bench.submit("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let (_, worker, ..) = bench.dispatched()[0];
     bench.answer(a, worker, id, "");
-    bench.report(a, Upward::Retired { worker });
-    bench.report(a, Upward::Ended { worker, expected: false, reached: true });
+    bench.report(a, BackendEvent::Retired { worker });
+    bench.report(a, BackendEvent::Ended { worker, expected: false, reached: true });
     let is_known = |bench: &mut Bench| {
         let id = bench.submit(&format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {before}\r\n\r\n"));
         bench.core.exchanges.get_mut(id).unwrap().named.is_some()

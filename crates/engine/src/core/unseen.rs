@@ -11,7 +11,7 @@ use exchange::RequestId;
 use super::Core;
 use flow::StreamId;
 use flow::client::Client;
-use flow::delivery::Delivery;
+use flow::reply_event::ReplyEvent;
 
 impl Core {
     /// A worker has much to say that needs no looking at.
@@ -20,7 +20,7 @@ impl Core {
         // Streams are of this loop alone.
         if let Client::Session { .. } = exchange.client {
             let client = exchange.client.streamed();
-            self.finished.extend(client.map(|to| (to, Delivery::Long(from))));
+            self.finished.extend(client.map(|to| (to, ReplyEvent::SpliceOffer(from))));
         }
     }
 
@@ -31,6 +31,6 @@ impl Core {
             log_entry.bytes_out += count;
         }
         let client = exchange.client.streamed();
-        self.finished.extend(client.map(|to| (to, Delivery::Relayed(done))));
+        self.finished.extend(client.map(|to| (to, ReplyEvent::Spliced(done))));
     }
 }

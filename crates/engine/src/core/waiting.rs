@@ -8,9 +8,9 @@ use pool::Entry;
 
 use crate::exchanges::Exchange;
 use crate::request_keys::{self, RequestKeys, Wishes};
-use flow::form::{Asker, Form};
 use flow::ids::SessionId;
 use flow::payload::Payload;
+use flow::request_meta::{Asker, RequestMeta};
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
 pub(super) const WAITING_OVERHEAD: usize = 256;
@@ -22,7 +22,7 @@ pub struct Waiting {
     pub peer: Peer,
     pub at_us: i64,
     pub payload: Payload,
-    pub form: Form,
+    pub meta: RequestMeta,
 }
 
 impl Waiting {
@@ -30,7 +30,7 @@ impl Waiting {
     pub(super) fn entry(&self, now: Instant, wishes: &Wishes, exchange: &Exchange) -> Entry {
         let &Exchange { named, failed, .. } = exchange;
         let id = self.id;
-        let client = Some(self.form.asker.client);
+        let client = Some(self.meta.asker.client);
         if wishes.is_none() {
             let ask = pool::Ask { id: id.as_u64(), named, client, ..pool::Ask::default() };
             return Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed);

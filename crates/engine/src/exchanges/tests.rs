@@ -66,7 +66,7 @@ fn exchange() -> Exchange {
         named: None,
         knows: None,
         failed: Failed::default(),
-        translation: None,
+        json_reply: None,
         is_bad: false,
         status: 0,
         state: State::Received,

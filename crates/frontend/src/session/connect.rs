@@ -13,9 +13,9 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 use flow::address_limits::Entry;
 use flow::client::{Client, Source};
-use flow::delivery::Delivery;
-use flow::form::Form;
 use flow::ids::SessionId;
+use flow::reply_event::ReplyEvent;
+use flow::request_meta::RequestMeta;
 
 #[derive(Debug)]
 pub(super) struct Connect {
@@ -67,7 +67,7 @@ impl Connect {
         let request = Some(cx.requests.submit(
             client,
             source,
-            (body.into(), Form::default()),
+            (body.into(), RequestMeta::default()),
             pool,
             cx.entry.take(),
         ));
@@ -77,24 +77,24 @@ impl Connect {
     pub(super) fn deliver(
         &mut self,
         transport: &Transport,
-        delivery: Delivery,
+        reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
         let send_max = transport.listener().limits.send_max;
-        let length = match &delivery {
-            Delivery::Part(part) | Delivery::End(Outcome::Reply(part)) => part.len(),
-            Delivery::End(Outcome::Sorry(_, body)) => body.len(),
-            Delivery::End(Outcome::Ended(..)) => 0,
+        let length = match &reply_event {
+            ReplyEvent::Part(part) | ReplyEvent::End(Outcome::Reply(part)) => part.len(),
+            ReplyEvent::End(Outcome::Sorry(_, body)) => body.len(),
+            ReplyEvent::End(Outcome::Ended(..)) => 0,
             // Of messages only.
-            Delivery::Head(_)
-            | Delivery::Page(_)
-            | Delivery::PlainReply(_)
-            | Delivery::Flow(_)
-            | Delivery::SaidAll
-            | Delivery::Long(_)
-            | Delivery::Relayed(..)
-            | Delivery::Aside(..)
-            | Delivery::Finished => return,
+            ReplyEvent::Head(_)
+            | ReplyEvent::Page(_)
+            | ReplyEvent::PlainReply(_)
+            | ReplyEvent::BodyWanted(_)
+            | ReplyEvent::ReplyEnd
+            | ReplyEvent::SpliceOffer(_)
+            | ReplyEvent::Spliced(..)
+            | ReplyEvent::Unsolicited(..)
+            | ReplyEvent::Finished => return,
         };
         if self.request.is_none() {
             return;
@@ -104,15 +104,15 @@ impl Connect {
             let outcome = Outcome::ended(Cause::Reply, Phase::Reply, &text);
             cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
             let request = self.request.take();
-            if let (Delivery::Part(_), Some(request)) = (delivery, request) {
+            if let (ReplyEvent::Part(_), Some(request)) = (reply_event, request) {
                 cx.requests.abandon(request, Cause::Reply);
             }
             self.outcome = Some(outcome);
             return;
         }
-        match delivery {
-            Delivery::Part(part) => self.push(part),
-            Delivery::End(outcome) => {
+        match reply_event {
+            ReplyEvent::Part(part) => self.push(part),
+            ReplyEvent::End(outcome) => {
                 self.request = None;
                 self.outcome = Some(match outcome {
                     Outcome::Reply(body) | Outcome::Sorry(_, body) => {

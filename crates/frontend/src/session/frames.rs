@@ -20,10 +20,10 @@ use crate::listener::FramesConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 use flow::client::Client;
-use flow::delivery::Delivery;
-use flow::form::Form;
 use flow::ids::SessionId;
 use flow::permit::Permit;
+use flow::reply_event::ReplyEvent;
+use flow::request_meta::RequestMeta;
 use flow::requests::Requests;
 
 mod pace;
@@ -284,12 +284,13 @@ impl Frames {
             return self.refuse(transport, outcome, name, cx);
         }
         let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
-        let (source, form) = (transport.source(), Form { streams: self.rows, ..Form::default() });
+        let (source, meta) =
+            (transport.source(), RequestMeta { streams: self.rows, ..RequestMeta::default() });
         self.permit.spend();
         let id = cx.requests.submit(
             client,
             source,
-            (Slice::copy_of(frame).into(), form),
+            (Slice::copy_of(frame).into(), meta),
             self.pool,
             cx.entry.take(),
         );
@@ -443,26 +444,26 @@ impl Frames {
         &mut self,
         transport: &Transport,
         sequence: u64,
-        delivery: Delivery,
+        reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
         self.answered |= matches!(
-            delivery,
-            Delivery::Part(_) | Delivery::Flow(true) | Delivery::End(Outcome::Reply(_))
+            reply_event,
+            ReplyEvent::Part(_) | ReplyEvent::BodyWanted(true) | ReplyEvent::End(Outcome::Reply(_))
         );
-        if let Delivery::Finished = delivery {
+        if let ReplyEvent::Finished = reply_event {
             self.input = Input::Ended;
             self.ending = Ending::Silent;
             return;
         }
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
-        if let Delivery::Aside(_, frame) = delivery {
+        if let ReplyEvent::Unsolicited(_, frame) = reply_event {
             if let Some(outcome) = self.owed.push_aside(frame, limits) {
                 cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
             }
             return;
         }
-        if let Some((more, outcome)) = self.owed.deliver(sequence, delivery, limits) {
+        if let Some((more, outcome)) = self.owed.deliver(sequence, reply_event, limits) {
             cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
             if let Some(request) = more {
                 cx.requests.abandon(request, Cause::Reply);

@@ -59,9 +59,9 @@ pub use client::Spares;
 use course::Course;
 use dialogue::{Asked, Dialogue, Ending, Input, Output};
 use flow::client::Client;
-use flow::form::{Expects, Form};
 use flow::http_request::HttpRequest;
 use flow::payload::Payload;
+use flow::request_meta::{RequestMeta, ResponseKind};
 use flow::request_shape::RequestShape;
 use flow::requests::Requests;
 use moves::Move;
@@ -248,12 +248,12 @@ impl Dialogue {
             came = Slice::copy_of(&out);
             cx.scratch.give(out);
         }
-        let form = request.form();
+        let meta = request.meta();
         let expects = match (method, upgrades) {
-            (Method::Head, _) | (_, None) => form.expects,
-            (_, Some(upgrades)) => Expects::Switch(upgrades),
+            (Method::Head, _) | (_, None) => meta.expects,
+            (_, Some(upgrades)) => ResponseKind::Switch(upgrades),
         };
-        let form = Form { more: !body.is_done(), waits, expects, ..form };
+        let meta = RequestMeta { more: !body.is_done(), waits, expects, ..meta };
         if let Some(log_entry) = &mut cx.entry {
             log_entry.bytes_in = body_bytes as u64;
         }
@@ -268,10 +268,10 @@ impl Dialogue {
         let payload = Payload::Http(request.submitted(&plan.forwarding), came);
         let client = self.next_client();
         let request =
-            cx.requests.submit(client, transport.source(), (payload, form), pool, cx.entry.take());
+            cx.requests.submit(client, transport.source(), (payload, meta), pool, cx.entry.take());
         let asker = Asker { method, version, route };
         let asked = Asked::new(request, asker, keep, Told::TEXT);
-        self.asked = Some(Asked { waits: form.waits && form.more, ..asked });
+        self.asked = Some(Asked { waits: meta.waits && meta.more, ..asked });
     }
 
     pub(super) fn flush(

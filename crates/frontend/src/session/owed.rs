@@ -15,7 +15,7 @@ use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use wire::Asked;
 use wire::jsonrpc::{Skimmed, named_at_start};
 
-use flow::delivery::Delivery;
+use flow::reply_event::ReplyEvent;
 
 /// What an error object must name, kept until the reply is written.
 #[derive(Clone, Debug)]
@@ -204,25 +204,25 @@ impl Owed {
     pub(super) fn deliver(
         &mut self,
         number: u64,
-        delivery: Delivery,
+        reply_event: ReplyEvent,
         limits: Limits,
     ) -> Option<(Option<RequestId>, Outcome)> {
         let place = self.place(number)?;
         let waits_for_turn = self.in_order && place > 0;
         let reply = self.replies.get_mut(place).filter(|reply| reply.request.is_some())?;
-        let (bytes, length) = match &delivery {
-            Delivery::Part(part) => (part_size(part), part.len()),
-            Delivery::End(outcome) => (size(outcome), length(outcome)),
+        let (bytes, length) = match &reply_event {
+            ReplyEvent::Part(part) => (part_size(part), part.len()),
+            ReplyEvent::End(outcome) => (size(outcome), length(outcome)),
             // Of messages only; a frame has neither a head nor a body that follows it.
-            Delivery::Head(_)
-            | Delivery::Page(_)
-            | Delivery::PlainReply(_)
-            | Delivery::Flow(_)
-            | Delivery::SaidAll
-            | Delivery::Long(_)
-            | Delivery::Relayed(..)
-            | Delivery::Aside(..)
-            | Delivery::Finished => return None,
+            ReplyEvent::Head(_)
+            | ReplyEvent::Page(_)
+            | ReplyEvent::PlainReply(_)
+            | ReplyEvent::BodyWanted(_)
+            | ReplyEvent::ReplyEnd
+            | ReplyEvent::SpliceOffer(_)
+            | ReplyEvent::Spliced(..)
+            | ReplyEvent::Unsolicited(..)
+            | ReplyEvent::Finished => return None,
         };
         // Beside others, or behind parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
@@ -233,7 +233,7 @@ impl Owed {
             let outcome = over(is_held_up, limits);
             self.held += size(&outcome);
             self.output += output(&outcome);
-            let more = matches!(delivery, Delivery::Part(_));
+            let more = matches!(reply_event, ReplyEvent::Part(_));
             let told = (reply.request.take().filter(|_| more), outcome.clone());
             reply.outcome = Some(outcome);
             self.note(number);
@@ -241,12 +241,12 @@ impl Owed {
         }
         self.held += bytes;
         self.output += length + END;
-        match delivery {
-            Delivery::Part(part) => {
+        match reply_event {
+            ReplyEvent::Part(part) => {
                 reply.came = reply.came.saturating_add(length);
                 reply.parts.get_or_insert_default().push_back(part);
             }
-            Delivery::End(outcome) => {
+            ReplyEvent::End(outcome) => {
                 reply.request = None;
                 reply.outcome = Some(outcome);
             }
@@ -448,8 +448,8 @@ mod tests {
         RequestId::new(number.into())
     }
 
-    fn reply(text: &str) -> Delivery {
-        Delivery::End(Outcome::Reply(Slice::from(text)))
+    fn reply(text: &str) -> ReplyEvent {
+        ReplyEvent::End(Outcome::Reply(Slice::from(text)))
     }
 
     fn asked(in_order: bool, requests: u32) -> Owed {
@@ -562,7 +562,7 @@ mod tests {
     fn short_lines_count_as_the_output_that_they_become() {
         let limits = Limits { held_max: 100, send_max: 64 << 10 };
         let mut owed = asked(true, 1);
-        let mut deliver = || owed.deliver(0, Delivery::Part(Slice::from("123456789")), limits);
+        let mut deliver = || owed.deliver(0, ReplyEvent::Part(Slice::from("123456789")), limits);
         let passed = std::iter::repeat_with(&mut deliver).take_while(Option::is_none).count();
         assert_eq!(passed, (64 << 10) / 10);
         let written: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
@@ -577,7 +577,7 @@ mod tests {
     fn parts_that_hold_nothing_have_a_limit_too() {
         for in_order in [true, false] {
             let mut owed = asked(in_order, 1);
-            let mut deliver = || owed.deliver(0, Delivery::Part(Slice::default()), LIMITS);
+            let mut deliver = || owed.deliver(0, ReplyEvent::Part(Slice::default()), LIMITS);
             let told = (0..=1000).find_map(|_| deliver());
             assert!(matches!(told, Some((Some(_), _))), "the worker is told to stop");
             assert_eq!(std::iter::from_fn(|| next(&mut owed)).last().as_deref(), Some("!reply"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use settings::{Action, RowFormat};
 
-use flow::question::Question;
+use flow::query_record::QueryRecord;
 use flow::request_shape::RequestShape;
 
 /// What a database takes that does this.
@@ -17,7 +17,7 @@ pub(super) fn of_action(action: &Action) -> RequestShape {
                 RowFormat::Tsv => "text/tab-separated-values; charset=utf-8",
             };
             let lines = query.rows != RowFormat::Json;
-            let question = Question::new(query.path.as_deref(), content_type, lines);
+            let question = QueryRecord::new(query.path.as_deref(), content_type, lines);
             RequestShape::Records(Arc::new(question))
         }
         Action::Insert { .. } | Action::Statement(_) => RequestShape::Bodies,

@@ -9,7 +9,7 @@ use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 use super::Shard;
 use crate::door;
 use flow::ids::SessionId;
-use flow::owners::StreamOwner;
+use flow::stream_owner::StreamOwner;
 use frontend::session::{Session, SessionContext};
 use observe::closings::Closing;
 

@@ -12,8 +12,8 @@ use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Slice};
 use super::Shard;
 use crate::drain::Stage;
 use flow::client::{Client, Source};
-use flow::delivery::Delivery;
-use flow::form::Form;
+use flow::reply_event::ReplyEvent;
+use flow::request_meta::RequestMeta;
 use frontend::listener::ListenerConfig;
 use frontend::session::Session;
 use observe::access_log::AccessEntry;
@@ -74,7 +74,7 @@ impl Shard {
         listener.asking += 1;
         let client = Client::Datagram { listener: id, to: Box::new(from.clone()), hears_errors };
         let entry = self.begin_entry(&plan, bytes);
-        let request = (Slice::copy_of(bytes).into(), Form::default());
+        let request = (Slice::copy_of(bytes).into(), RequestMeta::default());
         self.core.submit(client, source, request, plan.pool, entry);
     }
 
@@ -94,9 +94,9 @@ impl Shard {
         calls: &mut Calls<'_>,
         id: ListenerId,
         (to, hears_errors): (&Origin, bool),
-        delivery: Delivery,
+        reply_event: ReplyEvent,
     ) {
-        if let Delivery::End(outcome) = delivery {
+        if let ReplyEvent::End(outcome) = reply_event {
             self.listeners[id].asking -= 1;
             if hears_errors || !matches!(outcome, Outcome::Ended(..)) {
                 self.answer(calls, id, to, outcome);

@@ -11,7 +11,7 @@ use crate::drain::Stage;
 use crate::mail::Mail;
 use backend::checks::Remark;
 use flow::client::{Client, Source};
-use flow::form::Form;
+use flow::request_meta::RequestMeta;
 use observe::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
 
 impl Shard {
@@ -63,7 +63,7 @@ impl Shard {
         self.core.submit(
             Client::Inside(reply),
             Source::INSIDE,
-            (line.into(), Form::default()),
+            (line.into(), RequestMeta::default()),
             pool,
             None,
         );

@@ -15,7 +15,7 @@ use exchange::{ListenerId, Outcome, Peer};
 use super::Shard;
 use super::refused_connections::Waiting;
 use flow::client::Source;
-use flow::owners::StreamOwner;
+use flow::stream_owner::StreamOwner;
 use frontend::listener::FrontConfig;
 use frontend::session::{Session, SessionContext};
 

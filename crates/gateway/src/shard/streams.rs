@@ -7,8 +7,8 @@ use exchange::Cause;
 
 use super::Shard;
 use crate::drain::Stage;
-use flow::owners::StreamOwner;
 use flow::stream_event::StreamEvent;
+use flow::stream_owner::StreamOwner;
 use frontend::session::SessionContext;
 use observe::closings::Closing;
 

@@ -9,11 +9,11 @@ use spawn::Report;
 
 use super::Shard;
 use super::shortage::MANY;
-use backend::checks::Question;
+use backend::checks::ProbeRequest;
 use flow::backend_effect::BackendEffect;
 use flow::client::Client;
-use flow::owners::{StreamOwner, TimerOwner};
 use flow::stream_event::StreamEvent;
+use flow::stream_owner::{StreamOwner, TimerOwner};
 use flow::worker_report::WorkerReport;
 
 impl Shard {
@@ -21,7 +21,7 @@ impl Shard {
     #[inline]
     pub(super) fn take_reports(&mut self, pool: PoolId) {
         for report in self.backends.reports() {
-            self.core.handle_upward(pool, report);
+            self.core.handle_event(pool, report);
         }
     }
 
@@ -141,17 +141,17 @@ impl Shard {
             if !self.backends.is_check_due(now, pool) {
                 continue;
             }
-            let questions = self.backends.run_checks(calls, pool);
+            let requests = self.backends.run_checks(calls, pool);
             self.take_reports(pool);
-            for question in questions {
-                self.ask_worker(calls, pool, question);
+            for request in requests {
+                self.ask_worker(calls, pool, request);
             }
         }
     }
 
     /// Asks a worker a line, if it has nothing else to do.
-    fn ask_worker(&mut self, calls: &Calls<'_>, pool: PoolId, question: Question) {
-        let Question { worker, number, line } = question;
+    fn ask_worker(&mut self, calls: &Calls<'_>, pool: PoolId, request: ProbeRequest) {
+        let ProbeRequest { worker, number, line } = request;
         if !self.core.is_free(pool, worker) {
             return self.backends.handle_unasked(calls.now(), pool, number);
         }

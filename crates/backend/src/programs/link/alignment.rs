@@ -30,7 +30,7 @@ use exchange::plant::{Plant, active};
 use settings::Alignment as Mode;
 
 use super::latency::Latency;
-use flow::form::Asker;
+use flow::request_meta::Asker;
 
 /// Replies until the end of probation.
 const PROBATION: u32 = 16;

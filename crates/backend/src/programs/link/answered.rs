@@ -3,26 +3,31 @@
 
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 
-use flow::form::Form;
-use flow::translation::Read;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
+use flow::json_reply::Read;
+use flow::request_meta::RequestMeta;
 
 /// Reports the whole answer to a request of this form.
-pub(super) fn answered(id: RequestId, form: Form, answer: Slice, up: &mut Vec<Upward>) {
-    let outcome = match form.translation {
+pub(super) fn answered(
+    id: RequestId,
+    meta: RequestMeta,
+    answer: Slice,
+    up: &mut Vec<BackendEvent>,
+) {
+    let outcome = match meta.json_reply {
         None => Outcome::Reply(answer),
-        Some(translation) => match translation.read(answer) {
+        Some(json_reply) => match json_reply.read(answer) {
             Ok(Read::Text(text)) => Outcome::Reply(text),
             Ok(Read::Reply(head, body)) => {
-                up.push(Upward::Head { id, head });
+                up.push(BackendEvent::Head { id, head });
                 Outcome::Reply(body)
             }
             Err(refusal) => {
-                up.push(Upward::Broken { refusal });
+                up.push(BackendEvent::Broken { refusal });
                 let text = format!("a program answers against the rules: {refusal}");
                 Outcome::ended(Cause::Garbled, Phase::Reply, &text)
             }
         },
     };
-    up.push(Upward::Answered { id, outcome });
+    up.push(BackendEvent::Answered { id, outcome });
 }

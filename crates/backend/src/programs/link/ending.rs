@@ -5,7 +5,7 @@ use event::Calls;
 use super::Link;
 use crate::programs::fault::Epitaph;
 use crate::programs::{Fault, Pipe};
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Link {
     /// A pipe has ended. Called while the stream can still be asked what it did not send.
@@ -52,7 +52,7 @@ impl Link {
 
     /// Gives back what never left our buffer, in its order. The buffer must not be sent any more.
     /// A process that was started for one request has it, whether it reads it or not.
-    pub(in crate::programs) fn give_back(&mut self, calls: &Calls<'_>, up: &mut Vec<Upward>) {
+    pub(in crate::programs) fn give_back(&mut self, calls: &Calls<'_>, up: &mut Vec<BackendEvent>) {
         if self.is_oneshot() {
             return;
         }
@@ -74,12 +74,12 @@ impl Link {
         fault: Fault,
         name: &str,
         epitaph: &Epitaph,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let first = up.len();
         self.give_back(calls, up);
         self.flights.forget_cancelled();
-        up.extend(self.notices.drain(..).map(|it| Upward::Unanswered { id: it.id }));
+        up.extend(self.notices.drain(..).map(|it| BackendEvent::Unanswered { id: it.id }));
         // Where replies come in any order, each that is late is told so.
         let (blamed, late) = (fault, fault.limit().filter(|_| self.tags.is_some()));
         let mut fault = fault;
@@ -92,7 +92,10 @@ impl Link {
             if own.is_of_nobody() && !is_told && flight.may_be_tried(self.tries) {
                 again.push(flight.again());
             } else {
-                up.push(Upward::Answered { id: flight.id, outcome: own.outcome(name, epitaph) });
+                up.push(BackendEvent::Answered {
+                    id: flight.id,
+                    outcome: own.outcome(name, epitaph),
+                });
             }
             // Only the oldest is to blame for what was said or not said; the others go with it.
             fault = if fault.is_of_nobody() { fault } else { Fault::Ended };

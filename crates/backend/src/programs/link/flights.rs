@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use exchange::{RequestId, Slice};
 
 use super::asked::Asked;
-use flow::form::Form;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
+use flow::request_meta::RequestMeta;
 
 /// Holes that are left in the queue before it is put together.
 const HOLES_MIN: usize = 16;
@@ -30,7 +30,7 @@ pub(super) struct Flight {
     pub(super) asked: Asked,
     /// Where its id stands in that, where replies are found by it; empty elsewhere.
     pub(super) named: Range<usize>,
-    pub(super) form: Form,
+    pub(super) meta: RequestMeta,
     /// Bytes offered before this request, and when all of it was.
     pub(super) start: u64,
     pub(super) end: u64,
@@ -44,19 +44,19 @@ pub(super) struct Flight {
 impl Flight {
     /// Whether it may be given to a program again, which may be done so often in all.
     pub(super) const fn may_be_tried(&self, tries: u8) -> bool {
-        self.form.tries.saturating_add(1) < tries
+        self.meta.tries.saturating_add(1) < tries
     }
 
     /// It goes to another, though this program had it.
-    pub(super) fn again(self) -> Upward {
-        let form = Form { tries: self.form.tries.saturating_add(1), ..self.form };
-        Self { form, ..self }.unsent()
+    pub(super) fn again(self) -> BackendEvent {
+        let meta = RequestMeta { tries: self.meta.tries.saturating_add(1), ..self.meta };
+        Self { meta, ..self }.unsent()
     }
 
     /// It goes to another, for it never reached this program.
-    pub(super) fn unsent(self) -> Upward {
+    pub(super) fn unsent(self) -> BackendEvent {
         let payload = self.asked.give_back(self.body);
-        Upward::Again { id: self.id, payload, form: self.form, failed: None }
+        BackendEvent::Retry { id: self.id, payload, meta: self.meta, failed: None }
     }
 }
 
@@ -133,7 +133,7 @@ impl Flights {
 
     /// Whether all that is wanted is of this client.
     pub(super) fn are_of(&self, client: u64) -> bool {
-        self.are_all(|flight| flight.form.asker.client == client)
+        self.are_all(|flight| flight.meta.asker.client == client)
     }
 
     /// Whether this holds of all that is wanted.
@@ -213,7 +213,7 @@ impl Flights {
         let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
         let number = number?;
         let mut flight = self.find(number)?.flight.take()?;
-        let (client, place) = (flight.form.asker.client, flight.start..flight.end);
+        let (client, place) = (flight.meta.asker.client, flight.start..flight.end);
         (flight.body, flight.asked) = (Slice::default(), Asked::default());
         self.cancelled.insert(number, Cancelled { flight, told_at, since: now });
         self.ahead.push(number);
@@ -318,13 +318,13 @@ mod tests {
     fn flight(number: u32) -> Flight {
         let (start, end) = (u64::from(number) * 10, u64::from(number) * 10 + 10);
         let dispatched = Instant::now();
-        let (body, form) = (Slice::default(), Form::default());
+        let (body, meta) = (Slice::default(), RequestMeta::default());
         Flight {
             id: id(number),
             body,
             asked: Asked::default(),
             named: 0..0,
-            form,
+            meta,
             start,
             end,
             dispatched,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use exchange::{RequestId, Slice};
 
 use super::asked::Asked;
-use flow::form::Form;
+use flow::request_meta::RequestMeta;
 
 /// A notification that is written and not read.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Notice {
     pub(super) body: Slice,
     /// What it was before, to be given back if it never leaves us.
     pub(super) asked: Asked,
-    pub(super) form: Form,
+    pub(super) meta: RequestMeta,
     /// Bytes offered before it.
     pub(super) start: u64,
 }

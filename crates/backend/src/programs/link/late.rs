@@ -19,7 +19,7 @@ use exchange::WorkerId;
 use super::super::fault::{Epitaph, Fault};
 use super::Link;
 use super::flights::Flight;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 /// How many deadlines a program may say nothing while it has requests that are not late.
 const PATIENCE: u32 = 3;
@@ -36,7 +36,7 @@ impl Link {
         worker: WorkerId,
         (limit, fault): (Duration, Fault),
         name: &str,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Option<Fault> {
         if self.tags.is_none() {
             return Some(fault);
@@ -45,7 +45,7 @@ impl Link {
         let is_late = |flight: &Flight| flight.dispatched + limit <= now;
         let has_late = self.flights.oldest().is_some_and(is_late);
         let waited = &self.waited;
-        let is_of_waiting = |it: &Flight| is_late(it) || waited.contains(&it.form.asker.client);
+        let is_of_waiting = |it: &Flight| is_late(it) || waited.contains(&it.meta.asker.client);
         let is_silent = |times| self.silent_until(limit * times).is_some_and(|until| until <= now);
         if is_silent(1) && self.flights.are_all(is_of_waiting) || is_silent(PATIENCE) {
             return Some(if has_late { fault } else { Fault::Silent(limit) });
@@ -53,7 +53,7 @@ impl Link {
         let mut taken_back = 0_u64;
         while let Some(id) = self.flights.oldest().filter(|it| is_late(it)).map(|it| it.id) {
             let outcome = fault.outcome(name, &Epitaph::default());
-            up.push(Upward::Answered { id, outcome });
+            up.push(BackendEvent::Answered { id, outcome });
             self.take_back(calls, worker, id, up);
             taken_back += 1;
         }
@@ -67,7 +67,7 @@ impl Link {
     /// When it is looked at whether the program answers nobody.
     pub(super) fn patience_ends(&self, deadline: Duration) -> Option<Instant> {
         self.tags.as_ref().filter(|_| !deadline.is_zero())?;
-        let is_of_waiting = |it: &Flight| self.waited.contains(&it.form.asker.client);
+        let is_of_waiting = |it: &Flight| self.waited.contains(&it.meta.asker.client);
         let times = if self.flights.are_all(is_of_waiting) { 1 } else { PATIENCE };
         self.silent_until(deadline * times)
     }

@@ -14,8 +14,8 @@ use super::super::deadlines::STALL;
 use super::asked::Asked;
 use super::kept::Notice;
 use super::{Link, UNREAD_MAX};
-use flow::form::Form;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
+use flow::request_meta::RequestMeta;
 
 impl Link {
     /// A notification was written. It has ended, unless too much waits for the program.
@@ -23,16 +23,16 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        (id, (body, asked), form, start): (RequestId, (Slice, Asked), Form, u64),
+        (id, (body, asked), meta, start): (RequestId, (Slice, Asked), RequestMeta, u64),
         deadline: Duration,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.unread(calls) <= UNREAD_MAX {
-            up.push(Upward::Unanswered { id });
-            up.push(Upward::Released { worker });
+            up.push(BackendEvent::Unanswered { id });
+            up.push(BackendEvent::Released { worker });
             return;
         }
-        self.notices.push(Notice { id, body, asked, form, start });
+        self.notices.push(Notice { id, body, asked, meta, start });
         if self.notices.len() == 1 && self.times.write_stall.is_none() {
             self.watch_reading(calls, deadline);
         }
@@ -44,11 +44,11 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         deadline: Duration,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         for notice in self.notices.drain(..) {
-            up.push(Upward::Unanswered { id: notice.id });
-            up.push(Upward::Released { worker });
+            up.push(BackendEvent::Unanswered { id: notice.id });
+            up.push(BackendEvent::Released { worker });
         }
         self.cancel_unwanted(calls, worker, up);
         self.arm(calls, deadline);
@@ -58,11 +58,11 @@ impl Link {
     pub(super) fn unsent_notices(
         &mut self,
         accepted: u64,
-    ) -> impl Iterator<Item = (u64, Upward)> + '_ {
+    ) -> impl Iterator<Item = (u64, BackendEvent)> + '_ {
         let first = self.notices.partition_point(|notice| notice.start < accepted);
-        self.notices.drain(first..).map(|Notice { id, body, asked, form, start }| {
+        self.notices.drain(first..).map(|Notice { id, body, asked, meta, start }| {
             let payload = asked.give_back(body);
-            (start, Upward::Again { id, payload, form, failed: None })
+            (start, BackendEvent::Retry { id, payload, meta, failed: None })
         })
     }
 

@@ -19,7 +19,7 @@ use event::Calls;
 use exchange::WorkerId;
 
 use super::Link;
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 /// Cancelled requests that may be ahead of what is sent next.
 const AHEAD_MAX: usize = 16;
@@ -43,19 +43,19 @@ impl Link {
         &mut self,
         calls: &Calls<'_>,
         worker: WorkerId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(closed_for) = closed_for(self.flights.ahead()) else { return };
         if self.closed_until.is_none() {
             self.closed_until = Some(calls.now() + closed_for);
-            up.push(Upward::Kept { worker, client: None });
+            up.push(BackendEvent::Kept { worker, client: None });
         }
     }
 
     /// It has answered something.
-    pub(super) fn open_when_worked_off(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub(super) fn open_when_worked_off(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         if self.flights.ahead() <= AHEAD_MAX && self.closed_until.take().is_some() {
-            up.push(Upward::Open { worker });
+            up.push(BackendEvent::Open { worker });
         }
     }
 
@@ -64,10 +64,10 @@ impl Link {
         &mut self,
         now: Instant,
         worker: WorkerId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.closed_until.take_if(|until| *until <= now).is_some() {
-            up.push(Upward::Open { worker });
+            up.push(BackendEvent::Open { worker });
         }
     }
 }

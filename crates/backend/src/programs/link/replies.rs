@@ -15,7 +15,7 @@ use super::ears::Ears;
 use super::flights::Landed;
 use super::tags::{self, Message, Spoken, Tags, id_is_kept};
 use super::{Link, PARTIAL, Said, UNREAD_MAX};
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 impl Link {
     /// Takes replies. A frame is a reply only when all of its request has left us: a program cannot
@@ -25,7 +25,7 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         data: &mut Data<'_>,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Said {
         let bytes = data.bytes();
         let mut from = 0;
@@ -98,7 +98,7 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         frame: &[u8],
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Said {
         if std::mem::take(&mut self.says_ready) {
             return Said::Ready;
@@ -130,7 +130,7 @@ impl Link {
             self.complete(calls, worker, body, up);
         } else {
             self.is_streaming = true;
-            up.push(Upward::Part { id, part: body });
+            up.push(BackendEvent::Part { id, part: body });
             self.watch_gap(calls);
         }
         Said::Fine
@@ -143,14 +143,14 @@ impl Link {
         calls: &Calls<'_>,
         worker: WorkerId,
         accepted: u64,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if !self.is_own_raw() || self.is_reset() {
             return;
         }
         while let Some(flight) = self.flights.pop_followed(accepted) {
             let outcome = Outcome::Reply(Slice::default());
-            up.push(Upward::Answered { id: flight.id, outcome });
+            up.push(BackendEvent::Answered { id: flight.id, outcome });
             self.release(calls, worker, flight.dispatched, up);
             self.answers += 1;
         }
@@ -165,7 +165,7 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         frame: &[u8],
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Option<Said> {
         if self.is_reset() {
             // Of a client that has gone, whatever it is.
@@ -188,7 +188,7 @@ impl Link {
             // It could not read what it answers. That may have been a notification, whose client
             // waits for nothing: no request is known to be meant, and none had such an id.
             Spoken::Reply(id) if matches!(&frame[id.clone()], b"" | b"null") => {
-                up.push(Upward::Discarded);
+                up.push(BackendEvent::Discarded);
                 Some(Said::Fine)
             }
             Spoken::Reply(id) => {
@@ -203,7 +203,7 @@ impl Link {
             }
             Spoken::Asked => Some(self.answer(calls, &out)),
             Spoken::Aside => {
-                up.push(Upward::Discarded);
+                up.push(BackendEvent::Discarded);
                 Some(Said::Fine)
             }
         }
@@ -238,7 +238,7 @@ impl Link {
         worker: WorkerId,
         named: &[u8],
         frame: &[u8],
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Said {
         let accepted = self.accepted(calls);
         let of = self.flights.named(named).map(|flight| (flight.id, flight.dispatched));
@@ -249,7 +249,7 @@ impl Link {
         if self.times.first_byte.is_some() {
             self.completed = Some(calls.now());
         }
-        up.push(Upward::Answered { id, outcome: Outcome::Reply(Slice::copy_of(frame)) });
+        up.push(BackendEvent::Answered { id, outcome: Outcome::Reply(Slice::copy_of(frame)) });
         self.release(calls, worker, dispatched, up);
         self.answers += 1;
         Said::Fine
@@ -261,29 +261,34 @@ impl Link {
         calls: &Calls<'_>,
         worker: WorkerId,
         dispatched: Instant,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let (now, reset) = (calls.now(), self.reset.as_mut());
         let took = now.saturating_duration_since(dispatched);
         if !reset.is_some_and(|reset| reset.handle_reply(now, took)) {
-            up.push(Upward::Released { worker });
+            up.push(BackendEvent::Released { worker });
         }
     }
 
     /// Nothing was asked of it. Only the client whose own it is wants to hear that.
-    fn handle_unasked(&mut self, worker: WorkerId, frame: &[u8], up: &mut Vec<Upward>) -> Said {
+    fn handle_unasked(
+        &mut self,
+        worker: WorkerId,
+        frame: &[u8],
+        up: &mut Vec<BackendEvent>,
+    ) -> Said {
         match self.ears {
             Ears::Client => {}
             Ears::Nobody => return Said::Unasked(shown_bytes(frame)),
             Ears::Gone => {
-                up.push(Upward::Discarded);
+                up.push(BackendEvent::Discarded);
                 return Said::Fine;
             }
         }
         if let Some(reset) = &mut self.reset {
             reset.handle_unasked();
         }
-        up.push(Upward::Said { worker, frame: Slice::copy_of(frame) });
+        up.push(BackendEvent::Unsolicited { worker, frame: Slice::copy_of(frame) });
         Said::Fine
     }
 
@@ -308,7 +313,7 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         frame: &[u8],
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Said {
         let accepted = self.accepted(calls);
         let Some(tags) = &mut self.tags else { return Said::Fine };
@@ -319,11 +324,11 @@ impl Link {
             Message::Reply(id) => {
                 self.unreadable.handle_reply();
                 match self.flights.land(id, accepted, calls.now()) {
-                    Some(Landed::Cancelled) => up.push(Upward::Discarded),
+                    Some(Landed::Cancelled) => up.push(BackendEvent::Discarded),
                     Some(Landed::Wanted) => {
                         let outcome = Outcome::Reply(Slice::from(&out[..]));
-                        up.push(Upward::Answered { id, outcome });
-                        up.push(Upward::Released { worker });
+                        up.push(BackendEvent::Answered { id, outcome });
+                        up.push(BackendEvent::Released { worker });
                         self.answers += 1;
                     }
                     None => return Said::Unasked(shown_bytes(frame)),
@@ -331,15 +336,15 @@ impl Link {
                 Said::Fine
             }
             Message::About(id) => {
-                up.push(Upward::Part { id, part: Slice::from(&out[..]) });
+                up.push(BackendEvent::Part { id, part: Slice::from(&out[..]) });
                 Said::Fine
             }
             Message::All => {
-                up.push(Upward::Announced { frame: Slice::from(&out[..]) });
+                up.push(BackendEvent::Announced { frame: Slice::from(&out[..]) });
                 Said::Fine
             }
             Message::Nobody => {
-                up.push(Upward::Discarded);
+                up.push(BackendEvent::Discarded);
                 Said::Fine
             }
             Message::Asked => self.answer(calls, &out),
@@ -367,7 +372,7 @@ impl Link {
         frame: &[u8],
         read: (u64, Instant),
         why: &'static str,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Said {
         let Some(tags) = &mut self.tags else { return Said::Broken(why) };
         match tags.broken(frame, why) {
@@ -379,12 +384,12 @@ impl Link {
                     .unwrap_or_else(|| Said::Unasked(shown_bytes(frame)))
             }
             Message::Nobody => {
-                up.push(Upward::Discarded);
+                up.push(BackendEvent::Discarded);
                 self.unreadable.handle_reply_to_one(why);
                 Said::Fine
             }
             _ => {
-                up.push(Upward::Discarded);
+                up.push(BackendEvent::Discarded);
                 match self.unreadable.handle_frame(why) {
                     true => Said::Broken(why),
                     false => Said::Fine,
@@ -400,14 +405,14 @@ impl Link {
         id: RequestId,
         (accepted, now): (u64, Instant),
         outcome: Outcome,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Option<Said> {
         match self.flights.land(id, accepted, now)? {
             Landed::Wanted => {
-                up.push(Upward::Answered { id, outcome });
-                up.push(Upward::Released { worker });
+                up.push(BackendEvent::Answered { id, outcome });
+                up.push(BackendEvent::Released { worker });
             }
-            Landed::Cancelled => up.push(Upward::Discarded),
+            Landed::Cancelled => up.push(BackendEvent::Discarded),
         }
         Some(Said::Fine)
     }
@@ -430,7 +435,7 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         skimmed: &Skimmed,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Said {
         let accepted = self.accepted(calls);
         let Some(tags) = &mut self.tags else { return Said::TooLong };
@@ -443,7 +448,7 @@ impl Link {
                     .unwrap_or_else(|| Said::Unasked(UNASKED_TOO_LONG.to_owned()))
             }
             Message::Nobody => {
-                up.push(Upward::Discarded);
+                up.push(BackendEvent::Discarded);
                 Said::Fine
             }
             Message::Asked => self.answer(calls, &out),
@@ -460,7 +465,7 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         rest: Slice,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         self.is_streaming = false;
         if self.times.first_byte.is_some() {
@@ -471,7 +476,7 @@ impl Link {
         }
         let Some(flight) = self.flights.pop() else { return };
         let id = self.plant_shift(flight.id);
-        answered(id, flight.form, rest, up);
+        answered(id, flight.meta, rest, up);
         if let Some(alignment) = &mut self.alignment {
             let (now, flights) = (calls.now(), &self.flights);
             let others = (flights.len() > 0).then_some(|client| match flights.are_of(client) {
@@ -479,9 +484,9 @@ impl Link {
                 false => Keep::Nobody,
             });
             let took = now.saturating_duration_since(flight.dispatched);
-            let keep = alignment.handle_reply(now, flight.form.asker, took, others);
+            let keep = alignment.handle_reply(now, flight.meta.asker, took, others);
             if let Some(keep) = keep {
-                up.push(Upward::Kept { worker, client: keep.client() });
+                up.push(BackendEvent::Kept { worker, client: keep.client() });
             }
         }
         self.release(calls, worker, flight.dispatched, up);
@@ -505,7 +510,7 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) -> Said {
         let accepted = self.accepted(calls);
         let unread = self.flights.oldest().is_some_and(|flight| flight.end > accepted);
@@ -525,10 +530,10 @@ impl Link {
     }
 
     /// The program has exited well: its whole output is the reply, where that is how it replies.
-    pub(in crate::programs) fn conclude(&mut self, up: &mut Vec<Upward>) {
+    pub(in crate::programs) fn conclude(&mut self, up: &mut Vec<BackendEvent>) {
         let Some(whole) = self.whole.take() else { return };
         if let Some(flight) = self.flights.pop() {
-            answered(flight.id, flight.form, whole, up);
+            answered(flight.id, flight.meta, whole, up);
             self.answers += 1;
         }
     }

@@ -9,7 +9,7 @@ use exchange::{RequestId, WorkerId};
 use super::super::deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
 use super::kept::{Held, Holders};
 use super::{Link, UNREAD_MAX};
-use flow::upward::Upward;
+use flow::backend_event::BackendEvent;
 
 /// Cancelled requests of one program whose replies may still come.
 const CANCELLED_MAX: usize = 1024;
@@ -23,7 +23,7 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         id: RequestId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if self.may_take_back(calls) {
             self.take_back(calls, worker, id, up);
@@ -43,7 +43,7 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         if !self.has_unwanted {
             return;
@@ -64,7 +64,7 @@ impl Link {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         id: RequestId,
-        up: &mut Vec<Upward>,
+        up: &mut Vec<BackendEvent>,
     ) {
         let Some(tags) = self.tags.as_mut() else { return };
         let mut out = std::mem::take(&mut self.scratch);
@@ -80,7 +80,7 @@ impl Link {
                 self.cancellations.add(place.start..place.end.min(self.offered));
             }
             self.close_while_ahead(calls, worker, up);
-            up.push(Upward::Released { worker });
+            up.push(BackendEvent::Released { worker });
             self.drop_old_cancelled();
             if !self.is_owing() {
                 self.silence.pause(calls.now());

@@ -13,9 +13,9 @@ use super::{Asked, Asker, Dialogue, Input, Move, Output, Sending};
 use crate::listener::HttpConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
-use flow::form::Form;
 use flow::http_request::HttpRequest;
 use flow::payload::Payload;
+use flow::request_meta::RequestMeta;
 use flow::request_shape::RequestShape;
 
 impl Dialogue {
@@ -34,11 +34,11 @@ impl Dialogue {
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         self.step(Move::Ask, Input::Whole);
         // Of a reply to HEAD nothing is sent but its length, which takes all of it.
-        let form = Form { streams: asker.method == Method::Get, ..request.form() };
+        let meta = RequestMeta { streams: asker.method == Method::Get, ..request.meta() };
         let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::default());
         let (client, entry) = (self.next_client(), cx.entry.take());
         let source = transport.source();
-        let request = cx.requests.submit(client, source, (payload, form), course.pool, entry);
+        let request = cx.requests.submit(client, source, (payload, meta), course.pool, entry);
         self.asked = Some(Asked::new(request, asker, keep, shape.plain_reply()));
     }
 }

@@ -12,8 +12,8 @@ use super::{Dialogue, Ending, Input, Output};
 use crate::listener::HttpConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
-use flow::delivery::Delivery;
 use flow::ids::SessionId;
+use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 
 /// Dialogues that are kept for the next who asks: of as many clients as are busy in one turn.
@@ -85,11 +85,11 @@ impl Http {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         sequence: u64,
-        delivery: Delivery,
+        reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
         if let Some(dialogue) = &mut self.dialogue {
-            dialogue.deliver(plan, transport, calls, sequence, delivery, cx);
+            dialogue.deliver(plan, transport, calls, sequence, reply_event, cx);
         }
     }
 

@@ -9,7 +9,7 @@ use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
 use crate::listener::HttpConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
-use flow::delivery::Delivery;
+use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 
 /// The body of a reply is copied behind its head up to this; a longer one is sent as it lies.
@@ -23,40 +23,40 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         sequence: u64,
-        delivery: Delivery,
+        reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
         let Some(asked) = self.asked.as_mut().filter(|_| sequence == u64::from(self.number)) else {
             return;
         };
-        match delivery {
-            Delivery::Head(head) => {
+        match reply_event {
+            ReplyEvent::Head(head) => {
                 self.deliver_head(plan, transport, calls, head, &mut Slice::default(), cx);
             }
-            Delivery::Page(page) => asked.page = Some(page),
-            Delivery::PlainReply(told) => asked.told = told,
-            Delivery::Part(part) => {
+            ReplyEvent::Page(page) => asked.page = Some(page),
+            ReplyEvent::PlainReply(told) => asked.told = told,
+            ReplyEvent::Part(part) => {
                 if asked.output == Output::None {
                     asked.begin(transport, calls, cx);
                 }
                 asked.send_part(transport, calls, part);
             }
-            Delivery::Long(from) => {
+            ReplyEvent::SpliceOffer(from) => {
                 if asked.output == Output::Begun(Sending::Verbatim) {
                     asked.relayed_from = Some(from);
                     transport.expect(calls);
                     cx.requests.take_unseen(asked.request, transport.stream());
                 }
             }
-            Delivery::Relayed(done) => {
+            ReplyEvent::Spliced(done) => {
                 transport.relayed(calls);
                 asked.relayed_from.take_if(|_| done);
             }
-            Delivery::Flow(wanted) => self.handle_flow(plan, transport, calls, wanted),
-            Delivery::SaidAll => self.handle_said_all(plan, transport, calls),
-            Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, cx),
+            ReplyEvent::BodyWanted(wanted) => self.handle_flow(plan, transport, calls, wanted),
+            ReplyEvent::ReplyEnd => self.handle_said_all(plan, transport, calls),
+            ReplyEvent::End(outcome) => self.deliver_end(transport, calls, outcome, cx),
             // Of frames only.
-            Delivery::Aside(..) | Delivery::Finished => {}
+            ReplyEvent::Unsolicited(..) | ReplyEvent::Finished => {}
         }
     }
 

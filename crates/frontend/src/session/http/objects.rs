@@ -164,7 +164,7 @@ impl Dialogue {
         }
         let asker = Asker { method: head.method(), version: head.version, route };
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
-        let form = request.form();
+        let meta = request.meta();
         let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::from(&held[..]));
         cx.entry = log_entry;
         if let Some(log_entry) = &mut cx.entry {
@@ -172,7 +172,7 @@ impl Dialogue {
             log_entry.replied = told.status;
         }
         let client = self.next_client();
-        let request = cx.requests.submit(client, source, (payload, form), pool, cx.entry.take());
+        let request = cx.requests.submit(client, source, (payload, meta), pool, cx.entry.take());
         self.asked = Some(Asked::new(request, asker, keep, told));
     }
 }

@@ -8,7 +8,7 @@ use wire::http1::Method;
 
 /// What a pool answers over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct QueryRecord {
     /// The path that it answers, `None`: every one.
     path: Option<Vec<Segment>>,
     /// What its replies are.
@@ -28,7 +28,7 @@ enum Segment {
 
 /// Why a request is no question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoQuestion {
+pub enum QueryError {
     /// It neither asks for a reply nor for its head.
     Method,
     /// Nothing is there.
@@ -37,7 +37,7 @@ pub enum NoQuestion {
     Parameter(&'static str),
 }
 
-impl NoQuestion {
+impl QueryError {
     /// The status that says so.
     pub const fn status(&self) -> u16 {
         match self {
@@ -56,7 +56,7 @@ impl NoQuestion {
     }
 }
 
-impl Question {
+impl QueryRecord {
     /// `path` is a pattern such as `/hits/{id}`. The settings have checked it.
     pub fn new(path: Option<&str>, content_type: &'static str, lines: bool) -> Self {
         let segment = |text: &str| match text.strip_prefix('{').and_then(|it| it.strip_suffix('}'))
@@ -79,9 +79,9 @@ impl Question {
         path: &[u8],
         query: Option<&[u8]>,
         out: &mut Vec<u8>,
-    ) -> Result<(), NoQuestion> {
+    ) -> Result<(), QueryError> {
         if !matches!(method, Method::Get | Method::Head) {
-            return Err(NoQuestion::Method);
+            return Err(QueryError::Method);
         }
         let mut record = Fields::new().with_case(Case::Exact);
         let (mut name, mut value) = (Vec::new(), Vec::new());
@@ -97,7 +97,7 @@ impl Question {
             decode(right, Plus::IsBlank, &mut value)?;
             push(&mut record, &name, &value)?;
         }
-        json::encode(&record, out).map_err(|_| NoQuestion::Parameter(NOT_UTF8))
+        json::encode(&record, out).map_err(|_| QueryError::Parameter(NOT_UTF8))
     }
 
     fn match_path(
@@ -105,21 +105,21 @@ impl Question {
         path: &[u8],
         record: &mut Fields,
         value: &mut Vec<u8>,
-    ) -> Result<(), NoQuestion> {
+    ) -> Result<(), QueryError> {
         let Some(pattern) = &self.path else { return Ok(()) };
         let mut given = path.split(|&byte| byte == b'/').skip(1);
         for segment in pattern {
-            let text = given.next().ok_or(NoQuestion::Path)?;
+            let text = given.next().ok_or(QueryError::Path)?;
             decode(text, Plus::IsItself, value)?;
             match segment {
                 Segment::Text(text) if text.as_bytes() == value.as_slice() => {}
                 Segment::Named(name) if !value.is_empty() => {
                     push(record, name.as_bytes(), value)?;
                 }
-                Segment::Text(_) | Segment::Named(_) => return Err(NoQuestion::Path),
+                Segment::Text(_) | Segment::Named(_) => return Err(QueryError::Path),
             }
         }
-        given.next().map_or(Ok(()), |_| Err(NoQuestion::Path))
+        given.next().map_or(Ok(()), |_| Err(QueryError::Path))
     }
 }
 
@@ -127,9 +127,9 @@ const NOT_UTF8: &str = "a parameter is not UTF-8";
 const TOO_LARGE: &str = "the parameters are too large";
 const ESCAPE: &str = "a `%` has no two hexadecimal digits behind it";
 
-fn push(record: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), NoQuestion> {
+fn push(record: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), QueryError> {
     let pushed = record.try_append(name, Value::Bytes(value));
-    pushed.map(drop).map_err(|_| NoQuestion::Parameter(TOO_LARGE))
+    pushed.map(drop).map_err(|_| QueryError::Parameter(TOO_LARGE))
 }
 
 /// What a plus is: forms write a blank so, in the query only.
@@ -140,7 +140,7 @@ enum Plus {
 }
 
 /// Writes `text` without its escapes over what is in `out`.
-fn decode(text: &[u8], plus: Plus, out: &mut Vec<u8>) -> Result<(), NoQuestion> {
+fn decode(text: &[u8], plus: Plus, out: &mut Vec<u8>) -> Result<(), QueryError> {
     out.clear();
     let mut rest = text;
     while let Some((&byte, behind)) = rest.split_first() {
@@ -152,7 +152,7 @@ fn decode(text: &[u8], plus: Plus, out: &mut Vec<u8>) -> Result<(), NoQuestion> 
                     let byte = of(digits[0])? << 4 | of(digits[1])?;
                     Some((u8::try_from(byte).ok()?, behind))
                 });
-                let (byte, behind) = digits.ok_or(NoQuestion::Parameter(ESCAPE))?;
+                let (byte, behind) = digits.ok_or(QueryError::Parameter(ESCAPE))?;
                 out.push(byte);
                 rest = behind;
             }
@@ -173,7 +173,7 @@ mod tests {
             None => (target, None),
         };
         let mut out = Vec::new();
-        let question = Question::new(pattern, "text/plain", true);
+        let question = QueryRecord::new(pattern, "text/plain", true);
         let record = question.record(Method::Get, path.as_bytes(), query, &mut out);
         record.map_err(|why| why.status()).map(|()| String::from_utf8(out).unwrap())
     }
@@ -211,10 +211,10 @@ mod tests {
             assert_eq!(asked(None, bad), Err(400), "{bad}");
         }
         assert_eq!(asked(Some("/{id}"), "/%g0"), Err(400));
-        let question = Question::new(None, "text/plain", true);
+        let question = QueryRecord::new(None, "text/plain", true);
         for method in [Method::Post, Method::Put, Method::Delete, Method::Options] {
             let mut out = Vec::new();
-            assert_eq!(question.record(method, b"/", None, &mut out), Err(NoQuestion::Method));
+            assert_eq!(question.record(method, b"/", None, &mut out), Err(QueryError::Method));
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use wire::Upgrades;
 
-use crate::translation::Translation;
+use crate::json_reply::JsonReply;
 
 /// What its reply may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Expects {
+pub enum ResponseKind {
     /// A head and a body.
     #[default]
     Reply,
@@ -39,17 +39,17 @@ pub struct Asker {
 
 /// The form of a request. That of a frame is the default.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Form {
+pub struct RequestMeta {
     /// More of it comes behind what is there, in parts.
     pub more: bool,
     /// What it does when it is made twice.
     pub effect: Effect,
     /// What its reply may be.
-    pub expects: Expects,
+    pub expects: ResponseKind,
     /// Parts of its reply may be sent on as they come.
     pub streams: bool,
     /// How what a worker answers becomes a reply, where it does not speak its client's protocol.
-    pub translation: Option<Translation>,
+    pub json_reply: Option<JsonReply>,
     /// Its client waits with its body until the worker says that it may come.
     pub waits: bool,
     /// It makes a program forget the connection that has ended: `reset`.

@@ -7,7 +7,7 @@ use crate::reply_head::Carried;
 
 /// What it takes to read the answer to one request as a reply to it.
 #[derive(Clone, Copy, Debug)]
-pub struct Translation {
+pub struct JsonReply {
     method: Method,
     /// A head is wanted of a text too: its client may have to be told of its worker.
     pub wants_head: bool,
@@ -22,7 +22,7 @@ pub enum Read {
     Text(Slice),
 }
 
-impl Translation {
+impl JsonReply {
     /// Of a request of HTTP with this method: an answer that is an object becomes a head and a body.
     pub(crate) const fn of_http(method: Method) -> Self {
         Self { method, wants_head: false }

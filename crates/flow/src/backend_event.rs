@@ -5,9 +5,9 @@ use exchange::Proof;
 use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
-use crate::form::Form;
 use crate::payload::Payload;
 use crate::reply_head::Carried;
+use crate::request_meta::RequestMeta;
 
 /// Why a pool has no worker: how the last one ended, or why it could not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Trouble {
 
 /// One report.
 #[derive(Debug)]
-pub enum Upward {
+pub enum BackendEvent {
     Answered {
         id: RequestId,
         outcome: Outcome,
@@ -49,30 +49,30 @@ pub enum Upward {
     },
     /// The response to this request has a status after which it is given to another worker: nobody gets
     /// it.
-    Rejected {
+    RejectedStatus {
         id: RequestId,
         status: u16,
     },
     /// A server sent bytes that no request asked for: its connections are not reused for a while.
     Unrequested,
     /// Whether more of the request's body is wanted now.
-    Flow {
+    BodyWanted {
         id: RequestId,
         wanted: bool,
     },
     /// Much of a reply is still to come, which goes on as it lies: whoever takes it need not look.
-    Long {
+    SpliceOffer {
         id: RequestId,
         from: StreamId,
     },
     /// So many bytes of it went on without being looked at, and whether that was all that does.
-    Relayed {
+    Spliced {
         id: RequestId,
         count: u64,
         done: bool,
     },
     /// No more parts come, though it goes on: its worker has ended its direction of a tunnel.
-    SaidAll {
+    ReplyEnd {
         id: RequestId,
     },
     /// A part of a reply; more comes.
@@ -81,7 +81,7 @@ pub enum Upward {
         part: Slice,
     },
     /// A connection's own program says something that it was not asked.
-    Said {
+    Unsolicited {
         worker: WorkerId,
         frame: Slice,
     },
@@ -128,10 +128,10 @@ pub enum Upward {
         payload: Payload,
     },
     /// It may be given to another worker; `failed`: the one that failed it, and why.
-    Again {
+    Retry {
         id: RequestId,
         payload: Payload,
-        form: Form,
+        meta: RequestMeta,
         failed: Option<(WorkerId, Cause)>,
     },
     Started {
