@@ -5,14 +5,14 @@ use std::sync::Arc;
 use exchange::PoolId;
 
 use crate::cookies::CookieConfig;
-use crate::request_keys::Wishes;
+use crate::request_keys::PoolKeys;
 use flow::page::Page;
 use flow::reply_head::Head;
 
 /// What is looked for in requests, and what is answered in place of a refusal.
 #[derive(Debug, Default)]
 pub struct BalanceConfig {
-    pub wishes: Wishes,
+    pub keys: PoolKeys,
     pub sorry: Option<FallbackConfig>,
     /// Ends of requests say how fit their workers are.
     pub judges: bool,

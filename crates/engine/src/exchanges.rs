@@ -1,4 +1,4 @@
-//! The exchanges: every request from its receipt to its end.
+//! The exchanges: every request from its barrier to its end.
 //!
 //! ```text
 //!              admit            dispatch
@@ -12,7 +12,7 @@
 //!   Received, Working ──cross──▶ Away: another shard has it, and tells its end
 //! ```
 //!
-//! *Received* belongs to the core for a moment only, *Waiting* is in its pool's queue and can be
+//! *Received* belongs to the engine for a moment only, *Waiting* is in its pool's queue and can be
 //! taken out with its ticket, *Working* is in the hands of one worker. An end removes the exchange;
 //! the worker that still has it in its hands answers to a stale id, and that answer is discarded.
 
@@ -132,7 +132,7 @@ const fn bit(state: usize, step: usize) -> usize {
 pub struct Exchange {
     pub client: Client,
     pub peer: Peer,
-    /// Microseconds since the Unix epoch at its receipt.
+    /// Microseconds since the Unix epoch at its barrier.
     pub at_us: i64,
     pub stamps: Stamps,
     /// The listener by which it came; none: it came from this process.
@@ -203,7 +203,7 @@ pub struct Exchanges {
     next: u64,
     step: u64,
     /// Those of clients of other shards.
-    guests: usize,
+    from_shards: usize,
 }
 
 #[derive(Debug)]
@@ -216,13 +216,13 @@ impl Exchanges {
     /// Those of one of so many shards.
     pub fn of_shard(shard: u32, shards: usize) -> Self {
         let (next, step) = (u64::from(shard) + 1, shards.max(1) as u64);
-        Self { table: Table::default(), shard, next, step, guests: 0 }
+        Self { table: Table::default(), shard, next, step, from_shards: 0 }
     }
 
     /// The number of a new request. One of another shard keeps its own, so users see one number for it.
     fn number_for(&mut self, client: &Client) -> u64 {
         match client {
-            Client::Elsewhere { request, .. } => request.as_u64(),
+            Client::OffShard { request, .. } => request.as_u64(),
             _ => self.take_number(),
         }
     }
@@ -234,7 +234,7 @@ impl Exchanges {
     }
 
     pub fn insert(&mut self, exchange: Exchange) -> RequestId {
-        self.guests += usize::from(is_guest(&exchange));
+        self.from_shards += usize::from(is_guest(&exchange));
         let number = self.number_for(&exchange.client);
         let place = self.table.insert(Numbered { number, exchange });
         request_id(self.shard, place, number)
@@ -258,16 +258,16 @@ impl Exchanges {
             return None;
         }
         let Numbered { exchange, .. } = self.table.remove(id)?;
-        self.guests -= usize::from(is_guest(&exchange));
+        self.from_shards -= usize::from(is_guest(&exchange));
         Some(exchange)
     }
 
     /// As [`Self::remove`], of one of which only the client is wanted.
     pub fn close(&mut self, id: RequestId) -> Option<Client> {
         let exchange = self.get_mut(id)?;
-        let guest = usize::from(is_guest(exchange));
+        let from_shard = usize::from(is_guest(exchange));
         let client = std::mem::replace(&mut exchange.client, Client::Nobody);
-        self.guests -= guest;
+        self.from_shards -= from_shard;
         self.table.vacate(id);
         Some(client)
     }
@@ -290,8 +290,8 @@ impl Exchanges {
             closed = Some((client, exchange.stamps.received, exchange.listener));
             true
         });
-        if let Some((Client::Elsewhere { .. }, ..)) = &closed {
-            self.guests -= 1;
+        if let Some((Client::OffShard { .. }, ..)) = &closed {
+            self.from_shards -= 1;
         }
         closed
     }
@@ -300,8 +300,8 @@ impl Exchanges {
         self.table.len()
     }
 
-    pub(crate) const fn guests(&self) -> usize {
-        self.guests
+    pub(crate) const fn from_shards(&self) -> usize {
+        self.from_shards
     }
 
     pub fn ids(&self) -> Vec<RequestId> {
@@ -314,7 +314,7 @@ const fn request_id(shard: u32, place: Place, number: u64) -> RequestId {
 }
 
 const fn is_guest(exchange: &Exchange) -> bool {
-    matches!(exchange.client, Client::Elsewhere { .. })
+    matches!(exchange.client, Client::OffShard { .. })
 }
 
 #[cfg(test)]

@@ -27,14 +27,14 @@ enum Found<'a> {
 
 /// What is looked for in the requests of a pool.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct PoolKeys {
     pub sticky: Option<Key>,
     pub hash: Option<Key>,
     pub fair: Option<Key>,
     pub priority: Option<Key>,
 }
 
-impl Wishes {
+impl PoolKeys {
     /// Whether nothing is looked for.
     pub const fn is_none(&self) -> bool {
         let Self { sticky, hash, fair, priority } = self;
@@ -63,21 +63,21 @@ pub struct Asker {
 impl<'a> RequestKeys<'a> {
     /// What a request asks; `named`: the worker that it names itself.
     pub(crate) fn of(
-        wishes: &Wishes,
+        keys: &PoolKeys,
         from: Asker,
         payload: &'a Payload,
         named: Option<u64>,
     ) -> Self {
         let look = |key: &Option<Key>| find(key.as_ref()?, from, payload);
         let hashed = |found: Found<'_>| pool::hash(found.bytes());
-        let priority = look(&wishes.priority).and_then(|found| match found.bytes() {
+        let priority = look(&keys.priority).and_then(|found| match found.bytes() {
             [digit @ b'0'..=b'9'] => Some((digit - b'0').min(PRIORITIES - 1)),
             _ => None,
         });
         Self {
-            key: look(&wishes.sticky),
-            hash: look(&wishes.hash).map(hashed),
-            share: look(&wishes.fair).map(hashed),
+            key: look(&keys.sticky),
+            hash: look(&keys.hash).map(hashed),
+            share: look(&keys.fair).map(hashed),
             priority,
             named,
         }
@@ -291,11 +291,11 @@ mod tests {
 
     #[test]
     fn a_priority_is_one_digit_and_anything_else_is_none() {
-        let wishes = Wishes { priority: Some(Key::Word(1)), ..Wishes::default() };
+        let keys = PoolKeys { priority: Some(Key::Word(1)), ..PoolKeys::default() };
         let priority = |body: &[u8]| {
             let from = Asker { peer: Peer::Inside, session: None };
             let payload = Payload::Frame(Slice::from(body));
-            RequestKeys::of(&wishes, from, &payload, None).ask(RequestId::new(1)).priority
+            RequestKeys::of(&keys, from, &payload, None).ask(RequestId::new(1)).priority
         };
         assert_eq!(priority(b"0 x"), 0);
         assert_eq!(priority(b"9"), 9);
@@ -304,14 +304,14 @@ mod tests {
 
     #[test]
     fn keys_of_http_are_found_in_heads_and_never_in_frames() {
-        let wishes = Wishes {
+        let keys = PoolKeys {
             sticky: Some(Key::Header("x-who".to_owned())),
             fair: Some(Key::Path),
-            ..Wishes::default()
+            ..PoolKeys::default()
         };
         let keys = |payload: &Payload| {
             let from = Asker { peer: Peer::Inside, session: None };
-            let keys = RequestKeys::of(&wishes, from, payload, None);
+            let keys = RequestKeys::of(&keys, from, payload, None);
             let ask = keys.ask(RequestId::new(1));
             (ask.key.map(<[u8]>::to_vec), ask.share)
         };

@@ -32,7 +32,7 @@ pub enum Client {
     /// To a caller in this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
     /// To another shard, which knows it by this id; `session`: whose it is there.
-    Elsewhere { request: RequestId, session: Option<SessionId> },
+    OffShard { request: RequestId, session: Option<SessionId> },
     /// To nobody: a program is told to forget its client.
     Nobody,
 }
@@ -47,7 +47,7 @@ impl Client {
     pub const fn session(&self) -> Option<SessionId> {
         match self {
             Self::Session { session, .. } => Some(*session),
-            Self::Elsewhere { session, .. } => *session,
+            Self::OffShard { session, .. } => *session,
             Self::Datagram { .. } | Self::Inside(_) | Self::Nobody => None,
         }
     }
@@ -63,8 +63,8 @@ impl Client {
             Self::Session { session, sequence } => {
                 Some(Self::Session { session: *session, sequence: *sequence })
             }
-            Self::Elsewhere { request, session } => {
-                Some(Self::Elsewhere { request: *request, session: *session })
+            Self::OffShard { request, session } => {
+                Some(Self::OffShard { request: *request, session: *session })
             }
             Self::Datagram { .. } | Self::Inside(_) | Self::Nobody => None,
         }
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Client {
             Self::Session { session, sequence } => write!(f, "{session:?}#{sequence}"),
             Self::Datagram { listener, to, .. } => write!(f, "{to:?} of listener {listener}"),
             Self::Inside(_) => f.write_str("inside"),
-            Self::Elsewhere { request, .. } => write!(f, "{request:?} of another shard"),
+            Self::OffShard { request, .. } => write!(f, "{request:?} of another shard"),
             Self::Nobody => f.write_str("nobody"),
         }
     }

@@ -2,7 +2,7 @@
 //! writes replies.
 //!
 //! What all clients share is in [`Transport`](crate::transport::Transport); what differs is in the
-//! front, one file each. A front submits requests to the core, gets back parts and outcomes under
+//! front, one file each. A front submits requests to the requests, gets back parts and outcomes under
 //! the numbers that it gave them, and says what it has to write when it is flushed.
 
 use std::sync::Arc;
@@ -288,13 +288,13 @@ impl Session {
         None
     }
 
-    fn look(&mut self, calls: &mut Calls<'_>, core: &dyn Requests) -> Option<Closing> {
+    fn look(&mut self, calls: &mut Calls<'_>, requests: &dyn Requests) -> Option<Closing> {
         let tunnel = match &self.front {
             Front::Http(plan, http) => http.tunnel_idle(plan, &self.transport),
             Front::Frames(_) | Front::Connect(_) => None,
         };
         let idle = tunnel.unwrap_or(self.transport.listener().idle);
-        let draining = core.drain_keepalive_timeout().filter(|_| self.may_ask());
+        let draining = requests.drain_keepalive_timeout().filter(|_| self.may_ask());
         let idle = match (&self.front, draining) {
             (Front::Http(_, http), Some(keepalive)) if !http.is_at_work() => {
                 Some(idle.map_or(keepalive, |idle| idle.min(keepalive)))
@@ -444,7 +444,7 @@ impl Session {
 
     /// Whether nothing of a request has come that is not answered, and its client has taken all replies.
     /// One whose own program has served it is not idle: the program knows what only this client knows.
-    pub fn is_idle(&self, calls: &Calls<'_>, core: &dyn Requests) -> bool {
+    pub fn is_idle(&self, calls: &Calls<'_>, requests: &dyn Requests) -> bool {
         if self.is_unread(calls) || self.is_waiting() {
             return false;
         }
@@ -452,7 +452,7 @@ impl Session {
             || match &self.front {
                 Front::Frames(frames) => {
                     frames.is_between_requests()
-                        && (!frames.has_own(core) || self.transport.is_silent())
+                        && (!frames.has_own(requests) || self.transport.is_silent())
                 }
                 Front::Connect(_) => false,
                 Front::Http(_, http) => !http.has_begun(),

@@ -7,7 +7,7 @@ use wire::lines::{Marks, write_reply};
 
 use crate::fleet::Fleet;
 use crate::mail::Mail;
-use engine::gather::Gather;
+use engine::aggregator::Aggregator;
 use flow::order::Order;
 use observe::metrics::Metrics;
 use observe::status::{Lately, LatelyAt, Status, Told, Why};
@@ -69,14 +69,14 @@ impl Access {
     /// dropped when no shard answers.
     pub fn status(&self, reply: impl FnOnce(Status) + Send + 'static) {
         let fleet = Arc::clone(&self.fleet);
-        let gather = Gather::new(move |all| {
+        let aggregator = Aggregator::new(move |all| {
             if let Some(status) = Status::together(all, |pool| fleet.home_of(pool)) {
                 reply(status);
             }
         });
         self.fleet.tell_all(|| {
-            let gather = Arc::clone(&gather);
-            Mail::Status(Box::new(move |status| gather.add(status)))
+            let aggregator = Arc::clone(&aggregator);
+            Mail::Status(Box::new(move |status| aggregator.add(status)))
         });
     }
 
@@ -121,10 +121,10 @@ impl Access {
     /// Asks why a request went where it went. `reply` is called once, on the shard's thread, and
     /// must not block.
     pub fn why(&self, id: u64, reply: impl FnOnce(Vec<Why>) + Send + 'static) {
-        let gather = Gather::new(move |all: Vec<Vec<Why>>| reply(all.concat()));
+        let aggregator = Aggregator::new(move |all: Vec<Vec<Why>>| reply(all.concat()));
         self.fleet.tell_all(|| {
-            let gather = Arc::clone(&gather);
-            Mail::Why { id, reply: Box::new(move |why| gather.add(why)) }
+            let aggregator = Arc::clone(&aggregator);
+            Mail::Why { id, reply: Box::new(move |why| aggregator.add(why)) }
         });
     }
 
@@ -136,7 +136,7 @@ impl Access {
         count: usize,
         reply: impl FnOnce(Option<Lately>) + Send + 'static,
     ) {
-        let gather = Gather::new(move |all: Vec<Option<LatelyAt>>| {
+        let aggregator = Aggregator::new(move |all: Vec<Option<LatelyAt>>| {
             let mut told: LatelyAt = match all.into_iter().collect::<Option<Vec<_>>>() {
                 Some(all) => all.concat(),
                 None => return reply(None),
@@ -146,8 +146,8 @@ impl Access {
             reply(Some(told.into_iter().map(|(_, id, told)| (id, told)).collect()));
         });
         self.fleet.tell_all(|| {
-            let gather = Arc::clone(&gather);
-            let reply = Box::new(move |told| gather.add(told));
+            let aggregator = Arc::clone(&aggregator);
+            let reply = Box::new(move |told| aggregator.add(told));
             Mail::Lately { pool: pool.clone(), count, reply }
         });
     }

@@ -1,4 +1,4 @@
-//! The shards of a daemon, as each of them sees the others.
+//! The shards of a daemon, as each of them sees the shard_link.
 //!
 //! What it is: their mailboxes, which of them is the home of which pool, and the counts that are
 //! exact for all of them together. What it must never know: a stream, a request.
@@ -20,8 +20,8 @@ use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
 use crate::shares::{Shares, shared_servers};
 use engine::backlog::Backlog;
-use engine::crossing::MAIL_BYTES_MAX;
 use engine::shard_group::ShardGroup;
+use engine::shard_message::MAIL_BYTES_MAX;
 use frontend::bodies::Bodies;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use exchange::{Outcome, PoolId, Slice};
 
 use crate::reload::Reload;
-use engine::crossing::Crossings;
+use engine::shard_message::ShardMessages;
 use flow::order::Order;
 use flow::worker_report::WorkerReport;
 use observe::status::{LatelyAt, Status, Told, Why};
@@ -84,7 +84,7 @@ pub enum Mail {
         /// Which.
         from: u32,
         /// What it tells us.
-        crossings: Crossings,
+        messages: ShardMessages,
     },
     /// More memory is held than `memory_max`: connections are to be closed.
     Memory,

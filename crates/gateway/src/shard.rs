@@ -20,9 +20,9 @@ use crate::fleet::Fleet;
 use crate::mail::Mail;
 use backend::backends::{BackendConfig, Backends};
 use backend::outside::{Outside, Runner};
-use engine::core::Core;
-use engine::crossing::Crossing;
+use engine::engine::Engine;
 use engine::pool_config::PoolConfig;
+use engine::shard_message::ShardMessage;
 use flow::client::Client;
 use flow::ids::SessionId;
 use flow::reply_event::ReplyEvent;
@@ -104,14 +104,14 @@ struct Listener {
     accepted: u64,
     turned: Rejections,
     closings: Closings,
-    /// Connections that may make place for others.
+    /// Connections that may make place for shard_link.
     idle_found: IdleFound,
     accept_failed: u64,
 }
 
 /// One shard of the data plane.
 pub struct Shard {
-    core: Core,
+    engine: Engine,
     backends: Backends,
     fleet: Arc<Fleet>,
     listeners: Table<ListenerId, Listener>,
@@ -211,23 +211,23 @@ impl Shard {
             backends.insert((id, &plan.name), backend, room, seed);
             plans.push((id, plan));
         }
-        let mut core = Core::new(plans, epoch, seed, Arc::clone(&fleet) as _, shard);
+        let mut engine = Engine::new(plans, epoch, seed, Arc::clone(&fleet) as _, shard);
         let log = access_log.map(|settings::AccessLog { to: _, format, fields }| AccessLogConfig {
             format,
             fields,
         });
-        core.access_log = AccessLog::new(log, sink);
+        engine.access_log = AccessLog::new(log, sink);
         let mut doors = Doors::default();
         let mut listeners = Table::default();
         for listener in planned {
             let id = listener.plan.id;
             doors.insert(id, Door::new(listener.plan.addresses.clone(), instant, seed));
-            core.listener_ends.insert_as(id, ListenerEnds::default());
+            engine.listener_ends.insert_as(id, ListenerEnds::default());
             listeners.insert_as(id, listener);
         }
         Ok(Self {
             listeners,
-            core,
+            engine,
             doors,
             backends,
             fleet,
@@ -260,15 +260,15 @@ impl Shard {
         self.pool_timer = Some((calls.timer_of(TimerOwner::Pools.key(), calls.now()), None));
         // Another shard may have clients before the first turn here: what they ask is to find the
         // same workers as later.
-        self.core.now = calls.now();
+        self.engine.now = calls.now();
         self.pump(calls);
     }
 
     /// Ends it, once the loop has stopped, and says how it ended.
     pub fn end(&mut self) -> DrainResult {
-        self.core.end_error_logs();
+        self.engine.end_error_logs();
         let DrainResult { cut, unread } = self.drain.result;
-        DrainResult { cut: cut + self.core.exchanges_here(), unread }
+        DrainResult { cut: cut + self.engine.exchanges_here(), unread }
     }
 
     /// Sweeps every invariant, between two turns; for tests and simulation.
@@ -276,7 +276,7 @@ impl Shard {
     /// # Panics
     /// When one of them does not hold.
     pub fn check(&self) {
-        self.core.check();
+        self.engine.check();
         let open: usize = self.listeners.values().map(|listener| listener.open as usize).sum();
         assert_eq!(open, self.sessions.len(), "sessions are counted");
         self.sessions.values().for_each(Session::check);
@@ -284,7 +284,7 @@ impl Shard {
 
     /// Whose a stream is.
     fn owner(&self, key: OwnerKey) -> StreamOwner {
-        StreamOwner::of(key, self.core.others.me())
+        StreamOwner::of(key, self.engine.shard_link.me())
     }
 
     fn session(&mut self, id: SessionId) -> Option<&mut Session> {
@@ -302,10 +302,10 @@ impl Shard {
 
     /// Hands parts and outcomes to their clients.
     fn hand_out(&mut self, calls: &mut Calls<'_>) {
-        if self.core.finished.is_empty() {
+        if self.engine.finished.is_empty() {
             return self.announce();
         }
-        let mut finished = std::mem::take(&mut self.core.finished);
+        let mut finished = std::mem::take(&mut self.engine.finished);
         let mut reply_events = finished.drain(..);
         while let Some((client, reply_event)) = reply_events.next() {
             match (client, reply_event) {
@@ -314,32 +314,32 @@ impl Shard {
                 (Client::Datagram { listener, to, hears_errors }, reply_event) => {
                     self.deliver_datagram(calls, listener, (&to, hears_errors), reply_event);
                 }
-                (Client::Elsewhere { request, .. }, reply_event) => {
-                    let reply_event = Crossing::ReplyEvent(request, reply_event);
-                    self.core.others.tell(request.shard(), reply_event);
+                (Client::OffShard { request, .. }, reply_event) => {
+                    let reply_event = ShardMessage::ReplyEvent(request, reply_event);
+                    self.engine.shard_link.tell(request.shard(), reply_event);
                 }
                 (Client::Session { session, .. }, ReplyEvent::Finished)
-                    if session.shard != self.core.others.me() =>
+                    if session.shard != self.engine.shard_link.me() =>
                 {
-                    self.core.others.tell(session.shard, Crossing::Finished(session));
+                    self.engine.shard_link.tell(session.shard, ShardMessage::Finished(session));
                 }
                 // In its place among the replies that go there.
                 (Client::Session { session, .. }, ReplyEvent::Unsolicited(pool, frame))
-                    if session.shard != self.core.others.me() =>
+                    if session.shard != self.engine.shard_link.me() =>
                 {
-                    let said = Crossing::Said(session, pool, frame);
-                    self.core.others.tell(session.shard, said);
+                    let said = ShardMessage::Said(session, pool, frame);
+                    self.engine.shard_link.tell(session.shard, said);
                 }
                 (Client::Session { session: id, sequence }, reply_event) => {
                     let found = self.sessions.get_mut(id);
                     let Some(session) = found else { continue };
-                    // Nothing but a head has the rest of its reply behind it: others are not looked behind.
+                    // Nothing but a head has the rest of its reply behind it: shard_link are not looked behind.
                     let end = match reply_event {
                         ReplyEvent::Head(_) => end_behind(&mut reply_events, id, sequence),
                         _ => None,
                     };
                     let mut cx =
-                        SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+                        SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
                     match (reply_event, end) {
                         (ReplyEvent::Head(head), Some(outcome)) => {
                             session.deliver_whole(calls, sequence, head, outcome, &mut cx);
@@ -354,14 +354,14 @@ impl Shard {
             }
         }
         drop(reply_events);
-        self.core.finished = finished;
+        self.engine.finished = finished;
         self.announce();
     }
 
     /// The pools are told the time when they next want to know it.
     fn arm(&mut self, calls: &mut Calls<'_>) {
         let Some((timer, armed)) = &mut self.pool_timer else { return };
-        let next = [self.core.next_time(), self.backends.next_time()].into_iter().flatten().min();
+        let next = [self.engine.next_time(), self.backends.next_time()].into_iter().flatten().min();
         if next != *armed {
             match next {
                 Some(at) => calls.set_timer(*timer, at),
@@ -373,7 +373,7 @@ impl Shard {
 
     fn publish(&mut self) {
         self.turns += 1;
-        self.core.publish(&self.metrics);
+        self.engine.publish(&self.metrics);
         self.backends.publish(&self.metrics);
         for (id, listener) in self.listeners.entries() {
             let to = self.metrics.listener(id);
@@ -437,7 +437,7 @@ impl Owner for Shard {
     type Mail = Mail;
 
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Mail>) {
-        self.core.now = calls.now();
+        self.engine.now = calls.now();
         match event {
             Event::Data { stream, key, data } => self.data(calls, (stream, key), data),
             Event::Accepted { listener, stream, peer } => {
@@ -484,7 +484,7 @@ impl Owner for Shard {
                     if self.session(id).is_some_and(|session| session.handle_broken(calls)) {
                         self.leave(calls, id, Cause::Left);
                     } else {
-                        // Replies that waited behind others have nothing left to wait for.
+                        // Replies that waited behind shard_link have nothing left to wait for.
                         self.touch(id);
                     }
                 }
@@ -498,14 +498,14 @@ impl Owner for Shard {
     }
 
     fn settle(&mut self, calls: &mut Calls<'_>) {
-        self.core.now = calls.now();
+        self.engine.now = calls.now();
         self.pump(calls);
         self.hand_out(calls);
         self.wake_paused();
     }
 
     fn turn_ends(&mut self, calls: &mut Calls<'_>) {
-        self.core.now = calls.now();
+        self.engine.now = calls.now();
         self.flush(calls);
         // Fronts may have had workers told to wait or to go on.
         self.pump(calls);
@@ -522,15 +522,15 @@ impl Owner for Shard {
         if self.wake_paused() {
             self.flush(calls);
         }
-        self.core.tell_room();
-        self.core.tell_news();
+        self.engine.tell_room();
+        self.engine.tell_news();
         self.arm(calls);
         // Whoever has its answer finds it counted, also where another shard tells it.
         self.publish();
-        let from = self.core.others.me();
-        for (shard, crossings) in self.core.others.outgoing() {
-            self.fleet.mailbox(shard).post(Mail::Shard { from, crossings });
+        let from = self.engine.shard_link.me();
+        for (shard, messages) in self.engine.shard_link.outgoing() {
+            self.fleet.mailbox(shard).post(Mail::Shard { from, messages });
         }
-        self.core.receipts.let_go();
+        self.engine.barriers.let_go();
     }
 }

@@ -133,7 +133,7 @@ mod tests {
         declared: Declared,
         budget: bool,
     ) -> &'static str {
-        if then(reached, passed, form, declared, budget) == Then::Again { "again " } else { "end " }
+        if then(reached, passed, meta, declared, budget) == Then::Again { "again " } else { "end " }
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
                 let declared = Declared { idempotent, tries: 3, on: RetryOn::default() };
                 table += word(Reached::Server, false, meta, declared, true);
                 // What reached nobody may always be asked again.
-                assert_eq!(word(Reached::Nobody, false, form, declared, true), "again ");
+                assert_eq!(word(Reached::Nobody, false, meta, declared, true), "again ");
             }
             table += "\n";
         }

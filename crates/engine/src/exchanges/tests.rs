@@ -101,10 +101,10 @@ fn no_two_shards_give_the_same_number() {
 fn a_request_of_another_shard_keeps_its_number_and_takes_none() {
     let (mut client, mut home) = (Exchanges::of_shard(0, 2), Exchanges::of_shard(1, 2));
     let request = client.insert(exchange());
-    let guest = Exchange { client: Client::Elsewhere { request, session: None }, ..exchange() };
-    let guest = home.insert(guest);
-    assert_eq!(guest.as_u64(), request.as_u64());
-    assert_ne!(guest, request, "each has a place of its own");
+    let from_shard = Exchange { client: Client::OffShard { request, session: None }, ..exchange() };
+    let from_shard = home.insert(from_shard);
+    assert_eq!(from_shard.as_u64(), request.as_u64());
+    assert_ne!(from_shard, request, "each has a place of its own");
     assert_eq!(home.insert(exchange()).as_u64(), 2);
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
 //! client with `in_flight_max` requests owed is paused, not refused, and so are clients while the
-//! queue of their pool is full (`core/paused.rs`). One that does not take its
+//! queue of their pool is full (`engine/paused.rs`). One that does not take its
 //! output is paused too, and cut when it takes nothing for `write_stall`.
 
 use std::ops::Range;
@@ -118,10 +118,10 @@ impl Frames {
         id: SessionId,
         pool: PoolId,
         plan: Arc<FramesConfig>,
-        core: &dyn Requests,
+        requests: &dyn Requests,
     ) -> Self {
         let in_order = !plan.framing.is_json();
-        let rows = in_order && core.replies_lines(pool);
+        let rows = in_order && requests.replies_lines(pool);
         let decoder = Decoder::new(plan.framing, plan.frame_max, plan.over);
         Self {
             decoder: if in_order { decoder } else { decoder.skimming() },
@@ -373,8 +373,8 @@ impl Frames {
     }
 
     /// Whether its client has a program of its own.
-    pub(super) fn has_own(&self, core: &dyn Requests) -> bool {
-        core.has_owners(self.pool)
+    pub(super) fn has_own(&self, requests: &dyn Requests) -> bool {
+        requests.has_owners(self.pool)
     }
 
     /// A frame that was begun did not end in time: it is refused, and the client with it, once it
@@ -439,7 +439,7 @@ impl Frames {
     }
 
     /// Something came of request `sequence`. Where it is over a limit, the client is told that
-    /// instead, and so is the core.
+    /// instead, and so is the engine.
     pub(super) fn deliver(
         &mut self,
         transport: &Transport,

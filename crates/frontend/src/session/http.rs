@@ -76,8 +76,8 @@ const BODY_HELD_MAX: usize = 64 << 10;
 impl Dialogue {
     /// Whether the response to the request at hand announces the end of the connection, whatever the
     /// request says: the client sends no more, or the daemon is about to end.
-    fn is_last(&self, core: &dyn Requests) -> bool {
-        self.refusing || core.drain_keepalive_timeout().is_some()
+    fn is_last(&self, requests: &dyn Requests) -> bool {
+        self.refusing || requests.drain_keepalive_timeout().is_some()
     }
 
     /// Where what comes of the next request goes.

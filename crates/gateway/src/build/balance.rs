@@ -8,9 +8,9 @@ use super::{check, cookie, fallback};
 use crate::error::BuildError;
 use backend::checks::CheckConfig;
 use engine::balance::BalanceConfig;
-use engine::request_keys::Wishes;
+use engine::request_keys::PoolKeys;
 
-/// What balancing has to know of its pool and of others.
+/// What balancing has to know of its pool and of shard_link.
 pub(super) struct Whole<'a> {
     pub(super) name: &'a str,
     pub(super) places: &'a BTreeMap<String, PoolId>,
@@ -95,8 +95,8 @@ pub(super) fn balance(
         }
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);
-    let wishes = Wishes { sticky, hash, fair, priority };
-    Ok((BalanceConfig { wishes, sorry, judges, failing, cookie }, check))
+    let keys = PoolKeys { sticky, hash, fair, priority };
+    Ok((BalanceConfig { keys, sorry, judges, failing, cookie }, check))
 }
 
 const fn order(schedule: settings::Schedule) -> pool::Schedule {

@@ -6,7 +6,7 @@ use crate::error::BuildError;
 use backend::backends::BackendConfig;
 use backend::workers::WorkersConfig;
 use engine::balance::BalanceConfig;
-use engine::pool_config::{OwnConfig, PoolConfig};
+use engine::pool_config::{PoolConfig, SessionWorkersConfig};
 use flow::worker_traits::WorkerTraits;
 
 /// What is served here of a pool that is at home elsewhere and shared.
@@ -34,7 +34,7 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> (PoolConfig, BackendConfig) {
         then: None,
         balance: BalanceConfig::default(),
         takes: workers::takes(&pool.worker),
-        own: own.then_some(OwnConfig { reset: None, tells_apart: false }),
+        own: own.then_some(SessionWorkersConfig { reset: None, tells_apart: false }),
         is_tagged: pool.program().is_some_and(super::program::is_tagged),
         traits: WorkerTraits::default(),
     };

@@ -16,7 +16,7 @@ use backend::hosted::HostedConfig;
 use backend::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use backend::servers::ServersConfig;
 use backend::workers::WorkersConfig;
-use engine::pool_config::OwnConfig;
+use engine::pool_config::SessionWorkersConfig;
 
 /// The programs of a pool, each of whose requests is answered within `deadline`.
 pub(super) fn program(
@@ -60,7 +60,7 @@ pub(super) fn program(
     let framing = wire_framing(framing);
     resets(&pool.name, framing, reset.as_deref())?;
     let own = (dispatch == settings::Dispatch::Session)
-        .then(|| OwnConfig { reset, tells_apart: framing.is_json() });
+        .then(|| SessionWorkersConfig { reset, tells_apart: framing.is_json() });
     let plan = ProgramConfig {
         program,
         arguments,

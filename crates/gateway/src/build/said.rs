@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::pool_config::OwnConfig;
+use engine::pool_config::SessionWorkersConfig;
 
 /// What the workers of a pool say of it, beside what they are.
 pub(super) struct Said {
@@ -11,7 +11,7 @@ pub(super) struct Said {
     /// How long one must live to count as having started well.
     pub(super) settle: Duration,
     pub(super) recycle: pool::RecycleSettings,
-    pub(super) own: Option<OwnConfig>,
+    pub(super) own: Option<SessionWorkersConfig>,
     /// Those that are there by name.
     pub(super) members: Vec<pool::Member>,
 }

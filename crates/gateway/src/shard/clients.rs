@@ -35,7 +35,7 @@ impl Shard {
             return calls.close(stream);
         }
         // First, so that a client that is refused anyway displaces nobody.
-        let entry = match self.doors.at(id).enter(self.core.now, id, peer) {
+        let entry = match self.doors.at(id).enter(self.engine.now, id, peer) {
             Ok(entry) => entry,
             Err(cause) => {
                 return self.refuse_connection(calls, stream, peer, id, door::refusal(cause));
@@ -57,10 +57,10 @@ impl Shard {
         let listener = &mut self.listeners[id];
         listener.open += 1;
         listener.accepted += 1;
-        let shard = self.core.others.me();
+        let shard = self.engine.shard_link.me();
         let place = self.sessions.insert_with(|place| {
             let id = SessionId::new(shard, place);
-            let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+            let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
             Session::open(calls, id, stream, (peer, entry), plan, &mut cx)
         });
         let session = SessionId::new(shard, place);
@@ -92,7 +92,7 @@ impl Shard {
         if error == ErrorKind::QuotaExceeded {
             return self.lacks_descriptor_to_accept(calls);
         }
-        if listener.closings.logs_failure(self.core.now) {
+        if listener.closings.logs_failure(self.engine.now) {
             let listener = &listener.plan.name;
             tracing::warn!(listener, "no connection can be accepted at the moment: {error}");
         }
@@ -111,7 +111,7 @@ impl Shard {
     /// A client that is not read at this moment sends no more.
     pub(super) fn end_ahead(&mut self, calls: &mut Calls<'_>, id: SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+        let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
         if session.handle_end_ahead(calls, &mut cx) {
             self.leave(calls, id, Cause::Left);
         } else {
@@ -137,30 +137,30 @@ impl Shard {
         let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
-        let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+        let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
         session.end(cause, &mut cx);
         session.stop_waiting(&mut cx);
         let listener = &mut self.listeners[session.listener_id()];
         listener.open -= 1;
         self.fleet.close(session.listener_id());
         for request in session.abandoned() {
-            self.core.abandon(request, cause);
+            self.engine.abandon(request, cause);
         }
-        self.core.leave(id);
+        self.engine.leave(id);
         self.doors.leave(session.entry());
     }
 
     /// Tells all clients of a pool what one of its programs says to all of them.
     pub(super) fn announce(&mut self) {
-        if self.core.announced.is_empty() {
+        if self.engine.announced.is_empty() {
             return;
         }
-        let shard = self.core.others.me();
-        for (pool, frame) in std::mem::take(&mut self.core.announced) {
+        let shard = self.engine.shard_link.me();
+        for (pool, frame) in std::mem::take(&mut self.engine.announced) {
             for id in self.sessions.places().into_iter().map(|place| SessionId::new(shard, place)) {
                 let Some(session) = self.sessions.get_mut(id) else { continue };
                 let mut cx =
-                    SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+                    SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
                 if session.announce(pool, &frame, &mut cx) && !session.set_dirty(true) {
                     self.dirty.push(id);
                 }
@@ -172,11 +172,11 @@ impl Shard {
     /// there were any.
     pub(super) fn wake_paused(&mut self) -> bool {
         // In nearly every turn.
-        if !self.core.has_paused() {
+        if !self.engine.has_paused() {
             return false;
         }
         let mut woken = std::mem::take(&mut self.woken);
-        self.core.wake_paused(&mut woken);
+        self.engine.wake_paused(&mut woken);
         let any = !woken.is_empty();
         for (id, requests) in woken.drain(..) {
             if let Some(session) = self.session(id) {
@@ -195,7 +195,7 @@ impl Shard {
             if let Some(session) = found {
                 session.set_dirty(false);
                 let mut cx =
-                    SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+                    SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
                 session.flush(calls, &mut cx, &mut self.dialogues);
             }
         }

@@ -42,7 +42,7 @@ impl Shard {
             listener.turned.count_admission();
             return;
         }
-        let door = self.doors.at(id).datagram(self.core.now, peer);
+        let door = self.doors.at(id).datagram(self.engine.now, peer);
         if door == Err(Cause::Denied) {
             // Whoever wrote that address on it would have the answer.
             listener.turned.count(Cause::Denied);
@@ -64,7 +64,7 @@ impl Shard {
             listener.turned.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
             let entry = self.begin_entry(&plan, bytes);
-            self.core.refused_at_receipt(plan.pool, source, &outcome, entry);
+            self.engine.refused_at_receipt(plan.pool, source, &outcome, entry);
             if hears_errors && cause != Cause::Rate {
                 self.answer(calls, id, from, outcome);
             }
@@ -75,7 +75,7 @@ impl Shard {
         let client = Client::Datagram { listener: id, to: Box::new(from.clone()), hears_errors };
         let entry = self.begin_entry(&plan, bytes);
         let request = (Slice::copy_of(bytes).into(), RequestMeta::default());
-        self.core.submit(client, source, request, plan.pool, entry);
+        self.engine.submit(client, source, request, plan.pool, entry);
     }
 
     fn begin_entry(
@@ -83,7 +83,7 @@ impl Shard {
         plan: &std::sync::Arc<ListenerConfig>,
         bytes: &[u8],
     ) -> Option<Box<AccessEntry>> {
-        let mut entry = self.core.access_log.begin(plan.logged.as_ref())?;
+        let mut entry = self.engine.access_log.begin(plan.logged.as_ref())?;
         entry.bytes_in = bytes.len() as u64;
         Some(entry)
     }

@@ -32,7 +32,7 @@ impl Shard {
             while let Some((since, id)) = self.idle_found(among).found.pop_front() {
                 let found = self.sessions.get_mut(id);
                 let still = found.is_some_and(|session| {
-                    session.silent_since() == since && session.is_idle(calls, &self.core)
+                    session.silent_since() == since && session.is_idle(calls, &self.engine)
                 });
                 if still {
                     return Some(id);
@@ -58,10 +58,10 @@ impl Shard {
         }
         // The one that is silent for the shortest time is on top, and makes place for an older one.
         let mut oldest = BinaryHeap::with_capacity(FOUND_MAX + 1);
-        let shard = self.core.others.me();
+        let shard = self.engine.shard_link.me();
         for (place, session) in self.sessions.iter() {
             let belongs = among == Among::All || among == Among::Listener(session.listener_id());
-            if belongs && session.is_idle(calls, &self.core) {
+            if belongs && session.is_idle(calls, &self.engine) {
                 oldest.push((session.silent_since(), SessionId::new(shard, place)));
                 if oldest.len() > FOUND_MAX {
                     oldest.pop();
@@ -78,7 +78,7 @@ impl Shard {
 
     fn note_displaced(&mut self, listener: ListenerId) {
         let listener = &mut self.listeners[listener];
-        if let Some(closed) = listener.closings.count_displaced(self.core.now) {
+        if let Some(closed) = listener.closings.count_displaced(self.engine.now) {
             let (listener, most) = (&listener.plan.name, listener.plan.connections_max);
             tracing::warn!(
                 listener,

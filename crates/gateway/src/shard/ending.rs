@@ -24,9 +24,9 @@ impl Shard {
             self.drain.result.unread += unread;
             return calls.stop();
         }
-        self.drain.result.cut = self.core.exchanges_to_end();
+        self.drain.result.cut = self.engine.exchanges_to_end();
         tracing::error!(requests = self.drain.result.cut, "the drain took too long and is cut");
-        self.core.end_all();
+        self.engine.end_all();
         self.backends.interrupt();
         self.close_sessions(calls);
     }
@@ -35,7 +35,7 @@ impl Shard {
         self.drain.close(calls);
         self.hand_out(calls);
         for session in self.sessions.values_mut() {
-            let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+            let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
             session.flush_and_finish(calls, &mut cx);
         }
         if self.sessions.is_empty() {
@@ -52,10 +52,10 @@ impl Shard {
                 self.drain.stage = Stage::LastRequests;
                 self.close_listeners(calls);
                 let DrainLimits { within: _, keepalive_timeout } = self.drain.limits;
-                self.core.drain_keepalive_timeout = Some(keepalive_timeout);
+                self.engine.drain_keepalive_timeout = Some(keepalive_timeout);
                 for session in self.sessions.values_mut() {
                     let mut cx =
-                        SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+                        SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
                     session.begin_drain(calls, &mut cx);
                 }
                 self.end_requests(calls);
@@ -76,17 +76,17 @@ impl Shard {
             return;
         }
         self.drain.stage = Stage::Serving;
-        self.core.others.say_serving();
+        self.engine.shard_link.say_serving();
         self.stop_pools(calls);
     }
 
     /// Pools that nothing can reach any more end their workers; when all have, clients are told.
     fn stop_pools(&mut self, calls: &mut Calls<'_>) {
-        if self.core.others.all_serve() {
-            self.core.leave_all();
+        if self.engine.shard_link.all_serve() {
+            self.engine.leave_all();
         }
         let owing = self.sessions.values().any(Session::is_owed) || self.datagrams_asking();
-        if self.core.stop_idle_pools() && self.backends.is_empty() && !owing {
+        if self.engine.stop_idle_pools() && self.backends.is_empty() && !owing {
             self.close_sessions(calls);
         }
     }

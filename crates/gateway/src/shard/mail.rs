@@ -21,24 +21,24 @@ impl Shard {
             Mail::Worker(report) => self.worker_report(calls, report),
             Mail::Ask { pool, line, reply } => self.ask(pool, line, reply),
             Mail::Order { pool, order, reply } => {
-                let told = self.core.order(&pool, &order);
-                self.core.receipts.owe(move || reply(told));
+                let told = self.engine.order(&pool, &order);
+                self.engine.barriers.owe(move || reply(told));
             }
-            Mail::Why { id, reply } => reply(self.core.why(id)),
-            Mail::Lately { pool, count, reply } => reply(self.core.lately(&pool, count)),
+            Mail::Why { id, reply } => reply(self.engine.why(id)),
+            Mail::Lately { pool, count, reply } => reply(self.engine.lately(&pool, count)),
             Mail::Status(reply) => reply(self.status()),
             Mail::Recycle { pool, reply } => {
-                let count = self.core.recycle(&pool);
-                self.core.receipts.owe(move || reply(count));
+                let count = self.engine.recycle(&pool);
+                self.engine.barriers.owe(move || reply(count));
             }
             Mail::Reload { reload, reply } => {
                 let taken = self.reload(calls, *reload);
-                self.core.receipts.owe(move || reply(taken));
+                self.engine.barriers.owe(move || reply(taken));
             }
             Mail::Moved { name, to } => self.server_moved(calls, &name, to),
-            Mail::Shard { from, crossings } => {
-                for crossing in crossings.0 {
-                    self.core.handle_crossing(from, crossing);
+            Mail::Shard { from, messages } => {
+                for message in messages.0 {
+                    self.engine.handle_crossing(from, message);
                 }
             }
             // What is to be done is done at the end of this turn.
@@ -56,11 +56,11 @@ impl Shard {
             let text = "the daemon is about to end";
             return reply(Outcome::ended(Cause::Draining, Phase::Receive, text));
         }
-        if self.core.pools.get(pool).is_none() {
+        if self.engine.pools.get(pool).is_none() {
             let text = "there is no such pool";
             return reply(Outcome::ended(Cause::NoPool, Phase::Receive, text));
         }
-        self.core.submit(
+        self.engine.submit(
             Client::Inside(reply),
             Source::INSIDE,
             (line.into(), RequestMeta::default()),
@@ -75,22 +75,22 @@ impl Shard {
             connections: listener.open,
             accepted: listener.accepted,
         });
-        let pools = self.core.pools.entries().map(|(id, served)| {
+        let pools = self.engine.pools.entries().map(|(id, served)| {
             let status = served.pool.status();
-            let now = self.core.now;
+            let now = self.engine.now;
             let trouble = served.trouble.as_ref().filter(|_| status.open);
             PoolStatus {
                 name: served.name.clone(),
                 queued: status.queued,
                 queued_bytes: status.queued_bytes,
-                oldest: self.core.oldest(id),
+                oldest: self.engine.oldest(id),
                 down: status.open,
                 down_kind: trouble
                     .map(|trouble| trouble.kind.clone())
                     .filter(|kind| !kind.is_empty()),
                 down_reason: trouble.map(|trouble| trouble.detail.clone()),
                 sorry: status.sorry.map(|(reason, since)| {
-                    (reason.word(), self.core.now.saturating_duration_since(since))
+                    (reason.word(), self.engine.now.saturating_duration_since(since))
                 }),
                 bound: status.bound,
                 on_backup: status.on_backup,
@@ -115,8 +115,8 @@ impl Shard {
             },
             listeners: listeners.collect(),
             pools: pools.collect(),
-            exchanges: self.core.exchanges_here(),
-            shard: self.core.others.me(),
+            exchanges: self.engine.exchanges_here(),
+            shard: self.engine.shard_link.me(),
             draining: self.drain.stage != Stage::Running,
         }
     }

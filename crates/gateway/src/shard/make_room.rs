@@ -61,14 +61,14 @@ impl Shard {
 
     /// Closes up to `most` idle connections: those to servers first, which are made again when they are
     /// needed, then those of clients, of whichever listener, that have been silent longest.
-    /// Where this shard has none, the others are asked to. False when it has none.
+    /// Where this shard has none, the shard_link are asked to. False when it has none.
     pub(super) fn make_room(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
         let closed = self.close_idle(calls, most);
         let is_alone = self.fleet.length() == 1;
         if !closed && !is_alone && calls.tick() >= self.shortage.ask_after {
             self.shortage.ask_after = calls.tick() + SEARCH_INTERVAL_MS;
-            let others = (0..).take(self.fleet.length());
-            for shard in others.filter(|shard| *shard != self.core.others.me()) {
+            let shard_link = (0..).take(self.fleet.length());
+            for shard in shard_link.filter(|shard| *shard != self.engine.shard_link.me()) {
                 self.fleet.mailbox(shard).post(Mail::MakeRoom);
             }
         }
@@ -96,7 +96,7 @@ impl Shard {
     }
 
     fn note_shortage(&mut self) {
-        let now = self.core.now;
+        let now = self.engine.now;
         let Shortage { logged, closed, rejected, .. } = &mut self.shortage;
         if logged.is_some_and(|logged| now.duration_since(logged) < LOG_INTERVAL) {
             return;

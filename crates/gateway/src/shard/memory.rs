@@ -58,7 +58,7 @@ impl Shard {
         if self.held() <= low {
             return;
         }
-        let shard = self.core.others.me();
+        let shard = self.engine.shard_link.me();
         let sessions = self.sessions.iter();
         let mut holders: Vec<(usize, SessionId)> = sessions
             .map(|(place, session)| (session.held(calls), SessionId::new(shard, place)))
@@ -73,7 +73,7 @@ impl Shard {
         }
         let mut rest = self.held().saturating_sub(low);
         while rest > 0
-            && let Some(bytes) = self.core.reject_oldest()
+            && let Some(bytes) = self.engine.reject_oldest()
         {
             rest = rest.saturating_sub(bytes.max(1));
         }

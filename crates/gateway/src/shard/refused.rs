@@ -56,9 +56,9 @@ impl Shard {
         }
         self.scratch.bytes.clear();
         Session::refusal(&listener, &outcome, &mut self.scratch.bytes);
-        let entry = self.core.access_log.begin(listener.logged.as_ref());
+        let entry = self.engine.access_log.begin(listener.logged.as_ref());
         let source = Source::of_listener(peer, id);
-        self.core.refused_at_receipt(listener.pool, source, &outcome, entry);
+        self.engine.refused_at_receipt(listener.pool, source, &outcome, entry);
         if self.scratch.bytes.is_empty() {
             // On a connection of raw bytes nothing else can be told from data.
             return calls.reset(stream);
@@ -81,13 +81,13 @@ impl Shard {
         let Waiting { listener, peer, outcome } = waiting;
         self.scratch.bytes.clear();
         let rest = bytes.len() >= HEAD_MAX;
-        let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+        let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
         if !Session::refuse_request(listener, bytes, rest, outcome, &mut cx) {
             return;
         }
         let entry = cx.entry.take();
         let source = Source::of_listener(*peer, listener.id);
-        self.core.refused_at_receipt(listener.pool, source, outcome, entry);
+        self.engine.refused_at_receipt(listener.pool, source, outcome, entry);
         self.refused.waiting.remove(&stream.index());
         data.consume(bytes.len());
         calls.deadline(stream, HEAD, None);

@@ -18,7 +18,7 @@ impl Shard {
         }
         let Reload { listeners, pools, drain } = reload;
         self.drain.handle_limits(drain);
-        let now = self.core.now;
+        let now = self.engine.now;
         for plan in listeners {
             let Some(listener) = self.listeners.get_mut(plan.id) else { continue };
             let addresses = plan.addresses.clone();
@@ -27,7 +27,7 @@ impl Shard {
         }
         for session in self.sessions.values_mut() {
             let plan = Arc::clone(&self.listeners[session.listener_id()].plan);
-            let mut cx = SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+            let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
             session.handle_listener(calls, &plan, &mut cx);
         }
         Some(self.reload_pools(calls, pools))
@@ -38,14 +38,14 @@ impl Shard {
         for PoolReload { id, plan, backend, replaces, shares } in pools {
             let plan = (plan, replaces);
             let slots = shares.as_ref().map(|it| (&it.tokens[..], &it.slots[..]));
-            let Some(roster) = self.core.reload(id, plan, slots, &mut warnings) else {
+            let Some(roster) = self.engine.reload(id, plan, slots, &mut warnings) else {
                 continue;
             };
             let room = shares.map(|shares| shares.room);
             let seed = self.seed.wrapping_add(id.index() as u64);
             self.backends.reload(calls, id, (backend, &roster), room, seed);
         }
-        self.core.note_feeders();
+        self.engine.note_feeders();
         for warning in &warnings {
             tracing::warn!("{warning}");
         }

@@ -30,7 +30,7 @@ impl Shard {
                         session.take_over(calls, listener);
                     }
                     let mut cx =
-                        SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+                        SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
                     session.handle_data(calls, &mut data, &mut cx, &mut self.dialogues);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
@@ -54,7 +54,7 @@ impl Shard {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
                 let mut cx =
-                    SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+                    SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
                 if session.handle_eof(calls, &mut cx) {
                     self.leave(calls, id, Cause::Left);
                 } else {
@@ -107,7 +107,7 @@ impl Shard {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
                 let mut cx =
-                    SessionContext::new(&mut self.core, &mut self.doors, &mut self.scratch);
+                    SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
                 match session.handle_deadline(calls, name, &mut cx) {
                     Some(closing) => self.close_session(calls, id, closing),
                     None => self.touch(id),

@@ -1,4 +1,4 @@
-//! What a shard has for its workers: what is heard on their streams, timers, and what the core wants of them.
+//! What a shard has for its workers: what is heard on their streams, timers, and what the engine wants of them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use flow::stream_owner::{StreamOwner, TimerOwner};
 use flow::worker_report::WorkerReport;
 
 impl Shard {
-    /// The core takes in what the workers of a pool have reported.
+    /// The engine takes in what the workers of a pool have reported.
     #[inline]
     pub(super) fn take_reports(&mut self, pool: PoolId) {
         for report in self.backends.reports() {
-            self.core.handle_event(pool, report);
+            self.engine.handle_event(pool, report);
         }
     }
 
-    /// Carries out what the core wants of workers, until it wants nothing more.
+    /// Carries out what the engine wants of workers, until it wants nothing more.
     pub(super) fn pump(&mut self, calls: &mut Calls<'_>) {
         self.carry_out_urgent(calls);
         if self.backends.is_checked() {
             self.run_checks(calls);
         }
-        while let Some((pool, effect)) = self.core.poll_effect() {
+        while let Some((pool, effect)) = self.engine.poll_effect() {
             self.carry_out(calls, pool, effect);
         }
     }
@@ -39,7 +39,7 @@ impl Shard {
     /// Carries out what does not wait for the end of the turn.
     #[inline]
     pub(super) fn carry_out_urgent(&mut self, calls: &mut Calls<'_>) {
-        while let Some((pool, effect)) = self.core.poll_urgent() {
+        while let Some((pool, effect)) = self.engine.poll_urgent() {
             self.carry_out(calls, pool, effect);
         }
     }
@@ -78,7 +78,7 @@ impl Shard {
             TimerOwner::Nobody => {}
             TimerOwner::Pools => {
                 self.pool_timer = Some((timer, None));
-                self.core.handle_time();
+                self.engine.handle_time();
             }
             TimerOwner::Drain => self.drain_timer(calls),
             TimerOwner::Workers { pool, timer: of } => {
@@ -152,12 +152,12 @@ impl Shard {
     /// Asks a worker a line, if it has nothing else to do.
     fn ask_worker(&mut self, calls: &Calls<'_>, pool: PoolId, request: ProbeRequest) {
         let ProbeRequest { worker, number, line } = request;
-        if !self.core.is_free(pool, worker) {
+        if !self.engine.is_free(pool, worker) {
             return self.backends.handle_unasked(calls.now(), pool, number);
         }
         let reports = Arc::clone(self.backends.later());
         let reply =
             move |outcome: Outcome| reports(WorkerReport::Checked { pool, number, outcome });
-        self.core.probe(pool, worker, Client::Inside(Box::new(reply)), &line);
+        self.engine.probe(pool, worker, Client::Inside(Box::new(reply)), &line);
     }
 }

@@ -31,8 +31,9 @@ impl Frames {
         cx.requests.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
     }
 
-    pub(super) fn is_full(&self, core: &dyn Requests) -> bool {
-        let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id, self.answered);
+    pub(super) fn is_full(&self, requests: &dyn Requests) -> bool {
+        let waits =
+            !self.owed.is_empty() && !requests.may_ask_more(self.pool, self.id, self.answered);
         waits || self.is_waiting() || self.owed.len() >= self.plan.in_flight_max
     }
 
@@ -79,7 +80,7 @@ impl Frames {
         &self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        core: &dyn Requests,
+        requests: &dyn Requests,
     ) {
         if !transport.is_paused() {
             return;
@@ -87,7 +88,7 @@ impl Frames {
         if self.has_left(transport) {
             return transport.reset(calls);
         }
-        let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(core);
+        let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(requests);
         if room && !transport.is_clogged(calls) {
             transport.resume(calls);
         }

@@ -1,0 +1,479 @@
+//! The middle of a shard: exchanges and pools, without a stream in sight.
+//!
+//! Sessions submit and abandon; workers answer, release and end; what is finished waits in
+//! [`Engine::finished`] until the shard hands it to its clients. What the engine wants of workers are effects
+//! ([`Engine::poll_effect`]), which the shard carries out once a turn, after all that the turn brought was taken
+//! in: so a worker that said too much is known for it before it could be given the next request. What workers
+//! report comes to [`Engine::handle_event`].
+//!
+//! What it must never know: a worker, a check, a stream, the loop.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, Table};
+use pool::{Failed, Pool};
+
+use crate::balance::BalanceConfig;
+use crate::barrier::Barriers;
+use crate::cookies::Cookies;
+use crate::exchanges::{Exchange, Exchanges, Move, State};
+use crate::pool_config::PoolConfig;
+use crate::session_affinity::Way;
+use crate::shard_group::ShardGroup;
+use crate::shard_link::ShardLink;
+use crate::shard_message::ShardMessage;
+use flow::backend_event::Trouble;
+use flow::client::{Client, Source};
+use flow::payload::Payload;
+use flow::reply_event::ReplyEvent;
+use flow::reply_head::Carried;
+use flow::request_meta::RequestMeta;
+use flow::request_shape::RequestShape;
+use flow::window::Window;
+use flow::worker_traits::WorkerTraits;
+use observe::access_log::{AccessEntry, AccessLog};
+use observe::calendar::{Calendar, Epoch};
+use observe::error_log::ErrorLog;
+use observe::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
+
+mod account;
+mod balance;
+mod batch;
+mod bound;
+mod branch;
+mod branches;
+mod changes;
+mod check;
+mod controls;
+mod cookie;
+mod dates;
+mod effects;
+mod ending;
+mod events;
+mod fallback_log;
+mod memory;
+mod off_shard;
+mod outcomes;
+mod paused;
+mod pausing;
+mod pump;
+mod queued_request;
+mod reload;
+mod requests;
+mod served;
+mod session_programs;
+mod session_workers;
+mod splice;
+mod tallies;
+#[cfg(test)]
+mod tests;
+
+use branch::Branch;
+use effects::Effects;
+use fallback_log::FallbackLog;
+pub use outcomes::{down, refusal};
+use outcomes::{lost, whole};
+use paused::PausedClients;
+pub use queued_request::QueuedRequest;
+use queued_request::{WAITING_OVERHEAD, asker};
+use session_workers::SessionWorkers;
+use tallies::Tallies;
+
+/// Bytes of all parts of a reply to a caller in this process, which gets them as one.
+const INSIDE_PARTS_MAX: usize = 1 << 20;
+
+/// The first status that tells of a failure.
+const FAILURE_MIN: u16 = 400;
+
+/// A pool, and what the engine keeps of its workers.
+pub struct ServedPool {
+    pub name: String,
+    pub pool: Pool<QueuedRequest>,
+    traits: WorkerTraits,
+    /// Why it may have no worker, until one has started.
+    pub trouble: Option<Box<Trouble>>,
+    pub counts: PoolCounts,
+    /// What is counted of each worker.
+    tallies: Tallies,
+    then: Option<PoolId>,
+    /// Replies of other pools go on to it.
+    is_fed: bool,
+    /// Clients here that wait until it has room.
+    paused: PausedClients,
+    pub balance: BalanceConfig,
+    /// What requests of HTTP become for it.
+    takes: RequestShape,
+    /// Tells clients their server, and is told by them.
+    cookies: Option<Box<Cookies>>,
+    /// Where a program is a connection's own.
+    own: Option<SessionWorkers>,
+    /// Its programs are asked by ids of ours.
+    is_tagged: bool,
+    /// It is at home on another shard, and served here as well.
+    branch: Option<Box<Branch>>,
+    /// Other shards that serve it, of one that is at home here.
+    branches: u32,
+    error_log: ErrorLog,
+    fallback_log: FallbackLog,
+    /// It has effects to carry out or numbers to publish.
+    pub dirty: bool,
+    pub stopping: bool,
+}
+
+/// Exchanges and pools.
+pub struct Engine {
+    pub exchanges: Exchanges,
+    pub pools: Table<PoolId, ServedPool>,
+    /// The access log.
+    pub access_log: AccessLog,
+    /// Messages that broke a rule.
+    pub rejects: Rejects,
+    /// Requests of each listener by the way they ended.
+    pub listener_ends: Table<ListenerId, ListenerEnds>,
+    pub shard_link: ShardLink,
+    /// Answers to orders.
+    pub barriers: Barriers,
+    /// Parts and outcomes on their way to their clients.
+    pub finished: Vec<(Client, ReplyEvent)>,
+    /// What is to be said to all clients of a pool.
+    pub announced: Vec<(PoolId, Slice)>,
+    /// When the present turn began.
+    pub now: Instant,
+    /// While the shard drains: how long an HTTP connection without a request stays open.
+    pub drain_keepalive_timeout: Option<Duration>,
+    calendar: Calendar,
+    effects: Effects,
+}
+
+/// What a request is counted and logged in.
+struct Accounting<'a> {
+    pools: &'a mut Table<PoolId, ServedPool>,
+    listener_ends: &'a mut Table<ListenerId, ListenerEnds>,
+    access_log: &'a mut AccessLog,
+    now: Instant,
+}
+
+impl Engine {
+    pub fn new(
+        plans: Vec<(PoolId, PoolConfig)>,
+        epoch: Epoch,
+        seed: u64,
+        group: Arc<dyn ShardGroup>,
+        shard: u32,
+    ) -> Self {
+        let now = epoch.instant;
+        let exchanges = Exchanges::of_shard(shard, group.count());
+        let shard_link = ShardLink::new(group, shard);
+        let mut pools = Table::default();
+        for ((id, plan), seed) in plans.into_iter().zip(seed..) {
+            pools.insert_as(id, ServedPool::new(plan, id, now, seed, &shard_link));
+        }
+        let mut engine = Self {
+            exchanges,
+            shard_link,
+            barriers: Barriers::default(),
+            pools,
+            access_log: AccessLog::default(),
+            rejects: Rejects::default(),
+            listener_ends: Table::default(),
+            finished: Vec::new(),
+            announced: Vec::new(),
+            now,
+            drain_keepalive_timeout: None,
+            calendar: Calendar::new(epoch),
+            effects: Effects::default(),
+        };
+        engine.note_feeders();
+        engine
+    }
+
+    /// Whether a pool's reply, or that of the last which its reply goes on to, is lines.
+    pub fn replies_lines(&self, pool: PoolId) -> bool {
+        let served = &self.pools[pool];
+        match (served.then, &served.takes) {
+            (Some(then), _) => self.replies_lines(then),
+            (None, RequestShape::Records(question)) => question.lines,
+            (None, _) => false,
+        }
+    }
+
+    /// Takes a request and returns its id. Its outcome comes through [`Self::finished`], for a
+    /// refusal in the same turn. `entry`: its own in the access log, if it has one.
+    pub fn submit(
+        &mut self,
+        client: Client,
+        source: Source,
+        (payload, meta): (Payload, RequestMeta),
+        pool: PoolId,
+        entry: Option<Box<AccessEntry>>,
+    ) -> RequestId {
+        let id = self.insert(client, source, (pool, None), entry);
+        if self.shard_link.lacks_memory() {
+            self.reject_for_memory(id, pool);
+        } else {
+            self.admit(id, pool, payload, meta);
+        }
+        id
+    }
+
+    fn insert(
+        &mut self,
+        client: Client,
+        Source { peer, listener }: Source,
+        (pool, named): (PoolId, Option<u64>),
+        log_entry: Option<Box<AccessEntry>>,
+    ) -> RequestId {
+        let at_us = self.at_us();
+        self.exchanges.insert(Exchange {
+            client,
+            peer,
+            at_us,
+            stamps: Stamps::received(self.now),
+            listener,
+            body_end: None,
+            log_entry,
+            parts: Vec::new(),
+            window: Window::default(),
+            pool,
+            named,
+            knows: None,
+            failed: Failed::default(),
+            json_reply: None,
+            is_bad: false,
+            status: 0,
+            state: State::Received,
+        })
+    }
+
+    pub fn admit(&mut self, id: RequestId, pool: PoolId, payload: Payload, mut meta: RequestMeta) {
+        if let Some(home) = self.shard_link.off_shard(pool) {
+            return self.admit_off_shard(id, pool, home, payload, meta);
+        }
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let served = &mut self.pools[pool];
+        let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
+        exchange.json_reply = meta.json_reply.or(exchange.json_reply);
+        if let Some(json_reply) = &mut meta.json_reply {
+            json_reply.wants_head = served.cookies.is_some();
+        }
+        meta.asker = asker(id, exchange);
+        // What came back from a branch is read already, and may be as its server was to see it.
+        if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
+            cookies.ask(&mut payload, exchange);
+        }
+        let waiting = QueuedRequest { id, peer, at_us, payload, meta };
+        served.dirty = true;
+        served.counts.requests += 1;
+        match served.way(&exchange.client) {
+            Way::Pool => {}
+            Way::Worker(worker) => {
+                return self.effects.pinned.push_back((pool, worker, waiting));
+            }
+            Way::Lost => return self.end(id, lost()),
+        }
+        let entry = waiting.entry(self.now, &served.balance.keys, exchange);
+        match served.pool.handle_entry(self.now, waiting, entry) {
+            Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
+            Err(refused) => self.refuse(id, pool, refused),
+        }
+    }
+
+    /// A worker's answer. It ends the exchange, or becomes a request of the next pool.
+    pub fn complete(&mut self, pool: PoolId, id: RequestId, outcome: Outcome) {
+        let then = self.pools[pool].then;
+        if self.pools[pool].balance.judges {
+            self.record_outcome(pool, id, &outcome);
+        }
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            self.pools[pool].counts.discarded += 1;
+            return;
+        };
+        let mut status = 0;
+        if let State::Working(worker) = exchange.state {
+            status = std::mem::take(&mut exchange.status);
+            self.pools[pool].tallies.count_end(worker, status, &outcome, self.now);
+        }
+        if matches!(exchange.client, Client::Nobody) {
+            let state = exchange.state;
+            return self.forgotten(pool, id, state, outcome);
+        }
+        match (outcome, then) {
+            (Outcome::Reply(body), Some(_)) if body.first() == Some(&b'!') => {
+                let text = body.slice(1..body.len());
+                self.end(id, Outcome::Ended(End::new(Cause::Worker, Phase::Work), text));
+            }
+            // Only the body goes on. What tells of a failure is the reply.
+            (Outcome::Reply(body), Some(next)) if status < FAILURE_MIN => {
+                exchange.step(Move::Next, self.now);
+                exchange.pool = next;
+                let meta =
+                    RequestMeta { json_reply: exchange.json_reply, ..RequestMeta::default() };
+                self.admit(id, next, body.into(), meta);
+            }
+            (outcome, _) => self.end(id, outcome),
+        }
+    }
+
+    /// The head of a worker's answer goes to its client; a caller in this process wants none.
+    fn head(&mut self, pool: PoolId, id: RequestId, mut head: Carried) {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            self.pools[pool].counts.discarded += 1;
+            return head.recycle();
+        };
+        exchange.stamps.first_byte.get_or_insert(self.now);
+        let told = head.head();
+        if !told.is_interim() {
+            exchange.status = told.status;
+        }
+        let served = &mut self.pools[pool];
+        exchange.is_bad = served.balance.is_bad(told);
+        let is_here = exchange.state.home().is_none();
+        if served.then.is_some() && is_here && told.status < FAILURE_MIN {
+            // Its body is the request of the next pool.
+            return head.recycle();
+        }
+        if let Some(log_entry) = exchange.log_entry.as_mut().filter(|_| !told.is_interim()) {
+            log_entry.status = told.status;
+        }
+        served.bind_by(exchange, told, self.now);
+        match exchange.client.streamed() {
+            Some(client) => self.finished.push((client, ReplyEvent::Head(head))),
+            None => head.recycle(),
+        }
+    }
+
+    /// A part of a worker's answer goes to its client.
+    fn part(&mut self, pool: PoolId, id: RequestId, part: Slice) {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            self.pools[pool].counts.discarded += 1;
+            return;
+        };
+        exchange.stamps.first_byte.get_or_insert(self.now);
+        if let Some(log_entry) = &mut exchange.log_entry {
+            log_entry.bytes_out += part.len() as u64;
+            log_entry.begin_reply();
+        }
+        match &exchange.client {
+            client @ (Client::Session { .. } | Client::OffShard { .. }) => {
+                let bytes = part.len();
+                self.finished.extend(client.streamed().map(|to| (to, ReplyEvent::Part(part))));
+                self.window_fills(id, bytes);
+            }
+            Client::Nobody => {}
+            Client::Inside(_) | Client::Datagram { .. }
+                if exchange.parts.len() + part.len() > INSIDE_PARTS_MAX =>
+            {
+                let text = format!("its parts hold more than {INSIDE_PARTS_MAX} bytes");
+                self.end(id, Outcome::ended(Cause::Reply, Phase::Reply, &text));
+            }
+            Client::Inside(_) | Client::Datagram { .. } => {
+                exchange.parts.extend_from_slice(&part);
+                exchange.parts.push(b'\n');
+            }
+        }
+    }
+
+    /// Ends an exchange and sends its outcome to its client.
+    pub fn end(&mut self, id: RequestId, outcome: Outcome) {
+        // It ends where it is: most requests end here, and an exchange is long.
+        let Self { exchanges, pools, listener_ends, access_log, now, .. } = self;
+        let Some(exchange) = exchanges.get_mut(id) else { return };
+        exchange.stamps.done = Some(*now);
+        match exchange.state.home() {
+            Some(home) => {
+                self.shard_link.away -= 1;
+                self.shard_link.tell(home, ShardMessage::Abandon(id, outcome.end().cause, None));
+            }
+            None => {
+                let accounting = Accounting { pools, listener_ends, access_log, now: *now };
+                accounting.account(id, exchange, &outcome);
+            }
+        }
+        let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
+        let client = exchanges.close(id);
+        self.finished.extend(client.map(|client| (client, ReplyEvent::End(outcome))));
+    }
+
+    /// An outcome that its home has counted goes to its client.
+    fn deliver_end(&mut self, id: RequestId, outcome: Outcome) {
+        if let Some(mut exchange) = self.take_out(id) {
+            let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
+            self.finished.push((exchange.client, ReplyEvent::End(outcome)));
+        }
+    }
+
+    /// Replaces every worker of a pool, each once another is ready. How many will be; `None` when
+    /// there is no such pool.
+    pub fn recycle(&mut self, pool: &str) -> Option<u32> {
+        let served = self.pools.values_mut().find(|served| served.name == pool)?;
+        served.dirty = true;
+        served.pool.handle_recycle(self.now);
+        let status = served.pool.status();
+        tracing::info!(pool, "its workers are replaced, one after the other");
+        Some(status.idle + status.busy)
+    }
+
+    /// Tells the pools the time, and says when they next want to know it.
+    pub fn handle_time(&mut self) {
+        for served in self.pools.values_mut() {
+            if served.pool.next_time().is_some_and(|at| at <= self.now) {
+                served.dirty = true;
+                served.pool.handle_time(self.now);
+            }
+            served.error_log.handle_time(&served.name, self.now);
+        }
+    }
+
+    pub fn next_time(&mut self) -> Option<Instant> {
+        let mut next = None;
+        for served in self.pools.values_mut() {
+            let times = [served.pool.next_time(), served.error_log.next_time()];
+            next = times.into_iter().flatten().chain(next).min();
+        }
+        next
+    }
+
+    /// Stores the numbers of pools that changed.
+    pub fn publish(&mut self, metrics: &Metrics) {
+        for (pool, served) in self.pools.entries_mut() {
+            if std::mem::take(&mut served.dirty) {
+                let to = metrics.pool(pool);
+                served.counts.publish(to);
+                let status = served.pool.status();
+                to.queued.set(u64::from(status.queued));
+                to.queued_bytes.set(status.queued_bytes as u64);
+                to.paused.set(served.paused.len() as u64);
+                to.busy.set(u64::from(status.busy));
+                to.idle.set(u64::from(status.idle));
+                to.starting.set(u64::from(status.starting));
+                to.ending.set(u64::from(status.retiring));
+                to.serving.set(u64::from(status.serving));
+                to.ejections.set(served.pool.counts().ejections);
+                to.bound.set(u64::from(status.bound));
+                to.is_sorry.set(u64::from(status.sorry.is_some()));
+                to.became_sorry.set(status.sorry_times);
+            }
+        }
+        self.access_log.flush();
+        metrics.shard().access_log_lost.set(self.access_log.lost());
+        self.rejects.publish(metrics.rejects());
+        for (listener, ends) in self.listener_ends.entries_mut() {
+            ends.publish(metrics.listener(listener));
+        }
+        metrics.shard().exchanges.set(self.exchanges_here() as u64);
+    }
+
+    /// Sweeps every invariant.
+    pub fn check(&self) {
+        for served in self.pools.values() {
+            served.pool.check();
+        }
+    }
+
+    /// How long the oldest request of a pool has waited.
+    pub fn oldest(&self, pool: PoolId) -> Option<Duration> {
+        let oldest = self.pools[pool].pool.status().oldest?;
+        Some(self.now.saturating_duration_since(oldest))
+    }
+}

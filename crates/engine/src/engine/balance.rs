@@ -1,0 +1,271 @@
+//! What balancing means for exchanges: the sorry answer, how fit workers are, and what an operator
+//! asks and orders.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exchange::{
+    Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId, WorkerIndex,
+};
+use pool::{Control, Decided, Decision, Hand, Refused, Retry};
+
+use super::{Engine, QueuedRequest, ServedPool};
+use crate::balance::FallbackConfig;
+use crate::exchanges::{Move, State};
+use flow::order::Order;
+use flow::payload::Payload;
+use flow::reply_event::ReplyEvent;
+use observe::status::{LatelyAt, Told, Why};
+
+impl Engine {
+    /// A pool does not take a request, or lets go of it: its client is told, in the words of `sorry`
+    /// where the pool has them.
+    pub fn refuse(&mut self, id: RequestId, pool: PoolId, refused: Refused<QueuedRequest>) {
+        let Refused { payload, cause } = refused;
+        let served = &mut self.pools[pool];
+        let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
+        let outcome = match sorry {
+            None => match served.trouble.as_ref().filter(|_| cause == Cause::Down) {
+                Some(trouble) if !trouble.kind.is_empty() => {
+                    super::down(&served.name, &trouble.kind)
+                }
+                _ => super::refusal(cause, &served.name),
+            },
+            Some(FallbackConfig::Page(page)) => {
+                let page = Arc::clone(page);
+                let exchange = self.exchanges.get_mut(id);
+                let body = page.fill(id, cause, &served.name);
+                let client = exchange.and_then(|exchange| {
+                    if let Some(log_entry) = &mut exchange.log_entry {
+                        log_entry.settle(page.status);
+                    }
+                    exchange.client.streamed()
+                });
+                self.finished.extend(client.map(|client| (client, ReplyEvent::Page(page))));
+                Outcome::Sorry(End::new(cause, Phase::Queue), body)
+            }
+            Some(FallbackConfig::Pool(other)) => {
+                let other = *other;
+                served.counts.passed_on += 1;
+                return self.pass_on(id, pool, other, payload);
+            }
+        };
+        self.pools[pool].counts.sorry += u64::from(matches!(outcome, Outcome::Sorry(..)));
+        self.end(id, outcome);
+    }
+
+    /// A request goes on to the pool that answers in place of its own, as what that one takes.
+    fn pass_on(&mut self, id: RequestId, from: PoolId, to: PoolId, request: QueuedRequest) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        exchange.step(Move::PassOn, self.now);
+        exchange.pool = to;
+        let QueuedRequest { payload, meta, .. } = request;
+        if self.pools[from].takes == self.pools[to].takes {
+            return self.admit(id, to, payload, meta);
+        }
+        let served = &mut self.pools[to];
+        let payload = match payload.fitted(&served.takes, meta.more) {
+            Ok(payload) => payload,
+            Err(why) => {
+                served.counts.requests += 1;
+                return self.end(id, Outcome::ended(Cause::Record, Phase::Queue, why));
+            }
+        };
+        if let Payload::Http(..) = payload {
+            let told = served.takes.plain_reply();
+            if let Some(log_entry) = &mut exchange.log_entry {
+                log_entry.replied = told.status;
+            }
+            let client = exchange.client.streamed();
+            self.finished.extend(client.map(|client| (client, ReplyEvent::PlainReply(told))));
+        }
+        self.admit(id, to, payload, meta);
+    }
+
+    /// What a request's end says of its worker.
+    pub fn record_outcome(&mut self, pool: PoolId, id: RequestId, outcome: &Outcome) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let State::Working(worker) = exchange.state else { return };
+        let end = outcome.end();
+        let good = match end.cause.verdict() {
+            Verdict::Answered => !exchange.is_bad,
+            Verdict::Refused | Verdict::Left => true,
+            Verdict::Failed | Verdict::Unknown => false,
+        };
+        let took = worker_time(&exchange.stamps, exchange.body_end, self.now);
+        self.record_worker_outcome(pool, worker, good, took);
+    }
+
+    /// Carries out an order. The text is for the operator.
+    pub fn order(&mut self, pool: &str, order: &Order) -> Told {
+        let now = self.now;
+        let Some(served) = self.pools.values_mut().find(|served| served.name == pool) else {
+            return Told::Unknown(format!("there is no pool {pool}"));
+        };
+        let (worker, control, done) = match order {
+            Order::Sorry(on) => {
+                served.pool.handle_sorry(now, *on);
+                served.dirty = true;
+                let state = if *on { "is sorry" } else { "is no longer sorry by hand" };
+                tracing::warn!("pool {pool} {state}");
+                return Told::Done(format!("pool {pool} {state}"));
+            }
+            Order::Weight(worker, weight) => {
+                let done = match weight {
+                    Some(weight) => format!("has the weight {weight}"),
+                    None => "has the weight of its settings".to_owned(),
+                };
+                (worker, Control::Weight(*weight), done)
+            }
+            Order::Disable(worker) => {
+                (worker, Control::Hand(Hand::Disabled), "gets nothing".to_owned())
+            }
+            Order::Enable(worker) => (worker, Control::Hand(Hand::Enabled), "serves".to_owned()),
+            Order::Drain(worker) => {
+                (worker, Control::Hand(Hand::Drained), "keeps its clients only".to_owned())
+            }
+        };
+        // The log, `/status` and a program's `ROADSTEAD_WORKER` name its pool, too.
+        let short = worker.strip_prefix(pool).and_then(|rest| rest.strip_prefix('/'));
+        let mut control = |worker: &str| served.pool.handle_control(now, worker, control);
+        if !control(worker) && !short.is_some_and(control) {
+            let workers: Vec<String> = served
+                .pool
+                .workers()
+                .map(|view| view.name.map_or_else(|| view.index.to_string(), str::to_owned))
+                .collect();
+            let workers = workers.join(", ");
+            return Told::Unknown(format!(
+                "pool {pool} has no worker {worker}; its workers are {workers}"
+            ));
+        }
+        served.dirty = true;
+        tracing::warn!("worker {worker} of pool {pool} {done}");
+        Told::Done(format!("worker {worker} of pool {pool} {done}"))
+    }
+
+    /// What was decided about a request, pool by pool.
+    pub fn why(&self, id: u64) -> Vec<Why> {
+        let of = |served: &ServedPool| {
+            let decisions = served.pool.why(id).map(|decision| self.told(served, decision));
+            Why { pool: served.name.clone(), decisions: decisions.collect() }
+        };
+        self.pools.values().map(of).filter(|why| !why.decisions.is_empty()).collect()
+    }
+
+    /// What was decided lately in a pool.
+    pub fn lately(&self, pool: &str, count: usize) -> Option<LatelyAt> {
+        let served = self.pools.values().find(|served| served.name == pool)?;
+        let latest = served.pool.decisions().take(count);
+        let told = |decision: &Decision| (decision.at, decision.id, self.told(served, decision));
+        Some(latest.map(told).collect())
+    }
+
+    /// A decision in words.
+    fn told(&self, served: &ServedPool, decision: &Decision) -> String {
+        let name_at = |index: WorkerIndex| match served.pool.name_at(index) {
+            Some(name) => name.to_owned(),
+            None => format!("{}/{index}", served.name),
+        };
+        let name = |worker: WorkerId| name_at(worker.into());
+        let ago = self.now.saturating_duration_since(decision.at);
+        let what = match decision.decided {
+            Decided::Given(worker, choice) => {
+                format!("given to worker {} ({})", name(worker), choice.word())
+            }
+            Decided::Refused(cause) => format!("refused: {}", cause.word()),
+            Decided::Returned(Retry { worker, why, times }) => {
+                let named = |worker| format!("worker {}", name(worker));
+                let worker = worker.map_or_else(|| "its worker".to_owned(), named);
+                let why = match why {
+                    Some(why) => format!("{worker} failed it ({}: {})", why.word(), why.meaning()),
+                    None => format!("it did not reach {worker}"),
+                };
+                format!("{why}, and it waits again (retry {times})")
+            }
+            Decided::Rescheduled(why) => {
+                format!("the worker that its client is bound to is {why}: any other will do")
+            }
+        };
+        // One with a free slot that was out could not be chosen.
+        let is_out = |index: &WorkerIndex| decision.out().iter().any(|out| out.index == *index);
+        let free: Vec<String> = (0..pool::PLACES_SEEN)
+            .filter(|place| decision.free & (1 << place) != 0)
+            .map(WorkerIndex::new)
+            .filter(|index| !is_out(index))
+            .map(name_at)
+            .collect();
+        let free = if free.is_empty() { "nobody".to_owned() } else { free.join(" ") };
+        let mut text = format!(
+            "{ago:.3?} ago {what}; waited {:.3?}, {} shard_link waited; schedule {}, {} candidates{}, free: {free}",
+            decision.waited(),
+            decision.queued,
+            decision.schedule.word(),
+            decision.candidates,
+            if decision.on_backup { " (backup)" } else { "" },
+        );
+        if let Some(key) = decision.key {
+            text.push_str(&format!("; key {key:016x}"));
+        }
+        if decision.suspect {
+            text.push_str(
+                "; its reply is suspect: the worker printed more than it was asked before its next \
+                 check was passed",
+            );
+        }
+        for out in decision.out() {
+            let name = out.name.clone().unwrap_or_else(|| name_at(out.index));
+            text.push_str(&format!("; out: {name} {}", out.why));
+        }
+        text
+    }
+}
+
+/// How long a worker took to begin its reply. Time that its client takes, to send the body of the request
+/// or to read the reply, is not counted.
+fn worker_time(stamps: &Stamps, body_end: Option<Instant>, now: Instant) -> Duration {
+    let dispatched = stamps.dispatched.unwrap_or(now);
+    let began = stamps.first_byte.filter(|began| *began >= dispatched);
+    let until = began.unwrap_or(now);
+    let since = body_end.filter(|end| (dispatched..=until).contains(end)).unwrap_or(dispatched);
+    until.saturating_duration_since(since)
+}
+
+/// Whether a pool that has an answer for it is sorry for a refusal of this cause.
+const fn is_sorry(cause: Cause) -> bool {
+    matches!(cause, Cause::Full | Cause::Waited | Cause::Down | Cause::Sorry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_worker_excludes_that_of_its_client() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let took = |body_end: Option<u64>, first_byte: Option<u64>, now: u64| {
+            let stamps = Stamps {
+                dispatched: Some(at(10)),
+                first_byte: first_byte.map(at),
+                ..Stamps::received(start)
+            };
+            worker_time(&stamps, body_end.map(at), at(now)).as_millis()
+        };
+        for (body_end, first_byte, now, expected) in [
+            (None, None, 40, 30),
+            (None, Some(15), 90, 5),
+            // The client sent its body slowly.
+            (Some(70), Some(75), 90, 5),
+            (Some(70), None, 90, 20),
+            // The worker began before the end of the body.
+            (Some(70), Some(30), 90, 20),
+            // The body had ended before the worker had the request.
+            (Some(5), Some(15), 90, 5),
+            // The first byte is that of another worker's reply, before a retry.
+            (None, Some(5), 40, 30),
+        ] {
+            assert_eq!(took(body_end, first_byte, now), expected, "{body_end:?} {first_byte:?}");
+        }
+    }
+}

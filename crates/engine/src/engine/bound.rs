@@ -1,0 +1,27 @@
+//! Cookies that tell servers, as the engine sees them: what a reply tells its client.
+
+use std::time::Instant;
+
+use super::ServedPool;
+use super::cookie::second;
+use crate::exchanges::{Exchange, State};
+use flow::reply_head::Head;
+
+impl ServedPool {
+    /// Has a reply tell its client the server that gave it, or learns it from the reply.
+    pub(super) fn bind_by(&mut self, exchange: &Exchange, head: &mut Head, now: Instant) {
+        let (Some(cookies), State::Working(worker), false) =
+            (&self.cookies, exchange.state, head.is_interim())
+        else {
+            return;
+        };
+        let knows = exchange.knows.is_some() && exchange.knows == self.pool.berth(worker);
+        if knows && cookies.is_told_once() {
+            return;
+        }
+        let learnt = cookies.write(head, worker, second(exchange.at_us));
+        if let Some(key) = learnt {
+            self.pool.handle_learnt(now, worker, &key);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Pools of servers that every shard serves: what a branch decides itself, and what it and its home
+//! tell each other. See docs/design/shards.md.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use exchange::plant::{Plant, active};
+use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
+
+use super::{Engine, QueuedRequest};
+use crate::exchanges::Move;
+use crate::shard_message::ShardMessage;
+use flow::backend_effect::BackendEffect;
+use flow::payload::Payload;
+use flow::request_meta::RequestMeta;
+
+/// Why a worker is as good as badly checked to which a request could not be brought.
+const UNREACHED: &str = "a request could not be brought to it";
+
+impl Engine {
+    /// A request whose pool is at home on another shard: a worker is given it from here, or its
+    /// home has it.
+    pub(super) fn admit_off_shard(
+        &mut self,
+        id: RequestId,
+        pool: PoolId,
+        home: u32,
+        payload: Payload,
+        meta: RequestMeta,
+    ) {
+        let left = match self.pools[pool].branch {
+            Some(_) => self.give_here(id, pool, payload, meta),
+            None => Some((payload, meta)),
+        };
+        if let Some((payload, meta)) = left {
+            self.cross(id, pool, home, payload, meta);
+        }
+    }
+
+    /// Has a worker be given a request from here. Gives it back when its home is to decide.
+    fn give_here(
+        &mut self,
+        id: RequestId,
+        pool: PoolId,
+        payload: Payload,
+        meta: RequestMeta,
+    ) -> Option<(Payload, RequestMeta)> {
+        let exchange = self.exchanges.get_mut(id)?;
+        let served = &mut self.pools[pool];
+        let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
+        // Its home is to see it as it came.
+        let is_changed = served.cookies.as_ref().is_some_and(|cookies| cookies.changes_requests());
+        let whole = is_changed.then(|| payload.clone());
+        if let Some(cookies) = &served.cookies {
+            cookies.ask(&mut payload, exchange);
+        }
+        let waiting = QueuedRequest { id, peer, at_us, payload, meta };
+        let entry = waiting.entry(self.now, &served.balance.keys, exchange);
+        match served.pool.handle_entry_at_branch(self.now, waiting, entry) {
+            Ok(ticket) => {
+                served.dirty = true;
+                served.counts.requests += 1;
+                exchange.pool = pool;
+                exchange.json_reply = meta.json_reply.or(exchange.json_reply);
+                exchange.step(Move::Admit(ticket), self.now);
+                None
+            }
+            Err(refused) => {
+                (exchange.named, exchange.knows) = (None, None);
+                let QueuedRequest { payload, meta, .. } = refused.payload;
+                Some((whole.unwrap_or(payload), meta))
+            }
+        }
+    }
+
+    /// A request that did not reach a worker from here waits at its home.
+    pub(super) fn send_home(
+        &mut self,
+        id: RequestId,
+        pool: PoolId,
+        payload: Payload,
+        meta: RequestMeta,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        if let Some(log_entry) = &mut exchange.log_entry {
+            log_entry.retries += 1;
+        }
+        if let Some(home) = self.shard_link.off_shard(pool) {
+            self.cross(id, pool, home, payload, meta);
+        }
+    }
+
+    /// A token of this worker goes home.
+    pub(super) fn mail_token(&mut self, pool: PoolId, worker: WorkerIndex) {
+        if active(Plant::LostSlot) {
+            return;
+        }
+        if let Some(home) = self.shard_link.off_shard(pool) {
+            self.shard_link.tell(home, ShardMessage::Token(pool, worker));
+        }
+    }
+
+    /// How a request ended that a worker was given here.
+    pub(crate) fn record_worker_outcome(
+        &mut self,
+        pool: PoolId,
+        worker: WorkerId,
+        good: bool,
+        took: Duration,
+    ) {
+        let served = &mut self.pools[pool];
+        let Some(branch) = &mut served.branch else {
+            return served.pool.handle_result(self.now, worker, good, took);
+        };
+        let health = served.pool.settings().health;
+        let good_in_time = good && health.slow.is_none_or(|slow| took <= slow);
+        // A share of failures is computed of all requests.
+        let tells = branch.tells(worker, good_in_time) || health.fail_rate.is_some();
+        let at_home = served.pool.worker_at_home(worker).filter(|_| tells);
+        if let (Some(home), Some(worker)) = (self.shard_link.off_shard(pool), at_home) {
+            self.shard_link.tell(home, ShardMessage::Judged { pool, worker, good, took });
+        }
+    }
+
+    /// A request could not be brought to a worker: that is as good as a bad check.
+    pub(super) fn unreached(&mut self, pool: PoolId, worker: WorkerId) {
+        let served = &self.pools[pool];
+        match (self.shard_link.off_shard(pool), served.pool.worker_at_home(worker)) {
+            (None, _) => self.checked(pool, worker, false, UNREACHED.to_owned()),
+            (Some(home), Some(worker)) => {
+                self.shard_link.tell(home, ShardMessage::Unreached(pool, worker));
+            }
+            // Nobody has it at home.
+            (Some(_), None) => {}
+        }
+    }
+
+    /// A branch could not bring a request to a worker of a pool that is at home here.
+    pub(super) fn unreached_from_branch(&mut self, pool: PoolId, worker: WorkerId) {
+        if self.pools[pool].pool.settings().health.checked {
+            self.effects.urgent.push_back((pool, BackendEffect::CheckNow { worker }));
+            self.checked(pool, worker, false, UNREACHED.to_owned());
+        } else {
+            self.effects.to_replace.push_back((pool, worker));
+        }
+    }
+
+    /// A branch hears from its home.
+    pub(super) fn handle_news(&mut self, pool: PoolId, news: &pool::News) {
+        let served = &mut self.pools[pool];
+        served.dirty = true;
+        for worker in served.pool.handle_news(self.now, news) {
+            self.effects.to_replace.push_back((pool, worker));
+        }
+    }
+
+    /// Branches hear what has changed in the pools that are at home here, and behind it of the orders
+    /// that it follows from.
+    pub fn tell_news(&mut self) {
+        if self.shard_link.is_alone() {
+            self.barriers.hand_on();
+            return;
+        }
+        for (pool, served) in self.pools.entries_mut() {
+            if let Some(news) = served.pool.poll_news() {
+                let news = Arc::new(news);
+                self.shard_link.tell_all(|| ShardMessage::News(pool, Arc::clone(&news)));
+            }
+        }
+        for barrier in self.barriers.hand_on() {
+            self.shard_link.tell_all(|| ShardMessage::Barrier(Arc::clone(barrier)));
+        }
+    }
+}

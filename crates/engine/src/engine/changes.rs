@@ -1,0 +1,76 @@
+//! What changes by itself in a pool is logged: which workers are given requests, and whether the
+//! fallback is on.
+
+use std::time::Instant;
+
+use exchange::{PoolId, WorkerId};
+use pool::{HealthCause, HealthState, SorryReason};
+
+use super::fallback_log::FallbackLine;
+use super::{Engine, ServedPool};
+use observe::printable::printable;
+
+impl Engine {
+    /// Logs what has changed in a pool since the last call.
+    pub(super) fn log_changes(&mut self, pool: PoolId) {
+        let served = &mut self.pools[pool];
+        let replaced = &mut self.effects.to_replace;
+        served.log_health_changes(self.now, |worker| replaced.push_back((pool, worker)));
+        let reason = served.pool.sorry_reason();
+        let pool = &served.name;
+        match served.fallback_log.note(reason, self.now) {
+            None => {}
+            Some(FallbackLine::On(reason)) => {
+                tracing::warn!(pool, "fallback is on: {}", described(reason));
+            }
+            Some(FallbackLine::Off(Some(time))) => {
+                tracing::info!(pool, "fallback is off after {time:.1?}");
+            }
+            Some(FallbackLine::Off(None)) => tracing::info!(pool, "fallback is off"),
+        }
+    }
+}
+
+impl ServedPool {
+    /// Logs which workers are given requests again, or no longer, and why. `replace` is called for each that is to
+    /// be replaced.
+    fn log_health_changes(&mut self, now: Instant, mut replace: impl FnMut(WorkerId)) {
+        while let Some(change) = self.pool.poll_health_change() {
+            if change.state == HealthState::Ejected {
+                self.tallies.count_ejection(change.index);
+            }
+            let Some(worker) = self.pool.worker_at(change.index) else { continue };
+            let mut name = String::new();
+            self.write_name(worker, &mut name);
+            let cause = match change.cause {
+                HealthCause::Checks => {
+                    let last = self.tallies.last_check(worker, now);
+                    last.map_or_else(
+                        || "no check has passed since".to_owned(),
+                        |last| printable(last.as_bytes()),
+                    )
+                }
+                cause => cause.word().to_owned(),
+            };
+            match (change.state, change.ejected_for) {
+                (HealthState::Up, _) => tracing::info!(worker = name, "serves again: {cause}"),
+                (HealthState::Ejected, Some(time)) => {
+                    tracing::warn!(worker = name, "is ejected for {time:.1?}: {cause}");
+                }
+                _ => tracing::warn!(worker = name, "is down: {cause}"),
+            }
+            if change.state == HealthState::Down && self.traits.replaces_down {
+                replace(worker);
+            }
+        }
+    }
+}
+
+const fn described(reason: SorryReason) -> &'static str {
+    match reason {
+        SorryReason::Hand => "switched on by an operator",
+        SorryReason::Full => "the queue is full",
+        SorryReason::Waited => "a request waited in the queue for longer than its limit",
+        SorryReason::NoWorker => "no worker can answer",
+    }
+}

@@ -1,0 +1,299 @@
+//! Requests whose pool is at home on another shard, and requests of other shards here.
+
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
+
+use super::{Engine, refusal};
+use crate::exchanges::{Exchange, Move, State};
+use crate::shard_message::{AWAY_MAX, ForwardedRequest, MAIL_BYTES_MAX, ShardMessage};
+use flow::client::Client;
+use flow::payload::{Crossed, Payload};
+use flow::reply_event::ReplyEvent;
+use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
+use flow::requests::Requests;
+use flow::window::Window;
+
+impl Engine {
+    /// A request goes to the home of its pool.
+    pub(super) fn cross(
+        &mut self,
+        id: RequestId,
+        pool: PoolId,
+        home: u32,
+        payload: Payload,
+        meta: RequestMeta,
+    ) {
+        let now = self.now;
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        // Its home may have ended its pool, or itself, since that was said. What was with a worker
+        // here is waited for.
+        if self.shard_link.has_said_serving() && exchange.state == State::Received {
+            self.pools[pool].counts.requests += 1;
+            return self.end(id, refusal(Cause::Draining, &self.pools[pool].name));
+        }
+        if self.shard_link.away >= AWAY_MAX {
+            self.pools[pool].counts.requests += 1;
+            let text = format!("{AWAY_MAX} requests are on their way to other shards");
+            return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
+        }
+        let payload = payload.compact();
+        if !self.shard_link.post_bytes(home, payload.held()) {
+            self.pools[pool].counts.requests += 1;
+            let text =
+                format!("{MAIL_BYTES_MAX} bytes of requests are on their way to another shard");
+            return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
+        }
+        payload.cross(Crossed::Leaves);
+        self.shard_link.away += 1;
+        exchange.pool = pool;
+        exchange.step(Move::Cross(home), now);
+        let passed = ForwardedRequest {
+            from: id,
+            pool,
+            peer: exchange.peer,
+            at_us: exchange.at_us,
+            stamps: exchange.stamps,
+            listener: exchange.listener,
+            session: exchange.client.session(),
+            log_entry: exchange.log_entry.take(),
+            payload,
+            meta,
+            named: exchange.named,
+            knows: exchange.knows,
+            failed: exchange.failed,
+        };
+        self.shard_link.backlog(pool).send(passed.payload.held());
+        self.shard_link.tell(home, ShardMessage::Request(Box::new(passed)));
+    }
+
+    /// What another shard says.
+    pub fn handle_crossing(&mut self, from: u32, message: ShardMessage) {
+        if message.pool().is_some_and(|pool| self.pools.get(pool).is_none()) {
+            if let ShardMessage::Request(passed) = message {
+                self.shard_link.take_bytes(passed.payload.held());
+                let text = "its pool has been removed";
+                let outcome = Outcome::ended(Cause::NoPool, Phase::Receive, text);
+                self.shard_link
+                    .tell(from, ShardMessage::ReplyEvent(passed.from, ReplyEvent::End(outcome)));
+            }
+            return;
+        }
+        match message {
+            ShardMessage::Request(passed) => self.take_in(*passed),
+            ShardMessage::Word(id, word) => self.guest_says(id, word),
+            ShardMessage::Cancel(id) => {
+                if let Some(id) = self.shard_link.from_shard(id) {
+                    self.cancel(id);
+                }
+            }
+            ShardMessage::Abandon(id, cause, told) => {
+                if let Some(id) = self.shard_link.from_shard(id) {
+                    self.abandon_told(id, cause, told, "");
+                }
+            }
+            ShardMessage::ReplyEvent(id, reply_event) => self.brought(id, reply_event),
+            ShardMessage::Said(session, pool, frame) => {
+                self.shard_link.tell(from, ShardMessage::Heard(session, pool, frame.len()));
+                self.hear(session, pool, frame);
+            }
+            ShardMessage::Finished(session) => {
+                self.finished.push((Client::unasked(session), ReplyEvent::Finished));
+            }
+            ShardMessage::Heard(session, pool, bytes) => self.heard(pool, session, bytes),
+            ShardMessage::Announced(pool, frame) => self.announce(pool, frame),
+            ShardMessage::Hush(session, pool, hush) => self.hush(pool, session, hush),
+            ShardMessage::Taken(id, bytes) => self.credit(id, bytes),
+            ShardMessage::Left(session, pool) => self.leave_pool(pool, session, true),
+            ShardMessage::Serving => self.shard_link.note_serving(from),
+            ShardMessage::Token(pool, worker) => {
+                self.pools[pool].dirty = true;
+                self.pools[pool].pool.handle_token(self.now, worker);
+            }
+            ShardMessage::News(pool, news) => self.handle_news(pool, &news),
+            // Its clients are woken at the end of each turn.
+            ShardMessage::Room => {}
+            ShardMessage::Barrier(barrier) => self.barriers.hold(barrier),
+            ShardMessage::Spare(pool, worker) => self.effects.surplus.push_back((pool, worker)),
+            ShardMessage::Unreached(pool, worker) => self.unreached_from_branch(pool, worker),
+            ShardMessage::Judged { pool, worker, good, took } => {
+                self.pools[pool].dirty = true;
+                self.pools[pool].pool.handle_result(self.now, worker, good, took);
+            }
+            ShardMessage::Ended(pool) => {
+                let branches = &mut self.pools[pool].branches;
+                *branches = branches.saturating_sub(1);
+            }
+        }
+    }
+
+    /// A request of another shard.
+    fn take_in(&mut self, passed: ForwardedRequest) {
+        let ForwardedRequest {
+            from,
+            pool,
+            peer,
+            at_us,
+            stamps,
+            session,
+            log_entry,
+            payload,
+            meta,
+            ..
+        } = passed;
+        let bytes = payload.held();
+        self.shard_link.take_bytes(bytes);
+        payload.cross(Crossed::Arrives);
+        let id = self.exchanges.insert(Exchange {
+            client: Client::OffShard { request: from, session },
+            peer,
+            at_us,
+            stamps,
+            listener: passed.listener,
+            body_end: None,
+            parts: Vec::new(),
+            window: Window::default(),
+            pool,
+            named: passed.named,
+            knows: passed.knows,
+            failed: passed.failed,
+            json_reply: None,
+            is_bad: false,
+            status: 0,
+            log_entry,
+            state: State::Received,
+        });
+        self.shard_link.invite(from, id);
+        self.admit(id, pool, payload, meta);
+        self.has_arrived(pool, bytes);
+    }
+
+    fn guest_says(&mut self, from: RequestId, word: RequestControl) {
+        let window = self.shard_link.window();
+        let Some(id) = self.shard_link.from_shard(from) else { return };
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let told = match &word {
+            RequestControl::Pause => exchange.window.want(false, window),
+            RequestControl::Resume => exchange.window.want(true, window),
+            RequestControl::Body(part, _) => {
+                if let Some(bytes) = exchange.window.take(part.len(), window) {
+                    self.shard_link.tell(from.shard(), ShardMessage::Taken(from, bytes));
+                }
+                true
+            }
+            RequestControl::BodyEnd | RequestControl::Abandoned => true,
+            // Streams are of one loop alone.
+            RequestControl::Splice(_) => false,
+        };
+        match word {
+            word @ RequestControl::Body(..) => self.control(id, word),
+            word if told => self.tell(id, word),
+            RequestControl::Pause
+            | RequestControl::Resume
+            | RequestControl::BodyEnd
+            | RequestControl::Abandoned
+            | RequestControl::Splice(_) => {}
+        }
+    }
+
+    /// The other side took so many bytes of parts.
+    fn credit(&mut self, named: RequestId, bytes: usize) {
+        let (window, ours) = (self.shard_link.window(), named.shard() == self.shard_link.me());
+        let id = if ours { Some(named) } else { self.shard_link.from_shard(named) };
+        let Some(exchange) = id.and_then(|id| self.exchanges.get_mut(id)) else { return };
+        if !exchange.window.credit(bytes, window) {
+            return;
+        }
+        match (id, &exchange.client) {
+            // Of a reply: the worker goes on.
+            (Some(id), Client::OffShard { .. }) => self.tell(id, RequestControl::Resume),
+            // Of a body: the client goes on.
+            (Some(id), _) => self.flow(id, true),
+            (None, _) => {}
+        }
+    }
+
+    /// What came of a request that is away.
+    fn brought(&mut self, id: RequestId, reply_event: ReplyEvent) {
+        let window = self.shard_link.window();
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            if let ReplyEvent::Head(head) = reply_event {
+                head.recycle();
+            }
+            return;
+        };
+        let (pool, home) = (exchange.pool, exchange.state.home());
+        match reply_event {
+            ReplyEvent::Head(head) => self.head(pool, id, head),
+            ReplyEvent::BodyWanted(wanted) => {
+                if exchange.window.want(wanted, window) {
+                    self.flow(id, wanted);
+                }
+            }
+            ReplyEvent::Page(page) => {
+                let client = exchange.client.streamed();
+                self.finished.extend(client.map(|client| (client, ReplyEvent::Page(page))));
+            }
+            ReplyEvent::PlainReply(told) => {
+                let client = exchange.client.streamed();
+                self.finished.extend(client.map(|client| (client, ReplyEvent::PlainReply(told))));
+            }
+            ReplyEvent::Part(part) => {
+                if let (Some(bytes), Some(home)) = (exchange.window.take(part.len(), window), home)
+                {
+                    self.shard_link.tell(home, ShardMessage::Taken(id, bytes));
+                }
+                self.part(pool, id, part);
+            }
+            ReplyEvent::ReplyEnd => self.said_all(id),
+            ReplyEvent::End(outcome) => self.deliver_end(id, outcome),
+            ReplyEvent::SpliceOffer(_) | ReplyEvent::Spliced(..) => {}
+            ReplyEvent::Unsolicited(..) | ReplyEvent::Finished => {}
+        }
+    }
+
+    /// A part of a body goes to the home of its pool; at the window its client is to stop.
+    pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: RequestControl) {
+        let window = self.shard_link.window();
+        let stop = match (&word, self.exchanges.get_mut(id)) {
+            (RequestControl::Body(part, _), Some(exchange)) => {
+                exchange.window.send(part.len(), window)
+            }
+            _ => false,
+        };
+        self.shard_link.tell(home, ShardMessage::Word(id, word));
+        if stop {
+            self.flow(id, false);
+        }
+    }
+
+    /// A part of a reply goes to another shard; at the window its worker is to stop.
+    pub(super) fn window_fills(&mut self, id: RequestId, bytes: usize) {
+        let window = self.shard_link.window();
+        let fills = |exchange: &mut Exchange| {
+            matches!(exchange.client, Client::OffShard { .. })
+                && exchange.window.send(bytes, window)
+        };
+        if self.exchanges.get_mut(id).is_some_and(fills) {
+            self.tell(id, RequestControl::Pause);
+        }
+    }
+
+    /// Removes an exchange, and keeps count of those that are away.
+    pub(super) fn take_out(&mut self, id: RequestId) -> Option<Exchange> {
+        let exchange = self.exchanges.remove(id)?;
+        if exchange.state.home().is_some() {
+            self.shard_link.away -= 1;
+        }
+        Some(exchange)
+    }
+
+    /// Exchanges that are to be ended here.
+    pub fn exchanges_to_end(&self) -> usize {
+        self.exchanges.len() - self.shard_link.away as usize
+    }
+
+    /// Exchanges whose clients are here.
+    pub fn exchanges_here(&self) -> usize {
+        self.exchanges.len() - self.exchanges.from_shards()
+    }
+}

@@ -1,0 +1,73 @@
+//! A request in the queue of a pool.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Instant;
+
+use exchange::{Peer, Place, RequestId};
+use pool::Entry;
+
+use crate::exchanges::Exchange;
+use crate::request_keys::{self, PoolKeys, RequestKeys};
+use flow::ids::SessionId;
+use flow::payload::Payload;
+use flow::request_meta::{Asker, RequestMeta};
+
+/// Memory of a request that waits, beyond its body: its places in the tables, roughly.
+pub(super) const WAITING_OVERHEAD: usize = 256;
+
+/// A request in the queue of a pool.
+#[derive(Debug)]
+pub struct QueuedRequest {
+    pub id: RequestId,
+    pub peer: Peer,
+    pub at_us: i64,
+    pub payload: Payload,
+    pub meta: RequestMeta,
+}
+
+impl QueuedRequest {
+    /// What its pool is to know of it.
+    pub(super) fn entry(&self, now: Instant, keys: &PoolKeys, exchange: &Exchange) -> Entry {
+        let &Exchange { named, failed, .. } = exchange;
+        let id = self.id;
+        let client = Some(self.meta.asker.client);
+        if keys.is_none() {
+            let ask = pool::Ask { id: id.as_u64(), named, client, ..pool::Ask::default() };
+            return Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed);
+        }
+        let from = request_keys::Asker { peer: self.peer, session: exchange.client.session() };
+        let keys = RequestKeys::of(keys, from, &self.payload, named);
+        let ask = pool::Ask { client, ..keys.ask(id) };
+        Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed)
+    }
+}
+
+/// Whose a request is. One without a connection or an address is nobody else's.
+pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
+    let request = id.as_u64();
+    let client = match (exchange.client.session(), exchange.peer) {
+        (Some(session), _) => session_number(session),
+        (None, Peer::Internet(address)) => hashed((1_u8, address)),
+        (None, Peer::Local | Peer::Inside) => hashed((2_u8, request)),
+    };
+    Asker { client, request }
+}
+
+/// No two sessions of a shard have the same number, because the factor is odd. The product spreads them, so
+/// that those of two shards, and what is hashed, have the same number by chance only.
+fn session_number(SessionId { shard, place: Place { index, generation } }: SessionId) -> u64 {
+    let place = u64::from(index) << 32 | u64::from(generation);
+    place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(shard)
+}
+
+fn hashed(client: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    client.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl pool::Payload for QueuedRequest {
+    fn bytes(&self) -> usize {
+        self.payload.held() + WAITING_OVERHEAD
+    }
+}

@@ -1,0 +1,132 @@
+//! What frontends ask of the engine.
+
+use std::time::{Duration, Instant};
+
+use exchange::{Cause, Outcome, Peer, PoolId, RequestId};
+
+use super::Engine;
+use flow::client::{Client, Source};
+use flow::ids::SessionId;
+use flow::payload::Payload;
+use flow::permit::Permit;
+use flow::rejected::Rejected;
+use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
+use flow::request_shape::RequestShape;
+use flow::requests::Requests;
+use observe::access_log::{AccessEntry, AccessLog};
+use observe::calendar::DateLine;
+use observe::metrics::Rejects;
+
+impl Requests for Engine {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn date_line(&mut self) -> DateLine {
+        self.calendar.date_line(self.now)
+    }
+
+    fn access_log(&mut self) -> &mut AccessLog {
+        &mut self.access_log
+    }
+
+    fn rejects(&mut self) -> &mut Rejects {
+        &mut self.rejects
+    }
+
+    fn drain_keepalive_timeout(&self) -> Option<Duration> {
+        self.drain_keepalive_timeout
+    }
+
+    fn shape(&self, pool: PoolId) -> RequestShape {
+        self.pools[pool].takes.clone()
+    }
+
+    fn replies_lines(&self, pool: PoolId) -> bool {
+        self.replies_lines(pool)
+    }
+
+    fn is_tagged(&self, pool: PoolId) -> bool {
+        self.is_tagged(pool)
+    }
+
+    fn has_owners(&self, pool: PoolId) -> bool {
+        self.has_owners(pool)
+    }
+
+    fn may_send(
+        &mut self,
+        from: (PoolId, SessionId, bool),
+        permit: &mut Permit,
+        bytes: usize,
+    ) -> bool {
+        self.may_send(from, permit, bytes)
+    }
+
+    fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
+        self.may_ask_more(pool, session, answered)
+    }
+
+    fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit) {
+        self.stop_waiting(pool, permit);
+    }
+
+    fn submit(
+        &mut self,
+        client: Client,
+        source: Source,
+        request: (Payload, RequestMeta),
+        pool: PoolId,
+        entry: Option<Box<AccessEntry>>,
+    ) -> RequestId {
+        self.submit(client, source, request, pool, entry)
+    }
+
+    fn control(&mut self, id: RequestId, control: RequestControl) {
+        if let RequestControl::Body(_, data) = &control
+            && let Some(log_entry) = self.exchanges.get_mut(id).and_then(|it| it.log_entry.as_mut())
+        {
+            log_entry.bytes_in += *data as u64;
+        }
+        self.tell(id, control);
+    }
+
+    fn is_under_way(&mut self, id: RequestId) -> bool {
+        self.is_under_way(id)
+    }
+
+    fn cancel(&mut self, id: RequestId) {
+        self.cancel(id);
+    }
+
+    fn abandon(&mut self, id: RequestId, cause: Cause) {
+        self.abandon(id, cause);
+    }
+
+    fn abandon_told(&mut self, id: RequestId, cause: Cause, told: Option<Rejected>, text: &str) {
+        self.abandon_told(id, cause, told, text);
+    }
+
+    fn refused_at_receipt(
+        &mut self,
+        pool: PoolId,
+        source: Source,
+        outcome: &Outcome,
+        entry: Option<Box<AccessEntry>>,
+    ) {
+        self.refused_at_receipt(pool, source, outcome, entry);
+    }
+
+    fn note_undelivered(&mut self, pool: PoolId, peer: Peer, outcome: &Outcome) {
+        self.note_undelivered(pool, peer, outcome);
+    }
+
+    fn count_stray(&mut self, pool: PoolId) {
+        self.count_stray(pool);
+    }
+
+    fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool) {
+        self.hush(pool, session, hush);
+    }
+}

@@ -1,0 +1,114 @@
+//! A pool with its workers: made from its plan, and ended once nothing can reach it.
+
+use std::time::Instant;
+
+use exchange::{PoolId, WorkerId, WorkerIndex};
+use pool::Pool;
+
+use super::branch::Branch;
+use super::fallback_log::FallbackLog;
+use super::paused::PausedClients;
+use super::session_workers::SessionWorkers;
+use super::tallies::Tallies;
+use super::{Engine, PoolCounts, ServedPool};
+use crate::cookies::Cookies;
+use crate::pool_config::PoolConfig;
+use crate::shard_link::ShardLink;
+use crate::shard_message::ShardMessage;
+use observe::error_log::ErrorLog;
+use observe::status::WorkerTally;
+
+impl ServedPool {
+    pub(super) fn new(
+        plan: PoolConfig,
+        id: PoolId,
+        now: Instant,
+        seed: u64,
+        shard_link: &ShardLink,
+    ) -> Self {
+        let PoolConfig { name, pool, then, mut balance, takes, own, is_tagged, traits } = plan;
+        let mut pool = Pool::new(pool, now, seed);
+        let (mut branch, mut branches) = (None, 0);
+        if let Some((shards, tokens)) = shard_link.shares(id) {
+            let is_home = shard_link.off_shard(id).is_none();
+            pool.share(tokens, is_home);
+            branch = (!is_home).then(Box::<Branch>::default);
+            branches = if is_home { shards } else { 0 };
+        }
+        let berth = |name: &str| pool.berth_named(name);
+        let cookies = balance.cookie.take().map(|plan| Box::new(Cookies::new(plan, berth)));
+        Self {
+            pool,
+            traits,
+            trouble: None,
+            cookies,
+            counts: PoolCounts::default(),
+            tallies: Tallies::default(),
+            error_log: ErrorLog::default(),
+            fallback_log: FallbackLog::default(),
+            dirty: true,
+            stopping: false,
+            name,
+            then,
+            is_fed: false,
+            paused: PausedClients::default(),
+            balance,
+            takes,
+            own: own.map(SessionWorkers::new),
+            is_tagged,
+            branch,
+            branches,
+        }
+    }
+}
+
+impl ServedPool {
+    /// What was counted of a worker.
+    pub fn tally(&self, worker: WorkerIndex, now: Instant) -> WorkerTally {
+        self.tallies.shown(worker, now)
+    }
+
+    /// Writes what a worker is called: as in the log, `/status` and its own environment.
+    pub(super) fn write_name(&self, worker: WorkerId, out: &mut String) {
+        use std::fmt::Write;
+        let written = match self.pool.name_at(worker.into()) {
+            Some(name) => write!(out, "{}/{name}", self.name),
+            None => write!(out, "{}/{}", self.name, worker.index()),
+        };
+        debug_assert!(written.is_ok(), "memory takes all");
+    }
+
+    /// A worker serves: cookies may tell of it.
+    pub(super) fn greet(&mut self, worker: WorkerId) {
+        if let (Some(cookies), Some(berth)) = (&mut self.cookies, self.pool.berth(worker)) {
+            cookies.handle_started(worker, berth);
+        }
+    }
+}
+
+impl Engine {
+    /// Lets pools end their workers once nothing can reach them any more: a pool after those that
+    /// feed it. True when all may.
+    pub fn stop_idle_pools(&mut self) -> bool {
+        if !self.shard_link.all_serve() {
+            return false;
+        }
+        let mut next = 0;
+        while let Some(pool) = self.pools.next_id(&mut next) {
+            let feeders_stopped =
+                self.pools.values().all(|feeder| feeder.then != Some(pool) || feeder.stopping);
+            let served = &mut self.pools[pool];
+            let idle = served.pool.is_idle() && served.branches == 0;
+            if feeders_stopped && !served.stopping && idle {
+                if let (Some(_), Some(home)) = (&served.branch, self.shard_link.off_shard(pool)) {
+                    self.shard_link.tell(home, ShardMessage::Ended(pool));
+                }
+                served.stopping = true;
+                served.dirty = true;
+                served.pool.handle_drain(self.now);
+                served.pool.handle_stop(self.now);
+            }
+        }
+        self.pools.values().all(|served| served.stopping)
+    }
+}

@@ -1,0 +1,276 @@
+//! Programs that are a connection's own, as the engine sees them: where requests of a connection go,
+//! and what becomes of its program when it has ended.
+
+use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
+
+use super::session_workers::{Bound, SessionWorkers};
+use super::{Engine, QueuedRequest, ServedPool, lost};
+use crate::exchanges::{Exchange, State};
+use crate::session_affinity::{Slot, Way};
+use crate::shard_message::ShardMessage;
+use flow::backend_effect::BackendEffect;
+use flow::client::Client;
+use flow::ids::SessionId;
+use flow::payload::Payload;
+use flow::reply_event::ReplyEvent;
+use flow::request_meta::RequestMeta;
+use flow::window::Window;
+
+impl ServedPool {
+    /// Where a request of this client goes.
+    pub(super) fn way(&self, client: &Client) -> Way {
+        match (&self.own, client.session()) {
+            (Some(own), Some(session)) => own.affinity.way(session),
+            _ => Way::Pool,
+        }
+    }
+
+    /// A request goes to a worker, which is its client's own from now on, where programs are. The client may
+    /// hear and ask what it likes: where answers are translated it hears only what it asked, and
+    /// what goes on to another pool is for nobody's ears yet.
+    pub(super) fn bind(&mut self, worker: WorkerId, exchange: &Exchange) -> Option<Bound> {
+        let own = self.own.as_mut()?;
+        let is_new = own.affinity.client(worker).is_none();
+        own.affinity.dispatched(worker, exchange.client.session());
+        let hears = exchange.json_reply.is_none() && self.then.is_none();
+        let heard = hears && own.affinity.client(worker).is_some();
+        Some(Bound { heard, is_new })
+    }
+
+    /// Whether a request that never reached its worker may wait for another. What a connection's
+    /// own program did not get is no other's.
+    pub(super) fn takes_back(&mut self, exchange: &Exchange) -> bool {
+        let (Some(own), State::Working(worker)) = (&mut self.own, exchange.state) else {
+            return true;
+        };
+        let session = exchange.client.session();
+        own.affinity.returned(worker, session);
+        match session {
+            Some(session) => own.affinity.way(session) != Way::Lost,
+            None => !matches!(exchange.client, Client::Nobody),
+        }
+    }
+
+    pub(super) fn slot(&mut self, worker: WorkerId) -> Slot {
+        let Some(own) = &mut self.own else { return Slot::Free };
+        let is_returning = own.affinity.is_returning(worker);
+        match own.affinity.released(worker) {
+            Slot::Free if is_returning && own.spoke_after_reset => Slot::Replace,
+            slot => slot,
+        }
+    }
+
+    /// A program has spoken after it had answered the order to forget.
+    pub(super) const fn spoke_after_reset(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.spoke_after_reset = true;
+        }
+    }
+
+    /// The connection whose own this program was that has exited, or is about to.
+    pub(super) fn client_of_ended(&self, worker: WorkerId) -> Option<SessionId> {
+        let affinity = &self.own.as_ref()?.affinity;
+        affinity.client(worker).or_else(|| affinity.client_of_lost(worker))
+    }
+
+    pub(super) fn lose(&mut self, worker: WorkerId) {
+        if let Some(own) = &mut self.own {
+            own.affinity.lost(worker);
+        }
+    }
+}
+
+impl Engine {
+    /// Whether a request still goes to the program that is its connection's own. One whose program
+    /// has ended in the meantime is told so.
+    pub(super) fn is_own(&mut self, pool: PoolId, worker: WorkerId, id: RequestId) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return false };
+        let own = exchange.client.session().is_none()
+            || self.pools[pool].way(&exchange.client) == Way::Worker(worker);
+        if !own {
+            self.end(id, lost());
+        }
+        own
+    }
+
+    /// A program has answered the order to forget its client; one that could not be told, or answered with an
+    /// error, is not given to another.
+    pub(super) fn forgotten(
+        &mut self,
+        pool: PoolId,
+        id: RequestId,
+        state: State,
+        outcome: Outcome,
+    ) {
+        if let (Some(own), State::Working(worker)) = (self.pools[pool].own.as_mut(), state) {
+            let forgot = match &outcome {
+                Outcome::Reply(reply) => !(own.tells_apart && is_error(reply)),
+                Outcome::Sorry(..) | Outcome::Ended(..) => false,
+            };
+            if !forgot {
+                own.affinity.spoiled(worker);
+            }
+        }
+        self.end(id, outcome);
+    }
+
+    /// A connection has gone, or may ask nothing more: its own program is returned.
+    pub fn leave(&mut self, session: SessionId) {
+        let mut next = 0;
+        while let Some(pool) = self.pools.next_id(&mut next) {
+            if self.pools[pool].own.is_none() {
+                continue;
+            }
+            match self.shard_link.off_shard(pool) {
+                Some(home) => self.shard_link.tell(home, ShardMessage::Left(session, pool)),
+                None => self.leave_pool(pool, session, true),
+            }
+        }
+    }
+
+    /// As [`Self::leave`], of a pool that is at home here; `gone`: the connection has gone.
+    pub(super) fn leave_pool(&mut self, pool: PoolId, session: SessionId, gone: bool) {
+        let Some(own) = &mut self.pools[pool].own else { return };
+        if let Way::Worker(worker) = own.affinity.way(session) {
+            let replaced = own.order().is_none();
+            if replaced {
+                own.affinity.replace(worker);
+            }
+            let leave = BackendEffect::Leave { worker, gone, replaced };
+            self.effects.urgent.push_back((pool, leave));
+            self.effects.throttles.push_back((pool, worker, false));
+        }
+        match own.affinity.left(session) {
+            Some((worker, Slot::Replace)) => self.effects.to_replace.push_back((pool, worker)),
+            Some((worker, _)) => self.give_up(pool, worker),
+            None => {}
+        }
+    }
+
+    /// A connection's own program says something unasked.
+    pub(super) fn said(&mut self, pool: PoolId, worker: WorkerId, frame: Slice) {
+        let ServedPool { own, counts, .. } = &mut self.pools[pool];
+        let Some(own) = own else { return };
+        if !own.tells_apart {
+            own.affinity.replace(worker);
+            own.has_spoken = true;
+        }
+        match own.affinity.client(worker) {
+            Some(session) => {
+                if session.shard != self.shard_link.me()
+                    && own.affinity.send(worker, frame.len(), self.shard_link.window())
+                {
+                    self.effects.throttles.push_back((pool, worker, true));
+                }
+                self.hear(session, pool, frame);
+            }
+            None => counts.discarded += 1,
+        }
+    }
+
+    /// A program says something to all clients of its pool. Said again in the same turn, also by
+    /// another program, it is no news.
+    pub fn announce(&mut self, pool: PoolId, frame: Slice) {
+        if !self.announced.iter().any(|(of, said)| *of == pool && said[..] == frame[..]) {
+            self.announced.push((pool, frame));
+        }
+    }
+
+    /// What its own program says goes to a client, behind what goes to it already.
+    pub(super) fn hear(&mut self, session: SessionId, pool: PoolId, frame: Slice) {
+        self.finished.push((Client::unasked(session), ReplyEvent::Unsolicited(pool, frame)));
+    }
+
+    /// A connection takes nothing of what its own program says, or takes it again.
+    pub fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool) {
+        if let Some(home) = self.shard_link.off_shard(pool) {
+            return self.shard_link.tell(home, ShardMessage::Hush(session, pool, hush));
+        }
+        let Some(own) = &mut self.pools[pool].own else { return };
+        if let Some(worker) = own.affinity.want(session, !hush, self.shard_link.window()) {
+            self.effects.throttles.push_back((pool, worker, hush));
+        }
+    }
+
+    /// So many bytes of what a connection's own program said were taken on another shard.
+    pub(super) fn heard(&mut self, pool: PoolId, session: SessionId, bytes: usize) {
+        let Some(own) = &mut self.pools[pool].own else { return };
+        if let Some(worker) = own.affinity.credit(session, bytes, self.shard_link.window()) {
+            self.effects.throttles.push_back((pool, worker, false));
+        }
+    }
+
+    /// All connections may ask nothing more.
+    pub fn leave_all(&mut self) {
+        let mut sessions = Vec::new();
+        for (pool, served) in self.pools.entries_mut() {
+            if let Some(own) = &mut served.own {
+                own.affinity.close();
+                sessions.extend(own.affinity.sessions().into_iter().map(|it| (pool, it)));
+            }
+        }
+        for (pool, session) in sessions {
+            self.leave_pool(pool, session, false);
+        }
+    }
+
+    /// Whether a session whose replies are still owed may ask for more: not before it is known
+    /// which program is its own. At a home off_shard it is known once the program has `answered`
+    /// something.
+    pub fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
+        let Some(own) = &self.pools[pool].own else { return true };
+        match self.shard_link.off_shard(pool) {
+            Some(_) => answered,
+            None => own.affinity.way(session) != Way::Pool,
+        }
+    }
+
+    /// Whether several clients share a program of this pool by ids.
+    pub fn is_tagged(&self, pool: PoolId) -> bool {
+        self.pools[pool].is_tagged
+    }
+
+    /// Whether the programs of a pool are each a connection's own.
+    pub fn has_owners(&self, pool: PoolId) -> bool {
+        self.pools[pool].own.is_some()
+    }
+
+    /// A connection's own program is returned: it is told to forget, or replaced.
+    pub(super) fn give_up(&mut self, pool: PoolId, worker: WorkerId) {
+        let order = self.pools[pool].own.as_ref().and_then(SessionWorkers::order);
+        let Some(body) = order else { return self.effects.to_replace.push_back((pool, worker)) };
+        let (at_us, peer) = (self.at_us(), Peer::Inside);
+        let id = self.exchanges.insert(Exchange {
+            named: None,
+            knows: None,
+            failed: pool::Failed::default(),
+            json_reply: None,
+            is_bad: false,
+            status: 0,
+            client: Client::Nobody,
+            peer,
+            at_us,
+            stamps: Stamps::received(self.now),
+            listener: None,
+            body_end: None,
+            log_entry: None,
+            parts: Vec::new(),
+            window: Window::default(),
+            pool,
+            state: State::Received,
+        });
+        let payload = Payload::Frame(body);
+        let meta = RequestMeta { is_reset: true, ..RequestMeta::default() };
+        self.effects.pinned.push_back((
+            pool,
+            worker,
+            QueuedRequest { id, peer, at_us, payload, meta },
+        ));
+    }
+}
+
+/// Whether a reply in JSON-RPC is an error.
+fn is_error(reply: &[u8]) -> bool {
+    let error = wire::jsonrpc::scan(reply).ok().and_then(|message| message.error);
+    error.is_some_and(|place| reply[place] != *b"null")
+}
