@@ -25,13 +25,13 @@ mod connect;
 mod context;
 mod frames;
 mod http;
-mod owed;
+mod reply_queue;
 
 use connect::Connect;
 pub use context::{Scratch, SessionContext};
 use frames::Frames;
 use http::Http;
-pub use http::Spares as Dialogues;
+pub use http::Spares as SpareExchanges;
 pub use http::{session_moves, session_moves_made};
 
 /// During a drain, a connection is not examined more often than this.
@@ -155,7 +155,7 @@ impl Session {
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
-        dialogues: &mut Dialogues,
+        spare_exchanges: &mut SpareExchanges,
     ) {
         if self.transport.is_closing() {
             return data.consume(data.bytes().len());
@@ -164,7 +164,7 @@ impl Session {
             Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, cx),
             Front::Connect(_) => return data.consume(data.bytes().len()),
             Front::Http(plan, http) => {
-                http.handle_data(plan, &mut self.transport, calls, data, cx, dialogues);
+                http.handle_data(plan, &mut self.transport, calls, data, cx, spare_exchanges);
             }
         }
         let begun = match &self.front {
@@ -229,12 +229,12 @@ impl Session {
         &mut self,
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
-        dialogues: &mut Dialogues,
+        spare_exchanges: &mut SpareExchanges,
     ) {
         match &mut self.front {
             Front::Frames(frames) => frames.flush(&mut self.transport, calls, cx),
             Front::Connect(connect) => connect.flush(&mut self.transport, calls, cx),
-            Front::Http(_, http) => http.flush(&mut self.transport, calls, cx, dialogues),
+            Front::Http(_, http) => http.flush(&mut self.transport, calls, cx, spare_exchanges),
         }
     }
 

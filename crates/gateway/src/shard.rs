@@ -29,7 +29,7 @@ use flow::reply_event::ReplyEvent;
 use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamOwner, TimerOwner};
 use frontend::listener::{FrontConfig, ListenerConfig};
-use frontend::session::{Dialogues, Scratch, Session, SessionContext};
+use frontend::session::{Scratch, Session, SessionContext, SpareExchanges};
 use observe::access_log::{AccessLog, AccessLogConfig, LogSink};
 use observe::calendar::Epoch;
 use observe::closings::Closings;
@@ -126,7 +126,7 @@ pub struct Shard {
     /// Lent to sessions.
     scratch: Scratch,
     /// For clients of HTTP who begin to ask.
-    dialogues: Dialogues,
+    spare_exchanges: SpareExchanges,
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
     metrics: Arc<Metrics>,
@@ -237,7 +237,7 @@ impl Shard {
             refused: RefusedConnections::default(),
             shortage: Shortage::default(),
             scratch: Scratch::default(),
-            dialogues: Dialogues::default(),
+            spare_exchanges: SpareExchanges::default(),
             pool_timer: None,
             drain: Drain::new(DrainLimits::of(&daemon)),
             metrics,

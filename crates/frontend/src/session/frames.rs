@@ -2,7 +2,7 @@
 //! frame or, when it comes in parts, several.
 //!
 //! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
-//! client with `in_flight_max` requests owed is paused, not refused, and so are clients while the
+//! client with `in_flight_max` requests reply_queue is paused, not refused, and so are clients while the
 //! queue of their pool is full (`engine/paused.rs`). One that does not take its
 //! output is paused too, and cut when it takes nothing for `write_stall`.
 
@@ -15,7 +15,7 @@ use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::jsonrpc::{self, Kind, Message};
 use wire::{Decoder, Last, Piece, write_reply};
 
-use super::owed::{Limits, Name, Owed};
+use super::reply_queue::{Limits, Name, ReplyQueue};
 use crate::listener::FramesConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
@@ -65,7 +65,7 @@ pub(super) struct Frames {
     decoder: Decoder,
     input: Input,
     ending: Ending,
-    owed: Owed,
+    reply_queue: ReplyQueue,
     /// Replies are rows, a line each.
     rows: bool,
     /// A row of the reply that is being written could not be, and the client has heard its end.
@@ -125,7 +125,7 @@ impl Frames {
         let decoder = Decoder::new(plan.framing, plan.frame_max, plan.over);
         Self {
             decoder: if in_order { decoder } else { decoder.skimming() },
-            owed: Owed::new(in_order, rows),
+            reply_queue: ReplyQueue::new(in_order, rows),
             rows,
             broken: false,
             id,
@@ -283,7 +283,7 @@ impl Frames {
         if let Err(outcome) = cx.address_limits.request(cx.requests.now(), transport.entry()) {
             return self.refuse(transport, outcome, name, cx);
         }
-        let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
+        let client = Client::Session { session: self.id, sequence: self.reply_queue.next_number() };
         let (source, meta) =
             (transport.source(), RequestMeta { streams: self.rows, ..RequestMeta::default() });
         self.permit.spend();
@@ -294,7 +294,7 @@ impl Frames {
             self.pool,
             cx.entry.take(),
         );
-        self.owed.push(id, name);
+        self.reply_queue.push(id, name);
     }
 
     fn is_exit(&self, frame: &[u8], message: &Message) -> bool {
@@ -316,10 +316,10 @@ impl Frames {
             return Some(Name::Nothing);
         }
         if let Some(cancelled) = message.cancels(frame) {
-            match self.owed.find(&frame[cancelled.clone()]) {
+            match self.reply_queue.find(&frame[cancelled.clone()]) {
                 Some(request) => {
                     if !message.cancels_with_reply(frame) {
-                        self.owed.silence(request);
+                        self.reply_queue.silence(request);
                     }
                     cx.requests.cancel(request);
                 }
@@ -348,23 +348,23 @@ impl Frames {
             cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
         }
         cx.requests.refused_at_receipt(self.pool, transport.source(), &outcome, cx.entry.take());
-        self.owed.push_ready(outcome, name);
+        self.reply_queue.push_ready(outcome, name);
     }
 
     /// Bytes of replies that wait.
     pub(super) fn held(&self) -> usize {
-        self.owed.held()
+        self.reply_queue.held()
     }
 
     /// Whether the end of the connection would seem to be the end of its replies: those of raw bytes have no
     /// other, and something of them was not sent.
     pub(super) fn would_look_whole(&self, queued: usize) -> bool {
-        self.plan.resets && (queued > 0 || !self.owed.is_empty())
+        self.plan.resets && (queued > 0 || !self.reply_queue.is_empty())
     }
 
     /// Whether a frame has begun since the client connected.
     pub(super) fn has_begun(&self) -> bool {
-        self.begun || self.owed.next_number() > 0
+        self.begun || self.reply_queue.next_number() > 0
     }
 
     /// Whether no frame is begun or waits unread.
@@ -378,7 +378,7 @@ impl Frames {
     }
 
     /// A frame that was begun did not end in time: it is refused, and the client with it, once it
-    /// has what it is owed.
+    /// has what it is reply_queue.
     pub(super) fn handle_slow(
         &mut self,
         transport: &Transport,
@@ -428,11 +428,11 @@ impl Frames {
         cx: &mut SessionContext<'_>,
     ) -> bool {
         let hears = self.answered && pool == self.pool && self.plan.framing.is_json();
-        if !hears || self.owed.has_aside(frame) {
+        if !hears || self.reply_queue.has_aside(frame) {
             return false;
         }
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
-        if let Some(outcome) = self.owed.push_aside(frame.clone(), limits) {
+        if let Some(outcome) = self.reply_queue.push_aside(frame.clone(), limits) {
             cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
         }
         true
@@ -458,12 +458,12 @@ impl Frames {
         }
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
         if let ReplyEvent::Unsolicited(_, frame) = reply_event {
-            if let Some(outcome) = self.owed.push_aside(frame, limits) {
+            if let Some(outcome) = self.reply_queue.push_aside(frame, limits) {
                 cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
             }
             return;
         }
-        if let Some((more, outcome)) = self.owed.deliver(sequence, reply_event, limits) {
+        if let Some((more, outcome)) = self.reply_queue.deliver(sequence, reply_event, limits) {
             cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
             if let Some(request) = more {
                 cx.requests.abandon(request, Cause::Reply);
@@ -481,7 +481,10 @@ impl Frames {
         self.write_below(transport, calls, &mut cx.scratch.bytes, high);
         self.hold(transport, calls, cx);
         self.read_on(transport, calls, cx.requests);
-        if self.input == Input::Ended && self.owed.is_empty() && !self.owed.has_asides() {
+        if self.input == Input::Ended
+            && self.reply_queue.is_empty()
+            && !self.reply_queue.has_asides()
+        {
             if self.ending == Ending::Reset {
                 self.reset(transport, calls);
             } else {
@@ -519,7 +522,7 @@ impl Frames {
         let queued = transport.queued(calls);
         let broken = transport.is_broken(calls);
         while queued + scratch.len() <= high {
-            let Some(ready) = self.owed.pop_ready() else { break };
+            let Some(ready) = self.reply_queue.pop_ready() else { break };
             self.write(ready, scratch);
             if broken {
                 // It would be dropped, and no `Drained` would ask for the rest.
@@ -533,7 +536,7 @@ impl Frames {
     fn hold(&mut self, transport: &Transport, calls: &Calls<'_>, cx: &mut SessionContext<'_>) {
         let clogged = transport.is_clogged(calls);
         // Whatever its own program says is for this client, asked or not.
-        let hush = (clogged && self.owed.has_asides()).then_some(self.pool);
+        let hush = (clogged && self.reply_queue.has_asides()).then_some(self.pool);
         if hush != self.hushing {
             if let Some(before) = std::mem::replace(&mut self.hushing, hush) {
                 cx.requests.hush(before, self.id, false);
@@ -542,7 +545,7 @@ impl Frames {
                 cx.requests.hush(now, self.id, true);
             }
         }
-        let streaming = self.owed.streaming();
+        let streaming = self.reply_queue.streaming();
         let wanted = streaming.filter(|(_, came)| transport.holds_back(calls, *came));
         let wanted = wanted.map(|(request, _)| request);
         if wanted != self.holding {
@@ -557,10 +560,10 @@ impl Frames {
     }
 
     pub(super) fn abandoned(&self) -> impl Iterator<Item = RequestId> {
-        self.owed.requests()
+        self.reply_queue.requests()
     }
 
     pub(super) fn is_owed(&self) -> bool {
-        !self.owed.is_empty() || self.owed.has_asides()
+        !self.reply_queue.is_empty() || self.reply_queue.has_asides()
     }
 }

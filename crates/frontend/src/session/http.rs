@@ -10,8 +10,8 @@
 //!   Head     a whole head, more body    Body        it is submitted, the client waits
 //!   Body     the worker wants it        Body        parts go on
 //!   Body     the last byte of it        Whole
-//!   Head     a head, to a program       Gathering
-//!   Gathering the last byte of a body   Whole       it is submitted with its body
+//!   Head     a head, to a program       BufferedBody
+//!   BufferedBody the last byte of a body   Whole       it is submitted with its body
 //!   Whole    the reply is whole         Head        or the connection ends
 //!   any      a broken rule, too slow    Ended       it is answered, nothing behind it is read
 //!   Whole    the client's end           Whole       its reply is the last; or Ended, see `ends.rs`
@@ -27,22 +27,22 @@
 //! must not be read as the next one.
 
 mod answers;
-mod asking;
+mod buffered_body;
 mod client;
-mod course;
 mod delivering;
-mod dialogue;
-mod ends;
-mod gathering;
+mod gathering_body;
+mod half_close;
 mod hops;
-mod moves;
-mod objects;
+mod http_exchange;
+mod local_reply;
+mod query;
 mod refusing;
 mod rejection;
-mod told;
+mod route_context;
+mod states;
+mod timeouts;
 mod tunnel;
 mod unfit;
-mod watch;
 
 use std::sync::Arc;
 
@@ -56,24 +56,24 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 pub(super) use client::Http;
 pub use client::Spares;
-use course::Course;
-use dialogue::{Asked, Dialogue, Ending, Input, Output};
 use flow::client::Client;
 use flow::http_request::HttpRequest;
 use flow::payload::Payload;
 use flow::request_meta::{RequestMeta, ResponseKind};
 use flow::request_shape::RequestShape;
 use flow::requests::Requests;
-use moves::Move;
-pub use moves::{session_moves, session_moves_made};
+use http_exchange::{ActiveRequest, Ending, HttpExchange, Input, Output};
+use local_reply::{RETRY, Requester, Said, TEXT, Told, tell};
 use rejection::method_begun;
-use told::{Asker, RETRY, Said, TEXT, Told, tell};
+use route_context::RouteContext;
+use states::Move;
+pub use states::{session_moves, session_moves_made};
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
 /// given to another server.
 const BODY_HELD_MAX: usize = 64 << 10;
 
-impl Dialogue {
+impl HttpExchange {
     /// Whether the response to the request at hand announces the end of the connection, whatever the
     /// request says: the client sends no more, or the daemon is about to end.
     fn is_last(&self, requests: &dyn Requests) -> bool {
@@ -154,7 +154,7 @@ impl Dialogue {
                         }
                     }
                 }
-                Input::Gathering(_) => {
+                Input::BufferedBody(_) => {
                     if !self.gather(plan, transport, calls, data, cx) {
                         return;
                     }
@@ -213,10 +213,19 @@ impl Dialogue {
             request.set_target(ways.target_mut());
         }
         cx.scratch.routes = ways;
-        let course = Course { pool, route, changes };
+        let route_context = RouteContext { pool, route, changes };
         match cx.requests.shape(pool) {
             RequestShape::Messages => {}
-            shape => return self.ask_whole((&shape, &course), plan, transport, calls, request, cx),
+            shape => {
+                return self.ask_whole(
+                    (&shape, &route_context),
+                    plan,
+                    transport,
+                    calls,
+                    request,
+                    cx,
+                );
+            }
         }
         let head = request.head_mut();
         if !changes.map_or(plan.allow_upgrade, |route| route.allow_upgrade) {
@@ -226,7 +235,7 @@ impl Dialogue {
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         let upgrades = head.upgrade.then(|| head.switches_to());
         let waits = head.expects_continue;
-        course.prepare(plan, transport.peer(), head);
+        route_context.prepare(plan, transport.peer(), head);
         // A server is given chunks only where it must be: what comes behind a body is told from it most
         // surely by a length.
         let whole = Some(data.bytes()).filter(|_| head.body == BodyKind::Chunked);
@@ -269,9 +278,9 @@ impl Dialogue {
         let client = self.next_client();
         let request =
             cx.requests.submit(client, transport.source(), (payload, meta), pool, cx.entry.take());
-        let asker = Asker { method, version, route };
-        let asked = Asked::new(request, asker, keep, Told::TEXT);
-        self.asked = Some(Asked { waits: meta.waits && meta.more, ..asked });
+        let requester = Requester { method, version, route };
+        let asked = ActiveRequest::new(request, requester, keep, Told::TEXT);
+        self.asked = Some(ActiveRequest { waits: meta.waits && meta.more, ..asked });
     }
 
     pub(super) fn flush(

@@ -196,7 +196,7 @@ impl Shard {
                 session.set_dirty(false);
                 let mut cx =
                     SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                session.flush(calls, &mut cx, &mut self.dialogues);
+                session.flush(calls, &mut cx, &mut self.spare_exchanges);
             }
         }
         self.dirty = dirty;

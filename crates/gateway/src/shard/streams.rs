@@ -31,7 +31,7 @@ impl Shard {
                     }
                     let mut cx =
                         SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                    session.handle_data(calls, &mut data, &mut cx, &mut self.dialogues);
+                    session.handle_data(calls, &mut data, &mut cx, &mut self.spare_exchanges);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
                     }

@@ -32,9 +32,9 @@ impl Frames {
     }
 
     pub(super) fn is_full(&self, requests: &dyn Requests) -> bool {
-        let waits =
-            !self.owed.is_empty() && !requests.may_ask_more(self.pool, self.id, self.answered);
-        waits || self.is_waiting() || self.owed.len() >= self.plan.in_flight_max
+        let waits = !self.reply_queue.is_empty()
+            && !requests.may_ask_more(self.pool, self.id, self.answered);
+        waits || self.is_waiting() || self.reply_queue.len() >= self.plan.in_flight_max
     }
 
     /// A frame that was begun must come to its end in time.
@@ -69,10 +69,10 @@ impl Frames {
         if !self.is_gone || !transport.is_paused() {
             return false;
         }
-        let named = self.owed.waits_for_named() || self.is_waiting();
+        let named = self.reply_queue.waits_for_named() || self.is_waiting();
         self.plan.framing.is_json() && named
-            || self.owed.streaming().is_some()
-            || self.rows && !self.owed.is_empty()
+            || self.reply_queue.streaming().is_some()
+            || self.rows && !self.reply_queue.is_empty()
     }
 
     /// Reads a paused client again, if nothing stands in the way. One that has left is let go.
@@ -88,7 +88,7 @@ impl Frames {
         if self.has_left(transport) {
             return transport.reset(calls);
         }
-        let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(requests);
+        let room = self.reply_queue.len() <= self.plan.in_flight_max / 2 && !self.is_full(requests);
         if room && !transport.is_clogged(calls) {
             transport.resume(calls);
         }

@@ -4,7 +4,7 @@ use exchange::{Cause, Outcome, Phase};
 
 use super::Frames;
 use crate::session::SessionContext;
-use crate::session::owed::Name;
+use crate::session::reply_queue::Name;
 use crate::transport::Transport;
 
 impl Frames {

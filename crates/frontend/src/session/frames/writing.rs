@@ -7,7 +7,7 @@ use exchange::{Cause, Outcome, Phase, Slice};
 use wire::{Marks, Unframable, encode, write_reply};
 
 use super::{Ending, Frames, Input};
-use crate::session::owed::{Name, Ready};
+use crate::session::reply_queue::{Name, Ready};
 
 /// The frame behind the last row, as PostgreSQL's `COPY` writes it. No row is like it: JSON begins
 /// with a brace, and in TSV a backslash is followed by something else.

@@ -4,12 +4,12 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, RequestHead};
 
-use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
+use super::{Ending, HttpExchange, Input, Move, Requester, TEXT, tell};
 use crate::routing::{RouteId, Scratch, Way};
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
-impl Dialogue {
+impl HttpExchange {
     /// Answers a request whose way leads to no pool. A body of it is not read: the connection ends
     /// behind the answer.
     pub(super) fn answer(
@@ -63,8 +63,8 @@ impl Dialogue {
             && !unclear;
         let lines = scratch.lines();
         let answer = Answer { status, content_type, lines, body, keep_alive };
-        let asker = Asker { method: head.method(), version: head.version, route };
-        tell(&answer, asker, transport, calls, cx);
+        let requester = Requester { method: head.method(), version: head.version, route };
+        tell(&answer, requester, transport, calls, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;

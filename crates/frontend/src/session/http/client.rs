@@ -8,7 +8,7 @@ use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
-use super::{Dialogue, Ending, Input, Output};
+use super::{Ending, HttpExchange, Input, Output};
 use crate::listener::HttpConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
@@ -16,30 +16,30 @@ use flow::ids::SessionId;
 use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 
-/// Dialogues that are kept for the next who asks: of as many clients as are busy in one turn.
+/// SpareExchanges that are kept for the next who asks: of as many clients as are busy in one turn.
 const SPARES_MAX: usize = 256;
 
-/// Dialogues that are over. Only their memory is reused: [`Self::take`] makes each anew, so no field
-/// of one client's dialogue can reach the next client.
+/// SpareExchanges that are over. Only their memory is reused: [`Self::take`] makes each anew, so no field
+/// of one client's exchange can reach the next client.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "the boxes move between here and the clients")]
-pub struct Spares(Vec<Box<Dialogue>>);
+pub struct Spares(Vec<Box<HttpExchange>>);
 
 impl Spares {
-    fn take(&mut self, client: &Http) -> Box<Dialogue> {
-        let Some(mut dialogue) = self.0.pop() else { return client.begin() };
+    fn take(&mut self, client: &Http) -> Box<HttpExchange> {
+        let Some(mut exchange) = self.0.pop() else { return client.begin() };
         if active(Plant::NotReset) {
-            (dialogue.id, dialogue.number) = (client.id, client.number);
+            (exchange.id, exchange.number) = (client.id, client.number);
         } else {
-            *dialogue = Dialogue::new(client.id, client.number);
+            *exchange = HttpExchange::new(client.id, client.number);
         }
-        dialogue
+        exchange
     }
 
     /// Takes back one that is over.
-    fn give(&mut self, dialogue: Box<Dialogue>) {
+    fn give(&mut self, exchange: Box<HttpExchange>) {
         if self.0.len() < SPARES_MAX {
-            self.0.push(dialogue);
+            self.0.push(exchange);
         }
     }
 }
@@ -49,16 +49,16 @@ pub(in crate::session) struct Http {
     id: SessionId,
     /// Number of its last request.
     number: u32,
-    dialogue: Option<Box<Dialogue>>,
+    exchange: Option<Box<HttpExchange>>,
 }
 
 impl Http {
     pub(in crate::session) const fn new(id: SessionId) -> Self {
-        Self { id, number: 0, dialogue: None }
+        Self { id, number: 0, exchange: None }
     }
 
-    fn begin(&self) -> Box<Dialogue> {
-        Box::new(Dialogue::new(self.id, self.number))
+    fn begin(&self) -> Box<HttpExchange> {
+        Box::new(HttpExchange::new(self.id, self.number))
     }
 
     pub(in crate::session) fn handle_data(
@@ -70,12 +70,12 @@ impl Http {
         cx: &mut SessionContext<'_>,
         spares: &mut Spares,
     ) {
-        let mut dialogue = match self.dialogue.take() {
-            Some(dialogue) => dialogue,
+        let mut exchange = match self.exchange.take() {
+            Some(exchange) => exchange,
             None => spares.take(self),
         };
-        dialogue.handle_data(plan, transport, calls, data, cx);
-        self.dialogue = Some(dialogue);
+        exchange.handle_data(plan, transport, calls, data, cx);
+        self.exchange = Some(exchange);
     }
 
     /// Something came of the request on its way.
@@ -88,8 +88,8 @@ impl Http {
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
-        if let Some(dialogue) = &mut self.dialogue {
-            dialogue.deliver(plan, transport, calls, sequence, reply_event, cx);
+        if let Some(exchange) = &mut self.exchange {
+            exchange.deliver(plan, transport, calls, sequence, reply_event, cx);
         }
     }
 
@@ -102,14 +102,14 @@ impl Http {
         reply: (u64, Carried, Outcome),
         cx: &mut SessionContext<'_>,
     ) {
-        if let Some(dialogue) = &mut self.dialogue {
-            dialogue.deliver_whole(plan, transport, calls, reply, cx);
+        if let Some(exchange) = &mut self.exchange {
+            exchange.deliver_whole(plan, transport, calls, reply, cx);
         }
     }
 
     pub(in crate::session) fn check(&self) {
-        if let Some(dialogue) = &self.dialogue {
-            dialogue.check();
+        if let Some(exchange) = &self.exchange {
+            exchange.check();
         }
     }
 
@@ -119,14 +119,14 @@ impl Http {
         plan: &HttpConfig,
         transport: &Transport,
     ) -> Option<Option<Duration>> {
-        let dialogue = self.dialogue.as_ref();
-        let tunnel = dialogue.filter(|dialogue| matches!(dialogue.input, Input::Switched));
-        tunnel.map(|dialogue| dialogue.tunnel_idle(plan, transport))
+        let exchange = self.exchange.as_ref();
+        let tunnel = exchange.filter(|exchange| matches!(exchange.input, Input::Switched));
+        tunnel.map(|exchange| exchange.tunnel_idle(plan, transport))
     }
 
     /// Whether a reply waits for the client that is not in its output.
     pub(in crate::session) fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
-        let asked = self.dialogue.as_ref().and_then(|dialogue| dialogue.asked.as_ref());
+        let asked = self.exchange.as_ref().and_then(|exchange| exchange.asked.as_ref());
         let from = asked.and_then(|asked| asked.relayed_from);
         from.is_some_and(|from| calls.relay_waits(from))
     }
@@ -138,8 +138,8 @@ impl Http {
         cause: Cause,
         cx: &mut SessionContext<'_>,
     ) {
-        if let Some(dialogue) = &mut self.dialogue {
-            dialogue.end_gathering(transport, cause, cx);
+        if let Some(exchange) = &mut self.exchange {
+            exchange.end_gathering(transport, cause, cx);
         }
     }
 
@@ -151,15 +151,15 @@ impl Http {
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
     ) {
-        if let Some(dialogue) = &mut self.dialogue {
-            dialogue.handle_slow(plan, transport, calls, cx);
+        if let Some(exchange) = &mut self.exchange {
+            exchange.handle_slow(plan, transport, calls, cx);
         }
     }
 
     /// Whether a request is with a worker, or waits for one, and no tunnel was made.
     pub(in crate::session) fn awaits_reply(&self) -> bool {
-        self.dialogue.as_ref().is_some_and(|dialogue| {
-            dialogue.asked.is_some() && matches!(dialogue.input, Input::Body(_) | Input::Whole)
+        self.exchange.as_ref().is_some_and(|exchange| {
+            exchange.asked.is_some() && matches!(exchange.input, Input::Body(_) | Input::Whole)
         })
     }
 
@@ -170,24 +170,24 @@ impl Http {
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        if self.dialogue.is_none() && transport.queued(calls) == 0 {
+        if self.exchange.is_none() && transport.queued(calls) == 0 {
             return true;
         }
-        let mut dialogue = self.dialogue.take().unwrap_or_else(|| self.begin());
-        let cut_off = dialogue.handle_eof(transport, calls, cx);
-        let is_owed = dialogue.asked.is_some();
-        self.dialogue = Some(dialogue);
+        let mut exchange = self.exchange.take().unwrap_or_else(|| self.begin());
+        let cut_off = exchange.handle_eof(transport, calls, cx);
+        let is_owed = exchange.asked.is_some();
+        self.exchange = Some(exchange);
         cut_off || !is_owed && transport.queued(calls) == 0
     }
 
     /// Whether a further request of this connection can be served during a drain: no response has
     /// announced the end of the connection yet, and the one in flight will not do so either.
     pub(in crate::session) fn may_ask(&self) -> bool {
-        let Some(dialogue) = &self.dialogue else { return true };
-        if dialogue.ending != Ending::No {
+        let Some(exchange) = &self.exchange else { return true };
+        if exchange.ending != Ending::No {
             return false;
         }
-        match (&dialogue.input, &dialogue.asked) {
+        match (&exchange.input, &exchange.asked) {
             (Input::Switched | Input::Ended, _) => false,
             (_, None) => true,
             (_, Some(asked)) => asked.output != Output::None && asked.keep,
@@ -201,8 +201,8 @@ impl Http {
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
     ) {
-        if let Some(dialogue) = self.dialogue.as_mut().filter(|dialogue| dialogue.is_begun()) {
-            dialogue.refuse_draining(transport, calls, cx);
+        if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.is_begun()) {
+            exchange.refuse_draining(transport, calls, cx);
         }
     }
 
@@ -213,54 +213,54 @@ impl Http {
         cx: &mut SessionContext<'_>,
         spares: &mut Spares,
     ) {
-        match &mut self.dialogue {
-            Some(dialogue) => dialogue.flush(transport, calls, cx),
+        match &mut self.exchange {
+            Some(exchange) => exchange.flush(transport, calls, cx),
             None if transport.is_clogged(calls) => {}
             None => transport.resume(calls),
         }
-        if let Some(dialogue) = self.dialogue.take_if(|dialogue| dialogue.is_over()) {
-            self.number = dialogue.number;
-            spares.give(dialogue);
+        if let Some(exchange) = self.exchange.take_if(|exchange| exchange.is_over()) {
+            self.number = exchange.number;
+            spares.give(exchange);
         }
     }
 
     /// Bytes of a body that is taken whole before its request goes on.
     pub(in crate::session) fn held(&self) -> usize {
-        match self.dialogue.as_ref().map(|dialogue| &dialogue.input) {
-            Some(Input::Gathering(gathering)) => gathering.held(),
+        match self.exchange.as_ref().map(|exchange| &exchange.input) {
+            Some(Input::BufferedBody(buffered)) => buffered.held(),
             _ => 0,
         }
     }
 
     /// Whether anything of a request has come that is not over.
     pub(in crate::session) fn has_begun(&self) -> bool {
-        self.dialogue.as_ref().is_some_and(|dialogue| !dialogue.is_over())
+        self.exchange.as_ref().is_some_and(|exchange| !exchange.is_over())
     }
 
     /// Whether a request is on its way, or half read: it goes on as it was begun.
     pub(in crate::session) const fn is_at_work(&self) -> bool {
-        self.dialogue.is_some()
+        self.exchange.is_some()
     }
 
     pub(in crate::session) fn abandoned(&self) -> Option<RequestId> {
-        let dialogue = self.dialogue.as_ref()?;
+        let exchange = self.exchange.as_ref()?;
         // A tunnel of which both directions have ended comes to its end without its client.
-        let asked = dialogue.asked.as_ref();
-        Some(asked.filter(|asked| !(asked.said_all && dialogue.half_closed))?.request)
+        let asked = exchange.asked.as_ref();
+        Some(asked.filter(|asked| !(asked.said_all && exchange.half_closed))?.request)
     }
 
     /// Whether the connection's end, if it came now, would be taken for the end of a reply of which not
     /// all was sent.
     pub(in crate::session) fn would_look_whole(&self, queued: usize) -> bool {
-        let Some(dialogue) = &self.dialogue else { return false };
-        match dialogue.ending {
+        let Some(exchange) = &self.exchange else { return false };
+        match exchange.ending {
             Ending::CutOff => true,
             Ending::OpenEnded => queued > 0,
-            Ending::No | Ending::Said => dialogue.asked.as_ref().is_some_and(|it| it.open_ended),
+            Ending::No | Ending::Said => exchange.asked.as_ref().is_some_and(|it| it.open_ended),
         }
     }
 
     pub(in crate::session) fn is_owed(&self) -> bool {
-        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.asked.is_some())
+        self.exchange.as_ref().is_some_and(|exchange| exchange.asked.is_some())
     }
 }

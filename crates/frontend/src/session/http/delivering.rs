@@ -4,8 +4,8 @@ use event::Calls;
 use exchange::{Outcome, Slice};
 use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
-use super::told::of_page;
-use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
+use super::local_reply::of_page;
+use super::{Ending, HttpExchange, Input, Move, Output, Said, tell};
 use crate::listener::HttpConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
@@ -15,7 +15,7 @@ use flow::reply_head::Carried;
 /// The body of a reply is copied behind its head up to this; a longer one is sent as it lies.
 const BODY_ALONG_MAX: usize = 1024;
 
-impl Dialogue {
+impl HttpExchange {
     /// Something came of the request on its way.
     pub(super) fn deliver(
         &mut self,
@@ -178,18 +178,18 @@ impl Dialogue {
             (Output::Begun(_) | Output::HeadOnly, Outcome::Ended(..)) => asked.keep = false,
             (_, outcome) => {
                 asked.keep &= whole && !is_last;
-                let asker = asked.asker();
+                let requester = asked.requester();
                 match asked.page.take() {
                     Some(page) => {
                         let body = match &outcome {
                             Outcome::Sorry(_, body) => body.clone(),
                             Outcome::Reply(_) | Outcome::Ended(..) => Slice::default(),
                         };
-                        tell(&of_page(&page, &body, asked.keep), asker, transport, calls, cx);
+                        tell(&of_page(&page, &body, asked.keep), requester, transport, calls, cx);
                     }
                     None => {
                         let said = Said::of(&outcome, asked.told);
-                        tell(&said.answer(asked.keep), asker, transport, calls, cx);
+                        tell(&said.answer(asked.keep), requester, transport, calls, cx);
                     }
                 }
             }

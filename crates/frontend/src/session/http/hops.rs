@@ -5,12 +5,12 @@ use event::Calls;
 use exchange::{Outcome, Slice};
 use wire::http1::{Answer, Method, RequestHead};
 
-use super::{Asker, Dialogue, Ending, Input, Move, tell};
+use super::{Ending, HttpExchange, Input, Move, Requester, tell};
 use crate::routing::RouteId;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
-impl Dialogue {
+impl HttpExchange {
     /// Answers a request that goes no further, and counts the hop of one that does. True when nothing more
     /// is to be done.
     pub(super) fn stops_here(
@@ -66,8 +66,8 @@ impl Dialogue {
             body: &body,
             keep_alive,
         };
-        let asker = Asker { method: head.method(), version: head.version, route };
-        tell(&answer, asker, transport, calls, cx);
+        let requester = Requester { method: head.method(), version: head.version, route };
+        tell(&answer, requester, transport, calls, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;

@@ -5,13 +5,13 @@ use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
 use super::rejection::Why;
-use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell};
+use super::{Ending, HttpExchange, Input, Move, Output, RETRY, Requester, Said, TEXT, Told, tell};
 use crate::routing::RouteId;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 use flow::rejected::Rejected;
 
-impl Dialogue {
+impl HttpExchange {
     /// A request is answered without a worker. The connection goes on where no body is to come.
     pub(super) fn refuse_whole(
         &mut self,
@@ -29,8 +29,9 @@ impl Dialogue {
         );
         let whole = matches!(head.body, BodyKind::None);
         let keep = head.connection.keep_alive && whole && !self.is_last(cx.requests);
-        let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
-        tell(&Said::of(outcome, Told::TEXT).answer(keep), asker, transport, calls, cx);
+        let requester =
+            Requester { method: head.method(), version: head.version, route: RouteId::REST };
+        tell(&Said::of(outcome, Told::TEXT).answer(keep), requester, transport, calls, cx);
         if !keep {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;
@@ -68,7 +69,7 @@ impl Dialogue {
     pub(super) fn is_begun(&self) -> bool {
         match self.input {
             Input::Head => self.scan.is_begun(),
-            Input::Gathering(_) => true,
+            Input::BufferedBody(_) => true,
             Input::Body(_) | Input::Whole | Input::Switched | Input::Ended => false,
         }
     }
@@ -124,7 +125,7 @@ impl Dialogue {
     pub(super) fn route(&self) -> RouteId {
         match (&self.asked, &self.input) {
             (Some(asked), _) => asked.route,
-            (None, Input::Gathering(gathering)) => gathering.route(),
+            (None, Input::BufferedBody(buffered)) => buffered.route(),
             (None, _) => RouteId::REST,
         }
     }
@@ -174,7 +175,7 @@ impl Dialogue {
                 body: body.as_bytes(),
                 keep_alive: false,
             };
-            tell(&answer, Asker { method, route, ..Asker::NOBODY }, transport, calls, cx);
+            tell(&answer, Requester { method, route, ..Requester::NOBODY }, transport, calls, cx);
         }
         self.step(Move::End, Input::Ended);
         self.ending = if cut { Ending::CutOff } else { Ending::Said };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use exchange::{Cause, Outcome};
 use wire::http1::{HeadScan, Method, RequestHead};
 
-use super::told::{self, Asker, Said, Told};
+use super::local_reply::{self, Requester, Said, Told};
 use crate::listener::{HttpConfig, ListenerConfig};
 use crate::routing::RouteId;
 use crate::session::SessionContext;
@@ -30,7 +30,7 @@ impl<'a> Why<'a> {
 pub(super) fn method_begun(bytes: &[u8]) -> Method {
     let line = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
     let is_head = line.is_some_and(|at| bytes[at..].starts_with(b"HEAD "));
-    if is_head { Method::Head } else { Asker::NOBODY.method }
+    if is_head { Method::Head } else { Requester::NOBODY.method }
 }
 
 impl HttpConfig {
@@ -43,7 +43,7 @@ impl HttpConfig {
         outcome: &Outcome,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        let mut asker = Asker { method: method_begun(bytes), ..Asker::NOBODY };
+        let mut requester = Requester { method: method_begun(bytes), ..Requester::NOBODY };
         match HeadScan::default().next(bytes, &self.limits) {
             Ok(None) if !is_last => return false,
             Ok(Some(found)) => {
@@ -55,8 +55,8 @@ impl HttpConfig {
                             head.line_bytes(),
                             &head.fields,
                         );
-                        asker.method = head.method();
-                        asker.version = head.version;
+                        requester.method = head.method();
+                        requester.version = head.version;
                     }
                     Err(_) => {
                         cx.entry =
@@ -71,7 +71,7 @@ impl HttpConfig {
         let date = cx.requests.date_line();
         let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
         let said = Said::of(outcome, Told::TEXT);
-        told::write(&said.answer(false), asker, edits, &date, &mut cx.scratch.bytes);
+        local_reply::write(&said.answer(false), requester, edits, &date, &mut cx.scratch.bytes);
         true
     }
 }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 
-use super::{Asked, Dialogue, Input};
+use super::{ActiveRequest, HttpExchange, Input};
 use crate::listener::HttpConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
-impl Asked {
+impl ActiveRequest {
     /// The server has changed the protocol.
     pub(super) fn begin_to_talk(&mut self) {
         // Nothing was said to the link that it could not take.
@@ -26,7 +26,7 @@ impl Asked {
     }
 }
 
-impl Dialogue {
+impl HttpExchange {
     /// Passes on what the client says, or leaves it unread until the server takes it.
     pub(super) fn talk(
         &self,
@@ -45,7 +45,7 @@ impl Dialogue {
         }
     }
 
-    /// The server says no more; the client may go on, for as long as one may that is owed nothing.
+    /// The server says no more; the client may go on, for as long as one may that is reply_queue nothing.
     pub(super) fn handle_said_all(
         &mut self,
         plan: &HttpConfig,
@@ -88,7 +88,7 @@ impl Dialogue {
             // That it was taken is a sign of life.
             Input::Switched => transport.rest(calls),
             // All was said before it was known that more is wanted.
-            Input::Head | Input::Gathering(_) | Input::Whole | Input::Ended => {}
+            Input::Head | Input::BufferedBody(_) | Input::Whole | Input::Ended => {}
         }
     }
 }

@@ -4,14 +4,14 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, RequestHead};
 
-use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
+use super::{Ending, HttpExchange, Input, Move, Requester, TEXT, tell};
 use crate::routing::RouteId;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 use flow::rejected::Rejected;
 use flow::request_shape::Unfit;
 
-impl Dialogue {
+impl HttpExchange {
     /// Answers such a request. The connection goes on where no body is to come.
     pub(super) fn answer_unfit(
         &mut self,
@@ -37,8 +37,8 @@ impl Dialogue {
             body: body.as_bytes(),
             keep_alive,
         };
-        let asker = Asker { method: head.method(), version: head.version, route };
-        tell(&answer, asker, transport, calls, cx);
+        let requester = Requester { method: head.method(), version: head.version, route };
+        tell(&answer, requester, transport, calls, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;

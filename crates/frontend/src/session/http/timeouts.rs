@@ -5,13 +5,13 @@ use event::Calls;
 use exchange::Cause;
 
 use super::rejection::Why;
-use super::{Dialogue, Input};
+use super::{HttpExchange, Input};
 use crate::listener::HttpConfig;
 use crate::rate::is_enough;
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
-impl Dialogue {
+impl HttpExchange {
     /// A head that was begun must come to its end in time; an empty line before it is not begun.
     pub(super) fn watch_head(
         &mut self,
@@ -76,7 +76,7 @@ impl Dialogue {
         if self.asked.as_ref().is_some_and(|asked| !asked.wanted) {
             return;
         }
-        let is_body = matches!(self.input, Input::Body(_) | Input::Gathering(_));
+        let is_body = matches!(self.input, Input::Body(_) | Input::BufferedBody(_));
         let read = plan.read.unwrap_or_default();
         if is_body && is_enough(self.came as u64, plan.body_rate_min, read) {
             return self.watch_anew(plan, transport, calls);

@@ -17,13 +17,13 @@ pub(super) use flow::plain_reply::{PlainReply as Told, TEXT};
 
 /// Who is told, and which way the request went.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asker {
+pub(super) struct Requester {
     pub(super) method: Method,
     pub(super) version: Version,
     pub(super) route: RouteId,
 }
 
-impl Asker {
+impl Requester {
     /// Whoever asked for nothing that was understood.
     pub(super) const NOBODY: Self =
         Self { method: Method::Get, version: Version::Http11, route: RouteId::REST };
@@ -96,14 +96,14 @@ pub(super) const RETRY: &[u8] = b"Retry-After: 1\r\n";
 /// Sends an answer of ours, with what the route of its request changes in replies.
 pub(super) fn tell(
     answer: &Answer<'_>,
-    asker: Asker,
+    requester: Requester,
     transport: &mut Transport,
     calls: &mut Calls<'_>,
     cx: &mut SessionContext<'_>,
 ) {
     let date = cx.requests.date_line();
     let mut out = cx.scratch.take();
-    write(answer, asker, edits(transport, asker.route), &date, &mut out);
+    write(answer, requester, edits(transport, requester.route), &date, &mut out);
     transport.send_bytes(calls, &out);
     cx.scratch.give(out);
 }
@@ -117,12 +117,12 @@ pub(super) fn edits(transport: &Transport, route: RouteId) -> Option<&Edits> {
 /// Writes an answer with these changes, if there are any.
 pub(super) fn write(
     answer: &Answer<'_>,
-    asker: Asker,
+    requester: Requester,
     edits: Option<&Edits>,
     date: &DateLine,
     out: &mut Vec<u8>,
 ) {
-    let Asker { method, version, route: _ } = asker;
+    let Requester { method, version, route: _ } = requester;
     let Some(edits) = edits.filter(|edits| !edits.is_empty()) else {
         return write_answer(answer, method, version, date, out);
     };
@@ -180,7 +180,7 @@ mod tests {
             let (outcome, mut out) = (Outcome::ended(cause, Phase::Work, "why"), Vec::new());
             let said = Said::of(&outcome, Told::STORED);
             let date = [b' '; 37];
-            write(&said.answer(true), Asker::NOBODY, None, &date, &mut out);
+            write(&said.answer(true), Requester::NOBODY, None, &date, &mut out);
             let answer = String::from_utf8(out).unwrap();
             let again = answer.starts_with("HTTP/1.1 503") || answer.contains("Retry-After");
             assert!(!again || cause.verdict() != Verdict::Unknown, "{cause:?}: {answer}");

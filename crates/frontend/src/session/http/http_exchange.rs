@@ -6,9 +6,9 @@ use event::StreamId;
 use exchange::RequestId;
 use wire::http1::{Body, HeadScan, Method, Sending, Version};
 
-use super::gathering::Gathering;
-use super::moves::{Move, Stage};
-use super::told::{Asker, Told};
+use super::gathering_body::BufferedBody;
+use super::local_reply::{Requester, Told};
+use super::states::{Move, Stage};
 use crate::routing::RouteId;
 use flow::ids::SessionId;
 use flow::page::Page;
@@ -19,7 +19,7 @@ pub(super) enum Input {
     Head,
     Body(Body),
     /// A body is taken whole before its request is submitted.
-    Gathering(Box<Gathering>),
+    BufferedBody(Box<BufferedBody>),
     Whole,
     Switched,
     /// There will be no more.
@@ -57,7 +57,7 @@ pub(super) enum Ending {
 
 /// The request on its way.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ActiveRequest {
     pub(super) request: RequestId,
     pub(super) method: Method,
     pub(super) version: Version,
@@ -88,10 +88,15 @@ pub(super) struct Asked {
     pub(super) told: Told,
 }
 
-impl Asked {
+impl ActiveRequest {
     /// One that was submitted, of which nothing has come. `keep`: the connection goes on behind its reply.
-    pub(super) const fn new(request: RequestId, asker: Asker, keep: bool, told: Told) -> Self {
-        let Asker { method, version, route } = asker;
+    pub(super) const fn new(
+        request: RequestId,
+        requester: Requester,
+        keep: bool,
+        told: Told,
+    ) -> Self {
+        let Requester { method, version, route } = requester;
         Self {
             request,
             method,
@@ -112,21 +117,21 @@ impl Asked {
         }
     }
 
-    pub(super) const fn asker(&self) -> Asker {
-        Asker { method: self.method, version: self.version, route: self.route }
+    pub(super) const fn requester(&self) -> Requester {
+        Requester { method: self.method, version: self.version, route: self.route }
     }
 }
 
 /// What was begun with a client and has not come to its end. Between two requests there is none.
 #[derive(Debug)]
-pub(crate) struct Dialogue {
+pub(crate) struct HttpExchange {
     pub(super) id: SessionId,
     /// Number of the request on its way, or of the last one. Only the one on its way is compared, so
     /// it may begin anew.
     pub(super) number: u32,
     pub(super) scan: HeadScan,
     pub(super) input: Input,
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<ActiveRequest>,
     /// No further request is taken: the client sends no more.
     pub(super) refusing: bool,
     /// The client has ended its direction.
@@ -140,7 +145,7 @@ pub(crate) struct Dialogue {
     pub(super) method: Method,
 }
 
-impl Dialogue {
+impl HttpExchange {
     pub(super) fn new(id: SessionId, number: u32) -> Self {
         Self {
             id,
@@ -153,7 +158,7 @@ impl Dialogue {
             ending: Ending::No,
             watched: false,
             came: 0,
-            method: Asker::NOBODY.method,
+            method: Requester::NOBODY.method,
         }
     }
 }
@@ -163,7 +168,7 @@ impl Input {
         match self {
             Self::Head => Stage::Head,
             Self::Body(_) => Stage::Body,
-            Self::Gathering(_) => Stage::Gathering,
+            Self::BufferedBody(_) => Stage::BufferedBody,
             Self::Whole => Stage::Whole,
             Self::Switched => Stage::Switched,
             Self::Ended => Stage::Ended,
@@ -171,7 +176,7 @@ impl Input {
     }
 }
 
-impl Dialogue {
+impl HttpExchange {
     /// Makes a move, and gives what was kept of the stage before. That the table allows it is looked at
     /// where debug assertions are: what a peer says must not end a daemon.
     pub(super) fn step(&mut self, step: Move, next: Input) -> Input {
@@ -212,7 +217,7 @@ mod tests {
     #[should_panic(expected = "Switch of Head")]
     fn a_move_that_the_table_has_not_is_found() {
         let session = SessionId::new(0, exchange::Place::new(0, 0));
-        let mut dialogue = Dialogue::new(session, 0);
-        dialogue.step(Move::Switch, Input::Switched);
+        let mut exchange = HttpExchange::new(session, 0);
+        exchange.step(Move::Switch, Input::Switched);
     }
 }

@@ -9,11 +9,11 @@ use event::Calls;
 use exchange::Cause;
 use wire::http1::Refusal;
 
-use super::{Dialogue, Ending, Input, Move, Output};
+use super::{Ending, HttpExchange, Input, Move, Output};
 use crate::session::SessionContext;
 use crate::transport::Transport;
 
-impl Dialogue {
+impl HttpExchange {
     /// The client sends no more. True when it is to be cut off: its reply has begun and will not
     /// come to its end.
     pub(super) fn handle_eof(
@@ -35,7 +35,7 @@ impl Dialogue {
             }
             (_, Some(asked)) if asked.output != Output::None => return true,
             // More of it may be there while it is not read.
-            (Input::Body(_) | Input::Gathering(_), _) if !transport.is_paused() => {
+            (Input::Body(_) | Input::BufferedBody(_), _) if !transport.is_paused() => {
                 cx.requests.rejects().count_request(Refusal::Truncated as usize);
             }
             _ => {}

@@ -4,7 +4,7 @@ use event::Data;
 use exchange::{Peer, PoolId};
 use wire::http1::{Body, Kind, Refusal};
 
-use super::told::Told;
+use super::local_reply::Told;
 use crate::bodies::{BodyShare, Full};
 use crate::listener::HttpConfig;
 use crate::routing::RouteId;
@@ -13,7 +13,7 @@ use observe::access_log::AccessEntry;
 
 /// A request whose body comes. It holds at most what the listener takes as a body.
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(super) struct BufferedBody {
     pub(super) pool: PoolId,
     pub(super) route: RouteId,
     /// Its head, as its worker is to see it.
@@ -28,7 +28,7 @@ pub(super) struct Gathering {
     pub(super) log_entry: Option<Box<AccessEntry>>,
 }
 
-impl Gathering {
+impl BufferedBody {
     /// Bytes of the body that have come.
     pub(super) const fn held(&self) -> usize {
         self.held.len()
@@ -43,7 +43,7 @@ pub(super) enum Taken {
     Full(Full),
 }
 
-impl Gathering {
+impl BufferedBody {
     /// One with this head.
     pub(super) fn new(
         (pool, route): (PoolId, RouteId),

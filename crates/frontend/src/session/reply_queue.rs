@@ -1,4 +1,4 @@
-//! The replies that a client is owed.
+//! The replies that a client is reply_queue.
 //!
 //! ```text
 //!   replies   [ ready ][ waiting, parts ][ ready ][ waiting ]   in the order of the requests
@@ -89,7 +89,7 @@ impl Ready {
 
 /// Replies by number.
 #[derive(Debug)]
-pub(super) struct Owed {
+pub(super) struct ReplyQueue {
     /// By ascending number.
     replies: VecDeque<Reply>,
     /// The number of the next one.
@@ -131,7 +131,7 @@ pub(super) struct Limits {
     pub(super) send_max: usize,
 }
 
-impl Owed {
+impl ReplyQueue {
     pub(super) const fn new(in_order: bool, tells_ends: bool) -> Self {
         Self {
             replies: VecDeque::new(),
@@ -452,16 +452,16 @@ mod tests {
         ReplyEvent::End(Outcome::Reply(Slice::from(text)))
     }
 
-    fn asked(in_order: bool, requests: u32) -> Owed {
-        let mut owed = Owed::new(in_order, false);
+    fn asked(in_order: bool, requests: u32) -> ReplyQueue {
+        let mut reply_queue = ReplyQueue::new(in_order, false);
         for request in 0..requests {
-            owed.push(id(request), Name::Unknown);
+            reply_queue.push(id(request), Name::Unknown);
         }
-        owed
+        reply_queue
     }
 
-    fn next(owed: &mut Owed) -> Option<String> {
-        match owed.pop_ready()? {
+    fn next(reply_queue: &mut ReplyQueue) -> Option<String> {
+        match reply_queue.pop_ready()? {
             Ready::Part(body) | Ready::End(_, Outcome::Reply(body)) => {
                 Some(String::from_utf8_lossy(&body).into_owned())
             }
@@ -473,115 +473,126 @@ mod tests {
 
     #[test]
     fn in_order_a_reply_waits_for_those_before_it() {
-        let mut owed = asked(true, 3);
-        owed.deliver(1, reply("b"), LIMITS);
-        assert_eq!(next(&mut owed), None);
-        owed.deliver(0, reply("a"), LIMITS);
-        assert_eq!(next(&mut owed).as_deref(), Some("a"));
-        assert_eq!(next(&mut owed).as_deref(), Some("b"));
-        assert_eq!((next(&mut owed), owed.len(), owed.next_number()), (None, 1, 3));
+        let mut reply_queue = asked(true, 3);
+        reply_queue.deliver(1, reply("b"), LIMITS);
+        assert_eq!(next(&mut reply_queue), None);
+        reply_queue.deliver(0, reply("a"), LIMITS);
+        assert_eq!(next(&mut reply_queue).as_deref(), Some("a"));
+        assert_eq!(next(&mut reply_queue).as_deref(), Some("b"));
+        assert_eq!(
+            (next(&mut reply_queue), reply_queue.len(), reply_queue.next_number()),
+            (None, 1, 3)
+        );
     }
 
     #[test]
     fn out_of_order_one_that_takes_long_keeps_no_place_of_others() {
-        let mut owed = asked(false, 1);
+        let mut reply_queue = asked(false, 1);
         for number in 1..10_000 {
-            owed.push(id(1), Name::Unknown);
-            assert!(owed.deliver(number, reply("x"), LIMITS).is_none());
-            assert_eq!(next(&mut owed).as_deref(), Some("x"));
-            assert_eq!((next(&mut owed), owed.len()), (None, 1));
+            reply_queue.push(id(1), Name::Unknown);
+            assert!(reply_queue.deliver(number, reply("x"), LIMITS).is_none());
+            assert_eq!(next(&mut reply_queue).as_deref(), Some("x"));
+            assert_eq!((next(&mut reply_queue), reply_queue.len()), (None, 1));
         }
-        assert!(owed.deliver(5, reply("again"), LIMITS).is_none());
-        owed.deliver(0, reply("late"), LIMITS);
-        assert_eq!(next(&mut owed).as_deref(), Some("late"));
-        assert!(owed.is_empty() && owed.held == 0);
+        assert!(reply_queue.deliver(5, reply("again"), LIMITS).is_none());
+        reply_queue.deliver(0, reply("late"), LIMITS);
+        assert_eq!(next(&mut reply_queue).as_deref(), Some("late"));
+        assert!(reply_queue.is_empty() && reply_queue.held == 0);
     }
 
     #[test]
     fn out_of_order_replies_that_are_not_taken_have_a_limit() {
-        let mut owed = asked(false, 10);
-        let told = (0..10).filter_map(|it| owed.deliver(it, reply(&"x".repeat(400)), LIMITS));
+        let mut reply_queue = asked(false, 10);
+        let told =
+            (0..10).filter_map(|it| reply_queue.deliver(it, reply(&"x".repeat(400)), LIMITS));
         let told = told.count();
         assert!((8..10).contains(&told), "{told}");
-        let written: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+        let written: Vec<_> = std::iter::from_fn(|| next(&mut reply_queue)).collect();
         assert_eq!(written.iter().filter(|it| *it == "!reply").count(), told);
-        assert!(owed.is_empty() && owed.held == 0);
+        assert!(reply_queue.is_empty() && reply_queue.held == 0);
     }
 
-    fn aside(owed: &mut Owed, text: &str) {
-        assert!(owed.push_aside(Slice::from(text), LIMITS).is_none());
+    fn aside(reply_queue: &mut ReplyQueue, text: &str) {
+        assert!(reply_queue.push_aside(Slice::from(text), LIMITS).is_none());
     }
 
     #[test]
     fn what_is_said_unasked_stays_where_it_was_said_among_the_replies() {
         for in_order in [true, false] {
-            let mut owed = asked(in_order, 2);
-            aside(&mut owed, "before");
-            owed.deliver(0, reply("a"), LIMITS);
-            aside(&mut owed, "between");
-            aside(&mut owed, "again");
-            owed.deliver(1, reply(""), LIMITS);
-            aside(&mut owed, "behind");
-            let said: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+            let mut reply_queue = asked(in_order, 2);
+            aside(&mut reply_queue, "before");
+            reply_queue.deliver(0, reply("a"), LIMITS);
+            aside(&mut reply_queue, "between");
+            aside(&mut reply_queue, "again");
+            reply_queue.deliver(1, reply(""), LIMITS);
+            aside(&mut reply_queue, "behind");
+            let said: Vec<_> = std::iter::from_fn(|| next(&mut reply_queue)).collect();
             assert_eq!(said, ["before", "a", "between", "again", "", "behind"], "{in_order}");
-            assert!(owed.is_empty() && !owed.has_asides() && owed.held == 0);
-            aside(&mut owed, "alone");
-            assert_eq!(next(&mut owed).as_deref(), Some("alone"));
+            assert!(reply_queue.is_empty() && !reply_queue.has_asides() && reply_queue.held == 0);
+            aside(&mut reply_queue, "alone");
+            assert_eq!(next(&mut reply_queue).as_deref(), Some("alone"));
             // A later request waits; what is said before its reply is not held up by it.
-            owed.push(id(9), Name::Unknown);
-            aside(&mut owed, "early");
-            assert_eq!(next(&mut owed).as_deref(), Some("early"));
-            assert_eq!(next(&mut owed), None);
+            reply_queue.push(id(9), Name::Unknown);
+            aside(&mut reply_queue, "early");
+            assert_eq!(next(&mut reply_queue).as_deref(), Some("early"));
+            assert_eq!(next(&mut reply_queue), None);
         }
     }
 
     #[test]
     fn what_is_said_unasked_and_not_taken_has_a_limit() {
         for in_order in [true, false] {
-            let mut owed = asked(in_order, 0);
+            let mut reply_queue = asked(in_order, 0);
             let big = "x".repeat(1001);
-            owed.push(id(1), Name::Unknown);
-            owed.push(id(2), Name::Unknown);
-            assert!(owed.push_aside(Slice::from(big.as_str()), LIMITS).is_some(), "one too long");
-            assert_eq!(next(&mut owed).as_deref(), Some("!reply"));
+            reply_queue.push(id(1), Name::Unknown);
+            reply_queue.push(id(2), Name::Unknown);
+            assert!(
+                reply_queue.push_aside(Slice::from(big.as_str()), LIMITS).is_some(),
+                "one too long"
+            );
+            assert_eq!(next(&mut reply_queue).as_deref(), Some("!reply"));
             let line = "x".repeat(1000);
-            let say = |_| owed.push_aside(Slice::from(line.as_str()), LIMITS);
+            let say = |_| reply_queue.push_aside(Slice::from(line.as_str()), LIMITS);
             let told = (0..4000).filter_map(say).count();
             assert!(told > 1000, "{told}");
             // They take no room from replies, which wait for their turn behind them.
-            assert!(owed.deliver(1, reply("b"), LIMITS).is_none());
-            assert!(owed.deliver(0, reply("a"), LIMITS).is_none());
-            let said: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+            assert!(reply_queue.deliver(1, reply("b"), LIMITS).is_none());
+            assert!(reply_queue.deliver(0, reply("a"), LIMITS).is_none());
+            let said: Vec<_> = std::iter::from_fn(|| next(&mut reply_queue)).collect();
             assert_eq!(said.iter().filter(|it| *it == "!reply").count(), 1, "it is said once");
             assert_eq!(said.iter().filter(|it| ["a", "b"].contains(&it.as_str())).count(), 2);
-            assert!(owed.held == 0 && !owed.has_asides() && owed.is_empty());
+            assert!(reply_queue.held == 0 && !reply_queue.has_asides() && reply_queue.is_empty());
         }
     }
 
     #[test]
     fn short_lines_count_as_the_output_that_they_become() {
         let limits = Limits { held_max: 100, send_max: 64 << 10 };
-        let mut owed = asked(true, 1);
-        let mut deliver = || owed.deliver(0, ReplyEvent::Part(Slice::from("123456789")), limits);
+        let mut reply_queue = asked(true, 1);
+        let mut deliver =
+            || reply_queue.deliver(0, ReplyEvent::Part(Slice::from("123456789")), limits);
         let passed = std::iter::repeat_with(&mut deliver).take_while(Option::is_none).count();
         assert_eq!(passed, (64 << 10) / 10);
-        let written: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+        let written: Vec<_> = std::iter::from_fn(|| next(&mut reply_queue)).collect();
         assert_eq!(
             (written.len(), written.last().map(String::as_str)),
             (passed + 1, Some("!reply"))
         );
-        assert_eq!((owed.held, owed.output), (0, 0));
+        assert_eq!((reply_queue.held, reply_queue.output), (0, 0));
     }
 
     #[test]
     fn parts_that_hold_nothing_have_a_limit_too() {
         for in_order in [true, false] {
-            let mut owed = asked(in_order, 1);
-            let mut deliver = || owed.deliver(0, ReplyEvent::Part(Slice::default()), LIMITS);
+            let mut reply_queue = asked(in_order, 1);
+            let mut deliver = || reply_queue.deliver(0, ReplyEvent::Part(Slice::default()), LIMITS);
             let told = (0..=1000).find_map(|_| deliver());
             assert!(matches!(told, Some((Some(_), _))), "the worker is told to stop");
-            assert_eq!(std::iter::from_fn(|| next(&mut owed)).last().as_deref(), Some("!reply"));
-            assert!(owed.is_empty() && owed.held == 0);
+            assert_eq!(
+                std::iter::from_fn(|| next(&mut reply_queue)).last().as_deref(),
+                Some("!reply")
+            );
+            assert!(reply_queue.is_empty() && reply_queue.held == 0);
         }
     }
 }

@@ -5,10 +5,10 @@ use event::{Calls, Data};
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::BodyKind;
 
-use super::course::Course;
-use super::gathering::{Gathering, Taken};
+use super::gathering_body::{BufferedBody, Taken};
 use super::rejection::Why;
-use super::{Asked, Asker, Dialogue, Input, Move};
+use super::route_context::RouteContext;
+use super::{ActiveRequest, HttpExchange, Input, Move, Requester};
 use crate::bodies::Full;
 use crate::listener::HttpConfig;
 use crate::session::SessionContext;
@@ -21,18 +21,18 @@ use flow::request_shape::RequestShape;
 /// What a client that waits to be told so may do.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-impl Dialogue {
+impl HttpExchange {
     /// Begins a request that is submitted once it is whole.
     pub(super) fn ask_whole(
         &mut self,
-        (shape, course): (&RequestShape, &Course<'_>),
+        (shape, route_context): (&RequestShape, &RouteContext<'_>),
         plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         mut request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
-        let &Course { pool, route, .. } = course;
+        let &RouteContext { pool, route, .. } = route_context;
         if matches!(shape, RequestShape::Records(_)) && request.head().body.is_some() {
             let why = Why::of(Cause::Malformed, "a question has no body");
             return self.refuse_with(transport, calls, (413, route), why, cx);
@@ -43,30 +43,30 @@ impl Dialogue {
         if let Err(why) = fits {
             return self.answer_unfit(&why, route, transport, calls, request.head(), cx);
         }
-        course.prepare(plan, transport.peer(), request.head_mut());
+        route_context.prepare(plan, transport.peer(), request.head_mut());
         if let RequestShape::Records(_) = shape {
-            return self.submit_question(shape, course, plan, transport, request, cx);
+            return self.submit_question(shape, route_context, plan, transport, request, cx);
         }
         let told = shape.plain_reply();
         let waits = request.head().expects_continue;
-        let gathering = Gathering::new((pool, route), plan, transport.peer(), request, told);
-        self.begin_gathering(gathering, waits, transport, calls, cx);
+        let buffered = BufferedBody::new((pool, route), plan, transport.peer(), request, told);
+        self.begin_gathering(buffered, waits, transport, calls, cx);
     }
 
     /// Takes the body before anything else is done. A client that waits to be told so is.
     fn begin_gathering(
         &mut self,
-        mut gathering: Gathering,
+        mut buffered: BufferedBody,
         waits: bool,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
     ) {
-        gathering.log_entry = cx.entry.take();
+        buffered.log_entry = cx.entry.take();
         if waits {
             transport.send_bytes(calls, CONTINUE);
         }
-        self.step(Move::Gather, Input::Gathering(Box::new(gathering)));
+        self.step(Move::Gather, Input::BufferedBody(Box::new(buffered)));
     }
 
     /// Takes more of the body, and submits the request once that is whole. False when nothing more can
@@ -79,12 +79,12 @@ impl Dialogue {
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        let Input::Gathering(gathering) = &mut self.input else { return false };
+        let Input::BufferedBody(buffered) = &mut self.input else { return false };
         let before = data.bytes().len();
-        match gathering.take(plan, data) {
+        match buffered.take(plan, data) {
             Ok(Taken::Whole) => {
                 self.unwatch(transport, calls);
-                if let Input::Gathering(whole) = self.step(Move::Complete, Input::Whole) {
+                if let Input::BufferedBody(whole) = self.step(Move::Complete, Input::Whole) {
                     self.submit_gathered(plan, *whole, transport.source(), cx);
                 }
                 true
@@ -107,8 +107,8 @@ impl Dialogue {
 
     /// What is refused now has the line in the access log that was begun with its head.
     pub(super) fn restore_trail(&mut self, cx: &mut SessionContext<'_>) {
-        if let Input::Gathering(gathering) = &mut self.input {
-            cx.entry = gathering.log_entry.take();
+        if let Input::BufferedBody(buffered) = &mut self.input {
+            cx.entry = buffered.log_entry.take();
         }
     }
 
@@ -138,9 +138,9 @@ impl Dialogue {
         cause: Cause,
         cx: &mut SessionContext<'_>,
     ) {
-        let Input::Gathering(gathering) = &mut self.input else { return };
-        let (pool, bytes) = (gathering.pool, gathering.held.len());
-        cx.entry = gathering.log_entry.take();
+        let Input::BufferedBody(buffered) = &mut self.input else { return };
+        let (pool, bytes) = (buffered.pool, buffered.held.len());
+        cx.entry = buffered.log_entry.take();
         if let Some(log_entry) = &mut cx.entry {
             log_entry.bytes_in = bytes as u64;
         }
@@ -152,17 +152,17 @@ impl Dialogue {
     fn submit_gathered(
         &mut self,
         plan: &HttpConfig,
-        whole: Gathering,
+        whole: BufferedBody,
         source: Source,
         cx: &mut SessionContext<'_>,
     ) {
-        let Gathering { pool, route, told, mut request, held, log_entry, .. } = whole;
+        let BufferedBody { pool, route, told, mut request, held, log_entry, .. } = whole;
         let head = request.head_mut();
         if head.body == BodyKind::Chunked {
             // Its framing is gone.
             head.give_length(held.len());
         }
-        let asker = Asker { method: head.method(), version: head.version, route };
+        let requester = Requester { method: head.method(), version: head.version, route };
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         let meta = request.meta();
         let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::from(&held[..]));
@@ -173,6 +173,6 @@ impl Dialogue {
         }
         let client = self.next_client();
         let request = cx.requests.submit(client, source, (payload, meta), pool, cx.entry.take());
-        self.asked = Some(Asked::new(request, asker, keep, told));
+        self.asked = Some(ActiveRequest::new(request, requester, keep, told));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) enum Stage {
     Head,
     Body,
-    Gathering,
+    BufferedBody,
     Whole,
     Switched,
     Ended,
@@ -38,14 +38,14 @@ const MOVES: usize = 7;
 
 /// What each move makes of each stage; `None` cannot happen.
 const TABLE: [[Option<Stage>; MOVES]; STAGES] = {
-    use Stage::{Body, Ended, Gathering, Head, Switched, Whole};
+    use Stage::{Body, BufferedBody, Ended, Head, Switched, Whole};
     const NO: Option<Stage> = None;
     const fn to(stage: Stage) -> Option<Stage> {
         Some(stage)
     }
     [
         // ask        ask part    gather         complete    switch        next      end
-        [to(Whole), to(Body), to(Gathering), NO, NO, NO, to(Ended)],
+        [to(Whole), to(Body), to(BufferedBody), NO, NO, NO, to(Ended)],
         [NO, NO, NO, to(Whole), NO, NO, to(Ended)],
         [NO, NO, NO, to(Whole), NO, NO, to(Ended)],
         [NO, NO, NO, NO, to(Switched), to(Head), to(Ended)],
@@ -58,7 +58,7 @@ const TABLE: [[Option<Stage>; MOVES]; STAGES] = {
 const REPLIES: [[bool; 2]; STAGES] =
     [[false, false], [true, true], [false, false], [true, true], [false, true], [false, false]];
 
-const STAGE_WORDS: [&str; STAGES] = ["head", "body", "gathering", "whole", "switched", "ended"];
+const STAGE_WORDS: [&str; STAGES] = ["head", "body", "buffered", "whole", "switched", "ended"];
 const MOVE_WORDS: [&str; MOVES] =
     ["ask", "ask part", "gather", "complete", "switch", "next", "end"];
 
@@ -116,9 +116,9 @@ mod tests {
     /// The table, as a reader wants it; `-` cannot happen.
     const PRINTED: &str = "\
 stage      ask       ask part  gather    complete  switch    next      end
-head       whole     body      gathering -         -         -         ended
+head       whole     body      buffered -         -         -         ended
 body       -         -         -         whole     -         -         ended
-gathering  -         -         -         whole     -         -         ended
+buffered  -         -         -         whole     -         -         ended
 whole      -         -         -         -         switched  head      ended
 switched   -         -         -         -         -         -         ended
 ended      -         -         -         -         -         -         -

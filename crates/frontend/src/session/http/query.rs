@@ -7,9 +7,9 @@ use event::Calls;
 use exchange::Slice;
 use wire::http1::{Body, Kind, Limits, Method, chunk_head, write_open_answer};
 
-use super::course::Course;
-use super::told::{edits, open_lines};
-use super::{Asked, Asker, Dialogue, Input, Move, Output, Sending};
+use super::local_reply::{edits, open_lines};
+use super::route_context::RouteContext;
+use super::{ActiveRequest, HttpExchange, Input, Move, Output, Requester, Sending};
 use crate::listener::HttpConfig;
 use crate::session::SessionContext;
 use crate::transport::Transport;
@@ -18,32 +18,34 @@ use flow::payload::Payload;
 use flow::request_meta::RequestMeta;
 use flow::request_shape::RequestShape;
 
-impl Dialogue {
+impl HttpExchange {
     /// Submits a question that was checked.
     pub(super) fn submit_question(
         &mut self,
         shape: &RequestShape,
-        course: &Course<'_>,
+        route_context: &RouteContext<'_>,
         plan: &HttpConfig,
         transport: &Transport,
         request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
         let head = request.head();
-        let asker = Asker { method: head.method(), version: head.version, route: course.route };
+        let requester =
+            Requester { method: head.method(), version: head.version, route: route_context.route };
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         self.step(Move::Ask, Input::Whole);
         // Of a reply to HEAD nothing is sent but its length, which takes all of it.
-        let meta = RequestMeta { streams: asker.method == Method::Get, ..request.meta() };
+        let meta = RequestMeta { streams: requester.method == Method::Get, ..request.meta() };
         let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::default());
         let (client, entry) = (self.next_client(), cx.entry.take());
         let source = transport.source();
-        let request = cx.requests.submit(client, source, (payload, meta), course.pool, entry);
-        self.asked = Some(Asked::new(request, asker, keep, shape.plain_reply()));
+        let request =
+            cx.requests.submit(client, source, (payload, meta), route_context.pool, entry);
+        self.asked = Some(ActiveRequest::new(request, requester, keep, shape.plain_reply()));
     }
 }
 
-impl Asked {
+impl ActiveRequest {
     /// Writes the head of a reply whose first part has come.
     pub(super) fn begin(
         &mut self,
