@@ -10,14 +10,14 @@ use std::time::Instant;
 use event::{Calls, StreamId, TimerId};
 use exchange::{Outcome, PoolId, Table, WorkerId};
 
-use crate::checks::{CheckConfig, Checks, ProbeRequest, Remark};
 use crate::connection_counts::ConnectionCounts;
-use crate::outside::Outside;
+use crate::health_checks::{CheckConfig, Checks, ProbeRequest, Remark};
+use crate::system::System;
 use crate::workers::{Workers, WorkersConfig};
 use flow::backend_effect::{BackendEffect, Roster};
 use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
-use flow::stream_owner::{Purpose, WorkerTimer};
+use flow::stream_owner::{StreamPurpose, WorkerTimer};
 use flow::worker_report::{HandlerReport, Reports};
 use observe::metrics::Metrics;
 use observe::status::WorkerStatus;
@@ -40,7 +40,7 @@ struct Backend {
 /// The workers of all pools of a shard.
 pub struct Backends {
     pools: Table<PoolId, Backend>,
-    outside: Outside,
+    system: System,
     /// Whether any pool is checked.
     is_checked: bool,
     /// What the last call has to report.
@@ -48,8 +48,8 @@ pub struct Backends {
 }
 
 impl Backends {
-    pub fn new(outside: Outside) -> Self {
-        Self { pools: Table::default(), outside, is_checked: false, reports: Vec::new() }
+    pub fn new(system: System) -> Self {
+        Self { pools: Table::default(), system, is_checked: false, reports: Vec::new() }
     }
 
     /// Adds those of another pool. `room`: where other shards have connections to the same servers.
@@ -73,7 +73,7 @@ impl Backends {
 
     /// Where reports go that come in a later turn.
     pub const fn later(&self) -> &Reports {
-        &self.outside.reports
+        &self.system.reports
     }
 
     /// The id of the next pool; `next` is 0 before the first.
@@ -93,11 +93,11 @@ impl Backends {
         &mut self,
         now: Instant,
         pool: PoolId,
-        act: impl FnOnce(&mut Workers, &mut Outside, &mut Vec<BackendEvent>),
+        act: impl FnOnce(&mut Workers, &mut System, &mut Vec<BackendEvent>),
     ) {
-        let Self { pools, outside, reports, .. } = self;
+        let Self { pools, system, reports, .. } = self;
         let Some(backend) = pools.get_mut(pool) else { return };
-        act(&mut backend.workers, outside, reports);
+        act(&mut backend.workers, system, reports);
         if backend.checks.is_some() {
             backend.follow(now, reports);
         }
@@ -119,19 +119,19 @@ impl Backends {
         if let BackendEffect::CheckNow { worker } = effect {
             return self.with_checks(pool, |checks, _| checks.handle_doubt(now, worker));
         }
-        self.with_workers(now, pool, |workers, outside, up| match effect {
+        self.with_workers(now, pool, |workers, system, up| match effect {
             BackendEffect::Dispatch { worker, request, meta, more_follow, heard } => {
                 if let Some(heard) = heard {
                     workers.set_heard(worker, heard);
                 }
-                workers.dispatch(calls, worker, (request, meta, more_follow), outside, up);
+                workers.dispatch(calls, worker, (request, meta, more_follow), system, up);
             }
             BackendEffect::Control { worker, id, control } => {
-                workers.tell(calls, worker, id, control, outside, up);
+                workers.tell(calls, worker, id, control, system, up);
             }
-            BackendEffect::Start { worker } => workers.start(calls, worker, outside, up),
-            BackendEffect::Stop { worker } => workers.stop(calls, worker, outside, up),
-            BackendEffect::Retire { worker } => workers.retire(calls, worker, outside, up),
+            BackendEffect::Start { worker } => workers.start(calls, worker, system, up),
+            BackendEffect::Stop { worker } => workers.stop(calls, worker, system, up),
+            BackendEffect::Retire { worker } => workers.retire(calls, worker, system, up),
             BackendEffect::Throttle { worker, paused } => workers.hush(calls, worker, paused),
             BackendEffect::Leave { worker, gone, replaced } => {
                 workers.leave(worker, gone, replaced);
@@ -147,12 +147,12 @@ impl Backends {
         &mut self,
         calls: &mut Calls<'_>,
         pool: PoolId,
-        of: (StreamId, Purpose),
+        of: (StreamId, StreamPurpose),
         heard: StreamEvent<'_, '_>,
     ) {
         let now = calls.now();
-        self.with_workers(now, pool, |workers, outside, up| {
-            workers.hear(calls, of, heard, outside, up);
+        self.with_workers(now, pool, |workers, system, up| {
+            workers.hear(calls, of, heard, system, up);
         });
     }
 
@@ -164,14 +164,14 @@ impl Backends {
         stream: StreamId,
         heard: StreamEvent<'_, '_>,
     ) {
-        let Self { pools, outside, reports, .. } = self;
+        let Self { pools, system, reports, .. } = self;
         let found = pools.get_mut(pool);
         let Some(Backend { workers, checks: Some(checks), .. }) = found else { return };
         match heard {
             // Nothing is sent on it unless the worker itself takes it.
             StreamEvent::Connected => {
                 let worker = checks.looks_at(target);
-                match worker.is_none_or(|it| workers.accepts(calls, it, stream, outside)) {
+                match worker.is_none_or(|it| workers.accepts(calls, it, stream, system)) {
                     true => checks.handle_connected(calls, target, stream, reports),
                     false => checks.handle_taken(calls, target, stream, reports),
                 }
@@ -188,8 +188,8 @@ impl Backends {
         timer: (TimerId, WorkerTimer),
     ) {
         let now = calls.now();
-        self.with_workers(now, pool, |workers, outside, up| {
-            workers.handle_timer(calls, timer, outside, up);
+        self.with_workers(now, pool, |workers, system, up| {
+            workers.handle_timer(calls, timer, system, up);
         });
     }
 
@@ -214,13 +214,13 @@ impl Backends {
         token: u64,
         report: spawn::Report,
     ) -> Option<PoolId> {
-        if self.outside.checks.contains_key(&token) {
+        if self.system.checks.contains_key(&token) {
             return self.handle_check_process(calls, token, report);
         }
-        let &(pool, worker) = self.outside.tokens.get(&token)?;
+        let &(pool, worker) = self.system.tokens.get(&token)?;
         let now = calls.now();
-        self.with_workers(now, pool, |workers, outside, up| {
-            workers.handle_process(calls, worker, report, outside, up);
+        self.with_workers(now, pool, |workers, system, up| {
+            workers.handle_process(calls, worker, report, system, up);
         });
         Some(pool)
     }
@@ -233,7 +233,7 @@ impl Backends {
         report: spawn::Report,
     ) -> Option<PoolId> {
         let said = Checks::read_report(calls, report)?;
-        let (pool, place) = self.outside.checks.remove(&token)?;
+        let (pool, place) = self.system.checks.remove(&token)?;
         let now = calls.now();
         self.with_checks(pool, |checks, up| checks.handle_program(now, place, token, said, up));
         Some(pool)
@@ -251,9 +251,9 @@ impl Backends {
 
     /// Begins the checks of a pool that are due. Gives the lines that workers are to be asked.
     pub fn run_checks(&mut self, calls: &mut Calls<'_>, pool: PoolId) -> Vec<ProbeRequest> {
-        let Self { pools, outside, reports, .. } = self;
+        let Self { pools, system, reports, .. } = self;
         let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
-        checks.map_or_else(Vec::new, |checks| checks.run(calls, pool, outside, reports))
+        checks.map_or_else(Vec::new, |checks| checks.run(calls, pool, system, reports))
     }
 
     /// Whether any pool is checked, or was.
@@ -300,12 +300,12 @@ impl Backends {
         room: Option<ConnectionCounts>,
         seed: u64,
     ) {
-        let Self { pools, outside, is_checked, .. } = self;
+        let Self { pools, system, is_checked, .. } = self;
         let Some(backend) = pools.get_mut(pool) else { return };
         let BackendConfig { workers, check } = plan;
         backend.workers.handle_plan(workers, &roster.names, room);
         *is_checked |= check.is_some();
-        backend.reload_checks(calls, (check, seed), roster, outside);
+        backend.reload_checks(calls, (check, seed), roster, system);
     }
 
     /// Asks workers to come to an end, whatever they are at, because the daemon ends.
@@ -376,12 +376,12 @@ impl Backend {
         calls: &mut Calls<'_>,
         (plan, seed): (Option<CheckConfig>, u64),
         roster: &Roster,
-        outside: &mut Outside,
+        system: &mut System,
     ) {
         let now = calls.now();
         let Some(mut plan) = plan else {
             if let Some(mut checks) = self.checks.take() {
-                checks.end_all(calls, outside);
+                checks.end_all(calls, system);
             }
             return;
         };

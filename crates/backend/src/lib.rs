@@ -9,11 +9,11 @@
 #![allow(missing_docs, missing_debug_implementations)]
 
 pub mod backends;
-pub mod checks;
 pub mod connection_counts;
-pub mod handlers;
-pub mod hosted;
-pub mod outside;
+pub mod handler_threads;
+pub mod health_checks;
 pub mod programs;
-pub mod servers;
+pub mod spawned_http;
+pub mod system;
+pub mod upstream;
 pub mod workers;

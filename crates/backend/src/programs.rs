@@ -25,7 +25,7 @@ use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
 use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
-use crate::outside::Outside;
+use crate::system::System;
 use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_control::RequestControl;
@@ -48,7 +48,7 @@ mod trouble;
 use audience::Audience;
 pub use config::{LaunchPolicy, ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
-pub use fault::Epitaph;
+pub use fault::ExitReport;
 use fault::Fault;
 use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
 use program::{Phase, Program};
@@ -63,12 +63,12 @@ pub struct Programs {
     /// Whether they are in step with their requests.
     known: Known,
     /// How the last one that ended did.
-    pub(crate) epitaph: Epitaph,
+    pub(crate) exit_report: ExitReport,
 }
 
 /// What one program is started with beside what all of its pool are.
 #[derive(Debug, Default)]
-pub struct Outfit {
+pub struct LaunchOptions {
     /// In place of the arguments of all.
     pub arguments: Option<Vec<String>>,
     pub env: Vec<(String, String)>,
@@ -83,7 +83,7 @@ impl Programs {
             plan,
             live: ByWorker::default(),
             known: Known::default(),
-            epitaph: Epitaph::default(),
+            exit_report: ExitReport::default(),
         }
     }
 
@@ -109,8 +109,8 @@ impl Programs {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outfit: Outfit,
-        outside: &mut Outside,
+        options: LaunchOptions,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let name = format!("{}/{}", self.pool, worker.index());
@@ -143,7 +143,7 @@ impl Programs {
         if is_slot {
             up.push(BackendEvent::Started { worker });
         } else {
-            self.launch(calls, worker, outfit, outside);
+            self.launch(calls, worker, options, system);
         }
     }
 
@@ -152,17 +152,17 @@ impl Programs {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outfit: Outfit,
-        outside: &mut Outside,
+        options: LaunchOptions,
+        system: &mut System,
     ) {
         let plan = Arc::clone(&self.plan);
         let Some(program) = self.find(worker) else { return };
-        program.token = outside.token(program.pool, worker);
+        program.token = system.token(program.pool, worker);
         program.phase = Phase::Starting;
         let key = WorkerTimer::Program(worker).key(program.pool);
         program.timer = Some(calls.timer_of(key, calls.now() + plan.times.start));
-        let Outfit { arguments, env, socket } = outfit;
-        outside.spawner.start(
+        let LaunchOptions { arguments, env, socket } = options;
+        system.spawner.start(
             program.token,
             spawn::Command {
                 program: plan.program.clone(),
@@ -247,7 +247,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         (request, meta): (Request, RequestMeta),
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let deadline = self.plan.deadline;
@@ -263,7 +263,7 @@ impl Programs {
         };
         if program.phase == Phase::Empty {
             program.pending = Some((request, meta));
-            return self.launch(calls, worker, Outfit::default(), outside);
+            return self.launch(calls, worker, LaunchOptions::default(), system);
         }
         program.asker = Some(meta.asker.client);
         program.is_left &= !meta.is_reset;
@@ -320,7 +320,7 @@ impl Programs {
         worker: WorkerId,
         pipe: Pipe,
         data: &mut Data<'_>,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let (deadline, watches_memory) = (self.plan.deadline, self.plan.watches_memory);
@@ -344,7 +344,7 @@ impl Programs {
         program.prove(up);
         let has_answered = answers > 0;
         if watches_memory && has_answered {
-            program.look_at_memory(calls.now(), outside, up);
+            program.look_at_memory(calls.now(), system, up);
         }
         self.known.has_spoken |= has_answered;
         let Some(program) = self.find(worker) else { return };
@@ -358,7 +358,7 @@ impl Programs {
                     program.serve(calls, up);
                 }
             }
-            said => self.condemn(calls, worker, &said, outside, up),
+            said => self.condemn(calls, worker, &said, system, up),
         }
     }
 
@@ -368,7 +368,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         pipe: Pipe,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let (grace, framing) = (self.plan.grace, self.plan.framing);
@@ -382,7 +382,7 @@ impl Programs {
                     up.push(BackendEvent::Retired { worker });
                 } else if program.phase == Phase::Starting {
                     tracing::warn!(worker = program.name, "closed a pipe before it had greeted");
-                    program.distrust(calls, outside, Fault::Ended, up);
+                    program.kill(calls, system, Fault::Ended, up);
                 }
                 if let Some(link) = program.link.as_mut() {
                     link.handle_closed(calls, pipe);
@@ -394,7 +394,7 @@ impl Programs {
                     if pipe == Pipe::Output {
                         program.end(calls, grace);
                     }
-                    return self.try_finish(calls, worker, outside, up);
+                    return self.try_finish(calls, worker, system, up);
                 }
                 if pipe == Pipe::Output {
                     // Without an output it is asked nothing more: what was given back must not
@@ -411,7 +411,7 @@ impl Programs {
                 }
             }
         }
-        self.try_finish(calls, worker, outside, up);
+        self.try_finish(calls, worker, system, up);
     }
 
     /// The oldest request was not answered in time, or not heeded at all, or a reply has come to
@@ -422,7 +422,7 @@ impl Programs {
         worker: WorkerId,
         pipe: Pipe,
         name: DeadlineName,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let (deadline, times) = (self.plan.deadline, self.plan.times);
@@ -445,7 +445,7 @@ impl Programs {
                     Check::Passed => self.known.has_passed = true,
                     Check::Failed => {
                         let said = Said::Unasked(PARTIAL.to_owned());
-                        self.condemn(calls, worker, &said, outside, up);
+                        self.condemn(calls, worker, &said, system, up);
                     }
                 }
                 return;
@@ -454,7 +454,7 @@ impl Programs {
                 let said = link.handle_gap(calls, worker, up);
                 link.arm(calls, deadline);
                 program.prove(up);
-                return self.condemn(calls, worker, &said, outside, up);
+                return self.condemn(calls, worker, &said, system, up);
             }
             (Pipe::Output, SLOW) => {
                 if link.handle_mute(calls) && !std::mem::replace(&mut self.known.has_spoken, true) {
@@ -492,7 +492,7 @@ impl Programs {
         let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;
         if is_deaf || link.is_owing() {
             tracing::warn!(worker = name_of, "{}, and is killed", fault.text());
-            program.distrust(calls, outside, fault, up);
+            program.kill(calls, system, fault, up);
         }
     }
 
@@ -528,13 +528,13 @@ impl Programs {
         &mut self,
         calls: &Calls<'_>,
         worker: WorkerId,
-        outside: &Outside,
+        system: &System,
         up: &mut Vec<BackendEvent>,
     ) {
         if self.plan.watches_memory
             && let Some(program) = self.find(worker)
         {
-            program.look_at_memory(calls.now(), outside, up);
+            program.look_at_memory(calls.now(), system, up);
         }
     }
 

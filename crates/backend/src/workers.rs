@@ -7,17 +7,17 @@ use event::{Calls, StreamId, TimerId};
 use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 
 use crate::connection_counts::ConnectionCounts;
-use crate::handlers::Handlers;
-use crate::hosted::Hosted;
-use crate::outside::Outside;
-use crate::programs::{Outfit, Programs};
-use crate::servers::Servers;
+use crate::handler_threads::Handlers;
+use crate::programs::{LaunchOptions, Programs};
+use crate::spawned_http::SpawnedHttp;
+use crate::system::System;
+use crate::upstream::Upstream;
 use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
-use flow::stream_owner::{Purpose, WorkerTimer};
+use flow::stream_owner::{StreamPurpose, WorkerTimer};
 use flow::worker_report::HandlerReport;
 use observe::status::WorkerStatus;
 
@@ -29,25 +29,27 @@ pub use config::WorkersConfig;
 pub enum Workers {
     Programs(Programs),
     Handlers(Handlers),
-    Servers(Box<Servers>),
-    Hosted(Box<Hosted>),
+    Upstream(Box<Upstream>),
+    SpawnedHttp(Box<SpawnedHttp>),
     /// On another shard: none of the calls below is ever made for them.
-    Elsewhere,
+    OffShard,
 }
 
 impl Workers {
     /// `room`: where other shards have links to the same servers.
     pub fn new(pool: (PoolId, &str), plan: WorkersConfig, room: Option<ConnectionCounts>) -> Self {
         match plan {
-            WorkersConfig::Servers(plan) => {
-                Self::Servers(Box::new(Servers::new(pool, *plan, room)))
+            WorkersConfig::Upstream(plan) => {
+                Self::Upstream(Box::new(Upstream::new(pool, *plan, room)))
             }
             WorkersConfig::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
-            WorkersConfig::Hosted(plan) => Self::Hosted(Box::new(Hosted::new(pool, *plan))),
+            WorkersConfig::SpawnedHttp(plan) => {
+                Self::SpawnedHttp(Box::new(SpawnedHttp::new(pool, *plan)))
+            }
             WorkersConfig::Handlers { factory, deadline, shape } => {
                 Self::Handlers(Handlers::new(pool, factory, deadline, shape))
             }
-            WorkersConfig::Elsewhere => Self::Elsewhere,
+            WorkersConfig::OffShard => Self::OffShard,
         }
     }
 
@@ -60,11 +62,13 @@ impl Workers {
         room: Option<ConnectionCounts>,
     ) {
         match (self, plan) {
-            (Self::Servers(servers), WorkersConfig::Servers(plan)) => {
+            (Self::Upstream(servers), WorkersConfig::Upstream(plan)) => {
                 servers.handle_plan(*plan, names, room);
             }
             (Self::Programs(programs), WorkersConfig::Programs(plan)) => programs.handle_plan(plan),
-            (Self::Hosted(hosted), WorkersConfig::Hosted(plan)) => hosted.handle_plan(*plan),
+            (Self::SpawnedHttp(hosted), WorkersConfig::SpawnedHttp(plan)) => {
+                hosted.handle_plan(*plan)
+            }
             (Self::Handlers(handlers), WorkersConfig::Handlers { deadline, shape, .. }) => {
                 handlers.handle_plan(deadline, shape);
             }
@@ -81,7 +85,7 @@ impl Workers {
         to: SocketAddr,
         up: &mut Vec<BackendEvent>,
     ) {
-        if let Self::Servers(servers) = self {
+        if let Self::Upstream(servers) = self {
             servers.handle_moved(calls, name, to, up);
         }
     }
@@ -91,21 +95,23 @@ impl Workers {
     pub fn hear(
         &mut self,
         calls: &mut Calls<'_>,
-        (stream, purpose): (StreamId, Purpose),
+        (stream, purpose): (StreamId, StreamPurpose),
         heard: StreamEvent<'_, '_>,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match (self, purpose) {
-            (Self::Servers(servers), Purpose::Link(link)) => servers.hear(calls, link, heard, up),
-            (Self::Programs(programs), Purpose::Pipe(worker, pipe)) => {
-                programs.hear(calls, (worker, pipe), heard, outside, up);
+            (Self::Upstream(servers), StreamPurpose::Link(link)) => {
+                servers.hear(calls, link, heard, up)
             }
-            (Self::Hosted(hosted), purpose) => {
-                hosted.hear(calls, (stream, purpose), heard, outside, up);
+            (Self::Programs(programs), StreamPurpose::Pipe(worker, pipe)) => {
+                programs.hear(calls, (worker, pipe), heard, system, up);
+            }
+            (Self::SpawnedHttp(hosted), purpose) => {
+                hosted.hear(calls, (stream, purpose), heard, system, up);
             }
             // None of these has such a stream.
-            (Self::Servers(_) | Self::Programs(_) | Self::Handlers(_) | Self::Elsewhere, _) => {}
+            (Self::Upstream(_) | Self::Programs(_) | Self::Handlers(_) | Self::OffShard, _) => {}
         }
     }
 
@@ -114,19 +120,19 @@ impl Workers {
         &mut self,
         calls: &mut Calls<'_>,
         (timer, of): (TimerId, WorkerTimer),
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match (self, of) {
             (Self::Programs(programs), WorkerTimer::Program(worker)) => {
-                programs.handle_timer(calls, (timer, worker), outside, up);
+                programs.handle_timer(calls, (timer, worker), system, up);
             }
-            (Self::Hosted(hosted), of) => hosted.handle_timer(calls, (timer, of), outside, up),
+            (Self::SpawnedHttp(hosted), of) => hosted.handle_timer(calls, (timer, of), system, up),
             (Self::Handlers(handlers), WorkerTimer::Batch(worker)) => {
                 handlers.handle_timer(timer, worker, up);
             }
             // Times of servers are deadlines of links.
-            (Self::Programs(_) | Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere, _) => {}
+            (Self::Programs(_) | Self::Handlers(_) | Self::Upstream(_) | Self::OffShard, _) => {}
         }
     }
 
@@ -136,13 +142,13 @@ impl Workers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         report: spawn::Report,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match self {
-            Self::Programs(programs) => programs.handle_report(calls, worker, report, outside, up),
-            Self::Hosted(hosted) => hosted.handle_report(calls, worker, report, outside, up),
-            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => {}
+            Self::Programs(programs) => programs.handle_report(calls, worker, report, system, up),
+            Self::SpawnedHttp(hosted) => hosted.handle_report(calls, worker, report, system, up),
+            Self::Handlers(_) | Self::Upstream(_) | Self::OffShard => {}
         }
     }
 
@@ -165,44 +171,44 @@ impl Workers {
         calls: &Calls<'_>,
         worker: WorkerId,
         stream: StreamId,
-        outside: &Outside,
+        system: &System,
     ) -> bool {
         match self {
-            Self::Hosted(hosted) => {
-                hosted.port_owner(calls, worker, stream, outside) == spawn::PortOwner::Program
+            Self::SpawnedHttp(hosted) => {
+                hosted.port_owner(calls, worker, stream, system) == spawn::PortOwner::Program
             }
-            Self::Programs(_) | Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => true,
+            Self::Programs(_) | Self::Handlers(_) | Self::Upstream(_) | Self::OffShard => true,
         }
     }
 
     /// Where a worker serves that came to its address with its start.
     pub fn home(&self, worker: WorkerId) -> Option<&event::Address> {
         match self {
-            Self::Hosted(hosted) => hosted.home(worker),
+            Self::SpawnedHttp(hosted) => hosted.home(worker),
             _ => None,
         }
     }
 
     /// Whether one of these has not come to its address yet.
     pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
-        matches!(self, Self::Hosted(hosted) if hosted.is_starting(worker))
+        matches!(self, Self::SpawnedHttp(hosted) if hosted.is_starting(worker))
     }
 
     pub fn start(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => {
-                programs.start(calls, worker, Outfit::default(), outside, up);
+                programs.start(calls, worker, LaunchOptions::default(), system, up);
             }
-            Self::Hosted(hosted) => hosted.start(calls, worker, outside, up),
-            Self::Handlers(handlers) => handlers.start(worker, outside, up),
-            Self::Servers(servers) => servers.start(worker, up),
-            Self::Elsewhere => {}
+            Self::SpawnedHttp(hosted) => hosted.start(calls, worker, system, up),
+            Self::Handlers(handlers) => handlers.start(worker, system, up),
+            Self::Upstream(servers) => servers.start(worker, up),
+            Self::OffShard => {}
         }
     }
 
@@ -211,15 +217,15 @@ impl Workers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match self {
-            Self::Programs(programs) => programs.stop(calls, worker, outside, up),
-            Self::Hosted(hosted) => hosted.stop(calls, worker, outside, up),
-            Self::Handlers(handlers) => handlers.stop(worker, outside),
-            Self::Servers(servers) => servers.stop(calls, worker, up),
-            Self::Elsewhere => {}
+            Self::Programs(programs) => programs.stop(calls, worker, system, up),
+            Self::SpawnedHttp(hosted) => hosted.stop(calls, worker, system, up),
+            Self::Handlers(handlers) => handlers.stop(worker, system),
+            Self::Upstream(servers) => servers.stop(calls, worker, up),
+            Self::OffShard => {}
         }
     }
 
@@ -228,15 +234,15 @@ impl Workers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => programs.retire(calls, worker, up),
-            Self::Hosted(hosted) => hosted.retire(calls, worker, outside, up),
-            Self::Servers(servers) => servers.distrust(calls, worker, up),
+            Self::SpawnedHttp(hosted) => hosted.retire(calls, worker, system, up),
+            Self::Upstream(servers) => servers.stop_using(calls, worker, up),
             // Threads keep nothing of their clients.
-            Self::Handlers(_) | Self::Elsewhere => {}
+            Self::Handlers(_) | Self::OffShard => {}
         }
     }
 
@@ -247,25 +253,25 @@ impl Workers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         (request, meta, more_follow): (Request, RequestMeta, bool),
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => {
-                programs.dispatch(calls, worker, (request, meta), outside, up);
+                programs.dispatch(calls, worker, (request, meta), system, up);
             }
-            Self::Servers(servers) => servers.dispatch(calls, worker, request, meta, up),
-            Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, meta, up),
+            Self::Upstream(servers) => servers.dispatch(calls, worker, request, meta, up),
+            Self::SpawnedHttp(hosted) => hosted.dispatch(calls, worker, request, meta, up),
             Self::Handlers(handlers) => {
-                handlers.dispatch(calls, worker, (request, meta, more_follow), outside, up);
+                handlers.dispatch(calls, worker, (request, meta, more_follow), system, up);
             }
-            Self::Elsewhere => {}
+            Self::OffShard => {}
         }
     }
 
     /// A link to this worker that rests goes for one of another shard.
     pub fn spare(&mut self, calls: &mut Calls<'_>, worker: WorkerIndex) {
-        if let Self::Servers(servers) = self {
+        if let Self::Upstream(servers) = self {
             servers.spare(calls, worker);
         }
     }
@@ -287,7 +293,7 @@ impl Workers {
     /// Closes a connection to a server that carries no request. False when there is none.
     pub(crate) fn close_one_idle(&mut self, calls: &mut Calls<'_>) -> bool {
         match self {
-            Self::Servers(servers) => servers.close_one_idle(calls),
+            Self::Upstream(servers) => servers.close_one_idle(calls),
             _ => false,
         }
     }
@@ -306,15 +312,15 @@ impl Workers {
         worker: WorkerId,
         id: RequestId,
         word: RequestControl,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match self {
             Self::Programs(programs) => programs.tell(calls, worker, id, word, up),
             Self::Handlers(handlers) => handlers.tell(worker, id, &word),
-            Self::Servers(servers) => servers.tell(calls, worker, id, word, up),
-            Self::Hosted(hosted) => hosted.tell(calls, worker, id, word, outside, up),
-            Self::Elsewhere => {}
+            Self::Upstream(servers) => servers.tell(calls, worker, id, word, up),
+            Self::SpawnedHttp(hosted) => hosted.tell(calls, worker, id, word, system, up),
+            Self::OffShard => {}
         }
     }
 
@@ -323,27 +329,27 @@ impl Workers {
         match self {
             Self::Handlers(handlers) => handlers.interrupt(),
             // Their streams and processes end with the daemon.
-            Self::Programs(_) | Self::Hosted(_) | Self::Servers(_) | Self::Elsewhere => {}
+            Self::Programs(_) | Self::SpawnedHttp(_) | Self::Upstream(_) | Self::OffShard => {}
         }
     }
 
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Programs(programs) => programs.is_empty(),
-            Self::Hosted(hosted) => hosted.is_empty(),
+            Self::SpawnedHttp(hosted) => hosted.is_empty(),
             Self::Handlers(handlers) => handlers.is_empty(),
-            Self::Servers(servers) => servers.is_empty(),
-            Self::Elsewhere => true,
+            Self::Upstream(servers) => servers.is_empty(),
+            Self::OffShard => true,
         }
     }
 
     pub fn status(&self) -> Vec<WorkerStatus> {
         match self {
             Self::Programs(programs) => programs.status(),
-            Self::Hosted(hosted) => hosted.status(),
+            Self::SpawnedHttp(hosted) => hosted.status(),
             Self::Handlers(handlers) => handlers.status(),
-            Self::Servers(servers) => servers.status(),
-            Self::Elsewhere => Vec::new(),
+            Self::Upstream(servers) => servers.status(),
+            Self::OffShard => Vec::new(),
         }
     }
 }

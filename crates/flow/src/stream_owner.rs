@@ -19,7 +19,7 @@ pub enum StreamOwner {
     /// To a worker of this pool.
     Worker {
         pool: PoolId,
-        purpose: Purpose,
+        purpose: StreamPurpose,
     },
     /// Of a check of the worker at the place `target`.
     Check {
@@ -30,7 +30,7 @@ pub enum StreamOwner {
 
 /// What a stream to a worker is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum StreamPurpose {
     /// Requests and their replies, over a connection.
     Link(LinkId),
     /// One of the pipes of a program.
@@ -144,8 +144,10 @@ impl StreamOwner {
             Self::Session(SessionId { shard: _, place: Place { index, generation } }) => {
                 OwnerKey([u32::from(SESSION), 0, index, generation])
             }
-            Self::Worker { pool, purpose: Purpose::Link(LinkId(place)) } => key(LINK, pool, place),
-            Self::Worker { pool, purpose: Purpose::Pipe(worker, pipe) } => {
+            Self::Worker { pool, purpose: StreamPurpose::Link(LinkId(place)) } => {
+                key(LINK, pool, place)
+            }
+            Self::Worker { pool, purpose: StreamPurpose::Pipe(worker, pipe) } => {
                 let kind = match pipe {
                     Pipe::Input => INPUT,
                     Pipe::Output => OUTPUT,
@@ -153,7 +155,9 @@ impl StreamOwner {
                 };
                 key_of(kind, pool, worker)
             }
-            Self::Worker { pool, purpose: Purpose::Trial(worker) } => key_of(TRIAL, pool, worker),
+            Self::Worker { pool, purpose: StreamPurpose::Trial(worker) } => {
+                key_of(TRIAL, pool, worker)
+            }
             Self::Check { pool, target } => key(CHECK, pool, Place::new(narrow(target), 0)),
         }
     }
@@ -164,11 +168,11 @@ impl StreamOwner {
         let (kind, pool, place) = parts(key);
         let purpose = match kind {
             SESSION => return Self::Session(SessionId::new(shard, place)),
-            LINK => Purpose::Link(LinkId(place)),
-            INPUT => Purpose::Pipe(worker(place), Pipe::Input),
-            OUTPUT => Purpose::Pipe(worker(place), Pipe::Output),
-            ERROR => Purpose::Pipe(worker(place), Pipe::Error),
-            TRIAL => Purpose::Trial(worker(place)),
+            LINK => StreamPurpose::Link(LinkId(place)),
+            INPUT => StreamPurpose::Pipe(worker(place), Pipe::Input),
+            OUTPUT => StreamPurpose::Pipe(worker(place), Pipe::Output),
+            ERROR => StreamPurpose::Pipe(worker(place), Pipe::Error),
+            TRIAL => StreamPurpose::Trial(worker(place)),
             REFUSED => return Self::Refused,
             CHECK => return Self::Check { pool, target: place.index as usize },
             NOBODY.. => return Self::Nobody,
@@ -231,18 +235,18 @@ mod tests {
         let all = [
             StreamOwner::Session(session),
             StreamOwner::Refused,
-            to(Purpose::Pipe(worker, Pipe::Input)),
-            to(Purpose::Pipe(worker, Pipe::Output)),
-            to(Purpose::Pipe(worker, Pipe::Error)),
-            to(Purpose::Trial(worker)),
-            to(Purpose::Link(LinkId(Place::new(u32::MAX, 7)))),
+            to(StreamPurpose::Pipe(worker, Pipe::Input)),
+            to(StreamPurpose::Pipe(worker, Pipe::Output)),
+            to(StreamPurpose::Pipe(worker, Pipe::Error)),
+            to(StreamPurpose::Trial(worker)),
+            to(StreamPurpose::Link(LinkId(Place::new(u32::MAX, 7)))),
             StreamOwner::Check { pool, target: 3 },
             StreamOwner::Nobody,
         ];
         assert!(all.into_iter().all(|owner| StreamOwner::of(owner.key(), 3) == owner));
         assert_eq!(StreamOwner::of(OwnerKey::NONE, 3), StreamOwner::Nobody);
         let later = PoolId::new(70_001, 1);
-        let purpose = Purpose::Trial(worker);
+        let purpose = StreamPurpose::Trial(worker);
         let other = StreamOwner::Worker { pool: later, purpose };
         assert_ne!(other.key(), to(purpose).key(), "another pool in its place");
     }

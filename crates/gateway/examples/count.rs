@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 
 use event::{Address, BindSettings, Epoll, Loop, LoopSettings};
 use exchange::{Batch, Factory, Handler, HandlerError, Outbox, Outcome, Slice, Stop};
-use gateway::{Fleet, Mail, Parts, Shard, Threads, Workshop};
+use gateway::{Fleet, HandlerRegistry, Mail, Parts, Shard, Threads};
 use settings::Source;
 
 #[path = "ring/unkept.rs"]
@@ -32,7 +32,7 @@ impl Factory for Acknowledging {
     }
 }
 
-impl Workshop for Acknowledging {
+impl HandlerRegistry for Acknowledging {
     fn factory(&self, _: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
         Ok(Arc::new(Self))
     }
@@ -63,7 +63,7 @@ fn serve(file: &str) -> Result<(), Box<dyn std::error::Error>> {
     let mut shard = Shard::new(Parts {
         configuration,
         sockets: vec![("main".to_owned(), socket)],
-        workshop: Arc::new(Acknowledging),
+        handler_registry: Arc::new(Acknowledging),
         spawner: Box::new(unkept::Unkept::new(turning.mailbox())),
         runner: Box::new(Threads),
         admission: None,

@@ -26,7 +26,7 @@ mod workers;
 
 pub(crate) use branch::{branch, elsewhere};
 pub(crate) use context::BuildContext;
-pub use context::Workshop;
+pub use context::HandlerRegistry;
 pub use files::unread;
 pub(crate) use listener::listener;
 pub use metrics::metrics_for;

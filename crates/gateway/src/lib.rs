@@ -33,8 +33,8 @@ mod shard;
 mod shares;
 
 pub use access::{Access, Answer, PoolAccess};
-pub use backend::outside::{Runner, Threads};
-pub use build::{Workshop, metrics_for, unread};
+pub use backend::system::{ThreadSpawner, Threads};
+pub use build::{HandlerRegistry, metrics_for, unread};
 pub use drain::DrainResult;
 pub use engine::exchanges::moves_made;
 pub use engine::shard_message::ShardMessages;

@@ -12,14 +12,14 @@ use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, Table};
 use settings::Configuration;
 use spawn::Spawn;
 
-use crate::build::{self, BuildContext, Workshop};
+use crate::build::{self, BuildContext, HandlerRegistry};
 use crate::door::{Door, Doors};
 use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
 use crate::error::BuildError;
 use crate::fleet::Fleet;
 use crate::mail::Mail;
 use backend::backends::{BackendConfig, Backends};
-use backend::outside::{Outside, Runner};
+use backend::system::{System, ThreadSpawner};
 use engine::engine::Engine;
 use engine::pool_config::PoolConfig;
 use engine::shard_message::ShardMessage;
@@ -61,11 +61,11 @@ pub struct Parts {
     /// for all but datagrams.
     pub sockets: Vec<(String, Fd)>,
     /// Makes the handlers of its pools.
-    pub workshop: Arc<dyn Workshop>,
+    pub handler_registry: Arc<dyn HandlerRegistry>,
     /// Starts its programs.
     pub spawner: Box<dyn Spawn>,
     /// Starts its handlers' threads.
-    pub runner: Box<dyn Runner>,
+    pub runner: Box<dyn ThreadSpawner>,
     /// All shards of the daemon.
     pub fleet: Arc<Fleet>,
     /// Which of them it is; it runs on the loop whose mailbox is the fleet's of this number.
@@ -152,7 +152,7 @@ impl Shard {
         let Parts {
             configuration,
             mut sockets,
-            workshop,
+            handler_registry,
             spawner,
             runner,
             fleet,
@@ -166,8 +166,9 @@ impl Shard {
         let places = fleet.pool_ids();
         let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
         let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
-        let workshop = workshop.as_ref();
-        let site = BuildContext { places: &places, workshop, drawn: &drawn, names: fleet.names() };
+        let handler_registry = handler_registry.as_ref();
+        let site =
+            BuildContext { places: &places, handler_registry, drawn: &drawn, names: fleet.names() };
         let pools = pools.into_iter().map(|pool| {
             let found = fleet.find(&pool.name);
             let (id, home) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
@@ -194,7 +195,7 @@ impl Shard {
         let planned: Vec<Listener> = listeners.collect::<Result<_, BuildError>>()?;
         let pools: Vec<(PoolId, (PoolConfig, BackendConfig))> =
             pools.collect::<Result<_, BuildError>>()?;
-        let mut backends = Backends::new(Outside {
+        let mut backends = Backends::new(System {
             spawner,
             runner,
             reports: {

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use gateway::Workshop;
+use gateway::HandlerRegistry;
 use served::Served;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -35,7 +35,7 @@ fn main() {
 /// No pool here has handlers.
 struct Nobody;
 
-impl Workshop for Nobody {
+impl HandlerRegistry for Nobody {
     fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String> {
         Err(format!("pool {} has no handlers", pool.name))
     }

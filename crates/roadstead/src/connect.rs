@@ -3,7 +3,7 @@
 use database::{About, DatabaseError};
 use settings::{Action, Configuration, Diagnostics, Remark, Source};
 
-use crate::workshop::{WorkshopError, database_of};
+use crate::handler_registry::{HandlerRegistryError, database_of};
 
 /// Connects to the database of every pool that has one, makes what `create` says, and prepares its
 /// statement there. Returns what is not as safe there as the settings ask.
@@ -14,7 +14,8 @@ pub fn check(source: &Source, configuration: &Configuration) -> Result<Vec<Remar
     let (mut remarks, mut doubts) = (Vec::new(), Vec::new());
     for pool in &configuration.pools {
         let Some(database) = pool.database() else { continue };
-        let checked = database_of(pool).and_then(|it| it.doubts().map_err(WorkshopError::from));
+        let checked =
+            database_of(pool).and_then(|it| it.doubts().map_err(HandlerRegistryError::from));
         let error = match checked {
             Ok(found) => {
                 let path = ["pool", &pool.name, "database"].map(str::to_owned).to_vec();
@@ -25,9 +26,11 @@ pub fn check(source: &Source, configuration: &Configuration) -> Result<Vec<Remar
             Err(error) => error,
         };
         let (option, byte) = match &error {
-            WorkshopError::NoDatabase => continue,
-            WorkshopError::Secret(_) => (vec!["password"], None),
-            WorkshopError::Database(error) => (option_of(error, &database.action), error.byte()),
+            HandlerRegistryError::NoDatabase => continue,
+            HandlerRegistryError::Secret(_) => (vec!["password"], None),
+            HandlerRegistryError::Database(error) => {
+                (option_of(error, &database.action), error.byte())
+            }
         };
         let path = ["pool", &pool.name].into_iter().chain(option).map(str::to_owned);
         let path = path.chain(byte.map(|byte| format!("@{byte}"))).collect();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[cfg(feature = "admin")]
 use control::Admin;
 use event::{Epoll, Kernel, Poll, Select};
-use gateway::{Fleet, Mail, Workshop};
+use gateway::{Fleet, HandlerRegistry, Mail};
 use serde_json::{Map, Value, json};
 #[cfg(feature = "admin")]
 use settings::Address;
@@ -23,10 +23,10 @@ use crate::access_log::AccessLog;
 use crate::admin::admin_settings;
 use crate::binding::{BindError, SocketFiles, bind_all};
 use crate::descriptors;
+use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
-use crate::workshop::Handlers;
 
 /// Why the daemon could not start or go on.
 #[derive(Debug)]
@@ -156,15 +156,15 @@ fn prepare<K: Kernel + Send + 'static>(
     let spawner =
         spawn::Spawner::new(shards::reports(Arc::clone(&fleet))).map_err(DaemonError::Spawner)?;
     let admin = configuration.admin.clone();
-    let workshop: Arc<dyn Workshop> = Arc::new(Handlers);
+    let handler_registry: Arc<dyn HandlerRegistry> = Arc::new(Handlers);
     let reloader = file.map(|file| {
         let serving = configuration.clone();
-        Reloader::new(file.to_owned(), serving, Arc::clone(&fleet), Arc::clone(&workshop))
+        Reloader::new(file.to_owned(), serving, Arc::clone(&fleet), Arc::clone(&handler_registry))
     });
     let common = Common {
         configuration,
         sockets,
-        workshop,
+        handler_registry,
         spawner: Box::new(spawner),
         admission: None,
         access_log: sink,

@@ -12,7 +12,7 @@ use database::{DatabaseError, Letters, Retried, StoredLetter};
 use serde_json::json;
 use settings::Pool;
 
-use crate::workshop::database_of;
+use crate::handler_registry::database_of;
 
 /// What can be done with the rows that a database did not accept.
 #[derive(clap::Subcommand, Clone, Debug)]

@@ -40,7 +40,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use event::Epoll;
-use gateway::{Access, Admission, BuildError, DrainResult, Lookup, Workshop};
+use gateway::{Access, Admission, BuildError, DrainResult, HandlerRegistry, Lookup};
 use settings::{Configuration, Diagnostics, EventKernel, Source};
 use spawn::Spawn;
 
@@ -260,9 +260,15 @@ impl Embed {
         } else {
             Box::new(NoPrograms)
         };
-        let workshop = Arc::new(Registered(handlers));
-        let common =
-            Common { configuration, sockets, workshop, spawner, admission, access_log: None };
+        let handler_registry = Arc::new(Registered(handlers));
+        let common = Common {
+            configuration,
+            sockets,
+            handler_registry,
+            spawner,
+            admission,
+            access_log: None,
+        };
         let crew = loops.man(common).map_err(refused)?;
         let access = crew.access();
         Ok((crew, (access, addresses, files)))
@@ -427,7 +433,7 @@ impl<S: FnMut(&Request) -> Bytes + Send> Handler for Answering<S> {
 /// The handlers that were registered.
 struct Registered(BTreeMap<String, Arc<dyn Factory>>);
 
-impl Workshop for Registered {
+impl HandlerRegistry for Registered {
     fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
         let Some(name) = pool.handler() else {
             return Err("only handlers and programs can be embedded".to_owned());

@@ -4,9 +4,9 @@ use settings::{Configuration, Diagnostics, Remark, Source};
 
 #[cfg(feature = "admin")]
 use crate::admin::admin_settings;
-use crate::reload::remark;
 #[cfg(feature = "databases")]
-use crate::workshop::{WorkshopError, database_of};
+use crate::handler_registry::{HandlerRegistryError, database_of};
+use crate::reload::remark;
 
 /// Reads every secret and every answer that the configuration names.
 ///
@@ -21,7 +21,7 @@ pub fn check(source: &Source, configuration: &Configuration) -> Result<(), Diagn
     #[cfg(feature = "databases")]
     for pool in &configuration.pools {
         if pool.database().is_some()
-            && let Err(WorkshopError::Secret(message)) = database_of(pool)
+            && let Err(HandlerRegistryError::Secret(message)) = database_of(pool)
         {
             let path = ["pool", &pool.name, "password"].map(str::to_owned).to_vec();
             remarks.push(Remark { path, message });

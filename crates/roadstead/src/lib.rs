@@ -48,6 +48,11 @@ pub mod embed;
 pub mod error_log;
 #[cfg(feature = "daemon")]
 pub mod files;
+#[cfg(feature = "databases")]
+pub mod handler_registry;
+#[cfg(all(feature = "daemon", not(feature = "databases")))]
+#[path = "handler_registry_without_databases.rs"]
+pub mod handler_registry;
 #[cfg(feature = "daemon")]
 pub mod ledger;
 #[cfg(feature = "daemon")]
@@ -69,8 +74,3 @@ pub mod running;
 mod shards;
 #[cfg(feature = "daemon")]
 pub mod worker;
-#[cfg(feature = "databases")]
-pub mod workshop;
-#[cfg(all(feature = "daemon", not(feature = "databases")))]
-#[path = "workshop_without_databases.rs"]
-pub mod workshop;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gateway::{BuildError, Fleet, Mail, Reload, Workshop};
+use gateway::{BuildError, Fleet, HandlerRegistry, Mail, Reload};
 #[cfg(feature = "admin")]
 use serde_json::{Value, json};
 use settings::{Configuration, Diagnostics, Remark, Source};
@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_secs(5);
 pub(crate) struct Reloader {
     file: PathBuf,
     fleet: Arc<Fleet>,
-    workshop: Arc<dyn Workshop>,
+    handler_registry: Arc<dyn HandlerRegistry>,
     /// What is in force.
     serving: Mutex<Configuration>,
 }
@@ -31,9 +31,9 @@ impl Reloader {
         file: PathBuf,
         serving: Configuration,
         fleet: Arc<Fleet>,
-        workshop: Arc<dyn Workshop>,
+        handler_registry: Arc<dyn HandlerRegistry>,
     ) -> Arc<Self> {
-        Arc::new(Self { file, fleet, workshop, serving: Mutex::new(serving) })
+        Arc::new(Self { file, fleet, handler_registry, serving: Mutex::new(serving) })
     }
 
     /// Takes over what the file says now. Gives a sentence for the operator.
@@ -118,7 +118,7 @@ impl Reloader {
             return Err(settings::placed(&source, &fixed));
         }
         settings::in_order_of(serving, &mut new);
-        let reloads = Reload::prepare(serving, &new, &self.fleet, self.workshop.as_ref())
+        let reloads = Reload::prepare(serving, &new, &self.fleet, self.handler_registry.as_ref())
             .map_err(|error| settings::placed(&source, &[remark(&error)]))?;
         Ok((reloads, new))
     }

@@ -11,8 +11,8 @@ use std::time::{Instant, SystemTime};
 
 use event::{Fd, Kernel, Loop, LoopSettings};
 use gateway::{
-    Access, Admission, BuildError, DrainResult, Fleet, LogSink, Lookup, Mail, Parts, Shard,
-    Threads, Workshop,
+    Access, Admission, BuildError, DrainResult, Fleet, HandlerRegistry, LogSink, Lookup, Mail,
+    Parts, Shard, Threads,
 };
 use settings::{Configuration, Shards};
 use spawn::{Report, Spawn};
@@ -39,7 +39,7 @@ pub(crate) struct Loops<K: Kernel> {
 pub(crate) struct Common {
     pub(crate) configuration: Configuration,
     pub(crate) sockets: Vec<(String, Fd)>,
-    pub(crate) workshop: Arc<dyn Workshop>,
+    pub(crate) handler_registry: Arc<dyn HandlerRegistry>,
     pub(crate) spawner: Box<dyn Spawn>,
     pub(crate) admission: Option<Admission>,
     pub(crate) access_log: Option<LogSink>,
@@ -89,7 +89,7 @@ impl<K: Kernel> Loops<K> {
     /// Gives each loop its shard, which is opened when it starts.
     pub(crate) fn man(self, common: Common) -> Result<Crew<K>, CrewError> {
         let Self { loops, fleet } = self;
-        let Common { configuration, mut sockets, workshop, spawner, admission, access_log } =
+        let Common { configuration, mut sockets, handler_registry, spawner, admission, access_log } =
             common;
         let started = (Instant::now(), SystemTime::now());
         let seed = binding::seed().map_err(CrewError::System)?;
@@ -103,7 +103,7 @@ impl<K: Kernel> Loops<K> {
             let parts = Parts {
                 configuration: configuration.clone(),
                 sockets,
-                workshop: Arc::clone(&workshop),
+                handler_registry: Arc::clone(&handler_registry),
                 spawner: Box::new(SharedSpawner { spawner: Arc::clone(&spawner), shard }),
                 runner: Box::new(Threads),
                 fleet: Arc::clone(&fleet),

@@ -78,7 +78,7 @@ impl Crew {
             let shard = Shard::new(Parts {
                 configuration: configuration.clone(),
                 sockets,
-                workshop: Arc::new(Tables(shared.clone())),
+                handler_registry: Arc::new(Tables(shared.clone())),
                 spawner: Box::new(spawner),
                 runner: Box::new(Lockstep { shared: shared.clone(), shard: number }),
                 fleet: Arc::clone(&fleet),

@@ -24,7 +24,7 @@
 //! - `kernel`, `cradle`, `lockstep`, `tables`, `turns`: what the gateway is given in place of the real ones;
 //! - `check`, `crew`, `echo`, `run`: runs, and what must hold after them.
 //!
-//! The seams are those of the real house: [`event::Kernel`], [`spawn::Spawn`], [`gateway::Runner`]
+//! The seams are those of the real house: [`event::Kernel`], [`spawn::Spawn`], [`gateway::ThreadSpawner`]
 //! and the seed and clock that a shard is given. Handlers run on threads of the system, one at a
 //! time, passed a baton at each of their steps; real descriptors of `/dev/null` stand for the pipes
 //! of programs, which the gateway must be able to own.

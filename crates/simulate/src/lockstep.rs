@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use gateway::Runner;
+use gateway::ThreadSpawner;
 
 use crate::chance::Actor;
 use crate::happening::Happening;
@@ -78,7 +78,7 @@ pub(crate) struct Lockstep {
     pub(crate) shard: usize,
 }
 
-impl Runner for Lockstep {
+impl ThreadSpawner for Lockstep {
     fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         let mut world = self.shared.lock();
         let number = world.workers.threads.0.len();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use exchange::plant::{Plant, active};
 use exchange::{Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, Slice, Stop};
-use gateway::Workshop;
+use gateway::HandlerRegistry;
 
 use crate::lockstep::{Crashed, Seat};
 use crate::store::{Fate, id_of};
@@ -17,7 +17,7 @@ use crate::world::Shared;
 #[derive(Debug)]
 pub(crate) struct Tables(pub(crate) Shared);
 
-impl Workshop for Tables {
+impl HandlerRegistry for Tables {
     fn factory(&self, _pool: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
         Ok(Arc::new(Self(self.0.clone())))
     }

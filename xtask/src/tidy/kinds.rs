@@ -31,13 +31,13 @@ const KINDS: [(&str, &[&str]); 4] = [
         ],
     ),
     (
-        "Purpose",
+        "StreamPurpose",
         &[
-            "crates/backend/src/hosted.rs",
-            "crates/backend/src/hosted/",
-            "crates/flow/src/owners.rs",
+            "crates/backend/src/spawned_http.rs",
+            "crates/backend/src/spawned_http/",
+            "crates/flow/src/stream_owner.rs",
             "crates/backend/src/programs/",
-            "crates/backend/src/servers.rs",
+            "crates/backend/src/upstream.rs",
             "crates/backend/src/workers.rs",
         ],
     ),
@@ -47,7 +47,7 @@ const KINDS: [(&str, &[&str]); 4] = [
 const PLAIN: [&str; 4] = [
     "crates/exchange/src/",
     "crates/engine/src/exchanges.rs",
-    "crates/flow/src/form.rs",
+    "crates/flow/src/request_meta.rs",
     "crates/pool/src/",
 ];
 /// Parts of names by which a protocol is told, in lower case.
@@ -102,7 +102,7 @@ mod tests {
     fn nobody_asks_of_which_kind_a_worker_is() {
         let code = "if let Workers::Servers(servers) = &mut workers {}\nWorkers::new(plan);\n\
                     // Workers::Servers\nmatch it { WorkersConfig::Elsewhere => 1 }\n\
-                    Way::Worker(id);\nuse settings::Worker::*;\nPurpose::Link(link)\n";
+                    Way::Worker(id);\nuse settings::Worker::*;\nStreamPurpose::Link(link)\n";
         let found = findings("crates/gateway/src/shard.rs", code);
         let lines: Vec<_> = found.iter().map(|it| it.split(':').nth(1).unwrap()).collect();
         assert_eq!(lines, ["1", "4", "6", "7"], "{found:?}");
@@ -117,6 +117,6 @@ mod tests {
         let code = "use wire::http1::Method;\n// HTTP\nlet a = \"http\";\nconst HTTP: u8 = 1;\n";
         assert_eq!(findings("crates/engine/src/exchanges.rs", code).len(), 2);
         assert_eq!(findings("crates/pool/src/queue.rs", code).len(), 2);
-        assert_eq!(findings("crates/flow/src/translation.rs", code).len(), 0);
+        assert_eq!(findings("crates/flow/src/json_reply.rs", code).len(), 0);
     }
 }

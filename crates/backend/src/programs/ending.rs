@@ -9,7 +9,7 @@ use super::deadlines::GRACE_MIN;
 use super::link::Link;
 use super::program::Phase;
 use super::{Fault, Programs};
-use crate::outside::Outside;
+use crate::system::System;
 use flow::backend_event::BackendEvent;
 
 impl Programs {
@@ -18,7 +18,7 @@ impl Programs {
         &mut self,
         calls: &mut Calls<'_>,
         (timer, worker): (TimerId, WorkerId),
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let grace = self.plan.grace;
@@ -27,16 +27,16 @@ impl Programs {
         match program.phase {
             Phase::Ending => {
                 program.phase = Phase::Told;
-                outside.spawner.stop(program.token, spawn::Stop::Term);
+                system.spawner.stop(program.token, spawn::Stop::Term);
             }
             Phase::Told => {
                 tracing::warn!(worker = program.name, "does not end when told to, and is killed");
                 program.phase = Phase::Killed;
-                outside.spawner.stop(program.token, spawn::Stop::Kill);
+                system.spawner.stop(program.token, spawn::Stop::Kill);
             }
             Phase::Starting => {
                 tracing::warn!(worker = program.name, "was not ready in time, and is killed");
-                program.distrust(calls, outside, Fault::Ended, up);
+                program.kill(calls, system, Fault::Ended, up);
             }
             Phase::Silent => {
                 program.fail_flights(calls, Fault::Ended, up);
@@ -55,7 +55,7 @@ impl Programs {
             }
         }
         calls.set_timer(timer, calls.now() + grace.max(GRACE_MIN));
-        self.try_finish(calls, worker, outside, up);
+        self.try_finish(calls, worker, system, up);
     }
 
     /// The keeper saw it exit.
@@ -64,7 +64,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         exit: Exit,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let grace = self.plan.grace;
@@ -75,7 +75,7 @@ impl Programs {
         program.exit = Some(exit);
         program.phase = Phase::Killed;
         program.arm(calls, grace);
-        self.try_finish(calls, worker, outside, up);
+        self.try_finish(calls, worker, system, up);
     }
 
     /// A program is gone when it has exited and all that it said is read.
@@ -83,7 +83,7 @@ impl Programs {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let (is_own, says_ready) = (self.plan.is_own, self.plan.says_ready || self.plan.greets);
@@ -117,14 +117,14 @@ impl Programs {
             up.push(BackendEvent::Finished { worker });
         }
         program.fail_flights(calls, Fault::Ended, up);
-        let epitaph = program.epitaph();
+        let exit_report = program.exit_report();
         if let Some(link) = program.link.as_mut() {
             link.close(calls);
         }
         if let Some(timer) = program.timer.take() {
             calls.cancel_timer(timer);
         }
-        outside.tokens.remove(&program.token);
+        system.tokens.remove(&program.token);
         program.give_back(up);
         if program.is_slot && !program.expected {
             program.empty();
@@ -141,7 +141,7 @@ impl Programs {
         let trouble = (!expected).then(|| program.trouble(calls.now()));
         up.extend(trouble.map(|trouble| BackendEvent::Trouble { trouble: Box::new(trouble) }));
         up.push(BackendEvent::Ended { worker, expected, reached: true });
-        self.epitaph = epitaph;
+        self.exit_report = exit_report;
         *self.live.at(worker) = None;
     }
 
@@ -150,7 +150,7 @@ impl Programs {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let grace = self.plan.grace;
@@ -161,7 +161,7 @@ impl Programs {
             up.push(BackendEvent::Ended { worker, expected: true, reached: true });
         } else if program.phase == Phase::Starting {
             // Its start is on the way to the keeper, and so is this.
-            outside.spawner.stop(program.token, spawn::Stop::Kill);
+            system.spawner.stop(program.token, spawn::Stop::Kill);
             program.phase = Phase::Killed;
         } else {
             program.end(calls, grace);
@@ -170,19 +170,19 @@ impl Programs {
 
     /// Tells one that serves HTTP and has nothing to do to end; `expected`: because we want it, not
     /// because of what it did.
-    pub(crate) fn dismiss(
+    pub(crate) fn drain(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
         expected: bool,
-        outside: &mut Outside,
+        system: &mut System,
     ) {
         let grace = self.plan.grace;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = expected;
             program.phase = Phase::Told;
-            outside.spawner.stop(program.token, spawn::Stop::Term);
+            system.spawner.stop(program.token, spawn::Stop::Term);
             program.arm(calls, grace);
         }
     }

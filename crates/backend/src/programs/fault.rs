@@ -66,9 +66,9 @@ impl Fault {
     }
 
     /// What a request in the hands of program `name` is told; how that ended, where it did.
-    pub(super) fn outcome(self, name: &str, epitaph: &Epitaph) -> Outcome {
+    pub(super) fn outcome(self, name: &str, exit_report: &ExitReport) -> Outcome {
         let (cause, text) = match self {
-            Self::Ended => return epitaph.outcome(Phase::Work, name),
+            Self::Ended => return exit_report.outcome(Phase::Work, name),
             Self::TooLong => {
                 (Cause::Reply, format!("the reply of worker {name} is longer than reply_max"))
             }
@@ -90,14 +90,14 @@ const TAIL_MAX: usize = 8 << 10;
 
 /// What is told of a program that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Epitaph {
+pub struct ExitReport {
     /// In a line, behind its name.
     line: String,
     /// To whoever can read more than a line.
     more: Option<String>,
 }
 
-impl Epitaph {
+impl ExitReport {
     /// `exit`: how it exited; `tail`: the end of what it said.
     pub(super) fn new(words: LastWords, exit: &str, tail: &str) -> Self {
         let last = last_line(tail);
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn told(words: LastWords, tail: &str) -> (String, Option<String>) {
-        let outcome = Epitaph::new(words, "exit code 3", tail).outcome(Phase::Work, "main/0");
+        let outcome = ExitReport::new(words, "exit code 3", tail).outcome(Phase::Work, "main/0");
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let (line, more) = outcome.text();
         (text(line), more.map(text))

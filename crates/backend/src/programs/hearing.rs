@@ -6,7 +6,7 @@ use spawn::Report;
 
 use super::link::{Link, Said, Suspects};
 use super::{Fault, Pipe, Programs};
-use crate::outside::Outside;
+use crate::system::System;
 use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
 
@@ -16,15 +16,15 @@ impl Programs {
         calls: &mut Calls<'_>,
         (worker, pipe): (WorkerId, Pipe),
         heard: StreamEvent<'_, '_>,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match heard {
-            StreamEvent::Data(data) => self.handle_data(calls, worker, pipe, data, outside, up),
+            StreamEvent::Data(data) => self.handle_data(calls, worker, pipe, data, system, up),
             StreamEvent::Deadline(name) => {
-                self.handle_deadline(calls, worker, pipe, name, outside, up);
+                self.handle_deadline(calls, worker, pipe, name, system, up);
             }
-            StreamEvent::Closed(_) => self.handle_closed(calls, worker, pipe, outside, up),
+            StreamEvent::Closed(_) => self.handle_closed(calls, worker, pipe, system, up),
             StreamEvent::Drained => {
                 let deadline = self.plan.deadline;
                 if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
@@ -59,7 +59,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         said: &Said,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let Some(program) = self.find(worker) else { return };
@@ -95,7 +95,7 @@ impl Programs {
         let is_unasked = matches!(said, Said::Unasked(_));
         let link = program.link.as_mut().filter(|_| is_unasked);
         let suspects = link.and_then(Link::found_out);
-        program.distrust(calls, outside, fault, up);
+        program.kill(calls, system, fault, up);
         if is_reset {
             up.push(BackendEvent::SpokeAfterReset);
             if !std::mem::replace(&mut self.known.is_strict, true) {
@@ -122,7 +122,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         report: Report,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match report {
@@ -130,10 +130,10 @@ impl Programs {
                 self.handle_started(calls, worker, pid, pipes, up);
             }
             Report::StartFailed { token, error } => {
-                outside.tokens.remove(&token);
+                system.tokens.remove(&token);
                 self.handle_start_failed(worker, &error, up);
             }
-            Report::Exited { exit, .. } => self.handle_exited(calls, worker, exit, outside, up),
+            Report::Exited { exit, .. } => self.handle_exited(calls, worker, exit, system, up),
             // Neither is of one process.
             Report::KeeperLost | Report::KeeperBack => {}
         }

@@ -3,7 +3,7 @@
 //! `offered` counts the bytes given to the input stream, `accepted` those that the kernel has taken:
 //!
 //! ```text
-//!   flights   [ oldest ][ ............ ][ youngest ]
+//!   in_flight   [ oldest ][ ............ ][ youngest ]
 //!   bytes     start...  start.........  start......  offered
 //!                    ▲ accepted: a flight that starts before it has reached the program
 //! ```
@@ -31,11 +31,11 @@ mod asked;
 mod carried;
 mod ears;
 mod ending;
-mod flights;
+mod in_flight;
 mod kept;
 mod late;
 mod latency;
-mod notices;
+mod notifications;
 mod pace;
 mod pending;
 mod replies;
@@ -49,7 +49,7 @@ use alignment::Alignment;
 pub(super) use alignment::Suspects;
 use asked::Asked;
 use carried::Finder;
-use flights::{Flight, Flights};
+use in_flight::{Flight, InFlight};
 use kept::{Held, Notice};
 use pending::Pending;
 use reset::Reset;
@@ -106,7 +106,7 @@ pub(super) struct Link {
     input: Option<StreamId>,
     output: Option<StreamId>,
     decoder: Decoder,
-    flights: Flights,
+    in_flight: InFlight,
     /// Notifications that wait with their slots until it has read on, in the order in which they were sent.
     notices: Vec<Notice>,
     /// Answers to what it asks.
@@ -184,7 +184,7 @@ impl Link {
             input: Some(input),
             output: Some(output),
             decoder,
-            flights: Flights::new(plan.tagged || plan.is_own && plan.framing.is_json()),
+            in_flight: InFlight::new(plan.tagged || plan.is_own && plan.framing.is_json()),
             notices: Vec::new(),
             own_answers: Pending::default(),
             cancellations: Pending::default(),
@@ -336,7 +336,7 @@ impl Link {
         if let Some(alignment) = &mut self.alignment {
             alignment.handle_sent(calls.now(), first);
         }
-        self.flights.push(Flight {
+        self.in_flight.push(Flight {
             id,
             body,
             asked,
@@ -362,7 +362,7 @@ impl Link {
     /// a client's slowness takes does not count.
     pub(super) fn arm(&self, calls: &mut Calls<'_>, deadline: Duration) {
         if let (Some(output), None) = (self.output, self.held) {
-            let oldest = self.flights.oldest();
+            let oldest = self.in_flight.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
             let checked_at = oldest.is_none().then(|| self.checked_at(calls.now())).flatten();
             let at = at.into_iter().chain(self.patience_ends(deadline)).chain(checked_at);
@@ -403,7 +403,7 @@ impl Link {
     /// ago. That is looked at once, whatever is found: `arm` would set a time that has passed.
     pub(super) fn handle_mute(&mut self, calls: &Calls<'_>) -> bool {
         let late = |flight: &Flight| flight.dispatched + MUTE <= calls.now();
-        let is_looked_at = self.answers == 0 && self.flights.oldest().is_some_and(late);
+        let is_looked_at = self.answers == 0 && self.in_flight.oldest().is_some_and(late);
         let is_first = is_looked_at && !std::mem::replace(&mut self.is_mute, true);
         is_first && !self.is_begun()
     }
@@ -417,7 +417,7 @@ impl Link {
     pub(super) fn handle_slow(&mut self, calls: &Calls<'_>) -> Option<Duration> {
         let (limit, now) = (self.times.slow?, calls.now());
         let late = |flight: &&mut Flight| !flight.slow && flight.dispatched + limit <= now;
-        let oldest = self.flights.oldest_mut().filter(late)?;
+        let oldest = self.in_flight.oldest_mut().filter(late)?;
         oldest.slow = true;
         Some(calls.now().saturating_duration_since(oldest.dispatched))
     }
@@ -526,7 +526,7 @@ impl Link {
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.flights.len()
+        self.in_flight.len()
     }
 
     /// Whether all that the program said is read.

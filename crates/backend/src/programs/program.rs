@@ -10,15 +10,15 @@ use spawn::{Exit, Pipes, Status};
 
 use super::audience::Audience;
 use super::deadlines::GRACE_MIN;
-use super::fault::{Epitaph, Fault};
+use super::fault::{ExitReport, Fault};
 use super::link::Link;
 use super::stderr::Stderr;
 use super::trouble;
-use crate::outside::Outside;
+use crate::system::System;
 use flow::backend_event::{BackendEvent, Trouble};
 use flow::payload::Request;
 use flow::request_meta::RequestMeta;
-use flow::stream_owner::{Pipe, Purpose, StreamOwner, WorkerTimer};
+use flow::stream_owner::{Pipe, StreamOwner, StreamPurpose, WorkerTimer};
 
 /// Between two looks at a program's memory.
 const LOOK: Duration = Duration::from_secs(1);
@@ -98,7 +98,7 @@ impl Program {
 
     /// A stream is one of its pipes.
     pub(super) fn claim(&self, calls: &mut Calls<'_>, stream: StreamId, pipe: Pipe) {
-        let purpose = Purpose::Pipe(self.worker, pipe);
+        let purpose = StreamPurpose::Pipe(self.worker, pipe);
         calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 
@@ -145,14 +145,14 @@ impl Program {
     pub(super) fn look_at_memory(
         &mut self,
         now: Instant,
-        outside: &Outside,
+        system: &System,
         up: &mut Vec<BackendEvent>,
     ) {
         if self.looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
             return;
         }
         self.looked_at = Some(now);
-        if let Some(bytes) = self.pid.and_then(|pid| outside.spawner.resident(pid)) {
+        if let Some(bytes) = self.pid.and_then(|pid| system.spawner.resident(pid)) {
             up.push(BackendEvent::Memory { worker: self.worker, bytes });
         }
     }
@@ -169,10 +169,10 @@ impl Program {
     }
 
     /// It gets no other request: what it has ends, and it is killed.
-    pub(super) fn distrust(
+    pub(super) fn kill(
         &mut self,
         calls: &mut Calls<'_>,
-        outside: &mut Outside,
+        system: &mut System,
         fault: Fault,
         up: &mut Vec<BackendEvent>,
     ) {
@@ -185,7 +185,7 @@ impl Program {
             link.close(calls);
         }
         self.phase = Phase::Killed;
-        outside.spawner.stop(self.token, spawn::Stop::Kill);
+        system.spawner.stop(self.token, spawn::Stop::Kill);
     }
 
     pub(super) fn fail_flights(
@@ -197,20 +197,20 @@ impl Program {
         if self.link.as_ref().is_none_or(Link::is_idle) {
             return;
         }
-        let epitaph = self.epitaph();
+        let exit_report = self.exit_report();
         if let Some(link) = self.link.as_mut() {
-            link.fail(calls, fault, &self.name, &epitaph, up);
+            link.fail(calls, fault, &self.name, &exit_report, up);
         }
     }
 
     /// How it ended, and what it said last, for those who had asked it something.
-    pub(super) fn epitaph(&mut self) -> Epitaph {
+    pub(super) fn exit_report(&mut self) -> ExitReport {
         let told = match self.audience {
             Audience::One { after, .. } => self.stderr.tail_after(after),
             Audience::Several if self.last_words == LastWords::Auto => String::new(),
             Audience::Several | Audience::Whole => self.tail(),
         };
-        Epitaph::new(self.last_words, &self.exit_text(), &told)
+        ExitReport::new(self.last_words, &self.exit_text(), &told)
     }
 
     /// The end of what it said, for the log.

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::hosted::HostedConfig;
 use crate::programs::ProgramConfig;
-use crate::servers::ServersConfig;
+use crate::spawned_http::SpawnedHttpConfig;
+use crate::upstream::UpstreamConfig;
 use flow::request_shape::RequestShape;
 use flow::worker_traits::WorkerTraits;
 
 /// What the workers of a pool are.
 pub enum WorkersConfig {
-    Servers(Box<ServersConfig>),
+    Upstream(Box<UpstreamConfig>),
     Programs(Arc<ProgramConfig>),
     /// Programs that serve HTTP.
-    Hosted(Box<HostedConfig>),
+    SpawnedHttp(Box<SpawnedHttpConfig>),
     Handlers {
         factory: Arc<dyn exchange::Factory>,
         deadline: Duration,
@@ -23,19 +23,21 @@ pub enum WorkersConfig {
         shape: RequestShape,
     },
     /// On another shard.
-    Elsewhere,
+    OffShard,
 }
 
 impl WorkersConfig {
     pub const fn elsewhere() -> Self {
-        Self::Elsewhere
+        Self::OffShard
     }
 
     /// Where they listen, and how that is shown, if they do before they are started.
     pub fn addresses(&self) -> &[(event::Address, String)] {
         match self {
-            Self::Servers(plan) => plan.addresses.as_slice(),
-            Self::Programs(_) | Self::Hosted(_) | Self::Handlers { .. } | Self::Elsewhere => &[],
+            Self::Upstream(plan) => plan.addresses.as_slice(),
+            Self::Programs(_) | Self::SpawnedHttp(_) | Self::Handlers { .. } | Self::OffShard => {
+                &[]
+            }
         }
     }
 
@@ -45,8 +47,8 @@ impl WorkersConfig {
     pub fn helper(&self) -> spawn::Command {
         let program = match self {
             Self::Programs(program) => program,
-            Self::Hosted(hosted) => &hosted.program,
-            Self::Servers(_) | Self::Handlers { .. } | Self::Elsewhere => {
+            Self::SpawnedHttp(hosted) => &hosted.program,
+            Self::Upstream(_) | Self::Handlers { .. } | Self::OffShard => {
                 return spawn::Command::default();
             }
         };
@@ -62,10 +64,10 @@ impl WorkersConfig {
     pub const fn traits(&self) -> WorkerTraits {
         match self {
             Self::Handlers { .. } => WorkerTraits { takes_batches: true, replaces_down: false },
-            Self::Programs(_) | Self::Hosted(_) => {
+            Self::Programs(_) | Self::SpawnedHttp(_) => {
                 WorkerTraits { takes_batches: false, replaces_down: true }
             }
-            Self::Servers(_) | Self::Elsewhere => {
+            Self::Upstream(_) | Self::OffShard => {
                 WorkerTraits { takes_batches: false, replaces_down: false }
             }
         }
@@ -73,7 +75,7 @@ impl WorkersConfig {
 
     /// The same on a shard that is not their home.
     pub fn branch(&mut self) {
-        if let Self::Servers(plan) = self {
+        if let Self::Upstream(plan) = self {
             plan.is_branch = true;
         }
     }

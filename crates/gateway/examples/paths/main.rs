@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::{Batch, Factory, Handler, HandlerError, Outbox, Outcome, Slice, Stop};
-use gateway::Workshop;
+use gateway::HandlerRegistry;
 use served::Served;
 
 mod served;
@@ -137,7 +137,7 @@ fn ask(to: SocketAddr, request: &[u8], least: usize, count: usize) {
 /// Takes rows and does nothing with them.
 struct Rows;
 
-impl Workshop for Rows {
+impl HandlerRegistry for Rows {
     fn factory(&self, _: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
         Ok(Arc::new(Self))
     }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use event::{Epoll, Loop, LoopSettings};
-use gateway::{Access, Fleet, Mail, Parts, Shard, Threads, Workshop};
+use gateway::{Access, Fleet, HandlerRegistry, Mail, Parts, Shard, Threads};
 use settings::Source;
 
 use super::unkept::Unkept;
@@ -20,7 +20,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    pub(crate) fn start(text: &str, workshop: Arc<dyn Workshop>) -> Self {
+    pub(crate) fn start(text: &str, handler_registry: Arc<dyn HandlerRegistry>) -> Self {
         let source = Source { name: "text".into(), text: text.into() };
         let configuration = settings::parse(&source, &|_| None).unwrap();
         let address = event::Address::Internet("127.0.0.1:0".parse().unwrap());
@@ -34,7 +34,7 @@ impl Served {
             let mut shard = Shard::new(Parts {
                 configuration,
                 sockets: vec![("main".to_owned(), socket)],
-                workshop,
+                handler_registry,
                 spawner: Box::new(Unkept::new(turning.mailbox())),
                 runner: Box::new(Threads),
                 admission: None,

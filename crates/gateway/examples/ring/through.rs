@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use event::{Epoll, Loop, LoopSettings};
-use gateway::{Access, Fleet, Mail, Outcome, Parts, PoolAccess, Shard, Threads, Workshop};
+use gateway::{Access, Fleet, HandlerRegistry, Mail, Outcome, Parts, PoolAccess, Shard, Threads};
 use settings::{Configuration, Source};
 use spawn::Spawn;
 
@@ -16,7 +16,7 @@ use crate::{Plan, set_up, token};
 /// There are no handlers in a ring of programs.
 struct None;
 
-impl Workshop for None {
+impl HandlerRegistry for None {
     fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String> {
         Err(format!("pool {} has no programs", pool.name))
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(plan: Plan, kept: bool) -> io::Result<Duration> {
     let mut shard = Shard::new(Parts {
         configuration,
         sockets: Vec::new(),
-        workshop: Arc::new(None),
+        handler_registry: Arc::new(None),
         spawner,
         runner: Box::new(Threads),
         admission: Option::None,

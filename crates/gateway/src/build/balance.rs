@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{check, cookie, fallback};
 use crate::error::BuildError;
-use backend::checks::CheckConfig;
+use backend::health_checks::CheckConfig;
 use engine::balance::BalanceConfig;
 use engine::request_keys::PoolKeys;
 

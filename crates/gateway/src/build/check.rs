@@ -1,6 +1,6 @@
 //! The settings of checks, with where they go.
 
-use backend::checks::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
+use backend::health_checks::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
 
 /// What `check` says, of workers with these addresses; and what of it is the pool's.
 ///

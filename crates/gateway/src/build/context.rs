@@ -10,7 +10,7 @@ use crate::names::Names;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
 /// drivers stay out of the data plane.
-pub trait Workshop: Send + Sync {
+pub trait HandlerRegistry: Send + Sync {
     /// The factory for the handlers of this pool.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ pub trait Workshop: Send + Sync {
 #[derive(Clone, Copy)]
 pub(crate) struct BuildContext<'a> {
     pub(crate) places: &'a BTreeMap<String, PoolId>,
-    pub(crate) workshop: &'a dyn Workshop,
+    pub(crate) handler_registry: &'a dyn HandlerRegistry,
     /// What cookies are made with where nobody gave a secret.
     pub(crate) drawn: &'a [u8],
     /// Where servers are that have names.

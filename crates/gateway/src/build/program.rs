@@ -12,9 +12,9 @@ use super::context::unless_zero;
 use super::said::Said;
 use super::{launch, servers};
 use crate::error::BuildError;
-use backend::hosted::HostedConfig;
 use backend::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
-use backend::servers::ServersConfig;
+use backend::spawned_http::SpawnedHttpConfig;
+use backend::upstream::UpstreamConfig;
 use backend::workers::WorkersConfig;
 use engine::pool_config::SessionWorkersConfig;
 
@@ -107,7 +107,7 @@ pub(super) fn program(
     let program = Arc::new(plan);
     let workers = if is_hosted {
         let servers = asked(pool);
-        WorkersConfig::Hosted(Box::new(HostedConfig { program, servers, socket }))
+        WorkersConfig::SpawnedHttp(Box::new(SpawnedHttpConfig { program, servers, socket }))
     } else {
         WorkersConfig::Programs(program)
     };
@@ -156,10 +156,10 @@ pub(super) fn is_tagged(program: &settings::Program) -> bool {
 }
 
 /// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
-fn asked(pool: &settings::Pool) -> ServersConfig {
+fn asked(pool: &settings::Pool) -> UpstreamConfig {
     let deadline = pool.deadline;
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
-    ServersConfig {
+    UpstreamConfig {
         addresses: ByWorker::default(),
         reply: servers::response_limits(pool),
         limits: StreamLimits::default(),

@@ -9,7 +9,7 @@ use exchange::PoolId;
 use settings::Configuration;
 
 use super::branch::{branch, elsewhere};
-use super::context::{BuildContext, Workshop};
+use super::context::{BuildContext, HandlerRegistry};
 use super::listener::listener;
 use super::pool::pool;
 use crate::drain::DrainLimits;
@@ -29,7 +29,7 @@ impl Reload {
         old: &Configuration,
         new: &Configuration,
         fleet: &Fleet,
-        workshop: &dyn Workshop,
+        handler_registry: &dyn HandlerRegistry,
     ) -> Result<Vec<Self>, BuildError> {
         let mut new = new.clone();
         settings::in_order_of(old, &mut new);
@@ -39,7 +39,8 @@ impl Reload {
         let places = fleet.pool_ids();
         let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
         fleet.look_up(new)?;
-        let site = BuildContext { places: &places, workshop, drawn: &drawn, names: fleet.names() };
+        let site =
+            BuildContext { places: &places, handler_registry, drawn: &drawn, names: fleet.names() };
         let listeners = new.listeners.iter().cloned();
         let listeners: Vec<_> = listeners
             .map(|listener| {

@@ -5,14 +5,14 @@ use event::StreamLimits;
 use super::context::unless_zero;
 use crate::error::BuildError;
 use crate::names::Names;
-use backend::servers::ServersConfig;
+use backend::upstream::UpstreamConfig;
 
 /// The servers of `pool`.
 pub(super) fn plan(
     pool: &settings::Pool,
     servers: settings::Servers,
     names: &Names,
-) -> Result<ServersConfig, BuildError> {
+) -> Result<UpstreamConfig, BuildError> {
     let settings::Servers {
         servers,
         requests_max: _,
@@ -42,7 +42,7 @@ pub(super) fn plan(
         };
         Ok((to, shown))
     };
-    Ok(ServersConfig {
+    Ok(UpstreamConfig {
         addresses: servers.into_iter().map(address).collect::<Result<_, _>>()?,
         reply: response_limits(pool),
         limits: StreamLimits::default(),

@@ -31,7 +31,7 @@ pub(super) fn plan(
         Worker::Program(program) => program::program(*program, pool),
         Worker::Database(_) | Worker::Handler(_) => {
             let why = |why| BuildError::Handler { pool: pool.name.clone(), why };
-            let factory = site.workshop.factory(pool).map_err(why)?;
+            let factory = site.handler_registry.factory(pool).map_err(why)?;
             let shape = takes(&pool.worker);
             let workers = WorkersConfig::Handlers { factory, deadline, shape };
             Ok((workers, said(1, HANDLER_SETTLE)))
@@ -40,7 +40,7 @@ pub(super) fn plan(
             let members = servers.servers.iter().map(servers::member).collect();
             let said = Said { members, ..said(servers.requests_max, SERVER_SETTLE) };
             let plan = servers::plan(pool, servers, site.names)?;
-            Ok((WorkersConfig::Servers(Box::new(plan)), said))
+            Ok((WorkersConfig::Upstream(Box::new(plan)), said))
         }
     }
 }

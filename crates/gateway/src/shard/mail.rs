@@ -9,7 +9,7 @@ use super::Shard;
 use super::shortage::MANY;
 use crate::drain::Stage;
 use crate::mail::Mail;
-use backend::checks::Remark;
+use backend::health_checks::Remark;
 use flow::client::{Client, Source};
 use flow::request_meta::RequestMeta;
 use observe::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};

@@ -9,7 +9,7 @@ use spawn::Report;
 
 use super::Shard;
 use super::shortage::MANY;
-use backend::checks::ProbeRequest;
+use backend::health_checks::ProbeRequest;
 use flow::backend_effect::BackendEffect;
 use flow::client::Client;
 use flow::stream_event::StreamEvent;

@@ -11,8 +11,8 @@ use gateway::{Lookup, Mail};
 use super::*;
 use crate::binding::bind_all;
 use crate::embed::NoPrograms;
+use crate::handler_registry::Handlers;
 use crate::shards::{Common, Loops};
-use crate::workshop::Handlers;
 
 /// A server that answers each request with one letter.
 fn server(letter: char) -> SocketAddr {
@@ -87,13 +87,17 @@ fn moves_while_the_file_is_read_again(shards: u32) {
     loops.find_names(&serving).unwrap();
     let fleet = Arc::clone(loops.fleet());
     let (sockets, addresses, _files) = bind_all(&serving).unwrap();
-    let workshop: Arc<dyn Workshop> = Arc::new(Handlers);
-    let reloader =
-        Reloader::new(file.clone(), serving.clone(), Arc::clone(&fleet), Arc::clone(&workshop));
+    let handler_registry: Arc<dyn HandlerRegistry> = Arc::new(Handlers);
+    let reloader = Reloader::new(
+        file.clone(),
+        serving.clone(),
+        Arc::clone(&fleet),
+        Arc::clone(&handler_registry),
+    );
     let common = Common {
         configuration: serving,
         sockets,
-        workshop,
+        handler_registry,
         spawner: Box::new(NoPrograms),
         admission: None,
         access_log: None,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use event::{
     Address, Fd, Happened, Interest, Kernel, Loop, LoopSettings, Medium, Readiness, Token, Wake,
 };
-use gateway::{Access, Fleet, Mail, MemoryStatus, Parts, Shard, Threads, Workshop};
+use gateway::{Access, Fleet, HandlerRegistry, Mail, MemoryStatus, Parts, Shard, Threads};
 use settings::Source;
 
 /// Turns in which nothing is reported after which nothing is left to be done.
@@ -123,7 +123,7 @@ impl Wake for Nobody {
     fn wake(&self) {}
 }
 
-impl Workshop for Nobody {
+impl HandlerRegistry for Nobody {
     fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String> {
         Err(format!("pool {} has no handlers", pool.name))
     }
@@ -315,7 +315,7 @@ impl Script {
             let shard = Shard::new(Parts {
                 configuration: configuration.clone(),
                 sockets: vec![("main".to_owned(), Fd::simulated(LISTENER))],
-                workshop: Arc::new(Nobody),
+                handler_registry: Arc::new(Nobody),
                 spawner: Box::new(Nobody),
                 runner: Box::new(Threads),
                 admission: None,

@@ -3,7 +3,7 @@
 use event::Calls;
 
 use super::Link;
-use crate::programs::fault::Epitaph;
+use crate::programs::fault::ExitReport;
 use crate::programs::{Fault, Pipe};
 use flow::backend_event::BackendEvent;
 
@@ -58,7 +58,7 @@ impl Link {
         }
         let accepted = self.accepted(calls);
         let mut unsent = Vec::new();
-        while let Some(flight) = self.flights.pop_unsent(accepted) {
+        while let Some(flight) = self.in_flight.pop_unsent(accepted) {
             unsent.push((flight.start, flight.unsent()));
         }
         unsent.extend(self.unsent_notices(accepted));
@@ -73,12 +73,12 @@ impl Link {
         calls: &Calls<'_>,
         fault: Fault,
         name: &str,
-        epitaph: &Epitaph,
+        exit_report: &ExitReport,
         up: &mut Vec<BackendEvent>,
     ) {
         let first = up.len();
         self.give_back(calls, up);
-        self.flights.forget_cancelled();
+        self.in_flight.forget_cancelled();
         up.extend(self.notices.drain(..).map(|it| BackendEvent::Unanswered { id: it.id }));
         // Where replies come in any order, each that is late is told so.
         let (blamed, late) = (fault, fault.limit().filter(|_| self.tags.is_some()));
@@ -86,7 +86,7 @@ impl Link {
         // Parts of the oldest reply may have gone on.
         let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun();
         let mut again = Vec::new();
-        while let Some(flight) = self.flights.pop() {
+        while let Some(flight) = self.in_flight.pop() {
             let is_late = late.is_some_and(|limit| flight.dispatched + limit <= calls.now());
             let own = if is_late { blamed } else { fault };
             if own.is_of_nobody() && !is_told && flight.may_be_tried(self.tries) {
@@ -94,7 +94,7 @@ impl Link {
             } else {
                 up.push(BackendEvent::Answered {
                     id: flight.id,
-                    outcome: own.outcome(name, epitaph),
+                    outcome: own.outcome(name, exit_report),
                 });
             }
             // Only the oldest is to blame for what was said or not said; the others go with it.

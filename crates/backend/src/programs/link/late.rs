@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use event::Calls;
 use exchange::WorkerId;
 
-use super::super::fault::{Epitaph, Fault};
+use super::super::fault::{ExitReport, Fault};
 use super::Link;
-use super::flights::Flight;
+use super::in_flight::Flight;
 use flow::backend_event::BackendEvent;
 
 /// How many deadlines a program may say nothing while it has requests that are not late.
@@ -43,16 +43,16 @@ impl Link {
         }
         let now = calls.now();
         let is_late = |flight: &Flight| flight.dispatched + limit <= now;
-        let has_late = self.flights.oldest().is_some_and(is_late);
+        let has_late = self.in_flight.oldest().is_some_and(is_late);
         let waited = &self.waited;
         let is_of_waiting = |it: &Flight| is_late(it) || waited.contains(&it.meta.asker.client);
         let is_silent = |times| self.silent_until(limit * times).is_some_and(|until| until <= now);
-        if is_silent(1) && self.flights.are_all(is_of_waiting) || is_silent(PATIENCE) {
+        if is_silent(1) && self.in_flight.are_all(is_of_waiting) || is_silent(PATIENCE) {
             return Some(if has_late { fault } else { Fault::Silent(limit) });
         }
         let mut taken_back = 0_u64;
-        while let Some(id) = self.flights.oldest().filter(|it| is_late(it)).map(|it| it.id) {
-            let outcome = fault.outcome(name, &Epitaph::default());
+        while let Some(id) = self.in_flight.oldest().filter(|it| is_late(it)).map(|it| it.id) {
+            let outcome = fault.outcome(name, &ExitReport::default());
             up.push(BackendEvent::Answered { id, outcome });
             self.take_back(calls, worker, id, up);
             taken_back += 1;
@@ -68,7 +68,7 @@ impl Link {
     pub(super) fn patience_ends(&self, deadline: Duration) -> Option<Instant> {
         self.tags.as_ref().filter(|_| !deadline.is_zero())?;
         let is_of_waiting = |it: &Flight| self.waited.contains(&it.meta.asker.client);
-        let times = if self.flights.are_all(is_of_waiting) { 1 } else { PATIENCE };
+        let times = if self.in_flight.are_all(is_of_waiting) { 1 } else { PATIENCE };
         self.silent_until(deadline * times)
     }
 

@@ -45,7 +45,7 @@ impl Link {
         worker: WorkerId,
         up: &mut Vec<BackendEvent>,
     ) {
-        let Some(closed_for) = closed_for(self.flights.ahead()) else { return };
+        let Some(closed_for) = closed_for(self.in_flight.ahead()) else { return };
         if self.closed_until.is_none() {
             self.closed_until = Some(calls.now() + closed_for);
             up.push(BackendEvent::Kept { worker, client: None });
@@ -54,7 +54,7 @@ impl Link {
 
     /// It has answered something.
     pub(super) fn open_when_worked_off(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
-        if self.flights.ahead() <= AHEAD_MAX && self.closed_until.take().is_some() {
+        if self.in_flight.ahead() <= AHEAD_MAX && self.closed_until.take().is_some() {
             up.push(BackendEvent::Open { worker });
         }
     }

@@ -12,7 +12,7 @@ use super::super::deadlines::GAP;
 use super::alignment::Keep;
 use super::answered::answered;
 use super::ears::Ears;
-use super::flights::Landed;
+use super::in_flight::Landed;
 use super::tags::{self, Message, Spoken, Tags, id_is_kept};
 use super::{Link, PARTIAL, Said, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
@@ -116,7 +116,7 @@ impl Link {
         let last = self.stream.is_none() || self.is_until(frame);
         // A reply of many frames may begin while its request is still being read.
         let asked = self
-            .flights
+            .in_flight
             .oldest()
             .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
         let Some(flight) = asked else { return self.handle_unasked(worker, frame, up) };
@@ -148,7 +148,7 @@ impl Link {
         if !self.is_own_raw() || self.is_reset() {
             return;
         }
-        while let Some(flight) = self.flights.pop_followed(accepted) {
+        while let Some(flight) = self.in_flight.pop_followed(accepted) {
             let outcome = Outcome::Reply(Slice::default());
             up.push(BackendEvent::Answered { id: flight.id, outcome });
             self.release(calls, worker, flight.dispatched, up);
@@ -177,7 +177,7 @@ impl Link {
                 Some(self.handle_own_reply(calls, worker, &frame[id], frame, up))
             }
             Spoken::Reply(id) if self.is_own => {
-                let is_other = self.flights.oldest().is_some_and(|flight| {
+                let is_other = self.in_flight.oldest().is_some_and(|flight| {
                     let asked = flight.body.get(flight.named.clone()).unwrap_or_default();
                     id_is_kept(asked) && id_is_kept(&frame[id.clone()]) && *asked != frame[id]
                 });
@@ -192,7 +192,7 @@ impl Link {
                 Some(Said::Fine)
             }
             Spoken::Reply(id) => {
-                let is_other = self.flights.oldest().is_some_and(|flight| {
+                let is_other = self.in_flight.oldest().is_some_and(|flight| {
                     flight.body.get(flight.named.clone()) != Some(&frame[id])
                 });
                 is_other.then_some(OTHER)
@@ -241,8 +241,8 @@ impl Link {
         up: &mut Vec<BackendEvent>,
     ) -> Said {
         let accepted = self.accepted(calls);
-        let of = self.flights.named(named).map(|flight| (flight.id, flight.dispatched));
-        let of = of.filter(|(id, _)| self.flights.land(*id, accepted, calls.now()).is_some());
+        let of = self.in_flight.named(named).map(|flight| (flight.id, flight.dispatched));
+        let of = of.filter(|(id, _)| self.in_flight.land(*id, accepted, calls.now()).is_some());
         let Some((id, dispatched)) = of else {
             return self.handle_unasked(worker, frame, up);
         };
@@ -323,7 +323,7 @@ impl Link {
         let said = match message {
             Message::Reply(id) => {
                 self.unreadable.handle_reply();
-                match self.flights.land(id, accepted, calls.now()) {
+                match self.in_flight.land(id, accepted, calls.now()) {
                     Some(Landed::Cancelled) => up.push(BackendEvent::Discarded),
                     Some(Landed::Wanted) => {
                         let outcome = Outcome::Reply(Slice::from(&out[..]));
@@ -407,7 +407,7 @@ impl Link {
         outcome: Outcome,
         up: &mut Vec<BackendEvent>,
     ) -> Option<Said> {
-        match self.flights.land(id, accepted, now)? {
+        match self.in_flight.land(id, accepted, now)? {
             Landed::Wanted => {
                 up.push(BackendEvent::Answered { id, outcome });
                 up.push(BackendEvent::Released { worker });
@@ -474,12 +474,12 @@ impl Link {
         if let (Some(output), true) = (self.output, self.has_gap()) {
             calls.deadline(output, GAP, None);
         }
-        let Some(flight) = self.flights.pop() else { return };
+        let Some(flight) = self.in_flight.pop() else { return };
         let id = self.plant_shift(flight.id);
         answered(id, flight.meta, rest, up);
         if let Some(alignment) = &mut self.alignment {
-            let (now, flights) = (calls.now(), &self.flights);
-            let others = (flights.len() > 0).then_some(|client| match flights.are_of(client) {
+            let (now, in_flight) = (calls.now(), &self.in_flight);
+            let others = (in_flight.len() > 0).then_some(|client| match in_flight.are_of(client) {
                 true => Keep::Client(client),
                 false => Keep::Nobody,
             });
@@ -513,7 +513,7 @@ impl Link {
         up: &mut Vec<BackendEvent>,
     ) -> Said {
         let accepted = self.accepted(calls);
-        let unread = self.flights.oldest().is_some_and(|flight| flight.end > accepted);
+        let unread = self.in_flight.oldest().is_some_and(|flight| flight.end > accepted);
         if self.is_streaming && self.held.is_none() {
             if unread {
                 // It is still being asked.
@@ -532,7 +532,7 @@ impl Link {
     /// The program has exited well: its whole output is the reply, where that is how it replies.
     pub(in crate::programs) fn conclude(&mut self, up: &mut Vec<BackendEvent>) {
         let Some(whole) = self.whole.take() else { return };
-        if let Some(flight) = self.flights.pop() {
+        if let Some(flight) = self.in_flight.pop() {
             answered(flight.id, flight.meta, whole, up);
             self.answers += 1;
         }
@@ -540,7 +540,7 @@ impl Link {
 
     /// The planted bug that gives a reply to the next request instead.
     fn plant_shift(&mut self, id: RequestId) -> RequestId {
-        match self.flights.oldest_mut() {
+        match self.in_flight.oldest_mut() {
             Some(next) if active(Plant::ShiftedReply) => std::mem::replace(&mut next.id, id),
             _ => id,
         }

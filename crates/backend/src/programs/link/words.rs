@@ -28,7 +28,7 @@ impl Link {
         if self.may_take_back(calls) {
             self.take_back(calls, worker, id, up);
         } else {
-            self.flights.note_unwanted(id);
+            self.in_flight.note_unwanted(id);
             self.has_unwanted = true;
         }
     }
@@ -48,7 +48,7 @@ impl Link {
         if !self.has_unwanted {
             return;
         }
-        let unwanted = self.flights.unwanted();
+        let unwanted = self.in_flight.unwanted();
         self.has_unwanted = !unwanted.is_empty();
         for id in unwanted {
             if !self.may_take_back(calls) {
@@ -69,7 +69,7 @@ impl Link {
         let Some(tags) = self.tags.as_mut() else { return };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
-        let cancelled = self.flights.cancel(id, self.offered, calls.now());
+        let cancelled = self.in_flight.cancel(id, self.offered, calls.now());
         if let Some((client, place)) = cancelled.filter(|_| tags.cancel(id, &mut out)) {
             self.note_waited(client);
             self.cancellations.add(place.start.max(self.accepted(calls))..place.end);
@@ -91,7 +91,7 @@ impl Link {
 
     /// Replies to what was cancelled may never come; only so many are remembered.
     fn drop_old_cancelled(&mut self) {
-        if let Some(id) = self.flights.lapse(CANCELLED_MAX)
+        if let Some(id) = self.in_flight.lapse(CANCELLED_MAX)
             && let Some(tags) = &mut self.tags
         {
             tags.lapse(id);
@@ -102,7 +102,7 @@ impl Link {
     /// Only one that serves nobody else may wait. A request whose reply has ended by the time this
     /// is carried out holds nothing: with its exchange gone, nobody would ever say to go on.
     pub(in super::super) fn hold(&mut self, calls: &mut Calls<'_>, id: RequestId) {
-        if self.output.is_some() && self.flights.is_wanted(id) {
+        if self.output.is_some() && self.in_flight.is_wanted(id) {
             self.held(calls).by.request.get_or_insert(id);
         }
     }
@@ -159,7 +159,7 @@ impl Link {
         let free = |held: &mut Held| held.by.request.is_none() && !held.by.owner;
         let Some(Held { since, .. }) = self.held.take_if(free) else { return };
         let now = calls.now();
-        for flight in self.flights.iter_mut() {
+        for flight in self.in_flight.iter_mut() {
             flight.dispatched = (flight.dispatched + now.duration_since(since)).min(now);
         }
         self.watch_reading(calls, deadline);

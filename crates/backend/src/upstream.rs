@@ -24,22 +24,22 @@ use flow::payload::Request;
 use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
-use flow::stream_owner::{Purpose, StreamOwner};
+use flow::stream_owner::{StreamOwner, StreamPurpose};
 use observe::status::WorkerStatus;
 
 mod config;
-mod distrust;
 mod fault;
-mod hosted;
 mod link;
 mod places;
 mod rejected;
 mod retry;
+mod spawned;
 mod time;
 mod trust;
 mod tunnel;
+mod unrequested;
 
-pub use config::ServersConfig;
+pub use config::UpstreamConfig;
 use fault::Fault;
 use link::{Link, Step};
 use retry::{Budget, Declared, Reached, Then};
@@ -64,10 +64,10 @@ struct Server {
 }
 
 /// The servers of one pool.
-pub struct Servers {
+pub struct Upstream {
     pool: String,
     pool_id: PoolId,
-    plan: ServersConfig,
+    plan: UpstreamConfig,
     live: ByWorker<Option<Server>>,
     links: Table<LinkId, Link>,
     /// Which link a request was given to, by the place of the request; it may have gone since.
@@ -85,10 +85,10 @@ pub struct Servers {
     scratch: Vec<u8>,
 }
 
-impl Servers {
+impl Upstream {
     pub fn new(
         (id, pool): (PoolId, &str),
-        plan: ServersConfig,
+        plan: UpstreamConfig,
         room: Option<ConnectionCounts>,
     ) -> Self {
         Self {
@@ -200,7 +200,7 @@ impl Servers {
             calls.keep_alive(stream, after);
         }
         let id = LinkId(self.links.insert(Link::new(stream, worker)));
-        let owner = StreamOwner::Worker { pool: self.pool_id, purpose: Purpose::Link(id) };
+        let owner = StreamOwner::Worker { pool: self.pool_id, purpose: StreamPurpose::Link(id) };
         calls.set_key(stream, owner.key());
         id
     }
@@ -374,7 +374,7 @@ impl Servers {
         self.close(calls, id);
         let address = self.address(worker);
         if self.plan.is_hosted && fault == Fault::Connect(ErrorKind::WouldBlock) {
-            return self.crowd(worker, flight, up);
+            return self.backlog_full(worker, flight, up);
         }
         // That nobody is at an address that it had says nothing of it.
         if !leaves && matches!(fault, Fault::Connect(_) | Fault::ConnectLate | Fault::Taken) {

@@ -5,10 +5,10 @@ use exchange::{WorkerId, WorkerIndex};
 
 use super::fault::Fault;
 use super::link::Flight;
-use super::{LinkId, Servers};
+use super::{LinkId, Upstream};
 use flow::backend_event::BackendEvent;
 
-impl Servers {
+impl Upstream {
     /// This worker listens there, and is called so.
     pub(crate) fn settle_at(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
         let nowhere = || (event::Address::Unix(std::path::PathBuf::new()), String::new());
@@ -28,7 +28,7 @@ impl Servers {
 
     /// More connections wait to be accepted than the program asked for. The request goes back to the
     /// queue, and its slot stays taken for a while: to try at once again would be to try all the time.
-    pub(super) fn crowd(
+    pub(super) fn backlog_full(
         &mut self,
         worker: WorkerId,
         flight: Option<Flight>,
@@ -63,7 +63,7 @@ impl Servers {
     }
 
     /// It gets no further request, and ends once what it has is answered.
-    pub(crate) fn dismiss(
+    pub(crate) fn drain(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -74,7 +74,12 @@ impl Servers {
     }
 
     /// It has gone: what it had goes back or ends.
-    pub fn vanish(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub fn mark_gone(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<BackendEvent>,
+    ) {
         self.retire(calls, worker, up);
         let before = self.crowded.len();
         self.crowded.retain(|crowded| *crowded != worker);

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use settings::HttpSocket;
 
 use crate::programs::ProgramConfig;
-use crate::servers::ServersConfig;
+use crate::upstream::UpstreamConfig;
 
 /// Programs that serve HTTP.
 #[derive(Clone, Debug)]
-pub struct HostedConfig {
+pub struct SpawnedHttpConfig {
     /// What they are started with.
     pub program: Arc<ProgramConfig>,
     /// How they are asked. They have no address before they start.
-    pub servers: ServersConfig,
+    pub servers: UpstreamConfig,
     /// Where they serve.
     pub socket: HttpSocket,
 }

@@ -4,10 +4,10 @@
 use event::{Calls, DeadlineName};
 
 use super::fault::Fault;
-use super::{LINK, LinkId, Servers};
+use super::{LINK, LinkId, Upstream};
 use flow::backend_event::BackendEvent;
 
-impl Servers {
+impl Upstream {
     /// What the server owes now has all its time from now on.
     pub(super) fn owes_from_now(&mut self, calls: &mut Calls<'_>, id: LinkId) {
         let (deadline, between) = (self.plan.deadline, self.plan.between);

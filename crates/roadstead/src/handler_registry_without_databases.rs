@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use gateway::Workshop;
+use gateway::HandlerRegistry;
 use settings::Pool;
 
 /// Handlers for the databases of a configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handlers;
 
-impl Workshop for Handlers {
+impl HandlerRegistry for Handlers {
     fn factory(&self, _: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
         Err("this program was built without databases (the feature `databases`)".to_owned())
     }

@@ -8,7 +8,7 @@ use event::{Address, Calls, StreamId};
 use exchange::WorkerId;
 use spawn::{PortOwner, PortProgram};
 
-use crate::outside::Outside;
+use crate::system::System;
 
 /// A connection to the socket of a program.
 pub(super) struct Made<'a> {
@@ -41,7 +41,7 @@ impl Ports {
         &mut self,
         calls: &Calls<'_>,
         made: &Made<'_>,
-        outside: &Outside,
+        system: &System,
     ) -> PortOwner {
         let Address::Internet(address) = made.address else { return PortOwner::Program };
         let place = match self.known.iter().position(|it| it.worker == made.worker) {
@@ -57,7 +57,7 @@ impl Ports {
         // A simulated kernel has no addresses, and its spawner does not ask for them.
         let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let own = calls.own_address(made.stream).unwrap_or(nowhere);
-        let owner = outside.spawner.port_owner(program, own);
+        let owner = system.spawner.port_owner(program, own);
         if let PortOwner::Other(user) = owner
             && stranger.replace(user) != Some(user)
         {

@@ -15,7 +15,7 @@ use exchange::{
     RequestId, Slice, Stop, WorkerId,
 };
 
-use crate::outside::Outside;
+use crate::system::System;
 use flow::backend_event::BackendEvent;
 use flow::payload::{Payload, Request};
 use flow::request_control::RequestControl;
@@ -52,7 +52,7 @@ struct Serving {
     /// has gone.
     asked: Vec<(usize, Payload)>,
     /// The requests in its hands, by their place in the batch; `None` once answered.
-    flights: Vec<Option<RequestId>>,
+    in_flight: Vec<Option<RequestId>>,
     timer: Option<TimerId>,
     opened: bool,
     served: u64,
@@ -106,18 +106,17 @@ impl Handlers {
         serving.as_mut().filter(|serving| serving.worker == worker)
     }
 
-    pub fn start(&mut self, worker: WorkerId, outside: &mut Outside, up: &mut Vec<BackendEvent>) {
+    pub fn start(&mut self, worker: WorkerId, system: &mut System, up: &mut Vec<BackendEvent>) {
         let name = format!("{}/{}", self.pool, worker.index());
         let (batches, receiver) = sync_channel(1);
         let thread = HandlerThread {
             factory: Arc::clone(&self.factory),
             report: {
-                let (reports, pool) = (Arc::clone(&outside.reports), self.pool_id);
+                let (reports, pool) = (Arc::clone(&system.reports), self.pool_id);
                 Box::new(move |report| reports(WorkerReport::Handler { pool, worker, report }))
             },
         };
-        if let Err(error) =
-            outside.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
+        if let Err(error) = system.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
         {
             tracing::error!(worker = name, %error, "a thread could not be started");
             up.push(BackendEvent::StartFailed { worker });
@@ -131,17 +130,17 @@ impl Handlers {
             flow: None,
             filling: Batch::default(),
             asked: Vec::new(),
-            flights: Vec::new(),
+            in_flight: Vec::new(),
             timer: None,
             opened: false,
             served: 0,
         });
     }
 
-    pub fn stop(&mut self, worker: WorkerId, outside: &mut Outside) {
+    pub fn stop(&mut self, worker: WorkerId, system: &mut System) {
         if let Some(serving) = self.find(worker) {
             serving.batches = None;
-            outside.runner.handed(&serving.name);
+            system.runner.handed(&serving.name);
         }
     }
 
@@ -157,11 +156,11 @@ impl Handlers {
             Payload::Frame(body) => body,
             Payload::Http(request, body) => {
                 let record = self.shape.frame(&request, peer, &body);
-                serving.asked.push((serving.flights.len(), Payload::Http(request, body)));
+                serving.asked.push((serving.in_flight.len(), Payload::Http(request, body)));
                 record
             }
         };
-        serving.flights.push(Some(id));
+        serving.in_flight.push(Some(id));
         serving.filling.requests.push(exchange::Request { id, peer, body, at_us });
         None
     }
@@ -174,7 +173,7 @@ impl Handlers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         (request, meta, more_follow): (Request, RequestMeta, bool),
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match self.add(worker, request) {
@@ -182,7 +181,7 @@ impl Handlers {
                 up.push(BackendEvent::Returned { id: request.id, payload: request.payload })
             }
             None if more_follow => {}
-            None => self.send(calls, worker, meta.streams, outside, up),
+            None => self.send(calls, worker, meta.streams, system, up),
         }
     }
 
@@ -192,7 +191,7 @@ impl Handlers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         streams: bool,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         // What reads has no effect, and does one thing at a time.
@@ -222,11 +221,11 @@ impl Handlers {
         };
         if refused.is_none() {
             serving.asked.clear();
-            outside.runner.handed(&serving.name);
+            system.runner.handed(&serving.name);
         }
         // Its thread has gone and the report of that is on the way; nothing of this was begun.
         if let Some(batch) = refused {
-            serving.flights.clear();
+            serving.in_flight.clear();
             let mut asked = serving.asked.drain(..).peekable();
             up.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
                 let asked = asked.next_if(|(of, _)| *of == place).map(|(_, asked)| asked);
@@ -242,7 +241,7 @@ impl Handlers {
     /// they do what was asked also for a client that has left.
     pub fn tell(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
         let Some(serving) = self.find(worker) else { return };
-        let Some(flow) = serving.flow.as_ref().filter(|_| serving.flights == [Some(id)]) else {
+        let Some(flow) = serving.flow.as_ref().filter(|_| serving.in_flight == [Some(id)]) else {
             return;
         };
         match word {
@@ -259,7 +258,7 @@ impl Handlers {
         let deadline = self.deadline;
         let found = self.find(worker).filter(|serving| serving.timer == Some(timer));
         let Some(serving) = found else { return };
-        if serving.flights.iter().any(Option::is_some) {
+        if serving.in_flight.iter().any(Option::is_some) {
             serving.interrupt();
             let text = format!("no answer within {deadline:?}");
             fail(serving, Cause::Deadline, &text, up);
@@ -288,7 +287,7 @@ impl Handlers {
                 if let Some(flow) = &serving.flow {
                     flow.took(part.len());
                 }
-                up.push(match serving.flights.first() {
+                up.push(match serving.in_flight.first() {
                     Some(&Some(id)) => BackendEvent::Part { id, part },
                     _ => BackendEvent::Discarded,
                 });
@@ -298,7 +297,7 @@ impl Handlers {
                 serving.reuse(batch);
                 serving.take(answers, up);
                 fail(serving, Cause::Handler, "its handler left it unanswered", up);
-                serving.flights.clear();
+                serving.in_flight.clear();
                 if let Some(timer) = serving.timer {
                     calls.disarm_timer(timer);
                 }
@@ -337,7 +336,7 @@ impl Handlers {
                 (true, Some(_)) => "serving",
                 (true, None) => "ending",
             },
-            in_flight: serving.flights.iter().flatten().count(),
+            in_flight: serving.in_flight.iter().flatten().count(),
             served: serving.served,
         })
         .collect()
@@ -357,7 +356,7 @@ impl Serving {
     fn take(&mut self, answers: Vec<(usize, Outcome)>, up: &mut Vec<BackendEvent>) {
         let all = answers.len();
         self.served += all as u64;
-        let mut flight = |place: usize| self.flights.get_mut(place)?.take();
+        let mut flight = |place: usize| self.in_flight.get_mut(place)?.take();
         let answers = answers.into_iter();
         let answers: Vec<_> =
             answers.filter_map(|(place, outcome)| Some((flight(place)?, outcome))).collect();
@@ -368,7 +367,7 @@ impl Serving {
 
 /// Ends what a handler still owes.
 fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<BackendEvent>) {
-    for id in serving.flights.iter_mut().filter_map(Option::take) {
+    for id in serving.in_flight.iter_mut().filter_map(Option::take) {
         up.push(BackendEvent::Answered { id, outcome: Outcome::ended(cause, Phase::Work, text) });
     }
 }

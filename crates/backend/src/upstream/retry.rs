@@ -2,7 +2,7 @@
 
 use settings::{Idempotent, Retries, RetryFault, RetryOn};
 
-use super::config::ServersConfig;
+use super::config::UpstreamConfig;
 use super::fault::Fault;
 use flow::request_meta::{Effect, RequestMeta, ResponseKind};
 
@@ -37,7 +37,7 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    pub(super) const fn of(plan: &ServersConfig) -> Self {
+    pub(super) const fn of(plan: &UpstreamConfig) -> Self {
         Self { idempotent: plan.idempotent, tries: plan.retries.tries, on: plan.retries.on }
     }
 

@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use event::Calls;
 use exchange::{ByWorker, WorkerId, WorkerIndex};
 
-use super::config::ServersConfig;
+use super::config::UpstreamConfig;
 use super::fault::Fault;
-use super::{LinkId, Servers};
+use super::{LinkId, Upstream};
 use crate::connection_counts::ConnectionCounts;
 use flow::backend_event::BackendEvent;
 
-impl Servers {
+impl Upstream {
     /// Other settings from now on, for workers that have these names. Where nobody
     /// of a name is in the plan, its server is one that leaves, and keeps its address.
     pub(crate) fn handle_plan(
         &mut self,
-        mut plan: ServersConfig,
+        mut plan: UpstreamConfig,
         names: &ByWorker<Option<String>>,
         room: Option<ConnectionCounts>,
     ) {
@@ -42,9 +42,9 @@ impl Servers {
     }
 
     /// The same for workers that have their addresses from elsewhere.
-    pub(crate) fn handle_terms(&mut self, plan: ServersConfig) {
+    pub(crate) fn handle_terms(&mut self, plan: UpstreamConfig) {
         let addresses = std::mem::take(&mut self.plan.addresses);
-        self.plan = ServersConfig { addresses, ..plan };
+        self.plan = UpstreamConfig { addresses, ..plan };
     }
 
     /// A server that has a name has another address. Links that wait are closed, those that are busy
@@ -97,7 +97,7 @@ impl Servers {
 
     /// Another shard could not connect to it, or its home does not trust it since: links that wait
     /// are closed, and at its home it retires.
-    pub(crate) fn distrust(
+    pub(crate) fn stop_using(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,

@@ -6,11 +6,11 @@ use event::Calls;
 use exchange::plant::{Plant, active};
 use exchange::{WorkerId, WorkerIndex};
 
-use super::Servers;
+use super::Upstream;
 use super::trust::Trust;
 use flow::backend_event::BackendEvent;
 
-impl Servers {
+impl Upstream {
     /// Another server has this index: nothing is known of it.
     pub(super) fn forget_trust(&mut self, server: WorkerIndex) {
         let reports = self.room.as_ref().map_or(0, |room| room.reports(server));

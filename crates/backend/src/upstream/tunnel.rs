@@ -3,10 +3,10 @@
 use event::Calls;
 use exchange::{RequestId, Slice};
 
-use super::{LinkId, Servers};
+use super::{LinkId, Upstream};
 use flow::backend_event::BackendEvent;
 
-impl Servers {
+impl Upstream {
     /// The server has ended its direction.
     pub(super) fn said_all(
         &mut self,

@@ -8,7 +8,7 @@ use settings::Idempotent;
 
 /// What the servers of a pool are.
 #[derive(Clone, Debug)]
-pub struct ServersConfig {
+pub struct UpstreamConfig {
     /// Where they listen, and how that is shown.
     pub addresses: ByWorker<(event::Address, String)>,
     pub reply: wire::http1::Limits,

@@ -7,7 +7,7 @@ use database::mysql::{self, MysqlOptions};
 use database::postgres::{self, PostgresOptions};
 use database::sqlite::{self, SqliteOptions};
 use database::{DatabaseError, Host, Job, Server};
-use gateway::Workshop;
+use gateway::HandlerRegistry;
 use settings::{
     Action, Affected, Database, DatabaseHost, OnConflict, Pool, Record, RowFormat, Secret,
     ServerTarget, Sync, Target, Tls, UnknownFields,
@@ -19,7 +19,7 @@ pub struct Handlers;
 
 /// Why the database of a pool cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkshopError {
+pub enum HandlerRegistryError {
     /// The pool has none.
     NoDatabase,
     /// A secret cannot be had; the text says which and why.
@@ -28,7 +28,7 @@ pub enum WorkshopError {
     Database(DatabaseError),
 }
 
-impl std::fmt::Display for WorkshopError {
+impl std::fmt::Display for HandlerRegistryError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NoDatabase => f.write_str(
@@ -40,15 +40,15 @@ impl std::fmt::Display for WorkshopError {
     }
 }
 
-impl std::error::Error for WorkshopError {}
+impl std::error::Error for HandlerRegistryError {}
 
-impl From<DatabaseError> for WorkshopError {
+impl From<DatabaseError> for HandlerRegistryError {
     fn from(error: DatabaseError) -> Self {
         Self::Database(error)
     }
 }
 
-impl Workshop for Handlers {
+impl HandlerRegistry for Handlers {
     fn factory(&self, pool: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
         let database = database_of(pool).map_err(|error| error.to_string())?;
         match database.check() {
@@ -66,8 +66,8 @@ impl Workshop for Handlers {
 ///
 /// # Errors
 /// When it has none, or what has to be mended in its settings.
-pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
-    let database = pool.database().ok_or(WorkshopError::NoDatabase)?;
+pub fn database_of(pool: &Pool) -> Result<database::Database, HandlerRegistryError> {
+    let database = pool.database().ok_or(HandlerRegistryError::NoDatabase)?;
     let Database {
         target,
         action,
@@ -114,7 +114,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         },
         log_error_details,
     };
-    let server = |target: ServerTarget| -> Result<Server, WorkshopError> {
+    let server = |target: ServerTarget| -> Result<Server, HandlerRegistryError> {
         let ServerTarget { host, user, database } = target;
         let encrypted = match tls {
             Tls::On => true,
@@ -170,19 +170,20 @@ fn action_of(action: Action) -> database::Action {
 }
 
 /// A secret from where it is.
-fn secret(secret: &Secret) -> Result<database::Secret, WorkshopError> {
+fn secret(secret: &Secret) -> Result<database::Secret, HandlerRegistryError> {
     let text = match secret {
-        Secret::Environment(name) => std::env::var(name)
-            .map_err(|error| WorkshopError::Secret(format!("`password`: `{name}`: {error}")))?,
+        Secret::Environment(name) => std::env::var(name).map_err(|error| {
+            HandlerRegistryError::Secret(format!("`password`: `{name}`: {error}"))
+        })?,
         Secret::File(path) => read_secret(path)?,
     };
     Ok(database::Secret::new(text))
 }
 
 /// The text of a file without the line end that editors put behind it.
-fn read_secret(path: &Path) -> Result<String, WorkshopError> {
+fn read_secret(path: &Path) -> Result<String, HandlerRegistryError> {
     let text = settings::read_named_text(path).map_err(|error| {
-        WorkshopError::Secret(format!("`password`: `{}`: {error}", path.display()))
+        HandlerRegistryError::Secret(format!("`password`: `{}`: {error}", path.display()))
     })?;
     Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
 }

@@ -3,11 +3,11 @@
 use event::Calls;
 use exchange::Cause;
 
-use super::{LinkId, Servers};
+use super::{LinkId, Upstream};
 use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
-impl Servers {
+impl Upstream {
     /// A response of this status came, after which the request is given to another server. `whole`: all
     /// of it has come, and the connection can be used again.
     pub(super) fn retry_after(

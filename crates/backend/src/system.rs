@@ -1,4 +1,4 @@
-//! What a shard reaches outside of itself: programs, threads, what these report. A simulation replaces
+//! What a shard reaches system of itself: programs, threads, what these report. A simulation replaces
 //! all of it.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use spawn::Spawn;
 use flow::worker_report::Reports;
 
 /// Starts the threads of handlers. A simulation replaces it.
-pub trait Runner: Send {
+pub trait ThreadSpawner: Send {
     /// Runs `body` on a thread of that name.
     ///
     /// # Errors
@@ -28,16 +28,16 @@ pub trait Runner: Send {
 #[derive(Debug, Default)]
 pub struct Threads;
 
-impl Runner for Threads {
+impl ThreadSpawner for Threads {
     fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         std::thread::Builder::new().name(name).spawn(body).map(drop)
     }
 }
 
-/// What workers need from outside the shard.
-pub struct Outside {
+/// What workers need from system the shard.
+pub struct System {
     pub spawner: Box<dyn Spawn>,
-    pub runner: Box<dyn Runner>,
+    pub runner: Box<dyn ThreadSpawner>,
     /// Where threads report to.
     pub reports: Reports,
     /// Which worker a report of the spawner is about.
@@ -47,7 +47,7 @@ pub struct Outside {
     pub checks: BTreeMap<u64, (PoolId, usize)>,
 }
 
-impl Outside {
+impl System {
     /// A token by which the spawner's reports find this worker.
     pub fn token(&mut self, pool: PoolId, worker: WorkerId) -> u64 {
         let token = self.token_next;

@@ -8,7 +8,7 @@ use exchange::{ByWorker, WorkerId};
 use settings::HttpSocket;
 use spawn::{At, Home, Serves, Spawn};
 
-use crate::programs::Outfit;
+use crate::programs::LaunchOptions;
 
 /// Where the programs of one pool serve.
 pub(super) struct Homes {
@@ -35,34 +35,34 @@ impl Homes {
         &mut self,
         worker: WorkerId,
         spawner: &mut dyn Spawn,
-    ) -> io::Result<(Address, Outfit)> {
+    ) -> io::Result<(Address, LaunchOptions)> {
         let mut home = spawner.home(match self.socket {
             HttpSocket::Inherited => Serves::Inherited,
             HttpSocket::Path => Serves::Path,
             HttpSocket::Port => Serves::Port,
         })?;
-        let mut outfit = Outfit { socket: home.socket.take(), ..Outfit::default() };
+        let mut options = LaunchOptions { socket: home.socket.take(), ..LaunchOptions::default() };
         let address = match &home.at {
             At::Path(path) => {
-                if outfit.socket.is_none() {
+                if options.socket.is_none() {
                     let text = home.path.as_ref().unwrap_or(path).display().to_string();
-                    self.tell(&mut outfit, "{socket}", "ROADSTEAD_SOCKET", text);
+                    self.tell(&mut options, "{socket}", "ROADSTEAD_SOCKET", text);
                 }
                 Address::Unix(path.clone())
             }
             At::Port(port) => {
-                self.tell(&mut outfit, "{port}", "PORT", port.to_string());
+                self.tell(&mut options, "{port}", "PORT", port.to_string());
                 Address::Internet(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
             }
         };
         *self.kept.at(worker) = Some(home);
-        Ok((address, outfit))
+        Ok((address, options))
     }
 
-    fn tell(&self, outfit: &mut Outfit, word: &str, variable: &str, value: String) {
+    fn tell(&self, options: &mut LaunchOptions, word: &str, variable: &str, value: String) {
         let written = self.arguments.iter().map(|argument| argument.replace(word, &value));
-        outfit.arguments = Some(written.collect());
-        outfit.env.push((variable.to_owned(), value));
+        options.arguments = Some(written.collect());
+        options.env.push((variable.to_owned(), value));
     }
 
     pub(super) fn leave(&mut self, worker: WorkerId) {
@@ -104,20 +104,20 @@ mod tests {
     fn a_program_is_told_of_its_home_by_words_and_variables() {
         let arguments = vec!["-b".to_owned(), "unix:{socket}".to_owned(), "{port}".to_owned()];
         let mut homes = Homes::new(HttpSocket::Path, arguments.clone());
-        let (address, outfit) = homes.make(worker(3), &mut Given).unwrap();
+        let (address, options) = homes.make(worker(3), &mut Given).unwrap();
         assert_eq!(address, Address::Unix(PathBuf::from("/r/1")));
-        assert_eq!(outfit.env, [("ROADSTEAD_SOCKET".to_owned(), "/r/1".to_owned())]);
-        assert_eq!(outfit.arguments.unwrap()[1..], ["unix:/r/1", "{port}"]);
+        assert_eq!(options.env, [("ROADSTEAD_SOCKET".to_owned(), "/r/1".to_owned())]);
+        assert_eq!(options.arguments.unwrap()[1..], ["unix:/r/1", "{port}"]);
 
         homes.handle_plan(HttpSocket::Port, arguments);
-        let (address, outfit) = homes.make(worker(0), &mut Given).unwrap();
+        let (address, options) = homes.make(worker(0), &mut Given).unwrap();
         assert_eq!(address, Address::Internet(([127, 0, 0, 1], 80).into()));
-        assert_eq!(outfit.env, [("PORT".to_owned(), "80".to_owned())]);
-        assert_eq!(outfit.arguments.unwrap()[1..], ["unix:{socket}", "80"]);
+        assert_eq!(options.env, [("PORT".to_owned(), "80".to_owned())]);
+        assert_eq!(options.arguments.unwrap()[1..], ["unix:{socket}", "80"]);
 
         homes.handle_plan(HttpSocket::Inherited, Vec::new());
-        let (_, outfit) = homes.make(worker(0), &mut Given).unwrap();
-        assert!(outfit.socket.is_some() && outfit.arguments.is_none() && outfit.env.is_empty());
+        let (_, options) = homes.make(worker(0), &mut Given).unwrap();
+        assert!(options.socket.is_some() && options.arguments.is_none() && options.env.is_empty());
         assert_eq!(homes.kept.values().flatten().count(), 2);
         homes.leave(worker(0));
         homes.leave(worker(9));

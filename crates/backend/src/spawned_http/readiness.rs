@@ -15,7 +15,7 @@ use event::{Address, Calls, StreamId, StreamLimits, TimerId};
 use exchange::{PoolId, WorkerId};
 use spawn::PortOwner;
 
-use flow::stream_owner::{Purpose, StreamOwner, WorkerTimer};
+use flow::stream_owner::{StreamOwner, StreamPurpose, WorkerTimer};
 
 /// The pause before another try: the first, doubled up to the last.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -30,7 +30,7 @@ pub(super) enum Step {
     Accepts,
 }
 
-pub(super) struct Birth {
+pub(super) struct Readiness {
     pool: PoolId,
     pub(super) worker: WorkerId,
     address: Address,
@@ -43,7 +43,7 @@ pub(super) struct Birth {
     pause: Duration,
 }
 
-impl Birth {
+impl Readiness {
     pub(super) const fn new(
         (pool, worker): (PoolId, WorkerId),
         address: Address,
@@ -76,7 +76,7 @@ impl Birth {
     fn connect(&mut self, calls: &mut Calls<'_>) {
         let stream = calls.connect(&self.address, StreamLimits::default());
         self.trying = Some(stream);
-        let purpose = Purpose::Trial(self.worker);
+        let purpose = StreamPurpose::Trial(self.worker);
         calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 

@@ -23,7 +23,7 @@ use event::{Calls, Data, DeadlineName, Direction, Fd, Reason, StreamId, StreamLi
 use exchange::{Outcome, PoolId, Verdict as Verdicts, WorkerId};
 use spawn::Stop;
 
-use crate::outside::Outside;
+use crate::system::System;
 use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
 use flow::stream_owner::StreamOwner;
@@ -149,11 +149,11 @@ impl Checks {
     }
 
     /// There are no checks any more: those that run are ended.
-    pub fn end_all(&mut self, calls: &mut Calls<'_>, outside: &mut Outside) {
+    pub fn end_all(&mut self, calls: &mut Calls<'_>, system: &mut System) {
         for target in &mut self.targets {
             match target.running.take() {
                 Some(Running::Stream { stream, .. }) => calls.close(stream),
-                Some(Running::Program { token, .. }) => outside.spawner.stop(token, Stop::Kill),
+                Some(Running::Program { token, .. }) => system.spawner.stop(token, Stop::Kill),
                 Some(Running::Asked { .. }) | None => {}
             }
         }
@@ -230,7 +230,7 @@ impl Checks {
         &mut self,
         calls: &mut Calls<'_>,
         pool: PoolId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) -> Vec<ProbeRequest> {
         let now = calls.now();
@@ -242,14 +242,14 @@ impl Checks {
             let target = &mut self.targets[place];
             if target.running.as_ref().and_then(Running::until).is_some_and(|until| until <= now) {
                 if let Some(Running::Program { token, .. }) = &target.running {
-                    outside.spawner.stop(*token, Stop::Kill);
+                    system.spawner.stop(*token, Stop::Kill);
                 }
                 self.end(now, place, Err("it did not end in time".into()), up);
             }
             let target = &mut self.targets[place];
             if target.running.is_none() && target.due.is_some_and(|due| due <= now) {
                 target.due = None;
-                self.begin(calls, pool, place, outside, &mut questions, up);
+                self.begin(calls, pool, place, system, &mut questions, up);
             }
         }
         self.next = self.targets.iter().filter_map(target_time).min();
@@ -261,7 +261,7 @@ impl Checks {
         calls: &mut Calls<'_>,
         pool: PoolId,
         place: usize,
-        outside: &mut Outside,
+        system: &mut System,
         questions: &mut Vec<ProbeRequest>,
         up: &mut Vec<BackendEvent>,
     ) {
@@ -272,8 +272,8 @@ impl Checks {
             (ProbeConfig::Program(command), _) => {
                 let name = self.plan.names.get(place).cloned();
                 let name = name.unwrap_or_else(|| format!("{}/{}", self.pool, worker.index()));
-                let token = outside.check_token(pool, place);
-                outside.spawner.start(token, spawn::Command { name, ..(**command).clone() });
+                let token = system.check_token(pool, place);
+                system.spawner.start(token, spawn::Command { name, ..(**command).clone() });
                 Running::Program { token, until }
             }
             (ProbeConfig::Line { .. }, None) if self.targets[place].owed.is_some() => {

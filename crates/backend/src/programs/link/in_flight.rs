@@ -68,7 +68,7 @@ struct Place {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Flights {
+pub(super) struct InFlight {
     queue: VecDeque<Place>,
     holes: usize,
     next: u64,
@@ -97,7 +97,7 @@ pub(super) enum Landed {
     Cancelled,
 }
 
-impl Flights {
+impl InFlight {
     /// With `any_order`, they can be found by their ids.
     pub(super) fn new(any_order: bool) -> Self {
         Self { numbers: any_order.then(BTreeMap::new), ..Self::default() }
@@ -162,9 +162,9 @@ impl Flights {
 
     /// The oldest that is wanted and bears this id.
     pub(super) fn named(&self, id: &[u8]) -> Option<&Flight> {
-        let mut flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
+        let mut in_flight = self.queue.iter().filter_map(|place| place.flight.as_ref());
         let is = |flight: &&Flight| flight.body.get(flight.named.clone()) == Some(id);
-        flights.find(is).filter(|_| !id.is_empty())
+        in_flight.find(is).filter(|_| !id.is_empty())
     }
 
     /// Ends the one of this id, which is answered, if all of it has left us: `accepted` bytes have.
@@ -238,8 +238,8 @@ impl Flights {
 
     /// Those that are to be cancelled.
     pub(super) fn unwanted(&self) -> Vec<RequestId> {
-        let flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
-        flights.filter(|flight| flight.unwanted).map(|flight| flight.id).collect()
+        let in_flight = self.queue.iter().filter_map(|place| place.flight.as_ref());
+        in_flight.filter(|flight| flight.unwanted).map(|flight| flight.id).collect()
     }
 
     /// Forgets the oldest of those that were cancelled, if there are more than `most`.
@@ -333,156 +333,156 @@ mod tests {
         }
     }
 
-    fn named(flights: &Flights, id: &[u8]) -> Option<RequestId> {
-        flights.named(id).map(|flight| flight.id)
+    fn named(in_flight: &InFlight, id: &[u8]) -> Option<RequestId> {
+        in_flight.named(id).map(|flight| flight.id)
     }
 
-    fn of(count: u32) -> Flights {
-        let mut flights = Flights::new(true);
-        (0..count).for_each(|number| flights.push(flight(number)));
-        flights
+    fn of(count: u32) -> InFlight {
+        let mut in_flight = InFlight::new(true);
+        (0..count).for_each(|number| in_flight.push(flight(number)));
+        in_flight
     }
 
     #[test]
     fn the_oldest_is_at_hand_whatever_lands_before_it() {
-        let mut flights = of(5);
+        let mut in_flight = of(5);
         for (lands, oldest) in [(1, Some(0)), (0, Some(2)), (3, Some(2)), (2, Some(4)), (4, None)] {
-            assert_eq!(flights.land(id(lands), 1000, Instant::now()), Some(Landed::Wanted));
-            assert_eq!(flights.oldest().map(|it| it.id), oldest.map(id));
+            assert_eq!(in_flight.land(id(lands), 1000, Instant::now()), Some(Landed::Wanted));
+            assert_eq!(in_flight.oldest().map(|it| it.id), oldest.map(id));
         }
-        assert!(flights.land(id(4), 1000, Instant::now()).is_none(), "once");
-        assert_eq!((flights.len(), flights.queue.len()), (0, 0));
+        assert!(in_flight.land(id(4), 1000, Instant::now()).is_none(), "once");
+        assert_eq!((in_flight.len(), in_flight.queue.len()), (0, 0));
     }
 
     #[test]
     fn what_has_not_left_us_cannot_land() {
-        let mut flights = of(3);
-        assert!(flights.land(id(2), 25, Instant::now()).is_none());
-        assert!(flights.land(id(1), 20, Instant::now()).is_some());
-        assert!(flights.cancel(id(2), 1000, Instant::now()).is_some());
-        assert!(flights.land(id(2), 25, Instant::now()).is_none());
-        assert_eq!(flights.land(id(2), 30, Instant::now()), Some(Landed::Cancelled));
+        let mut in_flight = of(3);
+        assert!(in_flight.land(id(2), 25, Instant::now()).is_none());
+        assert!(in_flight.land(id(1), 20, Instant::now()).is_some());
+        assert!(in_flight.cancel(id(2), 1000, Instant::now()).is_some());
+        assert!(in_flight.land(id(2), 25, Instant::now()).is_none());
+        assert_eq!(in_flight.land(id(2), 30, Instant::now()), Some(Landed::Cancelled));
     }
 
     #[test]
     fn a_reply_is_the_oldests_that_bears_its_id() {
-        let mut flights = Flights::new(true);
+        let mut in_flight = InFlight::new(true);
         for (number, body) in ["{7}", "{77}", "{7}", "{}"].into_iter().enumerate() {
             let named = 1..body.len() - 1;
             let body = Slice::from(body);
-            flights.push(Flight { body, named, ..flight(u32::try_from(number).unwrap()) });
+            in_flight.push(Flight { body, named, ..flight(u32::try_from(number).unwrap()) });
         }
-        assert_eq!(named(&flights, b"77"), Some(id(1)));
-        assert_eq!(named(&flights, b"7"), Some(id(0)));
-        flights.land(id(0), 1000, Instant::now()).unwrap();
-        assert_eq!(named(&flights, b"7"), Some(id(2)));
-        assert_eq!((named(&flights, b"8"), named(&flights, b"")), (None, None));
+        assert_eq!(named(&in_flight, b"77"), Some(id(1)));
+        assert_eq!(named(&in_flight, b"7"), Some(id(0)));
+        in_flight.land(id(0), 1000, Instant::now()).unwrap();
+        assert_eq!(named(&in_flight, b"7"), Some(id(2)));
+        assert_eq!((named(&in_flight, b"8"), named(&in_flight, b"")), (None, None));
     }
 
     #[test]
     fn one_that_never_lands_does_not_keep_the_places_of_the_others() {
-        let mut flights = of(1);
+        let mut in_flight = of(1);
         for number in 1..100_000 {
-            flights.push(flight(number));
-            flights.land(id(number), u64::MAX, Instant::now()).unwrap();
-            assert!(flights.queue.len() <= 2 * HOLES_MIN + 2, "{}", flights.queue.len());
+            in_flight.push(flight(number));
+            in_flight.land(id(number), u64::MAX, Instant::now()).unwrap();
+            assert!(in_flight.queue.len() <= 2 * HOLES_MIN + 2, "{}", in_flight.queue.len());
         }
-        assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(0))));
+        assert_eq!((in_flight.len(), in_flight.oldest().map(|it| it.id)), (1, Some(id(0))));
     }
 
     #[test]
     fn what_was_cancelled_is_forgotten_from_the_oldest_on() {
-        let mut flights = of(4);
+        let mut in_flight = of(4);
         for number in [2, 0, 1] {
-            assert!(flights.cancel(id(number), 1000, Instant::now()).is_some());
-            assert_eq!(flights.cancel(id(number), 1000, Instant::now()), None, "twice");
+            assert!(in_flight.cancel(id(number), 1000, Instant::now()).is_some());
+            assert_eq!(in_flight.cancel(id(number), 1000, Instant::now()), None, "twice");
         }
-        assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(3))));
-        assert_eq!(flights.lapse(2), Some(id(0)));
-        assert_eq!(flights.lapse(2), None);
-        assert!(flights.land(id(0), 1000, Instant::now()).is_none());
+        assert_eq!((in_flight.len(), in_flight.oldest().map(|it| it.id)), (1, Some(id(3))));
+        assert_eq!(in_flight.lapse(2), Some(id(0)));
+        assert_eq!(in_flight.lapse(2), None);
+        assert!(in_flight.land(id(0), 1000, Instant::now()).is_none());
     }
 
     #[test]
     fn what_nobody_wants_keeps_its_place_until_it_is_cancelled() {
-        let mut flights = of(4);
+        let mut in_flight = of(4);
         for number in [2, 1, 9] {
-            flights.note_unwanted(id(number));
+            in_flight.note_unwanted(id(number));
         }
-        assert_eq!((flights.len(), flights.unwanted()), (4, vec![id(1), id(2)]));
-        assert_eq!(flights.land(id(1), 1000, Instant::now()), Some(Landed::Wanted));
-        assert_eq!(flights.cancel(id(2), 1000, Instant::now()), Some((0, 20..30)));
-        assert!(flights.unwanted().is_empty());
+        assert_eq!((in_flight.len(), in_flight.unwanted()), (4, vec![id(1), id(2)]));
+        assert_eq!(in_flight.land(id(1), 1000, Instant::now()), Some(Landed::Wanted));
+        assert_eq!(in_flight.cancel(id(2), 1000, Instant::now()), Some((0, 20..30)));
+        assert!(in_flight.unwanted().is_empty());
     }
 
     /// So many, of which the first three were cancelled, each a second after the one before.
-    fn of_cancelled(count: u32) -> (Flights, impl Fn(u64) -> Instant) {
-        let (mut flights, start) = (of(count), Instant::now());
+    fn of_cancelled(count: u32) -> (InFlight, impl Fn(u64) -> Instant) {
+        let (mut in_flight, start) = (of(count), Instant::now());
         let at = move |second| start + Duration::from_secs(second);
         for number in 0..3 {
-            assert!(flights.cancel(id(number), 60, at(number.into())).is_some());
+            assert!(in_flight.cancel(id(number), 60, at(number.into())).is_some());
         }
-        (flights, at)
+        (in_flight, at)
     }
 
     #[test]
     fn what_was_cancelled_is_worked_off_when_a_later_request_is_answered_or_itself() {
-        let (mut flights, at) = of_cancelled(6);
-        assert_eq!(flights.ahead(), 3);
+        let (mut in_flight, at) = of_cancelled(6);
+        assert_eq!(in_flight.ahead(), 3);
         // Sent before they were cancelled: it may be answered before the program has read that.
-        assert_eq!(flights.land(id(4), 1000, at(3)), Some(Landed::Wanted));
-        assert_eq!(flights.ahead(), 3);
-        assert_eq!(flights.land(id(1), 1000, at(3)), Some(Landed::Cancelled));
-        assert_eq!(flights.ahead(), 2);
-        flights.push(flight(6));
-        assert_eq!(flights.land(id(6), 1000, at(5)), Some(Landed::Wanted));
-        assert_eq!(flights.ahead(), 0);
+        assert_eq!(in_flight.land(id(4), 1000, at(3)), Some(Landed::Wanted));
+        assert_eq!(in_flight.ahead(), 3);
+        assert_eq!(in_flight.land(id(1), 1000, at(3)), Some(Landed::Cancelled));
+        assert_eq!(in_flight.ahead(), 2);
+        in_flight.push(flight(6));
+        assert_eq!(in_flight.land(id(6), 1000, at(5)), Some(Landed::Wanted));
+        assert_eq!(in_flight.ahead(), 0);
     }
 
     #[test]
     fn one_that_goes_on_with_what_was_cancelled_has_not_worked_it_off_by_an_answer_to_another() {
-        let (mut flights, at) = of_cancelled(6);
-        flights.push(flight(6));
-        assert_eq!(flights.land(id(6), 1000, at(3)), Some(Landed::Wanted));
-        assert_eq!(flights.ahead(), 0, "nothing shows yet that it goes on");
-        assert_eq!(flights.land(id(0), 1000, at(10)), Some(Landed::Cancelled));
+        let (mut in_flight, at) = of_cancelled(6);
+        in_flight.push(flight(6));
+        assert_eq!(in_flight.land(id(6), 1000, at(3)), Some(Landed::Wanted));
+        assert_eq!(in_flight.ahead(), 0, "nothing shows yet that it goes on");
+        assert_eq!(in_flight.land(id(0), 1000, at(10)), Some(Landed::Cancelled));
         for number in [4, 5] {
-            assert!(flights.cancel(id(number), 70, at(6 + u64::from(number))).is_some());
+            assert!(in_flight.cancel(id(number), 70, at(6 + u64::from(number))).is_some());
         }
-        flights.push(flight(7));
+        in_flight.push(flight(7));
         // It went on for 10 s with one.
-        assert_eq!(flights.land(id(7), 1000, at(20)), Some(Landed::Wanted));
-        assert_eq!(flights.ahead(), 1);
-        assert_eq!(flights.land(id(5), 1000, at(20)), Some(Landed::Cancelled));
-        assert_eq!(flights.ahead(), 0);
+        assert_eq!(in_flight.land(id(7), 1000, at(20)), Some(Landed::Wanted));
+        assert_eq!(in_flight.ahead(), 1);
+        assert_eq!(in_flight.land(id(5), 1000, at(20)), Some(Landed::Cancelled));
+        assert_eq!(in_flight.ahead(), 0);
     }
 
     #[test]
     fn what_is_forgotten_is_not_ahead() {
-        let (mut flights, _) = of_cancelled(3);
-        assert_eq!(flights.lapse(2), Some(id(0)));
-        assert_eq!(flights.ahead(), 2);
-        assert!(flights.pop_unsent(15).is_none());
-        assert_eq!(flights.ahead(), 1);
-        flights.forget_cancelled();
-        assert_eq!(flights.ahead(), 0);
+        let (mut in_flight, _) = of_cancelled(3);
+        assert_eq!(in_flight.lapse(2), Some(id(0)));
+        assert_eq!(in_flight.ahead(), 2);
+        assert!(in_flight.pop_unsent(15).is_none());
+        assert_eq!(in_flight.ahead(), 1);
+        in_flight.forget_cancelled();
+        assert_eq!(in_flight.ahead(), 0);
     }
 
     #[test]
     fn what_never_left_comes_back_from_the_youngest_on() {
-        let mut flights = of(5);
-        assert!(flights.cancel(id(4), 1000, Instant::now()).is_some());
-        assert!(flights.cancel(id(3), 1000, Instant::now()).is_some());
+        let mut in_flight = of(5);
+        assert!(in_flight.cancel(id(4), 1000, Instant::now()).is_some());
+        assert!(in_flight.cancel(id(3), 1000, Instant::now()).is_some());
         let mut back = Vec::new();
-        while let Some(flight) = flights.pop_unsent(15) {
+        while let Some(flight) = in_flight.pop_unsent(15) {
             back.push(flight.id);
         }
         assert_eq!(back, [id(2)]);
-        assert!(flights.cancelled.is_empty());
-        assert_eq!(flights.len(), 2);
-        assert_eq!(flights.pop().map(|it| it.id), Some(id(0)));
-        assert_eq!(flights.pop().map(|it| it.id), Some(id(1)));
-        assert!(flights.pop().is_none());
-        assert!(flights.numbers.unwrap().is_empty());
+        assert!(in_flight.cancelled.is_empty());
+        assert_eq!(in_flight.len(), 2);
+        assert_eq!(in_flight.pop().map(|it| it.id), Some(id(0)));
+        assert_eq!(in_flight.pop().map(|it| it.id), Some(id(1)));
+        assert!(in_flight.pop().is_none());
+        assert!(in_flight.numbers.unwrap().is_empty());
     }
 }

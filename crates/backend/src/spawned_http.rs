@@ -1,7 +1,7 @@
 //! Workers that are programs which serve HTTP on a socket that they are given.
 //!
 //! What it is: two halves of one worker, joined. Its life is a program's ([`Programs`]), whose pipes
-//! carry nothing but what it says of itself; its requests are a server's ([`Servers`]), whose address
+//! carry nothing but what it says of itself; its requests are a server's ([`Upstream`]), whose address
 //! comes with the start and goes with the end. What it must never know: a request, a reply.
 //!
 //! ```text
@@ -19,26 +19,26 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, PoolId, RequestId, WorkerId};
 use spawn::PortOwner;
 
-use crate::outside::Outside;
-use crate::programs::{Epitaph, Programs};
-use crate::servers::Servers;
+use crate::programs::{ExitReport, Programs};
+use crate::system::System;
+use crate::upstream::Upstream;
 use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
-use flow::stream_owner::{Purpose, WorkerTimer};
+use flow::stream_owner::{StreamPurpose, WorkerTimer};
 use observe::status::WorkerStatus;
 
-mod birth;
 mod config;
-mod home;
 mod ports;
+mod readiness;
+mod socket;
 
-use birth::{Birth, Step};
-pub use config::HostedConfig;
-use home::Homes;
+pub use config::SpawnedHttpConfig;
 use ports::{Made, Ports};
+use readiness::{Readiness, Step};
+use socket::Homes;
 
 /// How long the end of a connection with a reply owed waits for the end of the program: its exit
 /// and its last words are told to whoever waited, and nobody is given to it meanwhile.
@@ -59,20 +59,20 @@ struct Lost {
 struct Departed {
     worker: WorkerId,
     /// How it ended, for those whom it did not answer.
-    text: Farewell,
+    text: ExitMessage,
     /// Its end, to be told.
     report: BackendEvent,
 }
 
 /// The programs of one pool that serve HTTP.
-pub struct Hosted {
+pub struct SpawnedHttp {
     pool_id: PoolId,
     programs: Programs,
-    servers: Servers,
+    servers: Upstream,
     homes: Homes,
     ports: Ports,
     /// Those that do not serve yet.
-    births: Vec<Birth>,
+    births: Vec<Readiness>,
     lost: Vec<Lost>,
     lost_timer: Option<TimerId>,
     departed: Vec<Departed>,
@@ -82,16 +82,16 @@ pub struct Hosted {
     grace: Duration,
 }
 
-impl Hosted {
-    pub fn new(pool: (PoolId, &str), plan: HostedConfig) -> Self {
-        let HostedConfig { program, servers, socket } = plan;
+impl SpawnedHttp {
+    pub fn new(pool: (PoolId, &str), plan: SpawnedHttpConfig) -> Self {
+        let SpawnedHttpConfig { program, servers, socket } = plan;
         Self {
             pool_id: pool.0,
             grace: program.grace.max(GRACE_MIN),
             homes: Homes::new(socket, program.arguments.clone()),
             ports: Ports::default(),
             programs: Programs::new(pool, program),
-            servers: Servers::new(pool, servers, None),
+            servers: Upstream::new(pool, servers, None),
             births: Vec::new(),
             lost: Vec::new(),
             lost_timer: None,
@@ -102,8 +102,8 @@ impl Hosted {
     }
 
     /// Programs that are started from now on are started so, and all are asked so.
-    pub(crate) fn handle_plan(&mut self, plan: HostedConfig) {
-        let HostedConfig { program, servers, socket } = plan;
+    pub(crate) fn handle_plan(&mut self, plan: SpawnedHttpConfig) {
+        let SpawnedHttpConfig { program, servers, socket } = plan;
         self.grace = program.grace.max(GRACE_MIN);
         self.homes.handle_plan(socket, program.arguments.clone());
         self.programs.handle_plan(program);
@@ -114,10 +114,10 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
-        let (address, outfit) = match self.homes.make(worker, &mut *outside.spawner) {
+        let (address, options) = match self.homes.make(worker, &mut *system.spawner) {
             Ok(made) => made,
             Err(error) => {
                 let name = self.programs.name(worker);
@@ -125,14 +125,14 @@ impl Hosted {
                 return up.push(BackendEvent::StartFailed { worker });
             }
         };
-        self.births.push(Birth::new(
+        self.births.push(Readiness::new(
             (self.pool_id, worker),
             address.clone(),
-            outfit.socket.clone(),
+            options.socket.clone(),
         ));
         self.servers.settle_at(worker, address, &self.programs.name(worker));
-        self.with_programs(calls, outside, up, |programs, calls, outside, up| {
-            programs.start(calls, worker, outfit, outside, up);
+        self.with_programs(calls, system, up, |programs, calls, system, up| {
+            programs.start(calls, worker, options, system, up);
         });
     }
 
@@ -141,15 +141,15 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         if self.is_starting(worker) {
-            return self.with_programs(calls, outside, up, |programs, calls, outside, up| {
-                programs.stop(calls, worker, outside, up);
+            return self.with_programs(calls, system, up, |programs, calls, system, up| {
+                programs.stop(calls, worker, system, up);
             });
         }
-        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+        self.with_server(calls, worker, system, up, |servers, calls, up| {
             servers.stop(calls, worker, up);
         });
     }
@@ -159,11 +159,11 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
-        self.with_server(calls, worker, outside, up, |servers, calls, up| {
-            servers.dismiss(calls, worker, up);
+        self.with_server(calls, worker, system, up, |servers, calls, up| {
+            servers.drain(calls, worker, up);
         });
     }
 
@@ -184,10 +184,10 @@ impl Hosted {
         worker: WorkerId,
         id: RequestId,
         word: RequestControl,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
-        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+        self.with_server(calls, worker, system, up, |servers, calls, up| {
             servers.tell(calls, worker, id, word, up);
         });
     }
@@ -213,47 +213,41 @@ impl Hosted {
     pub fn hear(
         &mut self,
         calls: &mut Calls<'_>,
-        (stream, purpose): (StreamId, Purpose),
+        (stream, purpose): (StreamId, StreamPurpose),
         heard: StreamEvent<'_, '_>,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match (purpose, heard) {
-            (Purpose::Link(link), heard) => {
-                match self.servers.worker_of(link) {
-                    Some(worker) => {
-                        let owner = match heard {
-                            StreamEvent::Connected => {
-                                self.port_owner(calls, worker, stream, outside)
-                            }
-                            _ => PortOwner::Program,
-                        };
-                        self.with_server(calls, worker, outside, up, |servers, calls, up| {
-                            match owner {
-                                PortOwner::Program => servers.hear(calls, link, heard, up),
-                                PortOwner::Nobody | PortOwner::Other(_) => {
-                                    servers.refuse(calls, link, up);
-                                }
-                            }
-                        });
-                    }
-                    None => self.servers.hear(calls, link, heard, up),
+            (StreamPurpose::Link(link), heard) => match self.servers.worker_of(link) {
+                Some(worker) => {
+                    let owner = match heard {
+                        StreamEvent::Connected => self.port_owner(calls, worker, stream, system),
+                        _ => PortOwner::Program,
+                    };
+                    self.with_server(calls, worker, system, up, |servers, calls, up| match owner {
+                        PortOwner::Program => servers.hear(calls, link, heard, up),
+                        PortOwner::Nobody | PortOwner::Other(_) => {
+                            servers.refuse(calls, link, up);
+                        }
+                    });
                 }
-            }
-            (Purpose::Pipe(worker, pipe), heard) => {
-                self.with_programs(calls, outside, up, |programs, calls, outside, up| {
-                    programs.hear(calls, (worker, pipe), heard, outside, up);
+                None => self.servers.hear(calls, link, heard, up),
+            },
+            (StreamPurpose::Pipe(worker, pipe), heard) => {
+                self.with_programs(calls, system, up, |programs, calls, system, up| {
+                    programs.hear(calls, (worker, pipe), heard, system, up);
                 });
             }
-            (Purpose::Trial(worker), StreamEvent::Connected) => {
-                self.handle_connected(calls, worker, stream, outside, up);
+            (StreamPurpose::Trial(worker), StreamEvent::Connected) => {
+                self.handle_connected(calls, worker, stream, system, up);
             }
-            (Purpose::Trial(worker), StreamEvent::Closed(_)) => {
+            (StreamPurpose::Trial(worker), StreamEvent::Closed(_)) => {
                 self.handle_closed(calls, worker, stream);
             }
             // It is asked nothing there.
-            (Purpose::Trial(_), StreamEvent::Data(data)) => data.consume(data.bytes().len()),
-            (Purpose::Trial(_), _) => {}
+            (StreamPurpose::Trial(_), StreamEvent::Data(data)) => data.consume(data.bytes().len()),
+            (StreamPurpose::Trial(_), _) => {}
         }
     }
 
@@ -263,11 +257,11 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         report: spawn::Report,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
-        self.with_programs(calls, outside, up, |programs, calls, outside, up| {
-            programs.handle_report(calls, worker, report, outside, up);
+        self.with_programs(calls, system, up, |programs, calls, system, up| {
+            programs.handle_report(calls, worker, report, system, up);
         });
     }
 
@@ -275,13 +269,13 @@ impl Hosted {
     fn with_programs<R>(
         &mut self,
         calls: &mut Calls<'_>,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
-        act: impl FnOnce(&mut Programs, &mut Calls<'_>, &mut Outside, &mut Vec<BackendEvent>) -> R,
+        act: impl FnOnce(&mut Programs, &mut Calls<'_>, &mut System, &mut Vec<BackendEvent>) -> R,
     ) -> R {
         let mut inner = Vec::new();
-        let result = act(&mut self.programs, calls, outside, &mut inner);
-        self.heard_of_programs(calls, inner, outside, up);
+        let result = act(&mut self.programs, calls, system, &mut inner);
+        self.heard_of_programs(calls, inner, system, up);
         for birth in &mut self.births {
             if self.programs.runs(birth.worker) {
                 birth.begin(calls);
@@ -294,9 +288,9 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
-        act: impl FnOnce(&mut Servers, &mut Calls<'_>, &mut Vec<BackendEvent>),
+        act: impl FnOnce(&mut Upstream, &mut Calls<'_>, &mut Vec<BackendEvent>),
     ) {
         let mut inner = Vec::new();
         act(&mut self.servers, calls, &mut inner);
@@ -304,20 +298,20 @@ impl Hosted {
             let key = WorkerTimer::Crowded.key(self.pool_id);
             self.crowded_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + CROWDED));
         }
-        self.heard_of_server(calls, worker, inner, outside, up);
+        self.heard_of_server(calls, worker, inner, system, up);
     }
 
     fn heard_of_programs(
         &mut self,
         calls: &mut Calls<'_>,
         inner: Vec<BackendEvent>,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         for report in inner {
             match report {
                 BackendEvent::Retired { worker } => {
-                    self.with_server(calls, worker, outside, up, |servers, calls, up| {
+                    self.with_server(calls, worker, system, up, |servers, calls, up| {
                         servers.retire(calls, worker, up);
                     });
                 }
@@ -344,7 +338,7 @@ impl Hosted {
         report: BackendEvent,
         up: &mut Vec<BackendEvent>,
     ) {
-        let text = Farewell(self.programs.name(worker), self.programs.epitaph.clone());
+        let text = ExitMessage(self.programs.name(worker), self.programs.exit_report.clone());
         self.homes.leave(worker);
         self.ports.leave(worker);
         let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
@@ -365,7 +359,7 @@ impl Hosted {
     fn bury(&mut self, calls: &mut Calls<'_>, departed: Departed, up: &mut Vec<BackendEvent>) {
         let Departed { worker, text, report } = departed;
         let mut inner = Vec::new();
-        self.servers.vanish(calls, worker, &mut inner);
+        self.servers.mark_gone(calls, worker, &mut inner);
         let inner =
             inner.into_iter().filter(|report| !matches!(report, BackendEvent::Ended { .. }));
         up.extend(inner.map(|report| told(report, &text)));
@@ -397,7 +391,7 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         inner: Vec<BackendEvent>,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         let (mut died, mut late) = (false, false);
@@ -407,7 +401,7 @@ impl Hosted {
                 BackendEvent::Ended { worker, expected, reached: _ } => match self.departed(worker)
                 {
                     Some(departed) => self.bury(calls, departed, up),
-                    None => self.programs.dismiss(calls, worker, expected, outside),
+                    None => self.programs.drain(calls, worker, expected, system),
                 },
                 BackendEvent::Answered { ref outcome, .. }
                     if outcome.end().cause == Cause::Died =>
@@ -423,7 +417,7 @@ impl Hosted {
                 BackendEvent::Released { .. } if died => self.lose(calls, worker, report),
                 BackendEvent::Answered { ref outcome, .. } => {
                     late |= outcome.end().cause == Cause::Deadline;
-                    self.programs.look_at_memory(calls, worker, outside, up);
+                    self.programs.look_at_memory(calls, worker, system, up);
                     up.push(report);
                 }
                 report => up.push(report),
@@ -432,7 +426,7 @@ impl Hosted {
         if late {
             // One that does not answer in time is given nothing more, and ends when the others
             // that it has are answered.
-            self.retire(calls, worker, outside, up);
+            self.retire(calls, worker, system, up);
         }
     }
 
@@ -455,16 +449,16 @@ impl Hosted {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         stream: StreamId,
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
-        let owner = self.port_owner(calls, worker, stream, outside);
+        let owner = self.port_owner(calls, worker, stream, system);
         let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
             return calls.close(stream);
         };
         if birth.handle_connected(calls, stream, owner) == Step::Accepts {
             self.born(calls, worker);
-            self.with_server(calls, worker, outside, up, |servers, _, up| {
+            self.with_server(calls, worker, system, up, |servers, _, up| {
                 servers.start(worker, up);
             });
             self.programs.accepts(calls, worker, up);
@@ -477,12 +471,12 @@ impl Hosted {
         calls: &Calls<'_>,
         worker: WorkerId,
         stream: StreamId,
-        outside: &Outside,
+        system: &System,
     ) -> PortOwner {
         let Some(address) = self.servers.home(worker) else { return PortOwner::Nobody };
         let (name, pid) = (self.programs.name(worker), self.programs.pid(worker));
         let made = Made { stream, worker, name: &name, pid, address };
-        self.ports.look(calls, &made, outside)
+        self.ports.look(calls, &made, system)
     }
 
     /// Such a connection could not be made, or has ended.
@@ -497,7 +491,7 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         (timer, of): (TimerId, WorkerTimer),
-        outside: &mut Outside,
+        system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
         match of {
@@ -505,7 +499,7 @@ impl Hosted {
                 calls.cancel_timer(timer);
                 self.crowded_timer = None;
                 while let Some(worker) = self.servers.next_crowded() {
-                    self.with_server(calls, worker, outside, up, |servers, _, up| {
+                    self.with_server(calls, worker, system, up, |servers, _, up| {
                         servers.try_crowded(worker, up);
                     });
                 }
@@ -528,8 +522,8 @@ impl Hosted {
                 }
             }
             WorkerTimer::Program(worker) => {
-                self.with_programs(calls, outside, up, |programs, calls, outside, up| {
-                    programs.handle_timer(calls, (timer, worker), outside, up);
+                self.with_programs(calls, system, up, |programs, calls, system, up| {
+                    programs.handle_timer(calls, (timer, worker), system, up);
                 });
             }
             // It has no such timer, or has another by now.
@@ -540,13 +534,13 @@ impl Hosted {
 
 /// What is told of a program that ended, behind its name.
 #[derive(Debug)]
-struct Farewell(String, Epitaph);
+struct ExitMessage(String, ExitReport);
 
 /// The same, with the end of the program as its cause where that ended it.
-fn told(report: BackendEvent, Farewell(name, epitaph): &Farewell) -> BackendEvent {
+fn told(report: BackendEvent, ExitMessage(name, exit_report): &ExitMessage) -> BackendEvent {
     match report {
         BackendEvent::Answered { id, outcome } if outcome.end().cause == Cause::Died => {
-            BackendEvent::Answered { id, outcome: epitaph.outcome(outcome.end().phase, name) }
+            BackendEvent::Answered { id, outcome: exit_report.outcome(outcome.end().phase, name) }
         }
         report => report,
     }
