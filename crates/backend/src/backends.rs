@@ -10,10 +10,11 @@ use std::time::Instant;
 use event::{Calls, StreamId, TimerId};
 use exchange::{Outcome, PoolId, Table, WorkerId};
 
+use crate::backend::{Backend, BackendContext};
 use crate::connection_counts::ConnectionCounts;
 use crate::health_checks::{CheckConfig, Checks, ProbeRequest, Remark};
 use crate::system::System;
-use crate::workers::{Workers, WorkersConfig};
+use crate::workers::WorkersConfig;
 use flow::backend_effect::{BackendEffect, Roster};
 use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
@@ -29,17 +30,24 @@ pub struct BackendConfig {
     pub check: Option<CheckConfig>,
 }
 
+impl BackendConfig {
+    /// Of a pool that another shard serves.
+    pub const fn off_shard() -> Self {
+        Self { workers: WorkersConfig::OffShard, check: None }
+    }
+}
+
 /// Of one pool.
-struct Backend {
+struct PoolBackend {
     name: String,
-    workers: Workers,
+    workers: Box<dyn Backend>,
     /// Looks at them while nobody asks them.
     checks: Option<Box<Checks>>,
 }
 
 /// The workers of all pools of a shard.
 pub struct Backends {
-    pools: Table<PoolId, Backend>,
+    pools: Table<PoolId, PoolBackend>,
     system: System,
     /// Whether any pool is checked.
     is_checked: bool,
@@ -62,9 +70,9 @@ impl Backends {
     ) {
         let BackendConfig { workers, check } = plan;
         let (id, name) = pool;
-        let backend = Backend {
+        let backend = PoolBackend {
             name: name.to_owned(),
-            workers: Workers::new(pool, workers, room),
+            workers: workers.open(pool, room),
             checks: check.map(|plan| Box::new(Checks::new(name, plan, seed))),
         };
         self.is_checked |= backend.checks.is_some();
@@ -91,13 +99,14 @@ impl Backends {
     #[inline]
     fn with_workers(
         &mut self,
-        now: Instant,
+        calls: &mut Calls<'_>,
         pool: PoolId,
-        act: impl FnOnce(&mut Workers, &mut System, &mut Vec<BackendEvent>),
+        act: impl FnOnce(&mut dyn Backend, &mut BackendContext<'_, '_>),
     ) {
         let Self { pools, system, reports, .. } = self;
         let Some(backend) = pools.get_mut(pool) else { return };
-        act(&mut backend.workers, system, reports);
+        let now = calls.now();
+        act(&mut *backend.workers, &mut BackendContext { calls, system, events: reports });
         if backend.checks.is_some() {
             backend.follow(now, reports);
         }
@@ -115,28 +124,30 @@ impl Backends {
     /// Carries out an effect of the core.
     #[inline]
     pub fn carry_out(&mut self, calls: &mut Calls<'_>, pool: PoolId, effect: BackendEffect) {
-        let now = calls.now();
         if let BackendEffect::CheckNow { worker } = effect {
+            let now = calls.now();
             return self.with_checks(pool, |checks, _| checks.handle_doubt(now, worker));
         }
-        self.with_workers(now, pool, |workers, system, up| match effect {
+        self.with_workers(calls, pool, |workers, cx| match effect {
             BackendEffect::Dispatch { worker, request, meta, more_follow, heard } => {
                 if let Some(heard) = heard {
                     workers.set_heard(worker, heard);
                 }
-                workers.dispatch(calls, worker, (request, meta, more_follow), system, up);
+                workers.dispatch(cx, worker, request, meta, more_follow);
             }
             BackendEffect::Control { worker, id, control } => {
-                workers.tell(calls, worker, id, control, system, up);
+                workers.control(cx, worker, id, control);
             }
-            BackendEffect::Start { worker } => workers.start(calls, worker, system, up),
-            BackendEffect::Stop { worker } => workers.stop(calls, worker, system, up),
-            BackendEffect::Retire { worker } => workers.retire(calls, worker, system, up),
-            BackendEffect::Throttle { worker, paused } => workers.hush(calls, worker, paused),
+            BackendEffect::Start { worker } => workers.start(cx, worker),
+            BackendEffect::Stop { worker } => workers.stop(cx, worker),
+            BackendEffect::Retire { worker } => workers.retire(cx, worker),
+            BackendEffect::Throttle { worker, paused } => {
+                workers.throttle(cx.calls, worker, paused);
+            }
             BackendEffect::Leave { worker, gone, replaced } => {
                 workers.leave(worker, gone, replaced);
             }
-            BackendEffect::ReleaseIdle { worker } => workers.spare(calls, worker),
+            BackendEffect::ReleaseIdle { worker } => workers.release_idle(cx.calls, worker),
             BackendEffect::CheckNow { .. } => {}
         });
     }
@@ -150,10 +161,7 @@ impl Backends {
         of: (StreamId, StreamPurpose),
         heard: StreamEvent<'_, '_>,
     ) {
-        let now = calls.now();
-        self.with_workers(now, pool, |workers, system, up| {
-            workers.hear(calls, of, heard, system, up);
-        });
+        self.with_workers(calls, pool, |workers, cx| workers.on_stream(cx, of, heard));
     }
 
     /// Something is heard on the stream of a check of the worker at the place `target`.
@@ -166,7 +174,7 @@ impl Backends {
     ) {
         let Self { pools, system, reports, .. } = self;
         let found = pools.get_mut(pool);
-        let Some(Backend { workers, checks: Some(checks), .. }) = found else { return };
+        let Some(PoolBackend { workers, checks: Some(checks), .. }) = found else { return };
         match heard {
             // Nothing is sent on it unless the worker itself takes it.
             StreamEvent::Connected => {
@@ -187,10 +195,7 @@ impl Backends {
         pool: PoolId,
         timer: (TimerId, WorkerTimer),
     ) {
-        let now = calls.now();
-        self.with_workers(now, pool, |workers, system, up| {
-            workers.handle_timer(calls, timer, system, up);
-        });
+        self.with_workers(calls, pool, |workers, cx| workers.on_timer(cx, timer));
     }
 
     /// What the thread of a worker says.
@@ -201,10 +206,7 @@ impl Backends {
         worker: WorkerId,
         report: HandlerReport,
     ) {
-        let now = calls.now();
-        self.with_workers(now, pool, |workers, _, up| {
-            workers.handle_thread(calls, worker, report, up);
-        });
+        self.with_workers(calls, pool, |workers, cx| workers.on_report(cx, worker, report));
     }
 
     /// What the keeper says of the process with this token. Gives its pool, unless nobody has it any more.
@@ -218,10 +220,7 @@ impl Backends {
             return self.handle_check_process(calls, token, report);
         }
         let &(pool, worker) = self.system.tokens.get(&token)?;
-        let now = calls.now();
-        self.with_workers(now, pool, |workers, system, up| {
-            workers.handle_process(calls, worker, report, system, up);
-        });
+        self.with_workers(calls, pool, |workers, cx| workers.on_process(cx, worker, report));
         Some(pool)
     }
 
@@ -285,8 +284,7 @@ impl Backends {
         name: &str,
         to: SocketAddr,
     ) {
-        let now = calls.now();
-        self.with_workers(now, pool, |workers, _, up| workers.handle_moved(calls, name, to, up));
+        self.with_workers(calls, pool, |workers, cx| workers.on_moved(cx, name, to));
         self.with_checks(pool, |checks, _| checks.handle_moved(name, to));
     }
 
@@ -303,7 +301,7 @@ impl Backends {
         let Self { pools, system, is_checked, .. } = self;
         let Some(backend) = pools.get_mut(pool) else { return };
         let BackendConfig { workers, check } = plan;
-        backend.workers.handle_plan(workers, &roster.names, room);
+        backend.workers.configure(workers.into_plan(), &roster.names, room);
         *is_checked |= check.is_some();
         backend.reload_checks(calls, (check, seed), roster, system);
     }
@@ -350,14 +348,14 @@ impl Backends {
     }
 }
 
-impl Backend {
+impl PoolBackend {
     /// Its checks follow what its workers report.
     fn follow(&mut self, now: Instant, reports: &[BackendEvent]) {
         let Some(checks) = &mut self.checks else { return };
         for report in reports {
             match *report {
                 BackendEvent::Started { worker } => {
-                    if let Some(address) = self.workers.home(worker) {
+                    if let Some(address) = self.workers.address(worker) {
                         checks.handle_home(worker, address);
                     }
                     checks.handle_started(now, worker);
@@ -392,7 +390,7 @@ impl Backend {
         let mut checks = Checks::new(&self.name, plan, seed);
         for &worker in &roster.running {
             if !self.workers.is_starting(worker) {
-                if let Some(address) = self.workers.home(worker) {
+                if let Some(address) = self.workers.address(worker) {
                     checks.handle_home(worker, address);
                 }
                 checks.handle_started(now, worker);

@@ -25,8 +25,11 @@ use flow::stream_owner::WorkerTimer;
 use flow::worker_report::{HandlerReport, WorkerReport};
 use observe::status::WorkerStatus;
 
+mod backend;
+mod config;
 mod part_flow;
 
+pub use config::HandlerThreadsConfig;
 use part_flow::Flow;
 
 /// Parts of one reply that are kept until its end, in bytes.
@@ -80,12 +83,8 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    pub fn new(
-        (id, pool): (PoolId, &str),
-        factory: Arc<dyn Factory>,
-        deadline: Duration,
-        shape: RequestShape,
-    ) -> Self {
+    pub fn new((id, pool): (PoolId, &str), plan: HandlerThreadsConfig) -> Self {
+        let HandlerThreadsConfig { factory, deadline, shape } = plan;
         Self {
             pool: pool.to_owned(),
             pool_id: id,

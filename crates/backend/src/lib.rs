@@ -8,10 +8,12 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, missing_debug_implementations)]
 
+pub mod backend;
 pub mod backends;
 pub mod connection_counts;
 pub mod handler_threads;
 pub mod health_checks;
+mod off_shard;
 pub mod programs;
 pub mod spawned_http;
 pub mod system;

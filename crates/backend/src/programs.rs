@@ -34,6 +34,7 @@ use flow::stream_owner::{Pipe, WorkerTimer};
 use observe::status::WorkerStatus;
 
 mod audience;
+mod backend;
 mod config;
 mod deadlines;
 mod ending;

@@ -30,6 +30,7 @@ use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamPurpose, WorkerTimer};
 use observe::status::WorkerStatus;
 
+mod backend;
 mod config;
 mod ports;
 mod readiness;

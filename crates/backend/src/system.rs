@@ -1,4 +1,4 @@
-//! What a shard reaches system of itself: programs, threads, what these report. A simulation replaces
+//! What a shard reaches outside of itself: programs, threads, what these report. A simulation replaces
 //! all of it.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl ThreadSpawner for Threads {
     }
 }
 
-/// What workers need from system the shard.
+/// What workers use outside of the shard.
 pub struct System {
     pub spawner: Box<dyn Spawn>,
     pub runner: Box<dyn ThreadSpawner>,
@@ -62,5 +62,11 @@ impl System {
         self.token_next += 1;
         self.checks.insert(token, (pool, place));
         token
+    }
+}
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("System").field("tokens", &self.tokens).finish_non_exhaustive()
     }
 }

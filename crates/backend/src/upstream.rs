@@ -27,6 +27,7 @@ use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamOwner, StreamPurpose};
 use observe::status::WorkerStatus;
 
+mod backend;
 mod config;
 mod fault;
 mod link;

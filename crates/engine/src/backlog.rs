@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   home:    stores the room after each change of its queue, and tells the shards that wait for it
-//!   shard_link:  room - requests on their way to the home of the pool
+//!   others:  room - requests on their way to the home of the pool
 //! ```
 //!
 //! Two shards may both take the last place: then one request more arrives than there was room for,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   home    order ─▶ carried out ─▶ News, Barrier ─▶ numbers stored ─▶ lets go
-//!   shard_link                              └─────────▶ followed ─▶ numbers stored ─▶ lets go
+//!   others                              └─────────▶ followed ─▶ numbers stored ─▶ lets go
 //!                                                             the last of all answers ──┘
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! The exchanges: every request from its barrier to its end.
+//! The exchanges: every request from its receipt to its end.
 //!
 //! ```text
 //!              admit            dispatch
@@ -132,7 +132,7 @@ const fn bit(state: usize, step: usize) -> usize {
 pub struct Exchange {
     pub client: Client,
     pub peer: Peer,
-    /// Microseconds since the Unix epoch at its barrier.
+    /// Microseconds since the Unix epoch at its receipt.
     pub at_us: i64,
     pub stamps: Stamps,
     /// The listener by which it came; none: it came from this process.

@@ -1,7 +1,7 @@
 //! Requests between frontends and workers.
 //!
 //! What it is: every request that a shard has, from its submission to its end; the pools with their queues; and
-//! what a shard says to the shard_link about requests. It takes requests from frontends and reports from workers, and
+//! what a shard says to the others about requests. It takes requests from frontends and reports from workers, and
 //! returns effects, replies and messages. What it knows: pools (`pool`), keys and cookies in neutral heads. What it
 //! must never know: a stream, a worker's protocol, a frontend, a backend.
 

@@ -103,7 +103,7 @@ impl SessionAffinity {
             binding.is_first = false;
             return;
         }
-        // One that has a program keeps that, whatever else of it reaches shard_link.
+        // One that has a program keeps that, whatever else of it reaches others.
         let free = session.filter(|it| !self.is_closing && !self.sessions.contains_key(it));
         let state = free.map_or(State::Left, State::Bound);
         self.workers.insert(

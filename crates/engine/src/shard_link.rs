@@ -11,7 +11,7 @@ use crate::backlog::Backlog;
 use crate::shard_group::ShardGroup;
 use crate::shard_message::{ShardMessage, ShardMessages};
 
-/// What a shard has to do with shard_link.
+/// What a shard has to do with others.
 pub struct ShardLink {
     group: Arc<dyn ShardGroup>,
     me: u32,

@@ -2,7 +2,7 @@
 //! writes replies.
 //!
 //! What all clients share is in [`Transport`](crate::transport::Transport); what differs is in the
-//! front, one file each. A front submits requests to the requests, gets back parts and outcomes under
+//! front, one file each. A front submits requests to the engine, gets back parts and outcomes under
 //! the numbers that it gave them, and says what it has to write when it is flushed.
 
 use std::sync::Arc;

@@ -40,7 +40,7 @@ pub(crate) struct Transport {
     /// then `rested` is the time of its accept.
     silent: bool,
     paused: bool,
-    /// Nothing more is read or reply_queue; it ends once its output is sent.
+    /// Nothing more is read or answered; it ends once its output is sent.
     closing: bool,
     /// Its session is in the shard's list of those to flush.
     pub dirty: bool,

@@ -1,4 +1,4 @@
-//! The shards of a daemon, as each of them sees the shard_link.
+//! The shards of a daemon, as each of them sees the others.
 //!
 //! What it is: their mailboxes, which of them is the home of which pool, and the counts that are
 //! exact for all of them together. What it must never know: a stream, a request.

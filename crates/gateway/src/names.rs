@@ -87,7 +87,7 @@ impl Names {
         Ok(())
     }
 
-    /// From now on the names of this configuration are looked up at their intervals, and no shard_link.
+    /// From now on the names of this configuration are looked up at their intervals, and no others.
     /// All shards are told what is known: one that just took over other settings may have been given
     /// what was known when these were made.
     pub(crate) fn watch(self: &Arc<Self>, configuration: &Configuration) -> io::Result<()> {

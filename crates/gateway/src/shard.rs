@@ -104,7 +104,7 @@ struct Listener {
     accepted: u64,
     turned: Rejections,
     closings: Closings,
-    /// Connections that may make place for shard_link.
+    /// Connections that may make place for others.
     idle_found: IdleFound,
     accept_failed: u64,
 }
@@ -334,7 +334,7 @@ impl Shard {
                 (Client::Session { session: id, sequence }, reply_event) => {
                     let found = self.sessions.get_mut(id);
                     let Some(session) = found else { continue };
-                    // Nothing but a head has the rest of its reply behind it: shard_link are not looked behind.
+                    // Nothing but a head has the rest of its reply behind it: others are not looked behind.
                     let end = match reply_event {
                         ReplyEvent::Head(_) => end_behind(&mut reply_events, id, sequence),
                         _ => None,
@@ -485,7 +485,7 @@ impl Owner for Shard {
                     if self.session(id).is_some_and(|session| session.handle_broken(calls)) {
                         self.leave(calls, id, Cause::Left);
                     } else {
-                        // Replies that waited behind shard_link have nothing left to wait for.
+                        // Replies that waited behind others have nothing left to wait for.
                         self.touch(id);
                     }
                 }

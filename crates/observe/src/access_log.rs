@@ -103,7 +103,7 @@ impl AccessLog {
         }
     }
 
-    /// The line of a log_entry is written: its place is free for another.
+    /// The line of an entry is written: its place is free for another.
     pub fn recycle(&mut self, mut log_entry: Box<AccessEntry>) {
         if let Some(open) = self.0.as_mut().filter(|open| open.spares.len() < SPARES_MAX) {
             log_entry.clear();

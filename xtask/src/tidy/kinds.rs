@@ -10,7 +10,7 @@ use super::test_code::test_lines;
 
 /// Enums of kinds, and the files that may name one of a kind: those where the kinds are listed, and
 /// their own. A name that ends in `/` is a folder.
-const KINDS: [(&str, &[&str]); 4] = [
+const KINDS: [(&str, &[&str]); 3] = [
     (
         "Worker",
         &[
@@ -20,14 +20,13 @@ const KINDS: [(&str, &[&str]); 4] = [
             "crates/settings/src/reload.rs",
         ],
     ),
-    ("Workers", &["crates/backend/src/workers.rs"]),
     (
         "WorkersConfig",
         &[
+            "crates/backend/src/backends.rs",
             "crates/gateway/src/build/program.rs",
             "crates/gateway/src/build/workers.rs",
             "crates/backend/src/workers.rs",
-            "crates/backend/src/workers/config.rs",
         ],
     ),
     (
@@ -38,7 +37,7 @@ const KINDS: [(&str, &[&str]); 4] = [
             "crates/flow/src/stream_owner.rs",
             "crates/backend/src/programs/",
             "crates/backend/src/upstream.rs",
-            "crates/backend/src/workers.rs",
+            "crates/backend/src/upstream/",
         ],
     ),
 ];
@@ -100,14 +99,14 @@ mod tests {
 
     #[test]
     fn nobody_asks_of_which_kind_a_worker_is() {
-        let code = "if let Workers::Servers(servers) = &mut workers {}\nWorkers::new(plan);\n\
-                    // Workers::Servers\nmatch it { WorkersConfig::Elsewhere => 1 }\n\
+        let code = "let workers = plan.open(pool);\nworkers.start(cx, worker);\n\
+                    // WorkersConfig::Upstream\nmatch it { WorkersConfig::OffShard => 1 }\n\
                     Way::Worker(id);\nuse settings::Worker::*;\nStreamPurpose::Link(link)\n";
         let found = findings("crates/gateway/src/shard.rs", code);
         let lines: Vec<_> = found.iter().map(|it| it.split(':').nth(1).unwrap()).collect();
-        assert_eq!(lines, ["1", "4", "6", "7"], "{found:?}");
+        assert_eq!(lines, ["4", "6", "7"], "{found:?}");
         let found = findings("crates/backend/src/workers.rs", code);
-        assert_eq!(found.len(), 1, "settings' own kinds: {found:?}");
+        assert_eq!(found.len(), 2, "settings' own kinds, and streams: {found:?}");
         let tests = format!("#[cfg(test)]\nmod tests {{\n{code}}}\n");
         assert_eq!(findings("crates/gateway/src/shard.rs", &tests).len(), 0);
     }

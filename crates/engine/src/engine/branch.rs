@@ -2,7 +2,7 @@
 
 use exchange::{ByWorker, WorkerId};
 
-/// What a shard keeps of a pool that is at home off_shard and served here as well.
+/// What a shard keeps of a pool that is at home on another shard and served here as well.
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     /// Of which workers the last that home was told is bad: it is told the next good.

@@ -39,7 +39,7 @@ impl Engine {
         false
     }
 
-    /// A client waits no more: it has gone, or its requests go off_shard.
+    /// A client waits no more: it has gone, or its requests go to another pool.
     pub fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit) {
         if let Permit::Waiting(ticket) = std::mem::take(permit) {
             let served = &mut self.pools[pool];
@@ -153,7 +153,7 @@ impl Engine {
         })
     }
 
-    /// Notes which pools get the replies of shard_link.
+    /// Notes which pools get the replies of others.
     pub fn note_feeders(&mut self) {
         let fed: Vec<PoolId> = self.pools.values().filter_map(|served| served.then).collect();
         for (pool, served) in self.pools.entries_mut() {

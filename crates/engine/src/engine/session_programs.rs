@@ -215,7 +215,7 @@ impl Engine {
     }
 
     /// Whether a session whose replies are still owed may ask for more: not before it is known
-    /// which program is its own. At a home off_shard it is known once the program has `answered`
+    /// which program is its own. At a home on another shard it is known once the program has `answered`
     /// something.
     pub fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
         let Some(own) = &self.pools[pool].own else { return true };

@@ -53,7 +53,7 @@ impl ShardGroup for OneShard {
     fn take_bytes(&self, _shard: u32, _bytes: usize) {}
 }
 
-/// A engine with the pools `a` and `b`, and a client of `a`.
+/// An engine with the pools `a` and `b`, and a client of `a`.
 struct Bench {
     engine: Engine,
     a: PoolId,

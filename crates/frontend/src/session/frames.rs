@@ -2,7 +2,7 @@
 //! frame or, when it comes in parts, several.
 //!
 //! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
-//! client with `in_flight_max` requests reply_queue is paused, not refused, and so are clients while the
+//! client with `in_flight_max` requests in flight is paused, not refused, and so are clients while the
 //! queue of their pool is full (`engine/paused.rs`). One that does not take its
 //! output is paused too, and cut when it takes nothing for `write_stall`.
 
@@ -378,7 +378,7 @@ impl Frames {
     }
 
     /// A frame that was begun did not end in time: it is refused, and the client with it, once it
-    /// has what it is reply_queue.
+    /// has the replies that it waits for.
     pub(super) fn handle_slow(
         &mut self,
         transport: &Transport,

@@ -1,4 +1,4 @@
-//! The replies that a client is reply_queue.
+//! The replies that a client waits for.
 //!
 //! ```text
 //!   replies   [ ready ][ waiting, parts ][ ready ][ waiting ]   in the order of the requests

@@ -10,7 +10,7 @@ use backend::health_checks::CheckConfig;
 use engine::balance::BalanceConfig;
 use engine::request_keys::PoolKeys;
 
-/// What balancing has to know of its pool and of shard_link.
+/// What balancing has to know of its pool and of others.
 pub(super) struct Whole<'a> {
     pub(super) name: &'a str,
     pub(super) places: &'a BTreeMap<String, PoolId>,

@@ -4,7 +4,6 @@ use super::context::BuildContext;
 use super::workers;
 use crate::error::BuildError;
 use backend::backends::BackendConfig;
-use backend::workers::WorkersConfig;
 use engine::balance::BalanceConfig;
 use engine::pool_config::{PoolConfig, SessionWorkersConfig};
 use flow::worker_traits::WorkerTraits;
@@ -38,5 +37,5 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> (PoolConfig, BackendConfig) {
         is_tagged: pool.program().is_some_and(super::program::is_tagged),
         traits: WorkerTraits::default(),
     };
-    (plan, BackendConfig { workers: WorkersConfig::elsewhere(), check: None })
+    (plan, BackendConfig::off_shard())
 }

@@ -20,7 +20,7 @@ use observe::access_log::LoggedListener;
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;
 /// Bytes of a reply that are taken from its worker whether its client takes them or not: most replies are
-/// whole with that, and leave their worker to shard_link.
+/// whole with that, and leave their worker to others.
 const REPLY_BUFFERED: usize = 64 << 10;
 /// What a worker may bring in one turn before it is told to wait: that is no fault of its client.
 const TURN_SLACK: usize = 384 << 10;

@@ -9,6 +9,7 @@ use super::context::BuildContext;
 use super::said::Said;
 use super::{program, servers, shape};
 use crate::error::BuildError;
+use backend::handler_threads::HandlerThreadsConfig;
 use backend::workers::WorkersConfig;
 use flow::request_shape::RequestShape;
 
@@ -33,7 +34,8 @@ pub(super) fn plan(
             let why = |why| BuildError::Handler { pool: pool.name.clone(), why };
             let factory = site.handler_registry.factory(pool).map_err(why)?;
             let shape = takes(&pool.worker);
-            let workers = WorkersConfig::Handlers { factory, deadline, shape };
+            let workers =
+                WorkersConfig::Handlers(HandlerThreadsConfig { factory, deadline, shape });
             Ok((workers, said(1, HANDLER_SETTLE)))
         }
         Worker::Servers(servers) => {

@@ -61,7 +61,7 @@ impl Shard {
 
     /// Closes up to `most` idle connections: those to servers first, which are made again when they are
     /// needed, then those of clients, of whichever listener, that have been silent longest.
-    /// Where this shard has none, the shard_link are asked to. False when it has none.
+    /// Where this shard has none, the others are asked to. False when it has none.
     pub(super) fn make_room(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
         let closed = self.close_idle(calls, most);
         let is_alone = self.fleet.length() == 1;

@@ -1,4 +1,4 @@
-//! Idle connections that may be closed for shard_link, and what was done so for want of descriptors.
+//! Idle connections that may be closed for others, and what was done so for want of descriptors.
 
 use std::collections::VecDeque;
 use std::time::Instant;

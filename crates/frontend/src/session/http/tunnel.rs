@@ -45,7 +45,7 @@ impl HttpExchange {
         }
     }
 
-    /// The server says no more; the client may go on, for as long as one may that is reply_queue nothing.
+    /// The server says no more; the client may go on, for as long as one may that waits for no reply.
     pub(super) fn handle_said_all(
         &mut self,
         plan: &HttpConfig,

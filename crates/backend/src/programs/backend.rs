@@ -1,0 +1,109 @@
+//! Programs on pipes, as a shard asks them.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use event::{Calls, StreamId, TimerId};
+use exchange::{ByWorker, RequestId, WorkerId};
+
+use super::{LaunchOptions, ProgramConfig, Programs};
+use crate::backend::{Backend, BackendContext};
+use crate::connection_counts::ConnectionCounts;
+use flow::payload::Request;
+use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
+use flow::stream_event::StreamEvent;
+use flow::stream_owner::{StreamPurpose, WorkerTimer};
+use observe::status::WorkerStatus;
+
+impl Backend for Programs {
+    fn configure(
+        &mut self,
+        plan: Box<dyn Any>,
+        _names: &ByWorker<Option<String>>,
+        _connections: Option<ConnectionCounts>,
+    ) {
+        if let Ok(plan) = plan.downcast::<Arc<ProgramConfig>>() {
+            self.handle_plan(*plan);
+        }
+    }
+
+    fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.start(cx.calls, worker, LaunchOptions::default(), cx.system, cx.events);
+    }
+
+    fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.stop(cx.calls, worker, cx.system, cx.events);
+    }
+
+    fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.retire(cx.calls, worker, cx.events);
+    }
+
+    fn dispatch(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        request: Request,
+        meta: RequestMeta,
+        _more_follow: bool,
+    ) {
+        self.dispatch(cx.calls, worker, (request, meta), cx.system, cx.events);
+    }
+
+    fn control(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        id: RequestId,
+        control: RequestControl,
+    ) {
+        self.tell(cx.calls, worker, id, control, cx.events);
+    }
+
+    fn on_stream(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        (_, purpose): (StreamId, StreamPurpose),
+        event: StreamEvent<'_, '_>,
+    ) {
+        if let StreamPurpose::Pipe(worker, pipe) = purpose {
+            self.hear(cx.calls, (worker, pipe), event, cx.system, cx.events);
+        }
+    }
+
+    fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, (timer, of): (TimerId, WorkerTimer)) {
+        if let WorkerTimer::Program(worker) = of {
+            self.handle_timer(cx.calls, (timer, worker), cx.system, cx.events);
+        }
+    }
+
+    fn on_process(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        report: spawn::Report,
+    ) {
+        self.handle_report(cx.calls, worker, report, cx.system, cx.events);
+    }
+
+    fn set_heard(&mut self, worker: WorkerId, heard: bool) {
+        self.set_heard(worker, heard);
+    }
+
+    fn throttle(&mut self, calls: &mut Calls<'_>, worker: WorkerId, paused: bool) {
+        self.hush(calls, worker, paused);
+    }
+
+    fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
+        self.leave(worker, gone, replaced);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn status(&self) -> Vec<WorkerStatus> {
+        self.status()
+    }
+}

@@ -1,0 +1,111 @@
+//! Programs that serve HTTP, as a shard asks them.
+
+use std::any::Any;
+
+use event::{Address, Calls, StreamId, TimerId};
+use exchange::{ByWorker, RequestId, WorkerId};
+
+use super::{SpawnedHttp, SpawnedHttpConfig};
+use crate::backend::{Backend, BackendContext};
+use crate::connection_counts::ConnectionCounts;
+use crate::system::System;
+use flow::payload::Request;
+use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
+use flow::stream_event::StreamEvent;
+use flow::stream_owner::{StreamPurpose, WorkerTimer};
+use observe::status::WorkerStatus;
+
+impl Backend for SpawnedHttp {
+    fn configure(
+        &mut self,
+        plan: Box<dyn Any>,
+        _names: &ByWorker<Option<String>>,
+        _connections: Option<ConnectionCounts>,
+    ) {
+        if let Ok(plan) = plan.downcast::<SpawnedHttpConfig>() {
+            self.handle_plan(*plan);
+        }
+    }
+
+    fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.start(cx.calls, worker, cx.system, cx.events);
+    }
+
+    fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.stop(cx.calls, worker, cx.system, cx.events);
+    }
+
+    fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.retire(cx.calls, worker, cx.system, cx.events);
+    }
+
+    fn dispatch(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        request: Request,
+        meta: RequestMeta,
+        _more_follow: bool,
+    ) {
+        self.dispatch(cx.calls, worker, request, meta, cx.events);
+    }
+
+    fn control(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        id: RequestId,
+        control: RequestControl,
+    ) {
+        self.tell(cx.calls, worker, id, control, cx.system, cx.events);
+    }
+
+    fn on_stream(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        of: (StreamId, StreamPurpose),
+        event: StreamEvent<'_, '_>,
+    ) {
+        self.hear(cx.calls, of, event, cx.system, cx.events);
+    }
+
+    fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, timer: (TimerId, WorkerTimer)) {
+        self.handle_timer(cx.calls, timer, cx.system, cx.events);
+    }
+
+    fn on_process(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        report: spawn::Report,
+    ) {
+        self.handle_report(cx.calls, worker, report, cx.system, cx.events);
+    }
+
+    fn accepts(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+        system: &System,
+    ) -> bool {
+        self.port_owner(calls, worker, stream, system) == spawn::PortOwner::Program
+    }
+
+    fn address(&self, worker: WorkerId) -> Option<&Address> {
+        self.home(worker)
+    }
+
+    fn is_starting(&self, worker: WorkerId) -> bool {
+        self.is_starting(worker)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn status(&self) -> Vec<WorkerStatus> {
+        self.status()
+    }
+}

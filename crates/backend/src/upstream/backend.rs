@@ -1,0 +1,95 @@
+//! Servers, as a shard asks them.
+
+use std::any::Any;
+use std::net::SocketAddr;
+
+use event::{Calls, StreamId};
+use exchange::{ByWorker, RequestId, WorkerId, WorkerIndex};
+
+use super::{Upstream, UpstreamConfig};
+use crate::backend::{Backend, BackendContext};
+use crate::connection_counts::ConnectionCounts;
+use flow::payload::Request;
+use flow::request_control::RequestControl;
+use flow::request_meta::RequestMeta;
+use flow::stream_event::StreamEvent;
+use flow::stream_owner::StreamPurpose;
+use observe::status::WorkerStatus;
+
+impl Backend for Upstream {
+    fn configure(
+        &mut self,
+        plan: Box<dyn Any>,
+        names: &ByWorker<Option<String>>,
+        connections: Option<ConnectionCounts>,
+    ) {
+        if let Ok(plan) = plan.downcast::<UpstreamConfig>() {
+            self.handle_plan(*plan, names, connections);
+        }
+    }
+
+    fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.start(worker, cx.events);
+    }
+
+    fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.stop(cx.calls, worker, cx.events);
+    }
+
+    fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.stop_using(cx.calls, worker, cx.events);
+    }
+
+    fn dispatch(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        request: Request,
+        meta: RequestMeta,
+        _more_follow: bool,
+    ) {
+        self.dispatch(cx.calls, worker, request, meta, cx.events);
+    }
+
+    fn control(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        id: RequestId,
+        control: RequestControl,
+    ) {
+        self.tell(cx.calls, worker, id, control, cx.events);
+    }
+
+    /// Times of servers are deadlines of their connections.
+    fn on_stream(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        (_, purpose): (StreamId, StreamPurpose),
+        event: StreamEvent<'_, '_>,
+    ) {
+        if let StreamPurpose::Link(link) = purpose {
+            self.hear(cx.calls, link, event, cx.events);
+        }
+    }
+
+    fn on_moved(&mut self, cx: &mut BackendContext<'_, '_>, name: &str, to: SocketAddr) {
+        self.handle_moved(cx.calls, name, to, cx.events);
+    }
+
+    fn release_idle(&mut self, calls: &mut Calls<'_>, worker: WorkerIndex) {
+        self.spare(calls, worker);
+    }
+
+    fn close_one_idle(&mut self, calls: &mut Calls<'_>) -> bool {
+        self.close_one_idle(calls)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn status(&self) -> Vec<WorkerStatus> {
+        self.status()
+    }
+}
