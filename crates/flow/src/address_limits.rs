@@ -1,21 +1,23 @@
-//! What a client may do by its address.
+//! Limits per client address.
 
 use std::time::Instant;
 
 use exchange::{AddressId, ListenerId, Outcome};
 
-/// Under which address a connection was admitted.
+/// The listener and the client address under which a connection was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
+    /// The listener that accepted the connection.
     pub listener: ListenerId,
+    /// The client address in the table of that listener.
     pub address: AddressId,
 }
 
-/// The limits of clients by their addresses, as a frontend asks for them.
+/// Limits per client address, as frontends use them.
 pub trait AddressLimits {
-    /// A request on a connection.
+    /// Counts one request on a connection. Without an `entry` there is no limit.
     ///
     /// # Errors
-    /// Its rejection, when its address sends too many.
+    /// The outcome for the client, when its address exceeds its request rate.
     fn request(&mut self, now: Instant, entry: Option<Entry>) -> Result<(), Outcome>;
 }

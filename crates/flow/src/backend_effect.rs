@@ -1,4 +1,4 @@
-//! What the core has the workers of a pool do. The shard routes each to the [`backend::backends`].
+//! Commands from the engine to the workers of a pool. The shard passes each one to its backend.
 
 use exchange::{ByWorker, RequestId, WorkerId, WorkerIndex};
 
@@ -6,42 +6,79 @@ use crate::payload::Request;
 use crate::request_control::RequestControl;
 use crate::request_meta::RequestMeta;
 
-/// One of these effects.
+/// One command for the workers of a pool.
 #[derive(Debug)]
 pub enum BackendEffect {
-    /// A worker is to start.
-    Start { worker: WorkerId },
-    /// A worker that has nothing to do is to end.
-    Stop { worker: WorkerId },
-    /// A worker is given a request.
-    Dispatch {
+    /// Start a worker.
+    Start {
+        /// The worker, which is not running.
         worker: WorkerId,
+    },
+    /// Stop an idle worker.
+    Stop {
+        /// The worker, which has no request in flight.
+        worker: WorkerId,
+    },
+    /// Send a request to a worker.
+    Dispatch {
+        /// The worker that receives the request.
+        worker: WorkerId,
+        /// The request, encoded by the backend.
         request: Request,
+        /// Properties of the request besides its bytes.
         meta: RequestMeta,
-        /// Others of the same batch follow.
+        /// More requests of the same batch follow.
         more_follow: bool,
-        /// Where the worker is a connection's own: whether that connection hears what it says unasked.
+        /// For a worker that serves one connection only: whether that connection receives unsolicited messages.
         heard: Option<bool>,
     },
-    /// A worker is told something of a request that it has.
-    Control { worker: WorkerId, id: RequestId, control: RequestControl },
-    /// A worker is to serve nobody else, and to end as soon as it has nothing to do.
-    Retire { worker: WorkerId },
-    /// The connection whose own a worker is takes nothing of what it says, or takes it again.
-    Throttle { worker: WorkerId, paused: bool },
-    /// That connection asks nothing more, or has `gone`; `replaced`: the worker is to serve no other.
-    Leave { worker: WorkerId, gone: bool, replaced: bool },
-    /// An idle connection to a worker is closed, so that another shard can have one.
-    ReleaseIdle { worker: WorkerIndex },
-    /// Another shard could not bring a request to a worker: it is checked now.
-    CheckNow { worker: WorkerId },
+    /// Pass a control message for a request in flight.
+    Control {
+        /// The worker that has the request.
+        worker: WorkerId,
+        /// The request.
+        id: RequestId,
+        /// The message.
+        control: RequestControl,
+    },
+    /// Give the worker no new clients, and stop it when it is idle.
+    Retire {
+        /// The worker to retire.
+        worker: WorkerId,
+    },
+    /// Pause or resume reading the output of a worker that serves one connection only.
+    Throttle {
+        /// The worker of that connection.
+        worker: WorkerId,
+        /// `true` while the connection accepts no more bytes.
+        paused: bool,
+    },
+    /// The connection that a worker serves sends no more requests.
+    Leave {
+        /// The worker of that connection.
+        worker: WorkerId,
+        /// The connection is closed.
+        gone: bool,
+        /// The worker is replaced and must not serve another connection.
+        replaced: bool,
+    },
+    /// Close an idle connection to a worker, so that another shard can open one.
+    ReleaseIdle {
+        /// The worker whose connection is closed.
+        worker: WorkerIndex,
+    },
+    /// Run a health check now: another shard could not deliver a request to the worker.
+    CheckNow {
+        /// The worker to check.
+        worker: WorkerId,
+    },
 }
 
-/// How a pool sees its workers after a reload.
+/// The workers of a pool after a reload.
 #[derive(Debug)]
 pub struct Roster {
-    /// What they are called, those among them that leave.
+    /// Their names, including those of workers that are being removed.
     pub names: ByWorker<Option<String>>,
-    /// Those that run.
+    /// The workers that are running.
     pub running: Vec<WorkerId>,
 }

@@ -1,4 +1,4 @@
-//! What workers report to their pool and to the exchanges.
+//! Events from workers to their pool and to the exchanges.
 
 use event::StreamId;
 use exchange::Proof;
@@ -9,170 +9,224 @@ use crate::payload::Payload;
 use crate::reply_head::Carried;
 use crate::request_meta::RequestMeta;
 
-/// Why a pool has no worker: how the last one ended, or why it could not be started.
+/// Why a pool has no worker: how the last one exited, or why it could not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// To clients: of what kind it is. Nothing that a program said or that the configuration names; empty
-    /// where `last_words` tells them nothing.
+    /// The kind of failure, for clients. It contains no output of a program and nothing from the configuration. It is
+    /// empty when the pool is configured to hide it from clients.
     pub kind: String,
-    /// To operators.
+    /// The full text, for operators.
     pub detail: String,
 }
 
-/// One report.
+/// One event of the workers of a pool.
 #[derive(Debug)]
 pub enum BackendEvent {
+    /// A request has its outcome.
     Answered {
+        /// The request.
         id: RequestId,
+        /// The reply, or the error.
         outcome: Outcome,
     },
-    /// Answers of a batch.
+    /// Requests of a batch have their outcomes.
     AllAnswered {
+        /// The requests and their outcomes.
         answers: Vec<(RequestId, Outcome)>,
     },
-    /// It is one to which nothing is answered, and it was done with.
+    /// A request that has no reply, such as a notification, is complete.
     Unanswered {
+        /// The request.
         id: RequestId,
     },
     /// The head of a reply, before its parts.
     Head {
+        /// The request that is answered.
         id: RequestId,
+        /// The head of the reply.
         head: Carried,
     },
-    /// The connection that it was given to is made.
+    /// The connection for a request is established.
     Linked {
+        /// The request that was waiting for the connection.
         id: RequestId,
     },
-    /// A reply broke a rule.
+    /// A reply violated its protocol.
     Broken {
+        /// The rule that was violated.
         refusal: Refusal,
     },
-    /// The response to this request has a status after which it is given to another worker: nobody gets
-    /// it.
+    /// A response was discarded because of its status. The request is retried on another worker.
     RejectedStatus {
+        /// The request that is retried.
         id: RequestId,
+        /// The status of the discarded response.
         status: u16,
     },
-    /// A server sent bytes that no request asked for: its connections are not reused for a while.
+    /// A server sent bytes without a request. Its connections are not reused for a while.
     Unrequested,
-    /// Whether more of the request's body is wanted now.
+    /// Flow control of a request body.
     BodyWanted {
+        /// The request whose body is being sent.
         id: RequestId,
+        /// Whether the worker accepts more of the body now.
         wanted: bool,
     },
-    /// Much of a reply is still to come, which goes on as it lies: whoever takes it need not look.
+    /// The rest of a reply body is long and needs no parsing: the client's stream may receive it directly.
     SpliceOffer {
+        /// The request that is answered.
         id: RequestId,
+        /// The stream that the rest arrives on.
         from: StreamId,
     },
-    /// So many bytes of it went on without being looked at, and whether that was all that does.
+    /// Bytes of a reply body were forwarded from stream to stream.
     Spliced {
+        /// The request that is answered.
         id: RequestId,
+        /// Bytes that were forwarded.
         count: u64,
+        /// Whether the forwarding has ended.
         done: bool,
     },
-    /// No more parts come, though it goes on: its worker has ended its direction of a tunnel.
+    /// The worker has closed its direction of a tunnel. The other direction remains open.
     ReplyEnd {
+        /// The request that opened the tunnel.
         id: RequestId,
     },
-    /// A part of a reply; more comes.
+    /// A part of a reply. More follows.
     Part {
+        /// The request that is answered.
         id: RequestId,
+        /// Bytes of the reply.
         part: Slice,
     },
-    /// A connection's own program says something that it was not asked.
+    /// A program that serves one connection only sent a message that answers no request.
     Unsolicited {
+        /// The program.
         worker: WorkerId,
+        /// The message.
         frame: Slice,
     },
-    /// A connection's own program has exited with code 0.
+    /// A program that serves one connection only exited with code 0.
     Finished {
+        /// The program.
         worker: WorkerId,
     },
-    /// A program that clients share says something to all of them.
+    /// A shared program sent a message to all of its clients.
     Announced {
+        /// The message.
         frame: Slice,
     },
-    /// A reply that nobody asked for.
+    /// A reply was discarded, because no request is waiting for it.
     Discarded,
+    /// A slot of a worker is free.
     Released {
+        /// The worker.
         worker: WorkerId,
     },
-    /// Its start did not fail, whatever becomes of it.
+    /// A worker has started successfully, even if it exits now.
     Proven {
+        /// The worker.
         worker: WorkerId,
+        /// What shows that it started.
         proof: Proof,
     },
-    /// The slots of a program are for this client alone, without one for nobody: it may be out of
-    /// step with its requests.
+    /// The slots of a program are reserved, because its replies may be out of step with its requests.
     Kept {
+        /// The program.
         worker: WorkerId,
+        /// The only client that may use the slots; `None`: no client may.
         client: Option<u64>,
     },
-    /// It is not: they are for anybody.
+    /// The slots of a program are no longer reserved.
     Open {
+        /// The program.
         worker: WorkerId,
     },
-    /// So many replies of a program may be those to other requests; the ids of the latest of these
-    /// requests, as their clients know them.
+    /// Replies of a program may belong to other requests than those that they were sent to.
     Suspect {
+        /// The number of such replies.
         count: u64,
+        /// The latest of the affected requests, by the ids that their clients have.
         requests: Vec<u64>,
     },
-    /// A program that has answered its reset said something before it was given to another
-    /// connection.
+    /// A program sent output after the reply to its reset and before it was given to another connection.
     SpokeAfterReset,
-    /// It never reached the worker.
+    /// A request was not delivered to its worker and goes back to the queue.
     Returned {
+        /// The request.
         id: RequestId,
+        /// Its content.
         payload: Payload,
     },
-    /// It may be given to another worker; `failed`: the one that failed it, and why.
+    /// A request may be sent to another worker.
     Retry {
+        /// The request.
         id: RequestId,
+        /// Its content.
         payload: Payload,
+        /// Its properties, with the number of attempts.
         meta: RequestMeta,
+        /// The worker that failed the request, and the cause.
         failed: Option<(WorkerId, Cause)>,
     },
+    /// A worker is ready for requests.
     Started {
+        /// The worker.
         worker: WorkerId,
     },
+    /// A worker could not be started.
     StartFailed {
+        /// The worker.
         worker: WorkerId,
     },
+    /// A worker accepts no more requests and is about to end.
     Retired {
+        /// The worker.
         worker: WorkerId,
     },
+    /// A worker has ended.
     Ended {
+        /// The worker.
         worker: WorkerId,
+        /// Whether the end was requested or normal. An unexpected one counts as a failure.
         expected: bool,
-        /// Whether anybody reached it since it was started.
+        /// Whether the worker was reachable at any time since its start.
         reached: bool,
     },
-    /// A check of it was made, which came to this.
+    /// The result of a health check.
     Checked {
+        /// The worker that was checked.
         worker: WorkerId,
+        /// Whether the check succeeded.
         good: bool,
+        /// The result in words, for operators.
         text: String,
     },
-    /// Why the pool may have no worker, until one has started.
+    /// The reason that the pool may have no worker. It applies until a worker has started.
     Trouble {
+        /// The reason.
         trouble: Box<Trouble>,
     },
-    /// All shards together have more links to it than it has slots.
+    /// All shards together need more connections to a worker than it has slots.
     Short {
+        /// The worker.
         worker: WorkerId,
     },
-    /// A request could not be brought to it.
+    /// A request could not be delivered to a worker.
     Unreached {
+        /// The worker.
         worker: WorkerId,
     },
-    /// What it occupies now, in bytes.
+    /// The current memory use of a worker.
     Memory {
+        /// The worker.
         worker: WorkerId,
+        /// Resident memory of its process.
         bytes: u64,
     },
+    /// Output of a program on stderr was dropped, because its log rate is limited.
     StderrDropped,
-    /// A client's message was not passed on, because what it names may be another client's.
+    /// A message of a client was dropped, because the id in it may belong to another client.
     Stray,
 }

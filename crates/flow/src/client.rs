@@ -1,49 +1,66 @@
-//! Where a request comes from, and where its reply goes.
+//! The origin of a request and the destination of its reply.
 
 use exchange::{ListenerId, Outcome, Peer, RequestId};
 
 use crate::ids::SessionId;
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
+    /// The address of the client.
     pub peer: Peer,
-    /// Its listener; none: it comes from this process.
+    /// The listener that received the request; `None`: this process made it.
     pub listener: Option<ListenerId>,
 }
 
 impl Source {
-    /// This process.
+    /// A request that this process made.
     pub const INSIDE: Self = Self { peer: Peer::Inside, listener: None };
 
-    /// A client of this listener.
+    /// A request of a client of this listener.
     pub const fn of_listener(peer: Peer, listener: ListenerId) -> Self {
         Self { peer, listener: Some(listener) }
     }
 }
 
-/// Where the outcome goes.
+/// The destination of an outcome.
 pub enum Client {
-    /// To a session, as its reply number `sequence`.
-    Session { session: SessionId, sequence: u64 },
-    /// To the sender of a datagram.
-    /// `hears_errors`: it is told when its request is refused or fails.
-    Datagram { listener: ListenerId, to: Box<event::Origin>, hears_errors: bool },
-    /// To a caller in this process.
+    /// A session of a client.
+    Session {
+        /// The session.
+        session: SessionId,
+        /// The position of the reply among the replies of the session.
+        sequence: u64,
+    },
+    /// The sender of a datagram.
+    Datagram {
+        /// The listener that received the datagram.
+        listener: ListenerId,
+        /// The address of the sender.
+        to: Box<event::Origin>,
+        /// Whether the sender also receives rejections and errors.
+        hears_errors: bool,
+    },
+    /// A callback of this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
-    /// To another shard, which knows it by this id; `session`: whose it is there.
-    OffShard { request: RequestId, session: Option<SessionId> },
-    /// To nobody: a program is told to forget its client.
+    /// Another shard, which received the request.
+    OffShard {
+        /// The id of the request on that shard.
+        request: RequestId,
+        /// The session of the request on that shard.
+        session: Option<SessionId>,
+    },
+    /// No destination: the request is the reset of a program.
     Nobody,
 }
 
 impl Client {
-    /// A connection that asked nothing.
+    /// The destination of messages that belong to no request of the session.
     pub const fn unasked(session: SessionId) -> Self {
         Self::Session { session, sequence: u64::MAX }
     }
 
-    /// The connection that it is of.
+    /// The session, unless the destination is a datagram or internal.
     pub const fn session(&self) -> Option<SessionId> {
         match self {
             Self::Session { session, .. } => Some(*session),
@@ -52,12 +69,12 @@ impl Client {
         }
     }
 
-    /// Whether it is request `number` of this session.
+    /// Whether this is the reply at position `number` of session `id`.
     pub fn is_of(&self, id: SessionId, number: u64) -> bool {
         matches!(self, Self::Session { session, sequence } if *session == id && *sequence == number)
     }
 
-    /// The same, if it takes a reply part by part.
+    /// A copy, if the destination accepts a reply in parts.
     pub const fn streamed(&self) -> Option<Self> {
         match self {
             Self::Session { session, sequence } => {

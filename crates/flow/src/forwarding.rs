@@ -1,20 +1,21 @@
-//! What a listener of HTTP tells servers of its clients.
+//! Forwarding headers that an HTTP listener adds for its clients.
 
 use exchange::Peer;
 use wire::http1::{Forwarded, ForwardedFor, Version, Via};
 
-/// What servers are told of who asked.
+/// Settings of the forwarding headers of a listener.
 #[derive(Debug, Default)]
 pub struct Forwarding {
+    /// Which forwarding headers are sent.
     pub fields: Forwarded,
-    /// What is added to messages that are forwarded.
+    /// The `Via` header that is added to forwarded messages.
     pub via: Via,
-    /// What a server is told where the client names no host.
+    /// The `Host` that is sent when the client's request has none.
     pub host: String,
 }
 
 impl Forwarding {
-    /// Who asked, for the server. `trusted`: what the client says of those before it is believed.
+    /// The values for one request. `trusted`: the forwarding headers that the client sent are kept.
     pub fn of(&self, peer: Peer, received: Version, trusted: bool) -> ForwardedFor<'_> {
         let client = match peer {
             Peer::Internet(address) => Some(address.ip()),

@@ -1,7 +1,7 @@
-//! The head of a request of HTTP, from the session that read it to the worker that gets it.
+//! The head of an HTTP request, between the client's session and a worker.
 //!
-//! It is neutral: what concerned the connection of its client is removed, and what its route changes is
-//! changed, but it is written for no worker yet. Whoever sends it encodes it, once for each attempt.
+//! Hop-by-hop headers are removed and the changes of the route are applied, but the head is not encoded yet. The
+//! backend encodes it once for each attempt.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -15,9 +15,9 @@ use crate::forwarding::Forwarding;
 use crate::json_reply::JsonReply;
 use crate::request_meta::{Effect, RequestMeta, ResponseKind};
 
-/// Places that a thread keeps in any case.
+/// The least number of unused places that a thread may keep.
 const PLACES_MIN: usize = 64;
-/// Fields that are written with a head and are not in it.
+/// Header fields that are added when a head is encoded.
 const ADDED: [&str; 9] = [
     "host",
     "connection",
@@ -29,35 +29,35 @@ const ADDED: [&str; 9] = [
     "forwarded",
     "via",
 ];
-/// After so many requests the most that were in flight at once is counted anew.
+/// The number of requests after which the maximum in flight is measured again.
 const PERIOD: u32 = 4096;
 
-/// A head in a place that is used again, with its memory: it is several times as large as anything else
-/// of a request, and would make every queue as large.
+/// A boxed head whose memory is reused. A head is several times as large as the rest of a request, so it is not
+/// stored in the queues themselves.
 #[derive(Debug)]
 pub struct HttpRequest(Option<Box<Place>>);
 
 #[derive(Debug, Default)]
 struct Place {
     head: RequestHead,
-    /// What the route of the request has made of its target; empty: nothing.
+    /// The target that the route has set; empty: the target of the head.
     target: Vec<u8>,
-    /// What servers are told of the client.
+    /// The forwarding headers to add.
     forwarding: Option<Arc<Forwarding>>,
-    /// Its memory, in the account of all that is held.
+    /// The share of this place in the global memory count.
     counted: Counted,
 }
 
-/// The places of a thread that wait for a request. Law: a thread keeps at most as many as it has had requests
-/// in flight at once in this period or the last one, and [`PLACES_MIN`].
+/// The unused places of a thread. Invariant: a thread keeps at most as many places as it had requests in flight at
+/// once in this period or the last one, and at least [`PLACES_MIN`] are allowed.
 #[derive(Debug)]
 struct Places {
     #[expect(clippy::vec_box, reason = "the boxes move between here and the requests")]
     free: Vec<Box<Place>>,
     in_flight: usize,
-    /// The most that were, in this period and in the last one.
+    /// The maximum of `in_flight` in this period and in the last one.
     most: [usize; 2],
-    /// Requests that were begun in this period.
+    /// Requests that began in this period.
     begun: u32,
 }
 
@@ -84,7 +84,7 @@ impl Places {
     }
 
     fn give(&mut self, place: Box<Place>) {
-        // One that another thread began and that was lost on its way was not counted here.
+        // A place that another thread took and that was dropped in transit was not counted here.
         self.in_flight = self.in_flight.saturating_sub(1);
         let most = self.most[0].max(self.most[1]).max(PLACES_MIN);
         if self.free.len() < most {
@@ -96,10 +96,10 @@ impl Places {
 }
 
 impl HttpRequest {
-    /// Reads the head that was found, which is all of `bytes`.
+    /// Parses the head that `found` describes, which is all of `bytes`.
     ///
     /// # Errors
-    /// When it breaks a rule or passes a limit.
+    /// When the head violates HTTP or exceeds a limit.
     #[inline]
     pub fn read(bytes: &[u8], found: &Found, limits: &Limits) -> Result<Self, Refusal> {
         let place = PLACES.with_borrow_mut(Places::take).unwrap_or_default();
@@ -116,17 +116,19 @@ impl HttpRequest {
         self.0.as_mut().expect("a request has its place to its end")
     }
 
+    /// The parsed head.
     #[inline]
     pub fn head(&self) -> &RequestHead {
         &self.place().head
     }
 
+    /// The parsed head, for changes by a route.
     #[inline]
     pub fn head_mut(&mut self) -> &mut RequestHead {
         &mut self.place_mut().head
     }
 
-    /// Its form, once all of it is there.
+    /// The properties of the request, with a complete body.
     pub fn meta(&self) -> RequestMeta {
         let method = self.head().method();
         let expects = match method {
@@ -142,7 +144,7 @@ impl HttpRequest {
         RequestMeta { effect, expects, json_reply, ..RequestMeta::default() }
     }
 
-    /// Its route asks for another target, unless this is empty; `target` is then other memory to write to.
+    /// Replaces the target, unless `target` is empty. `target` receives the old buffer, for reuse.
     pub fn set_target(&mut self, target: &mut Vec<u8>) {
         let place = self.place_mut();
         place.target.clear();
@@ -151,13 +153,13 @@ impl HttpRequest {
         }
     }
 
-    /// The path and the query as they go on.
+    /// The path and the query that are forwarded.
     pub fn target(&self) -> &[u8] {
         let Place { head, target, .. } = self.place();
         if target.is_empty() { head.path_and_query() } else { target }
     }
 
-    /// The same, apart.
+    /// The path and the query of [`Self::target`], without the `?`.
     pub fn target_parts(&self) -> (&[u8], Option<&[u8]>) {
         let target = self.target();
         match target.iter().position(|byte| *byte == b'?') {
@@ -166,7 +168,7 @@ impl HttpRequest {
         }
     }
 
-    /// The path as a server is asked for it.
+    /// The path that is sent to a server. It starts with `/`, or is `*`.
     pub fn path(&self) -> Cow<'_, [u8]> {
         match self.target_parts().0 {
             path @ ([b'/', ..] | b"*") => Cow::Borrowed(path),
@@ -174,7 +176,7 @@ impl HttpRequest {
         }
     }
 
-    /// The value of a field that is not in the head, but is written with it for a server.
+    /// The value of a header field that is not in the head, but is added when the head is encoded for a server.
     pub fn added_field(&self, peer: Peer, name: &[u8]) -> Option<Vec<u8>> {
         if !ADDED.iter().any(|added| name.eq_ignore_ascii_case(added.as_bytes())) {
             return None;
@@ -188,7 +190,7 @@ impl HttpRequest {
         })
     }
 
-    /// The JSON object that a program is asked with.
+    /// The request as a JSON object, for a program.
     pub fn object(&self, peer: Peer, body: &[u8]) -> Vec<u8> {
         let client = match peer {
             Peer::Internet(address) => Some(address.ip()),
@@ -200,7 +202,7 @@ impl HttpRequest {
         out
     }
 
-    /// It goes on from here, and its memory counts. Servers are told of its client by these rules.
+    /// Prepares the request for submission: sets its forwarding headers, and adds its memory to the global count.
     pub fn submitted(mut self, forwarding: &Arc<Forwarding>) -> Self {
         let bytes = self.held();
         let place = self.place_mut();
@@ -209,34 +211,34 @@ impl HttpRequest {
         self
     }
 
-    /// Appends the head as it goes to a server for this client.
+    /// Appends the encoded head for a server.
     pub fn write(&self, peer: Peer, out: &mut Vec<u8>) {
         let Place { head, target, forwarding, .. } = self.place();
         let Some(forwarding) = forwarding else { return };
-        // Whom its client is believed was decided when its claims were removed.
+        // Untrusted forwarding headers of the client were already removed.
         let from = forwarding.of(peer, head.version, false);
         let target = Some(&target[..]).filter(|target| !target.is_empty());
         head.encode(target, forwarding.host.as_bytes(), &from, out);
     }
 
-    /// It goes to another thread.
+    /// Updates the accounting of this thread: the request goes to another one.
     pub fn leave(&self) {
         PLACES.with_borrow_mut(|places| places.in_flight = places.in_flight.saturating_sub(1));
     }
 
-    /// It has come from another thread.
+    /// Updates the accounting of this thread: the request came from another one.
     pub fn arrive(&self) {
         PLACES.with_borrow_mut(Places::begin);
     }
 
-    /// Bytes of memory that it holds: all that was allocated, used or not.
+    /// Allocated memory in bytes, whether used or not.
     pub fn held(&self) -> usize {
         let Place { head, target, .. } = self.place();
         size_of::<Place>() + head.held() + target.capacity()
     }
 
-    /// Gives back memory that the head of another request has left here, if that is most of it: what
-    /// a queue holds is what it counts, and should be what its requests need.
+    /// Frees unused memory of an earlier head, if it is the larger part. Queues count allocated memory, so it should be
+    /// close to the size of the request.
     pub fn compact(mut self) -> Self {
         let place = self.place_mut();
         if place.head.shrink() | shrink(&mut place.target) {
@@ -247,7 +249,7 @@ impl HttpRequest {
     }
 }
 
-/// Bytes of memory that may be left unused.
+/// Unused bytes that a buffer may keep.
 const UNUSED_MAX: usize = 1024;
 
 fn shrink(bytes: &mut Vec<u8>) -> bool {
@@ -261,20 +263,20 @@ fn shrink(bytes: &mut Vec<u8>) -> bool {
 impl Drop for HttpRequest {
     fn drop(&mut self) {
         let Some(mut place) = self.0.take() else { return };
-        // Each field is named, so that one which is added is not forgotten.
+        // Each field is named, so that a new one cannot be forgotten.
         let Place { head, target, forwarding, counted } = &mut *place;
         head.clear();
         target.clear();
         target.shrink_to(UNUSED_MAX);
         *forwarding = None;
         *counted = Counted::default();
-        // A thread that is ending keeps none.
+        // During thread exit the thread-local may be gone; the place is then freed.
         let _ = PLACES.try_with(|places| places.borrow_mut().give(place));
     }
 }
 
 impl Clone for HttpRequest {
-    /// A copy as another worker is to see it, in a place of its own.
+    /// A copy of the head as another worker receives it, with its own memory count.
     fn clone(&self) -> Self {
         let Place { head, target, forwarding, .. } = self.place();
         let mut place = PLACES.with_borrow_mut(Places::take).unwrap_or_default();

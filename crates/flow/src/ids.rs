@@ -1,16 +1,18 @@
-//! Ids of what a shard has in tables of its own.
+//! Ids of sessions and connections in the tables of a shard.
 
 use exchange::{Place, TableId};
 
-/// One session from accept to close.
+/// A client session, from accept to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId {
+    /// The number of the shard that owns the session.
     pub shard: u32,
-    /// In the table of this shard.
+    /// The index and generation in the table of that shard.
     pub place: Place,
 }
 
 impl SessionId {
+    /// The id of the session at `place` in the table of shard `shard`.
     pub const fn new(shard: u32, place: Place) -> Self {
         Self { shard, place }
     }
@@ -22,7 +24,7 @@ impl TableId for SessionId {
     }
 }
 
-/// One link to a server from its connection to its end.
+/// A connection to a server, from connect to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkId(pub Place);
 

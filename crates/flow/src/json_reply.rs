@@ -1,37 +1,37 @@
-//! How answers of workers that do not speak their client's protocol become replies in it.
+//! Conversion of replies of workers that do not speak HTTP into HTTP replies.
 
 use exchange::Slice;
 use wire::http1::{Method, Refusal, object};
 
 use crate::reply_head::Carried;
 
-/// What it takes to read the answer to one request as a reply to it.
+/// How to convert the reply to one request.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonReply {
     method: Method,
-    /// A head is wanted of a text too: its client may have to be told of its worker.
+    /// A plain text also gets a head, which may have to carry the session affinity cookie.
     pub wants_head: bool,
 }
 
-/// What an answer is.
+/// A converted reply.
 #[derive(Debug)]
 pub enum Read {
-    /// A head, and the body behind it.
+    /// A head and a body.
     Reply(Carried, Slice),
-    /// A text, which goes on as it is.
+    /// A text, which is forwarded unchanged.
     Text(Slice),
 }
 
 impl JsonReply {
-    /// Of a request of HTTP with this method: an answer that is an object becomes a head and a body.
+    /// For an HTTP request with this method: a reply that is a JSON object becomes a head and a body.
     pub(crate) const fn of_http(method: Method) -> Self {
         Self { method, wants_head: false }
     }
 
-    /// What an answer is.
+    /// Converts a reply.
     ///
     /// # Errors
-    /// When it says what a worker must not say.
+    /// When the object contains a status, a field or a value that a worker must not send.
     pub fn read(self, answer: Slice) -> Result<Read, Refusal> {
         let (head, body) = match object::is_object(&answer) {
             true => object::read(&answer, self.method)?,

@@ -1,9 +1,9 @@
-//! The vocabulary that frontends, the engine and backends share.
+//! Types that frontends, the engine and backends share.
 //!
-//! What it is: requests and replies that are written for no client and no worker yet, what is said about a request
-//! on its way, who owns a stream or a timer, and the traits by which a frontend reaches the engine
-//! ([`requests::Requests`], [`address_limits::AddressLimits`]). What it knows: heads of HTTP as `wire` reads them,
-//! streams by their ids. What it must never know: a pool, a program, how a frame or a head is written.
+//! What it is: protocol-neutral requests and replies, the messages about a request in flight, the owners of streams
+//! and timers, and the traits through which a frontend uses the engine ([`requests::Requests`],
+//! [`address_limits::AddressLimits`]). What it depends on: HTTP heads as `wire` parses them, and stream ids. What it
+//! must never depend on: a pool, a program, the encoding of frames or heads.
 //!
 //! ```text
 //!   frontend ── Requests ──▶ engine ── BackendEffect ──▶ backend
@@ -11,7 +11,6 @@
 //! ```
 
 #![forbid(unsafe_code)]
-#![allow(missing_docs, missing_debug_implementations)]
 
 pub mod address_limits;
 pub mod backend_effect;

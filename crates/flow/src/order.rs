@@ -1,16 +1,16 @@
-//! What an operator orders.
+//! Commands of an operator to a pool.
 
-/// What an operator orders.
+/// A command of an operator to a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The pool answers that it is sorry, or no longer.
+    /// Switches the fallback response of the pool on or off.
     Sorry(bool),
-    /// A worker gets this weight; none: the one that its settings say.
+    /// Sets the weight of the named worker; `None`: the configured weight.
     Weight(String, Option<u32>),
-    /// A worker gets nothing.
+    /// The named worker receives no requests.
     Disable(String),
-    /// A worker serves like the others again.
+    /// The named worker receives requests again.
     Enable(String),
-    /// A worker keeps the clients that are bound to it, and gets no others.
+    /// The named worker serves the clients that are bound to it, and receives no other requests.
     Drain(String),
 }

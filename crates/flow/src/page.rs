@@ -1,13 +1,15 @@
-//! An answer of HTTP with a fixed body, or with a template for one.
+//! An HTTP response with a fixed body or a body template.
 
 use exchange::{Cause, RequestId, Slice};
 
-/// An answer of HTTP.
+/// A configured HTTP response.
 #[derive(Debug)]
 pub struct Page {
+    /// The status code.
     pub status: u16,
+    /// The value of `Content-Type`.
     pub content_type: String,
-    /// Further lines of the head, each with its end.
+    /// Additional header lines, each ending in CRLF.
     pub lines: Vec<u8>,
     body: Body,
 }
@@ -16,7 +18,7 @@ pub struct Page {
 #[derive(Debug)]
 enum Body {
     Fixed(Slice),
-    /// Text between variables.
+    /// Text and variables, in order.
     Template(Vec<Piece>),
 }
 
@@ -26,7 +28,7 @@ enum Piece {
     Variable(Variable),
 }
 
-/// What a page may say of the request that it answers.
+/// A variable of a body template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variable {
     RequestId,
@@ -40,7 +42,7 @@ impl Variable {
 }
 
 impl Body {
-    /// Braces around anything else are text: pages have styles and scripts.
+    /// Parses a body. Braces around other text are literal, since pages contain styles and scripts.
     fn read(text: Slice) -> Self {
         let pieces = pieces(&text);
         match pieces.iter().any(|piece| matches!(piece, Piece::Variable(_))) {
@@ -71,12 +73,13 @@ fn pieces(mut text: &[u8]) -> Vec<Piece> {
 }
 
 impl Page {
-    /// A page with this body, where variables are replaced. `lines`: further lines of the head, each with its end.
+    /// A response whose `body` may contain `{request_id}`, `{cause}` and `{pool}`. `lines`: additional header lines,
+    /// each ending in CRLF.
     pub fn new(status: u16, content_type: String, lines: Vec<u8>, body: Slice) -> Self {
         Self { status, content_type, lines, body: Body::read(body) }
     }
 
-    /// The body for a request: with its id, why its pool did not serve it, and the name of the pool.
+    /// The body for one request: its id, the cause of its rejection and the name of its pool replace the variables.
     pub fn fill(&self, id: RequestId, cause: Cause, pool: &str) -> Slice {
         let pieces = match &self.body {
             Body::Fixed(body) => return body.clone(),

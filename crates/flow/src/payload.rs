@@ -1,4 +1,4 @@
-//! What a request carries from its client to the worker that gets it, written for no worker yet.
+//! The content of a request between client and worker, before it is encoded for a worker.
 
 use exchange::{Peer, RequestId, Slice};
 
@@ -7,24 +7,26 @@ use wire::http1::{Body, BodyKind, Kind, Limits};
 use crate::http_request::HttpRequest;
 use crate::request_shape::RequestShape;
 
-/// What was asked.
+/// The content of a request.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// Bytes, without what marks their ends.
+    /// A message, excluding framing.
     Frame(Slice),
-    /// A message of HTTP: its head, and what has come of its body, framed as the head says.
+    /// An HTTP request: its head and the body bytes received so far, with the transfer coding that the head states.
     Http(HttpRequest, Slice),
 }
 
-/// Which way it crosses between two shards, seen from here.
+/// The direction in which a request crosses between two shards, seen from this shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossed {
+    /// It goes to another shard.
     Leaves,
+    /// It came from another shard.
     Arrives,
 }
 
 impl Payload {
-    /// Bytes of memory that it holds.
+    /// Allocated memory in bytes.
     pub fn held(&self) -> usize {
         match self {
             Self::Frame(body) => body.held(),
@@ -32,7 +34,7 @@ impl Payload {
         }
     }
 
-    /// It goes to another shard, or has come from one.
+    /// Updates the accounting of this thread when the request moves to or from another shard.
     pub fn cross(&self, crossing: Crossed) {
         match (self, crossing) {
             (Self::Frame(_), _) => {}
@@ -41,7 +43,7 @@ impl Payload {
         }
     }
 
-    /// The same in memory of its own size.
+    /// Frees memory that the content does not need.
     pub fn compact(self) -> Self {
         match self {
             Self::Frame(body) => Self::Frame(body.compact()),
@@ -50,18 +52,18 @@ impl Payload {
     }
 }
 
-/// Why a request cannot go on to workers that take others.
+// Errors for a request that a `then` pool cannot accept.
 const NO_MESSAGE: &str = "it is a frame, and goes on to a pool that takes messages of HTTP only";
 const NOT_WHOLE: &str =
     "its body is still coming, and goes on to a pool that takes a whole one only";
 const WITH_BODY: &str = "a question has no body";
 
 impl Payload {
-    /// The same for workers that take requests of this shape, where it was submitted to others. `more`: its
-    /// body is still coming.
+    /// Converts a request that was submitted to one pool for the workers of another, which accept requests of this
+    /// shape. `more`: the body is not complete.
     ///
     /// # Errors
-    /// When there is nothing that they could be given; the text says why.
+    /// A message for the client, when the request cannot be converted.
     pub fn fitted(self, shape: &RequestShape, more: bool) -> Result<Self, &'static str> {
         let (mut request, body) = match self {
             Self::Http(request, body) => (request, body),
@@ -84,7 +86,7 @@ impl Payload {
     }
 }
 
-/// A body without its chunks. None: it is not whole.
+/// A body without its chunked coding. `None`: the body is not complete.
 fn unframed(request: &mut HttpRequest, body: Slice) -> Option<Slice> {
     let head = request.head_mut();
     if !head.sends_chunks() {
@@ -117,12 +119,15 @@ impl From<Slice> for Payload {
     }
 }
 
-/// A request as a worker is given it.
+/// A request on its way to a worker.
 #[derive(Debug)]
 pub struct Request {
+    /// The id of the request.
     pub id: RequestId,
+    /// The address of its client.
     pub peer: Peer,
-    /// Microseconds since the Unix epoch at its receipt.
+    /// The time of its receipt, in microseconds since the Unix epoch.
     pub at_us: i64,
+    /// Its content.
     pub payload: Payload,
 }

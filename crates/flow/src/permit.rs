@@ -1,29 +1,30 @@
-//! Whether a client of a message protocol may send requests to its pool.
+//! Admission of a client of a message protocol to its pool.
 //!
 //! ```text
 //!   Free ──no room, or others wait──▶ Waiting ──its turn, and room──▶ Granted(n) ──n requests──▶ Free
 //! ```
 //!
-//! The client keeps it, and changes it as the engine says.
+//! The session owns the permit; the engine changes it.
 
 /// Whether a client may send requests to its pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permit {
-    /// As long as there is room and nobody waits.
+    /// The client may send while the pool has room and no other client waits.
     #[default]
     Free,
-    /// It waits, under this ticket.
+    /// The client waits, under this ticket.
     Waiting(u64),
-    /// So many, although others wait.
+    /// The client may send this many requests, even if others wait.
     Granted(u32),
 }
 
 impl Permit {
+    /// Whether the client waits for room in the pool.
     pub const fn is_waiting(self) -> bool {
         matches!(self, Self::Waiting(_))
     }
 
-    /// A request was sent.
+    /// Counts one request that was sent.
     pub const fn spend(&mut self) {
         if let Self::Granted(left) = self {
             *self = match left.saturating_sub(1) {

@@ -1,44 +1,44 @@
-//! Requests of HTTP to a pool whose workers take records and know no messages: the parameters of the
-//! target become a record, and what comes back becomes the body of a reply.
+//! Conversion of HTTP requests to records: the parameters of the target become a record, and the result becomes the
+//! body of the reply.
 //!
-//! Pure. What a parameter means is the statement's to say; here all are texts.
+//! Pure. All parameters are texts; the statement determines their types.
 
 use fields::{Case, Fields, Value, json};
 use wire::http1::Method;
 
-/// What a pool answers over HTTP.
+/// How a pool of records answers HTTP requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryRecord {
-    /// The path that it answers, `None`: every one.
+    /// The path pattern; `None`: every path.
     path: Option<Vec<Segment>>,
-    /// What its replies are.
+    /// The `Content-Type` of the replies.
     pub content_type: &'static str,
-    /// A reply is lines, each with its end.
+    /// The replies are lines, each with a line end.
     pub lines: bool,
 }
 
-/// What stands between two slashes.
+/// A path segment of the pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
-    /// This text.
+    /// A fixed text.
     Text(Box<str>),
-    /// Any text but none, which is the parameter of this name.
+    /// A non-empty text, which becomes the parameter of this name.
     Named(Box<str>),
 }
 
-/// Why a request is no question.
+/// Why a request cannot be converted to a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryError {
-    /// It neither asks for a reply nor for its head.
+    /// The method is neither `GET` nor `HEAD`.
     Method,
-    /// Nothing is there.
+    /// The path does not match the pattern.
     Path,
-    /// A parameter cannot be read; the text says why.
+    /// A parameter is malformed. The text is the reason.
     Parameter(&'static str),
 }
 
 impl QueryError {
-    /// The status that says so.
+    /// The HTTP status: 405, 404 or 400.
     pub const fn status(&self) -> u16 {
         match self {
             Self::Method => 405,
@@ -47,6 +47,7 @@ impl QueryError {
         }
     }
 
+    /// The message for the client.
     pub const fn text(&self) -> &'static str {
         match self {
             Self::Method => "only GET and HEAD are answered here",
@@ -57,7 +58,7 @@ impl QueryError {
 }
 
 impl QueryRecord {
-    /// `path` is a pattern such as `/hits/{id}`. The settings have checked it.
+    /// `path` is a pattern such as `/hits/{id}`, which the settings have validated; `None` matches every path.
     pub fn new(path: Option<&str>, content_type: &'static str, lines: bool) -> Self {
         let segment = |text: &str| match text.strip_prefix('{').and_then(|it| it.strip_suffix('}'))
         {
@@ -68,11 +69,11 @@ impl QueryRecord {
         Self { path, content_type, lines }
     }
 
-    /// Writes the record of a request into `out`: what its path and its query name, as texts. A name
-    /// that comes twice is refused by whoever reads the record.
+    /// Appends the record of a request to `out` as JSON: the parameters of its path and its query, as texts. Duplicate
+    /// names are kept; the reader of the record rejects them.
     ///
     /// # Errors
-    /// When it is none; `out` is then as it was before.
+    /// When the request cannot be converted; `out` is then unchanged.
     pub fn record(
         &self,
         method: Method,
@@ -132,14 +133,14 @@ fn push(record: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), QueryError
     pushed.map(drop).map_err(|_| QueryError::Parameter(TOO_LARGE))
 }
 
-/// What a plus is: forms write a blank so, in the query only.
+/// How to decode `+`: in a query it is a space, in a path it is literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plus {
     IsBlank,
     IsItself,
 }
 
-/// Writes `text` without its escapes over what is in `out`.
+/// Replaces the content of `out` with the percent-decoded `text`.
 fn decode(text: &[u8], plus: Plus, out: &mut Vec<u8>) -> Result<(), QueryError> {
     out.clear();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What comes of a request, on its way to its client.
+//! Events about a request, from the engine to the client's session.
 
 use std::sync::Arc;
 
@@ -9,29 +9,30 @@ use crate::page::Page;
 use crate::plain_reply::PlainReply;
 use crate::reply_head::Carried;
 
-/// What goes to a client.
+/// One event for a client's session.
 #[derive(Debug)]
 pub enum ReplyEvent {
-    /// The head of its reply, before the parts.
+    /// The head of the reply, before its parts.
     Head(Carried),
-    /// How the outcome behind it is told over HTTP.
+    /// The HTTP response for the outcome that follows.
     Page(Arc<Page>),
-    /// How a reply behind it is told over HTTP that has no head of its own.
+    /// The HTTP status and type for the reply that follows, if it has no head.
     PlainReply(PlainReply),
-    /// Whether more of its body is wanted now.
+    /// Whether the worker accepts more of the request body now.
     BodyWanted(bool),
-    /// Much of its reply is still to come on this stream. It may say that it takes that unseen.
+    /// The rest of the reply body is long and arrives on this stream. The session may request direct forwarding with
+    /// [`RequestControl::Splice`](crate::request_control::RequestControl::Splice).
     SpliceOffer(StreamId),
-    /// Some bytes of it went there unseen, and whether those were all that do.
+    /// Bytes of the reply body were forwarded directly. `true`: the forwarding has ended.
     Spliced(bool),
-    /// A part of its reply; more comes.
+    /// A part of the reply. More follows.
     Part(Slice),
-    /// No more of it comes, though its worker still listens: the end of one direction of a tunnel.
+    /// The worker has closed its direction of a tunnel. It still reads.
     ReplyEnd,
-    /// The outcome. An empty reply behind parts adds nothing to them.
+    /// The outcome. After parts, an empty reply marks the end only.
     End(Outcome),
-    /// What its own program, of this pool, says unasked. It belongs to no request.
+    /// A message of the client's own program, in this pool. It belongs to no request.
     Unsolicited(PoolId, Slice),
-    /// Its own program has exited well: nothing more comes, and nothing is to be said of it.
+    /// The client's own program has exited with code 0. The session ends without an error.
     Finished,
 }

@@ -1,4 +1,4 @@
-//! The head of a reply on its way from a worker to its client.
+//! The head of a reply, between worker and client.
 
 use std::cell::RefCell;
 
@@ -7,12 +7,12 @@ use wire::http1::{Asked, Found, Limits, Refusal};
 /// The head of a reply, before its parts.
 pub use wire::http1::ReplyHead as Head;
 
-/// A head on its way, in a place that is used again, with its memory: it is several times as large as
-/// anything else that is reported, and would make every report as large.
+/// A boxed head whose memory is reused. A head is several times as large as any other event, so it is not stored
+/// in the event itself.
 #[derive(Debug)]
 pub struct Carried(Box<Head>);
 
-/// Places that a thread keeps.
+/// Unused boxes that a thread keeps.
 const PLACES_MAX: usize = 64;
 
 thread_local! {
@@ -20,12 +20,15 @@ thread_local! {
 }
 
 impl Carried {
-    /// A head that was made here.
+    /// Boxes a head that was not parsed from bytes.
     pub fn new(head: Head) -> Self {
         Self(Box::new(head))
     }
 
-    /// Reads the head that was found in the reply to what was asked.
+    /// Parses the head that `found` locates in `bytes`, as the reply to the request `asked`.
+    ///
+    /// # Errors
+    /// When the head violates HTTP or exceeds a limit.
     pub fn read(
         bytes: &[u8],
         found: &Found,
@@ -43,11 +46,12 @@ impl Carried {
         }
     }
 
+    /// The head itself.
     pub fn head(&mut self) -> &mut Head {
         &mut self.0
     }
 
-    /// It was sent on, or nobody wants it: its place is kept.
+    /// Clears the head and keeps its memory for the next one. A thread keeps at most 64.
     pub fn recycle(mut self) {
         self.0.clear();
         PLACES.with_borrow_mut(|places| {

@@ -1,21 +1,21 @@
-//! What a worker is told of a request that it has, besides the request.
+//! Control messages to a worker about a request in flight.
 
 use event::StreamId;
 use exchange::Slice;
 
-/// What a worker is told of a request that it has.
+/// One control message about a request in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestControl {
-    /// Its client does not take its parts: no more of them for now.
+    /// Pause the reply: the client accepts no more of it for now.
     Pause,
-    /// It does again.
+    /// Resume the reply.
     Resume,
-    /// Nobody wants its reply any more.
+    /// The reply is no longer needed.
     Abandoned,
-    /// A part of its body, of which so many bytes are no framing.
+    /// A part of the request body, and its length in bytes without framing.
     Body(Slice, usize),
-    /// All of its body was given.
+    /// The request body is complete.
     BodyEnd,
-    /// What its client takes as it lies goes to this stream.
+    /// Forward the rest of the reply body directly to this stream of the client.
     Splice(StreamId),
 }

@@ -1,60 +1,61 @@
-//! What is known of a request beyond its bytes, for workers to which it is a message and not a frame.
+//! Properties of a request besides its bytes.
 
 use wire::Upgrades;
 
 use crate::json_reply::JsonReply;
 
-/// What its reply may be.
+/// The form of the expected reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseKind {
     /// A head and a body.
     #[default]
     Reply,
-    /// A head that tells of a body which does not come.
+    /// A head without the body that it describes, as for `HEAD`.
     HeadOnly,
-    /// Perhaps a head behind which both sides speak one of these protocols.
+    /// A reply, or a switch to one of these protocols.
     Switch(Upgrades),
 }
 
-/// What it does when it is made twice.
+/// The effect of repeating a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effect {
-    /// Nobody knows.
+    /// Unknown: a repetition may have a further effect.
     #[default]
     Unknown,
-    /// The same as when it is made once.
+    /// Idempotent: a repetition has the same effect as one request.
     Once,
-    /// Nothing.
+    /// Safe: the request has no effect.
     None,
 }
 
-/// Whose a request is.
+/// Identifies the client of a request and the request itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asker {
-    /// Its client: the same for all requests of a connection, or of an address that sends datagrams.
+    /// The client. It is the same for all requests of a connection, or of one sender of datagrams.
     pub client: u64,
-    /// The id of the request where its client is.
+    /// The id of the request on the shard of its client.
     pub request: u64,
 }
 
-/// The form of a request. That of a frame is the default.
+/// Properties of a request. The default is that of a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestMeta {
-    /// More of it comes behind what is there, in parts.
+    /// The body is not complete. The rest follows in parts.
     pub more: bool,
-    /// What it does when it is made twice.
+    /// The effect of repeating the request.
     pub effect: Effect,
-    /// What its reply may be.
+    /// The form of the expected reply.
     pub expects: ResponseKind,
-    /// Parts of its reply may be sent on as they come.
+    /// Parts of the reply may be forwarded as they arrive.
     pub streams: bool,
-    /// How what a worker answers becomes a reply, where it does not speak its client's protocol.
+    /// How to convert the reply of a worker that does not use the client's protocol.
     pub json_reply: Option<JsonReply>,
-    /// Its client waits with its body until the worker says that it may come.
+    /// The client sends its body only after `100 Continue`.
     pub waits: bool,
-    /// It makes a program forget the connection that has ended: `reset`.
+    /// The request is the configured `reset`, which a program receives after its connection has ended.
     pub is_reset: bool,
-    /// How often it was given to a worker and came back.
+    /// The number of attempts that were returned by a worker.
     pub tries: u8,
+    /// The client that sent the request.
     pub asker: Asker,
 }

@@ -1,8 +1,7 @@
-//! What the workers of a pool take of requests of HTTP: which requests they can be given, and what those
-//! become.
+//! Which HTTP requests the workers of a pool accept, and in which form.
 //!
-//! A front asks it before a request is submitted, so that what no worker could answer never waits; whoever
-//! gives a request to a worker writes it by the same rules.
+//! A frontend checks a request before it is submitted, so that a request which no worker can answer is rejected
+//! before it is queued. The backend encodes a request by the same rules.
 
 use std::sync::Arc;
 
@@ -14,25 +13,27 @@ use crate::http_request::HttpRequest;
 use crate::plain_reply::PlainReply;
 use crate::query_record::{QueryError, QueryRecord};
 
-/// What a request of HTTP becomes for the workers of a pool.
+/// The form in which the workers of a pool accept HTTP requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestShape {
-    /// They speak HTTP.
+    /// HTTP messages.
     Messages,
-    /// A record of its parameters.
+    /// A record of the parameters of the target.
     Records(Arc<QueryRecord>),
-    /// A record, which is its body.
+    /// A record, which is the body of a `POST`.
     Bodies,
-    /// One JSON object, and their answer is another, or a text.
+    /// One JSON object. The reply is a JSON object or a text.
     Objects,
 }
 
-/// Why a request can be given to none of the workers, and what its client is told.
+/// The response to a request that no worker of the pool accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfit {
+    /// The status code.
     pub status: u16,
-    /// What would fit: lines of a head.
+    /// Header lines that state what is accepted, each ending in CRLF.
     pub lines: &'static [u8],
+    /// The body, a sentence for the client.
     pub text: &'static str,
 }
 
@@ -53,7 +54,10 @@ impl Unfit {
 }
 
 impl RequestShape {
-    /// Whether the workers can be given a request with this head. `out` is memory to write to.
+    /// Checks the head of a request. `out` is scratch memory.
+    ///
+    /// # Errors
+    /// The response, when the workers do not accept such a request.
     pub fn check(&self, request: &HttpRequest, out: &mut Vec<u8>) -> Result<(), Unfit> {
         match self {
             Self::Messages | Self::Objects => Ok(()),
@@ -65,7 +69,7 @@ impl RequestShape {
         }
     }
 
-    /// How a reply of these workers is told that has no head of its own.
+    /// The HTTP status and type for replies of these workers that have no head.
     pub fn plain_reply(&self) -> PlainReply {
         match self {
             Self::Records(question) => {
@@ -76,8 +80,7 @@ impl RequestShape {
         }
     }
 
-    /// The frame that a worker is given for a request. What does not fit is not submitted, and would be an
-    /// empty frame.
+    /// Encodes a request as a frame for a worker. The request must have passed [`Self::check`].
     pub fn frame(&self, request: &HttpRequest, peer: Peer, body: &Slice) -> Slice {
         match self {
             Self::Records(question) => {
@@ -112,13 +115,13 @@ fn stored(head: &RequestHead) -> Result<(), Unfit> {
     }
 }
 
-/// Whether this value of `Content-Encoding` leaves a body as it is.
+/// Whether this value of `Content-Encoding` leaves the body unchanged.
 fn is_identity(codings: &[u8]) -> bool {
     let mut codings = codings.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     codings.all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))
 }
 
-/// A body without the line end that it may have behind its record.
+/// A body without a final line end.
 fn record(body: &Slice) -> Slice {
     let end = match body.strip_suffix(b"\n") {
         Some(line) => line.strip_suffix(b"\r").unwrap_or(line).len(),

@@ -1,4 +1,4 @@
-//! What a frontend asks of the engine.
+//! The interface of the engine for frontends.
 
 use std::time::{Duration, Instant};
 
@@ -17,39 +17,38 @@ use observe::access_log::{AccessEntry, AccessLog};
 use observe::calendar::DateLine;
 use observe::metrics::Rejects;
 
-/// All that a frontend may ask of the engine. What becomes of a request comes back to the frontend as
-/// [`ReplyEvent`](crate::reply_event::ReplyEvent).
+/// Operations of the engine that frontends use. The results of a request reach its session as
+/// [`ReplyEvent`](crate::reply_event::ReplyEvent)s.
 pub trait Requests {
     /// The time of this iteration of the loop.
     fn now(&self) -> Instant;
 
-    /// The line `Date` of a message that is made now.
+    /// The `Date` header line for the current time.
     fn date_line(&mut self) -> DateLine;
 
     /// The access log.
     fn access_log(&mut self) -> &mut AccessLog;
 
-    /// Counts of malformed messages.
+    /// Counters of malformed messages.
     fn rejects(&mut self) -> &mut Rejects;
 
-    /// While the shard drains: how long an HTTP connection without a request stays open.
+    /// While the shard drains: how long an idle HTTP connection stays open. `None`: the shard is not draining.
     fn drain_keepalive_timeout(&self) -> Option<Duration>;
 
-    /// What requests of HTTP become for the workers of a pool, so that one which no worker can answer is
-    /// rejected before it waits.
+    /// The form in which the workers of a pool accept HTTP requests.
     fn shape(&self, pool: PoolId) -> RequestShape;
 
-    /// Whether a pool's reply, or that of the last pool which its reply goes on to, is lines.
+    /// Whether the replies of a pool are lines. With `then`, the last pool of the chain decides.
     fn replies_lines(&self, pool: PoolId) -> bool;
 
-    /// Whether the programs of a pool find requests by ids of ours.
+    /// Whether requests to the programs of a pool carry ids that the daemon assigns.
     fn is_tagged(&self, pool: PoolId) -> bool;
 
-    /// Whether each program of a pool serves one connection.
+    /// Whether each program of a pool serves one connection only.
     fn has_owners(&self, pool: PoolId) -> bool;
 
-    /// Whether a client may send a request of so many bytes to a pool now. If not, it is resumed when there
-    /// is room. `answered`: it has no request in flight.
+    /// Whether a client may send a request of `bytes` bytes to a pool now. If not, its session is resumed when there
+    /// is room. `from`: the pool, the session, and whether the session has no request in flight.
     fn may_send(
         &mut self,
         from: (PoolId, SessionId, bool),
@@ -60,10 +59,10 @@ pub trait Requests {
     /// Whether a client with requests in flight may send more to a pool.
     fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool;
 
-    /// A client does not wait for room any more.
+    /// Removes a client from the clients that wait for room.
     fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit);
 
-    /// Takes a request and returns its id. `entry`: its own in the access log, if it has one.
+    /// Submits a request to a pool and returns its id. `entry`: its access log entry, if it is logged.
     fn submit(
         &mut self,
         client: Client,
@@ -73,22 +72,23 @@ pub trait Requests {
         entry: Option<Box<AccessEntry>>,
     ) -> RequestId;
 
-    /// Tells the worker that has a request something about it. It has no effect where no worker has it.
+    /// Passes a control message to the worker that has a request. Without such a worker it has no effect.
     fn control(&mut self, id: RequestId, control: RequestControl);
 
     /// Whether a request has not ended.
     fn is_under_way(&mut self, id: RequestId) -> bool;
 
-    /// The client takes a request back: its worker is told, where it can be.
+    /// Cancels a request for its client. The worker is notified if its protocol allows that.
     fn cancel(&mut self, id: RequestId);
 
-    /// Nobody wants the reply to a request any more.
+    /// Ends a request whose reply is no longer needed.
     fn abandon(&mut self, id: RequestId, cause: Cause);
 
-    /// The same, and its client was told something else instead.
+    /// Ends a request like [`Self::abandon`], after the client received another response: `told` is its status and
+    /// reason, and `text` its text.
     fn abandon_told(&mut self, id: RequestId, cause: Cause, told: Option<Rejected>, text: &str);
 
-    /// A request was rejected before it was submitted: it is counted and logged.
+    /// Counts and logs a request that was rejected before it was submitted.
     fn refused_at_receipt(
         &mut self,
         pool: PoolId,
@@ -97,34 +97,34 @@ pub trait Requests {
         entry: Option<Box<AccessEntry>>,
     );
 
-    /// A reply could not be given to its client.
+    /// Records that a reply could not be delivered to its client.
     fn note_undelivered(&mut self, pool: PoolId, peer: Peer, outcome: &Outcome);
 
-    /// A client's message was not passed on, because what it names may be another client's.
+    /// Counts a message that was dropped, because the id in it may belong to another client.
     fn count_stray(&mut self, pool: PoolId);
 
-    /// A connection takes nothing of what its own program says, or takes it again.
+    /// Pauses or resumes the output of a connection's own program.
     fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool);
 }
 
-/// Short forms of [`Requests::control`].
+/// Shortcuts for [`Requests::control`].
 impl dyn Requests + '_ {
-    /// A part of a request's body goes to its worker; so many bytes of it are no framing.
+    /// Passes a part of a request body to its worker. `data`: its length in bytes without framing.
     pub fn pass(&mut self, id: RequestId, part: Slice, data: usize) {
         self.control(id, RequestControl::Body(part, data));
     }
 
-    /// All of a request's body was passed.
+    /// Marks the end of a request body.
     pub fn pass_end(&mut self, id: RequestId) {
         self.control(id, RequestControl::BodyEnd);
     }
 
-    /// A client does not take the parts of this reply, or takes them again.
+    /// Pauses or resumes the parts of a reply.
     pub fn hold(&mut self, id: RequestId, hold: bool) {
         self.control(id, if hold { RequestControl::Pause } else { RequestControl::Resume });
     }
 
-    /// A client takes the bytes of a reply on this stream without looking at them.
+    /// Requests that the rest of a reply body is forwarded directly to this stream.
     pub fn take_unseen(&mut self, id: RequestId, to: StreamId) {
         self.control(id, RequestControl::Splice(to));
     }

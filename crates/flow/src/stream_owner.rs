@@ -1,81 +1,92 @@
-//! Whose a stream or a timer is, in the four words that the loop keeps for each and tells with every event
-//! about it.
+//! Owners of streams and timers, packed into the four words that the loop stores for each and passes with every
+//! event about it.
 //!
-//! What it knows: ids. What it must never know: what anybody does with a stream.
+//! What it depends on: ids. What it must never depend on: the use of a stream.
 
 use event::OwnerKey;
 use exchange::{Place, PoolId, WorkerId, WorkerIndex};
 
 use crate::ids::{LinkId, SessionId};
 
-/// Whose a stream is.
+/// The owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamOwner {
-    /// What comes is thrown away.
+    /// No owner: received bytes are discarded.
     Nobody,
+    /// A client session.
     Session(SessionId),
-    /// Of a client over the limit, until it has read that.
+    /// A client over the connection limit. The stream is open until the client has received the rejection.
     Refused,
-    /// To a worker of this pool.
+    /// A worker.
     Worker {
+        /// The pool of the worker.
         pool: PoolId,
+        /// The use of the stream.
         purpose: StreamPurpose,
     },
-    /// Of a check of the worker at the place `target`.
+    /// A health check.
     Check {
+        /// The pool of the worker that is checked.
         pool: PoolId,
+        /// The index of the worker in its pool.
         target: usize,
     },
 }
 
-/// What a stream to a worker is for.
+/// The use of a stream to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamPurpose {
-    /// Requests and their replies, over a connection.
+    /// A connection for requests and replies.
     Link(LinkId),
-    /// One of the pipes of a program.
+    /// A pipe of a program.
     Pipe(WorkerId, Pipe),
-    /// To see whether it accepts connections.
+    /// A connection that tests whether a starting program accepts connections.
     Trial(WorkerId),
 }
 
-/// Which pipe of a program a stream is.
+/// A pipe of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipe {
+    /// Its stdin.
     Input,
+    /// Its stdout.
     Output,
+    /// Its stderr.
     Error,
 }
 
-/// Whose a timer is.
+/// The owner of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerOwner {
+    /// No owner: the timer is ignored.
     Nobody,
-    /// Of all pools, for the next moment that one of them wants.
+    /// All pools of the shard: the earliest time at which one of them is due.
     Pools,
-    /// Of the end of the daemon.
+    /// The drain of the daemon.
     Drain,
-    /// Of the workers of this pool.
+    /// The workers of a pool.
     Workers {
+        /// The pool.
         pool: PoolId,
+        /// The use of the timer.
         timer: WorkerTimer,
     },
 }
 
-/// What a timer of the workers of a pool is for.
+/// The use of a timer of the workers of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerTimer {
-    /// The start and the end of a program.
+    /// Start, deadlines and stop of a program.
     Program(WorkerId),
-    /// The batch that a handler has.
+    /// The deadline of the batch of a handler.
     Batch(WorkerId),
-    /// The next connection to a program that may serve now.
+    /// The next connection attempt to a starting program.
     Trial(WorkerId),
-    /// Programs with full backlogs.
+    /// The next connection attempt to programs whose listen backlog was full.
     Crowded,
-    /// Connections of programs that have ended.
+    /// Connections of programs that have exited.
     Departed,
-    /// Replies that were lost, perhaps with their programs.
+    /// Requests whose reply may have been lost with their program.
     Lost,
 }
 
@@ -105,7 +116,7 @@ const CROWDED: u8 = 6;
 const DEPARTED: u8 = 7;
 const LOST: u8 = 8;
 
-/// Pools that a key can tell apart.
+/// The number of pools that a key can distinguish.
 const POOLS_MAX: usize = 1 << 24;
 
 fn key(kind: u8, pool: PoolId, Place { index, generation }: Place) -> OwnerKey {
@@ -137,6 +148,7 @@ fn narrow(place: usize) -> u32 {
 }
 
 impl StreamOwner {
+    /// The key that the loop stores with the stream.
     pub fn key(self) -> OwnerKey {
         match self {
             Self::Nobody => OwnerKey::NONE,
@@ -162,7 +174,7 @@ impl StreamOwner {
         }
     }
 
-    /// Whose key it is; the shard is that of its session.
+    /// The owner that a key encodes. `shard`: the shard of its session, which is not in the key.
     #[inline]
     pub const fn of(key: OwnerKey, shard: u32) -> Self {
         let (kind, pool, place) = parts(key);
@@ -182,6 +194,7 @@ impl StreamOwner {
 }
 
 impl TimerOwner {
+    /// The key that the loop stores with the timer.
     pub fn key(self) -> OwnerKey {
         let none = Place::new(0, 0);
         match self {
@@ -199,6 +212,7 @@ impl TimerOwner {
         }
     }
 
+    /// The owner that a key encodes.
     pub const fn of(key: OwnerKey) -> Self {
         let (kind, pool, place) = parts(key);
         let timer = match kind {
@@ -217,7 +231,7 @@ impl TimerOwner {
 }
 
 impl WorkerTimer {
-    /// The key of such a timer of this pool.
+    /// The key of a timer of this kind in `pool`.
     pub fn key(self, pool: PoolId) -> OwnerKey {
         TimerOwner::Workers { pool, timer: self }.key()
     }

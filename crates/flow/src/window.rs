@@ -1,42 +1,42 @@
-//! How much of an exchange may be on its way between two shards.
+//! Flow control between two shards.
 
-/// The parts of one exchange on their way between two shards.
+/// Flow control of the parts of one exchange between two shards.
 ///
 /// ```text
-///   sent and not taken  ≤ window, but for the one part that reaches it
+///   sent and not acknowledged  ≤ window, except for the part that reaches it
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// Bytes that were sent and not taken.
+    /// Bytes that were sent and not acknowledged.
     sent: usize,
-    /// Bytes that were taken and not told.
+    /// Bytes that were consumed and not acknowledged yet.
     taken: usize,
-    /// The receiver wants none.
+    /// The receiver has paused the exchange.
     unwanted: bool,
 }
 
 impl Window {
-    /// So many bytes go. True when that fills it: whoever brings them is to stop.
+    /// Counts bytes that are sent. `true`: the window is full now, and the sender must pause its source.
     pub fn send(&mut self, bytes: usize, window: usize) -> bool {
         let open = self.sent < window;
         self.sent += bytes;
         open && self.sent >= window && !self.unwanted
     }
 
-    /// The other side took so many. True when whoever brings them is to go on.
+    /// Counts bytes that the receiver acknowledged. `true`: the sender must resume its source.
     pub fn credit(&mut self, bytes: usize, window: usize) -> bool {
         let full = self.sent >= window;
         self.sent = self.sent.saturating_sub(bytes);
         full && self.sent < window && !self.unwanted
     }
 
-    /// The receiver wants more, or none. True when whoever brings it is to be told.
+    /// The receiver pauses or resumes the exchange. `true`: the source must be notified.
     pub fn want(&mut self, wanted: bool, window: usize) -> bool {
         self.unwanted = !wanted;
         self.sent < window
     }
 
-    /// So many were taken here. Gives what the other side is to be told, now and then.
+    /// Counts bytes that were consumed here. Returns the number to acknowledge, once it reaches a quarter of the window.
     pub fn take(&mut self, bytes: usize, window: usize) -> Option<usize> {
         self.taken += bytes;
         (self.taken >= window / 4).then(|| std::mem::take(&mut self.taken))

@@ -1,8 +1,8 @@
-//! The words of a message, as an operator counts them.
+//! Splitting a message into words.
 
 use std::ops::Range;
 
-/// Where the words of a request stand.
+/// The ranges of the words of `body`, which are separated by spaces or tabs.
 pub fn words(body: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {

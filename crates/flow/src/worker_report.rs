@@ -1,56 +1,56 @@
-//! What workers report to their shard from other threads, or from a later turn.
+//! Reports of workers to their shard, from other threads or from a later iteration of the loop.
 
 use std::sync::Arc;
 
 use exchange::{Batch, Outcome, PoolId, Slice, WorkerId};
 
-/// What a handler's thread reports.
+/// A report of a handler thread.
 #[derive(Debug)]
 pub enum HandlerReport {
-    /// It is open and takes batches.
+    /// The handler is open and accepts batches.
     Started,
-    /// It could not be opened; the thread has ended.
+    /// The handler could not be opened, for this reason. The thread has ended.
     OpenFailed(Arc<str>),
-    /// A part of the reply to the one request of its batch.
+    /// A part of the reply to the only request of the batch.
     Part(Slice),
-    /// Answers before the batch is done, by their place in it.
+    /// Outcomes before the end of the batch, by their index in it.
     Answers(Vec<(usize, Outcome)>),
-    /// The batch is done. What it left unanswered will not be answered.
+    /// The batch is done. Requests without an outcome remain unanswered.
     Served {
-        /// Its last answers, by their place in it.
+        /// The last outcomes, by their index in the batch.
         answers: Vec<(usize, Outcome)>,
-        /// The batch itself, whose memory came from the shard's thread.
+        /// The batch, returned because its memory came from the shard's thread.
         batch: Batch,
     },
-    /// The thread has ended; `panicked` when the handler did.
+    /// The thread has ended.
     Ended {
-        /// Whether a panic ended it.
+        /// Whether the handler panicked.
         panicked: bool,
     },
 }
 
-/// One report.
+/// One report of a worker.
 #[derive(Debug)]
 pub enum WorkerReport {
-    /// From a handler's thread.
+    /// A handler thread.
     Handler {
-        /// Its pool.
+        /// The pool of the worker.
         pool: PoolId,
-        /// Which of its workers.
+        /// The worker.
         worker: WorkerId,
-        /// What happened.
+        /// The report.
         report: HandlerReport,
     },
-    /// A worker answered what it was asked to see whether it is fit.
+    /// A worker answered a health check.
     Checked {
-        /// Its pool.
+        /// The pool of the worker.
         pool: PoolId,
-        /// The number of the question.
+        /// The number of the check.
         number: u64,
-        /// The answer.
+        /// The outcome of the check request.
         outcome: Outcome,
     },
 }
 
-/// Brings a report to the shard. Called on any thread; must not block.
+/// Delivers a report to the shard. It is called on any thread and must not block.
 pub type Reports = Arc<dyn Fn(WorkerReport) + Send + Sync>;

@@ -1,11 +1,10 @@
-//! What the kind of workers means for the requests of a pool.
+//! Properties of a kind of worker that affect the requests of a pool.
 
-/// What the kind of its workers means for the requests of a pool.
+/// Properties of a kind of worker that affect the requests of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerTraits {
-    /// They are given batches: what is in one goes with it, whoever still wants it.
+    /// Requests are sent in batches. A request in a batch is processed even if its client has left.
     pub takes_batches: bool,
-    /// Another is to take the place of one that is down: what only an answer can show, that it serves
-    /// again, would never be seen.
+    /// A worker that is down is replaced, because only a reply could show that it has recovered.
     pub replaces_down: bool,
 }
