@@ -1,11 +1,9 @@
-//! The access log: one line a request, written down where the request ends and sent off the loop
-//! once a turn.
+//! The access log: one line per request, formatted when the request ends and passed to a writer thread once a turn.
 //!
-//! What a front knows of a request that the log wants and nobody else, it leaves in a [`AccessEntry`]. A
-//! request without one has no line, so a daemon without an access log does nothing here. Lines go
-//! to a thread that writes them, over a buffer with room for so many bytes; when it is full they
-//! are dropped, counted, and the log itself says how many were. What a line needs is kept for the next
-//! one: in the steady state none allocates.
+//! A frontend collects the values that only the log needs in an [`AccessEntry`]. A request without an entry has no
+//! line, so without an access log this module does no work. The buffer in front of the writer thread is bounded in
+//! bytes; when it is full, lines are dropped and counted, and the log states their number. Entries and buffers are
+//! reused, so in steady state no line allocates.
 
 use std::sync::Arc;
 
@@ -23,12 +21,12 @@ pub use entry::AccessEntry;
 pub use line::Line;
 pub use sink::{LogBatch, LogSink, LogSource};
 
-/// Lines that are sent together hold so many bytes, or a little more.
+/// Size of a batch of lines at which it is sent, in bytes.
 const BATCH_BYTES: usize = 64 << 10;
-/// Places for requests that are kept between two of them.
+/// The maximum number of unused entries that are kept.
 const SPARES_MAX: usize = 64;
 
-/// The log of a shard, if it keeps one.
+/// The access log of a shard. The default is none.
 #[derive(Debug, Default)]
 pub struct AccessLog(Option<Box<Open>>);
 
@@ -36,17 +34,18 @@ pub struct AccessLog(Option<Box<Open>>);
 struct Open {
     plan: AccessLogConfig,
     sink: LogSink,
-    /// Places for those that come.
+    /// Unused entries.
     #[expect(clippy::vec_box, reason = "the boxes move between here and the exchanges")]
     spares: Vec<Box<AccessEntry>>,
     dated: Dated,
     batch: LogBatch,
     dropped: u64,
-    /// Those of them that the log does not tell of yet.
+    /// Dropped lines that the log does not mention yet.
     unsaid: u64,
 }
 
 impl AccessLog {
+    /// An access log that is written to `sink`. Without both arguments there is none.
     pub fn new(plan: Option<AccessLogConfig>, sink: Option<LogSink>) -> Self {
         let open = plan.zip(sink).map(|(plan, sink)| Open {
             plan,
@@ -60,7 +59,7 @@ impl AccessLog {
         Self(open.map(Box::new))
     }
 
-    /// The entry of a request of this listener, if it is to have one.
+    /// A new entry for a request of this listener, if it is logged.
     pub fn begin(&mut self, listener: Option<&Arc<LoggedListener>>) -> Option<Box<AccessEntry>> {
         let (open, listener) = (self.0.as_mut()?, listener?);
         let mut log_entry = open.spares.pop().unwrap_or_default();
@@ -68,7 +67,7 @@ impl AccessLog {
         Some(log_entry)
     }
 
-    /// As [`Self::begin`], for one with a request line and header fields.
+    /// Like [`Self::begin`], for a request with a request line and header fields.
     pub fn begin_head(
         &mut self,
         listener: Option<&Arc<LoggedListener>>,
@@ -82,7 +81,7 @@ impl AccessLog {
         Some(log_entry)
     }
 
-    /// As [`Self::begin`], for one of which no head was read: what came of its first line is kept.
+    /// Like [`Self::begin`], for a request whose head is incomplete. The received part of its first line is kept.
     pub fn begin_unread(
         &mut self,
         listener: Option<&Arc<LoggedListener>>,
@@ -93,7 +92,7 @@ impl AccessLog {
         Some(log_entry)
     }
 
-    /// Writes a line.
+    /// Formats a line. It is sent with [`Self::flush`] or when the batch is large.
     pub fn write(&mut self, line: &Line<'_>) {
         let Some(open) = &mut self.0 else { return };
         line.write(&open.plan, &mut open.dated, &mut open.batch.bytes);
@@ -103,7 +102,7 @@ impl AccessLog {
         }
     }
 
-    /// The line of an entry is written: its place is free for another.
+    /// Clears an entry whose line is written, and keeps it for another request.
     pub fn recycle(&mut self, mut log_entry: Box<AccessEntry>) {
         if let Some(open) = self.0.as_mut().filter(|open| open.spares.len() < SPARES_MAX) {
             log_entry.clear();
@@ -111,14 +110,14 @@ impl AccessLog {
         }
     }
 
-    /// Sends what was written in this turn.
+    /// Sends the lines of this turn to the writer thread.
     pub fn flush(&mut self) {
         if let Some(open) = self.0.as_mut().filter(|open| open.batch.lines > 0) {
             open.send();
         }
     }
 
-    /// Lines that were dropped or could not be written.
+    /// The number of lines that were dropped or could not be written.
     pub fn lost(&self) -> u64 {
         let open = self.0.as_ref();
         open.map_or(0, |open| open.dropped + open.sink.lost())
@@ -141,7 +140,7 @@ impl Open {
     }
 }
 
-/// The first line in these bytes that is not empty, as far as it is there, without its end.
+/// The first non-empty line in these bytes, as far as it was received, without its line end.
 fn first_line(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
     let line = &bytes[start.unwrap_or(bytes.len())..];

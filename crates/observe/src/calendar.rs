@@ -1,18 +1,20 @@
-//! What the monotonic clock is on the calendar.
+//! Conversion of monotonic time to calendar time.
 
 use std::time::Instant;
 
 use exchange::civil_from_days;
 
-/// `Date: Sun, 06 Nov 1994 08:49:37 GMT` with its CR LF (RFC 9110 §5.6.7).
+/// A header line such as `Date: Sun, 06 Nov 1994 08:49:37 GMT`, with its CRLF (RFC 9110 §5.6.7).
 pub type DateLine = [u8; 37];
 
 const DAYS: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
 
-/// Relates the monotonic clock to the calendar.
+/// One time on both clocks, which relates the monotonic clock to the calendar.
 #[derive(Clone, Copy, Debug)]
 pub struct Epoch {
+    /// The time on the monotonic clock.
     pub instant: Instant,
+    /// The same time in microseconds since the Unix epoch.
     pub unix_us: i64,
 }
 
@@ -23,24 +25,26 @@ impl Epoch {
     }
 }
 
-/// The calendar of a shard.
+/// The calendar of a shard. It caches the last conversion.
+#[derive(Debug)]
 pub struct Calendar {
     epoch: Epoch,
-    /// The last moment that was asked for. One turn is one moment.
+    /// The last time that was converted. All calls in one turn have the same time.
     dated: (Instant, i64),
-    /// The last second that a line was written of, and the line.
+    /// The second of the cached line, and the line.
     second: i64,
     line: DateLine,
 }
 
 impl Calendar {
+    /// A calendar that starts at `epoch`.
     pub fn new(epoch: Epoch) -> Self {
         let second = epoch.unix_us.div_euclid(1_000_000);
         let dated = (epoch.instant, epoch.unix_us);
         Self { epoch, dated, second, line: date_line(second) }
     }
 
-    /// This moment on the calendar, in microseconds since the Unix epoch.
+    /// `now` in microseconds since the Unix epoch.
     pub fn at_us(&mut self, now: Instant) -> i64 {
         let Self { epoch, dated, .. } = self;
         if dated.0 != now {
@@ -49,7 +53,7 @@ impl Calendar {
         dated.1
     }
 
-    /// The line `Date` of a message that is made at this moment. It is written once a second.
+    /// The `Date` header line at `now`. It is formatted once a second.
     pub fn date_line(&mut self, now: Instant) -> DateLine {
         let second = self.at_us(now).div_euclid(1_000_000);
         let Self { second: written, line, .. } = self;
@@ -60,7 +64,7 @@ impl Calendar {
     }
 }
 
-/// The line of a second since 1970.
+/// The `Date` header line for a Unix time in seconds.
 fn date_line(second: i64) -> DateLine {
     let (year, month, day, time) = calendar(second);
     let mut line = *b"Date: Thu, 00 Jan 0000 00:00:00 GMT\r\n";
@@ -84,7 +88,7 @@ fn date_line(second: i64) -> DateLine {
 pub(crate) const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Year, month, day and second of the day of a second since 1970, in UTC.
+/// Year, month, day and second of the day in UTC, for a Unix time in seconds.
 pub fn calendar(seconds: i64) -> (i64, u8, u8, i64) {
     let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
     let small = |number: i64| u8::try_from(number).unwrap_or(0);

@@ -1,25 +1,25 @@
-//! Why a listener closes connections of its clients, counted, and logged at most once a second.
+//! Connections that a listener closed, by reason. Logged at most once a second.
 
 use std::time::{Duration, Instant};
 
 use exchange::Cause;
 
-/// Why the gateway closes a connection that its client has not ended.
+/// Why the daemon closes a client connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// Nothing happened for `idle`, and nothing was owed to it: its stream is finished in good order.
+    /// No traffic for `idle` and no request in flight. The stream is shut down cleanly.
     Idle,
-    /// Nothing happened in a tunnel for `tunnel_idle`.
+    /// No traffic in a tunnel for `tunnel_idle`.
     TunnelIdle,
-    /// It did not begin its first request within `first_request_timeout`.
+    /// No first request within `first_request_timeout`.
     Silent,
-    /// It was idle, and the listener had as many connections as it may.
+    /// The connection was idle, and the listener needed room for a new one.
     Displaced,
-    /// It took none of its output for `write_stall`, or more waited for it than `send_max`.
+    /// The client read nothing for `write_stall`, or its buffered output exceeded `send_max`.
     Stalled,
-    /// It took its output more slowly than `send_rate_min`.
+    /// The client read more slowly than `send_rate_min`.
     SlowReader,
-    /// It held more memory than others when the daemon held more than `memory_max`.
+    /// The daemon exceeded `memory_max`, and the connection was among the largest users of memory.
     Memory,
 }
 
@@ -34,7 +34,7 @@ impl Closing {
         Self::Memory,
     ];
 
-    /// The word in the metrics.
+    /// The label value in the metrics.
     const fn word(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -47,7 +47,7 @@ impl Closing {
         }
     }
 
-    /// What ends the requests of the connection, if it has any.
+    /// The cause with which requests in flight on the connection end.
     pub const fn cause(self) -> Cause {
         match self {
             Self::TunnelIdle => Cause::Idle,
@@ -59,22 +59,22 @@ impl Closing {
     }
 }
 
-/// The shortest time between two lines of the log about one listener.
+/// The minimum interval between two log lines about one listener.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The closed connections of one listener.
+/// Counts the closed connections of one listener.
 #[derive(Debug, Default)]
 pub struct Closings {
     counts: [u64; Self::WORDS.len()],
-    /// When the last line was logged, and how many connections were displaced since.
+    /// The time of the last log line, and the connections displaced since.
     logged: Option<Instant>,
     displaced: u64,
-    /// When it was last logged that no connection could be accepted.
+    /// The time of the last log line about a failure to accept.
     failure_logged: Option<Instant>,
 }
 
 impl Closings {
-    /// The words in the metrics.
+    /// The label values in the metrics.
     pub const WORDS: [&'static str; Closing::ALL.len()] = {
         let mut words = [""; Closing::ALL.len()];
         let mut place = 0;
@@ -85,15 +85,17 @@ impl Closings {
         words
     };
 
+    /// Counts one closed connection.
     pub fn count(&mut self, closing: Closing) {
         self.counts[closing as usize] += 1;
     }
 
+    /// The counts, in the order of [`Self::WORDS`].
     pub const fn counts(&self) -> &[u64; Self::WORDS.len()] {
         &self.counts
     }
 
-    /// Whether it is logged that no connection could be accepted.
+    /// Whether a failure to accept is to be logged now. At most one per second is.
     pub fn logs_failure(&mut self, now: Instant) -> bool {
         let last = self.failure_logged;
         let is_due = last.is_none_or(|last| now.duration_since(last) >= LOG_INTERVAL);
@@ -101,8 +103,8 @@ impl Closings {
         is_due
     }
 
-    /// Counts an idle connection that has made place for another. Gives how many have since the last
-    /// line of the log, when the next is due.
+    /// Counts an idle connection that was closed for a new one. When a log line is due, returns the number of such
+    /// connections since the last line.
     pub fn count_displaced(&mut self, now: Instant) -> Option<u64> {
         self.count(Closing::Displaced);
         self.displaced += 1;

@@ -1,12 +1,12 @@
-//! Failures in the log: a few lines a second of each cause in each pool. The others are counted, and one line has
-//! their number when the second is over or the daemon ends.
+//! Log lines of failed requests, at most five per second, cause and pool. Further ones are counted, and their number
+//! is logged when the second is over or the daemon stops.
 
 use std::time::{Duration, Instant};
 
 use crate::printable::printable;
 use exchange::{Cause, End, Peer, RequestId, Verdict};
 
-/// Failures logged a second of one cause in one pool.
+/// The maximum number of lines per window, cause and pool.
 const LINES_MAX: u32 = 5;
 const WINDOW: Duration = Duration::from_secs(1);
 
@@ -24,7 +24,7 @@ impl Window {
     }
 }
 
-/// What was logged lately, by cause.
+/// The rate limit of one pool, by cause.
 #[derive(Debug)]
 pub struct ErrorLog {
     windows: Vec<Window>,
@@ -40,11 +40,11 @@ impl Default for ErrorLog {
 }
 
 impl ErrorLog {
-    /// Whether a line of this cause may be written now. If not, it is counted.
+    /// Whether a line of this cause may be logged now. If not, it is counted.
     fn admit(&mut self, cause: Cause, now: Instant) -> bool {
         let window = &mut self.windows[cause as usize];
         let begun = match window.begun {
-            // One with omitted lines ends when their number is taken.
+            // A window with omitted lines ends when their number is taken.
             Some(begun) if window.omitted > 0 || now.duration_since(begun) < WINDOW => begun,
             _ => {
                 window.lines = 0;
@@ -66,7 +66,7 @@ impl ErrorLog {
         self.due
     }
 
-    /// The numbers of lines omitted in windows that are over, which end.
+    /// Ends the windows that are over, and returns the number of omitted lines of each.
     fn take_due(&mut self, now: Instant) -> Vec<(Cause, u64)> {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
@@ -82,14 +82,14 @@ impl ErrorLog {
         taken
     }
 
-    /// Logs how many lines were omitted in seconds that are over.
+    /// Logs the number of lines that were omitted in windows that are over.
     pub fn handle_time(&mut self, pool: &str, now: Instant) {
         for (cause, omitted) in self.take_due(now) {
             log_omitted(pool, cause, omitted);
         }
     }
 
-    /// Logs how many lines were omitted, because no more will follow.
+    /// Logs the number of lines that were omitted, at the stop of the daemon.
     pub fn end_all(&mut self, pool: &str) {
         self.due = None;
         for (&cause, window) in Cause::ALL.iter().zip(&mut self.windows) {
@@ -99,7 +99,7 @@ impl ErrorLog {
         }
     }
 
-    /// Logs an end that was not an answer.
+    /// Logs a finished request, unless it was answered.
     pub fn end(
         &mut self,
         pool: &str,

@@ -1,9 +1,9 @@
-//! Which status tells of which end.
+//! The HTTP status for each cause.
 
 use exchange::Cause;
 
-/// The status of HTTP that a client is told of an end without a reply, or that the access log has of
-/// one that nobody read: 499, as nginx has it. With 429 and 503 it is told to come again.
+/// The HTTP status of a request that ended without a reply. If the client has left, it is 499 as in nginx, and
+/// appears in the access log only. 429 and 503 are sent with `Retry-After`.
 #[must_use]
 pub const fn status_of(cause: Cause) -> u16 {
     match cause {

@@ -1,11 +1,10 @@
-//! What a daemon counts and logs.
+//! Metrics, logs and status of a daemon.
 //!
-//! What it is: counters that one shard writes and others read, the page of metrics, lines of the access log, the
-//! rate limit of the error log, and the types that describe the status. What it knows: ids, ends of requests, and
-//! names of header fields. What it must never know: a protocol, a setting, a stream, a pool.
+//! What it is: counters that one shard writes and other threads read, the metrics page, the access log, the rate
+//! limit of the error log, and the status types. What it depends on: ids, causes and phases of finished requests, and
+//! names of header fields. What it must never depend on: a protocol, a setting, a stream, a pool.
 
 #![forbid(unsafe_code)]
-#![allow(missing_docs, missing_debug_implementations)]
 
 pub mod access_log;
 pub mod calendar;

@@ -1,7 +1,7 @@
-//! Counters that others may read while the shard runs.
+//! Counters that other threads may read while the shard runs.
 //!
-//! The shard counts in plain integers and stores them here once a turn; each place has one writer,
-//! so nothing is added atomically. Readers only load.
+//! The shard counts in plain integers and stores them here once a turn. Each counter has one writer, so plain atomic
+//! stores and loads suffice.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ pub use published::Published;
 pub use rejects::RejectReasons;
 pub use rejects::{PublishedRejects, Rejects};
 
-/// Upper bounds of the histograms' buckets, in microseconds; the last bucket has none.
+/// Upper bounds of the histogram buckets, in microseconds. The last bucket has no bound.
 const BOUNDS_US: [u64; 14] = [
     250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     5_000_000, 30_000_000,
 ];
 
-/// How long something took, in buckets.
+/// A histogram of durations, from 250 µs to 30 s.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     buckets: [u64; BOUNDS_US.len() + 1],
-    /// Buckets that were not published since they changed, a bit each.
+    /// Buckets that changed since they were published, one bit each.
     changed: u16,
     sum_us: u64,
 }
@@ -38,11 +38,12 @@ pub struct Histogram {
 const _: () = assert!(BOUNDS_US.len() < 16, "a bit for each bucket");
 
 impl Histogram {
+    /// Adds one duration.
     pub fn record(&mut self, took: Duration) {
         self.record_all(took, 1);
     }
 
-    /// So many that took as long.
+    /// Adds `count` equal durations.
     fn record_all(&mut self, took: Duration, count: u64) {
         let us = u64::from(took.subsec_micros())
             .saturating_add(took.as_secs().saturating_mul(1_000_000));
@@ -78,24 +79,29 @@ impl PublishedHistogram {
     }
 }
 
-/// Everything a shard counts.
+/// The published metrics of one shard, or the sum of several.
 #[derive(Debug)]
 pub struct Metrics {
     listeners: Named<ListenerId, ListenerMetrics>,
     pools: Named<PoolId, PoolMetrics>,
     shard: ShardMetrics,
-    /// Messages that broke a rule of HTTP.
+    /// Malformed HTTP messages.
     rejects: PublishedRejects,
 }
 
-/// What is counted of one listener.
+/// Metrics of one listener.
 #[derive(Debug, Default)]
 pub struct ListenerMetrics {
+    /// Open client connections.
     pub open: Published,
+    /// Connections accepted since the start.
     pub accepted: Published,
     pub(super) turned: [Published; Rejections::WORDS.len()],
+    /// Client addresses in the table of per-address limits.
     pub addresses: Published,
+    /// Client addresses that were removed early, because that table was full.
     pub addresses_forgotten: Published,
+    /// Seconds in which no connection could be accepted for lack of file descriptors.
     pub accept_failed: Published,
     pub(super) closings: [Published; Closings::WORDS.len()],
     /// Finished requests, by cause.
@@ -107,12 +113,14 @@ impl ListenerMetrics {
         Self { ends: Cause::ALL.iter().map(|_| Published::default()).collect(), ..Self::default() }
     }
 
+    /// Publishes the counts of rejected connections and datagrams.
     pub fn set_rejections(&self, turned: &Rejections) {
         for (place, &count) in self.turned.iter().zip(turned.counts()) {
             place.set(count);
         }
     }
 
+    /// Publishes the counts of closed connections.
     pub fn set_closings(&self, closings: &Closings) {
         for (place, &count) in self.closings.iter().zip(closings.counts()) {
             place.set(count);
@@ -120,84 +128,133 @@ impl ListenerMetrics {
     }
 }
 
-/// What is counted of one pool.
+/// Metrics of one pool.
 #[derive(Debug, Default)]
 pub struct PoolMetrics {
     ends: Vec<Published>,
+    /// Requests submitted to the pool.
     pub requests: Published,
+    /// Requests in the queue.
     pub queued: Published,
+    /// Memory of the queued requests, in bytes.
     pub queued_bytes: Published,
+    /// Clients that are not read until the queue has room for their requests.
     pub paused: Published,
+    /// Workers with requests in flight.
     pub busy: Published,
+    /// Workers without a request in flight.
     pub idle: Published,
+    /// Workers that are starting.
     pub starting: Published,
+    /// Workers that are ending.
     pub ending: Published,
+    /// Workers that are healthy and not disabled.
     pub serving: Published,
+    /// Health checks made.
     pub checks: Published,
+    /// Health checks that failed.
     pub checks_failed: Published,
+    /// Times a worker was ejected by passive health checks.
     pub ejections: Published,
+    /// Clients with session affinity to a worker.
     pub bound: Published,
+    /// 1 while the pool is in fallback, otherwise 0.
     pub is_sorry: Published,
+    /// Times the pool went into fallback.
     pub became_sorry: Published,
+    /// Requests answered with the fallback response.
     pub sorry: Published,
+    /// Requests that were passed to the fallback pool.
     pub passed_on: Published,
+    /// Workers started.
     pub started: Published,
+    /// Workers that could not be started.
     pub start_failed: Published,
+    /// Workers that exited unexpectedly or had to be killed.
     pub died: Published,
+    /// Batches sent to workers.
     pub batches: Published,
+    /// Replies to requests that had ended, and unsolicited output of programs.
     pub discarded: Published,
+    /// Replies that may have reached the wrong client, because their program printed too much.
     pub suspect: Published,
+    /// Times a server sent bytes without a request.
     pub unrequested: Published,
+    /// Replies that exceeded a limit of their listener and were not delivered.
     pub undelivered: Published,
+    /// Lines on the stderr of programs that exceeded the rate limit of the log.
     pub stderr_dropped: Published,
+    /// Notifications of clients that were dropped, because the id in them names no request of that client in flight.
     pub strays: Published,
     request_time: PublishedHistogram,
     queue_time: PublishedHistogram,
 }
 
-/// What is counted of the shard as a whole.
+/// Metrics of the shard as a whole.
 #[derive(Debug, Default)]
 pub struct ShardMetrics {
+    /// Iterations of the loop.
     pub turns: Published,
+    /// Requests in flight, including queued ones.
     pub exchanges: Published,
+    /// 1 while the daemon drains, otherwise 0.
     pub draining: Published,
+    /// Times the process supervisor was lost and restarted.
     pub keeper_lost: Published,
+    /// Lines of the access log that were dropped or could not be written.
     pub access_log_lost: Published,
+    /// Memory of queues, output, held replies, messages between shards and read buffers of all shards, in bytes.
     pub memory: Published,
+    /// The limit `memory_max`, in bytes.
     pub memory_max: Published,
+    /// 1 while requests are rejected because `memory_max` was exceeded, otherwise 0.
     pub memory_over: Published,
+    /// Times `memory_max` was exceeded.
     pub memory_exceeded: Published,
 }
 
-/// The shard's own side of a [`PoolMetrics`].
+/// The unpublished counters of a pool. [`Self::publish`] stores them in its [`PoolMetrics`].
 #[derive(Debug, Default)]
 pub struct PoolCounts {
     ends: Ends,
+    /// Requests submitted to the pool.
     pub requests: u64,
+    /// Workers started.
     pub started: u64,
+    /// Workers that could not be started.
     pub start_failed: u64,
+    /// Workers that exited unexpectedly or had to be killed.
     pub died: u64,
+    /// Batches sent to workers.
     pub batches: u64,
+    /// Replies to requests that had ended, and unsolicited output of programs.
     pub discarded: u64,
-    /// Replies of programs that printed more than they were asked, since their last passed check.
+    /// Replies that may have reached the wrong client: those of a program that printed too much, since its last passed
+    /// check.
     pub suspect: u64,
-    /// Times that a server was found to have sent bytes that no request asked for.
+    /// Times a server sent bytes without a request.
     pub unrequested: u64,
+    /// Replies that exceeded a limit of their listener and were not delivered.
     pub undelivered: u64,
+    /// Lines on the stderr of programs that exceeded the rate limit of the log.
     pub stderr_dropped: u64,
+    /// Notifications of clients that were dropped, because the id in them names no request of that client in flight.
     pub strays: u64,
+    /// Requests answered with the fallback response.
     pub sorry: u64,
+    /// Requests that were passed to the fallback pool.
     pub passed_on: u64,
+    /// Time from the receipt of a request to its end.
     pub request_time: Histogram,
     queue_time: Histogram,
     queued: Queued,
 }
 
-/// Requests that were given to workers at one moment, after they had waited since another: rows of a
-/// batch most often came together.
+/// Requests that were queued at one time and dispatched at another. The rows of a batch usually arrive together, so
+/// they are recorded together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queued {
-    /// Since when, and up to when.
+    /// The times of admission and of dispatch.
     span: Option<(Instant, Instant)>,
     count: u64,
 }
@@ -208,8 +265,8 @@ fn end_place(end: End) -> usize {
     end.cause as usize * Phase::ALL.len() + end.phase as usize
 }
 
-/// How many requests ended in each way. There are some hundred ways and a turn sees one or two of
-/// them, so what changed is remembered, a bit each.
+/// Finished requests by cause and phase. There are hundreds of combinations and a turn changes one or two, so a bit
+/// for each marks the changed ones.
 #[derive(Debug)]
 struct Ends {
     counts: Vec<u64>,
@@ -239,11 +296,11 @@ impl Ends {
     }
 }
 
-/// The shard's own side of the finished requests of a listener, by cause.
+/// The unpublished counters of the finished requests of a listener, by cause.
 #[derive(Debug)]
 pub struct ListenerEnds {
     counts: [u64; Cause::ALL.len()],
-    /// Counts that were not published since they changed, a bit each.
+    /// Counts that changed since they were published, one bit each.
     changed: u64,
 }
 
@@ -256,12 +313,14 @@ impl Default for ListenerEnds {
 }
 
 impl ListenerEnds {
+    /// Counts `count` requests that ended alike.
     pub fn count(&mut self, end: End, count: u64) {
         let place = end.cause as usize;
         self.counts[place] += count;
         self.changed |= 1 << place;
     }
 
+    /// Stores the counts that have changed.
     pub fn publish(&mut self, to: &ListenerMetrics) {
         while self.changed != 0 {
             let place = self.changed.trailing_zeros() as usize;
@@ -272,11 +331,12 @@ impl ListenerEnds {
 }
 
 impl PoolCounts {
+    /// Counts a finished request without its duration.
     pub fn count(&mut self, end: End) {
         self.ends.count(end_place(end), 1);
     }
 
-    /// A request that waited since `since` is given to a worker now.
+    /// Records the queue time of a request that was admitted at `since` and is dispatched `now`.
     #[inline]
     pub fn count_queued(&mut self, since: Instant, now: Instant) {
         if self.queued.span != Some((since, now)) {
@@ -293,12 +353,13 @@ impl PoolCounts {
         }
     }
 
-    /// So many requests that ended alike, and took as long from their receipt.
+    /// Counts `count` requests that ended alike, `took` after their receipt.
     pub fn count_all(&mut self, end: End, took: Duration, count: u64) {
         self.ends.count(end_place(end), count);
         self.request_time.record_all(took, count);
     }
 
+    /// Stores all counters.
     pub fn publish(&mut self, to: &PoolMetrics) {
         self.record_queued();
         self.ends.publish(&to.ends);
@@ -320,8 +381,7 @@ impl PoolCounts {
     }
 }
 
-/// Metrics with the names that they are published by. The ids are those of the fleet, which gives them in the
-/// order of the configuration as well.
+/// Metrics with their label values. The ids are assigned in the order of the configuration, here as in the fleet.
 type Named<I, T> = Table<I, (String, T)>;
 
 fn named<I: TableId, T>(names: impl Iterator<Item = String>, make: fn() -> T) -> Named<I, T> {
@@ -331,7 +391,7 @@ fn named<I: TableId, T>(names: impl Iterator<Item = String>, make: fn() -> T) ->
 }
 
 impl Metrics {
-    /// Places for these listeners and pools, by their names and in the order of their ids.
+    /// Zeroed metrics for these listeners and pools, named in the order of their ids.
     #[must_use]
     pub fn new(listeners: Vec<String>, pools: Vec<String>, reasons: &RejectReasons) -> Self {
         Self {
@@ -342,11 +402,10 @@ impl Metrics {
         }
     }
 
-    /// The numbers of several shards, added up. What is counted in workers is what the shard that
-    /// has most of them says.
+    /// The sum of several shards. For numbers of workers it is the maximum, because each shard counts all of them.
     ///
     /// # Panics
-    /// When there is none, or they are of several configurations.
+    /// When `all` is empty, or the metrics are of different configurations.
     #[must_use]
     pub fn sum(all: &[Arc<Self>]) -> Self {
         let first = all.first().expect("there is a shard");
@@ -371,19 +430,28 @@ impl Metrics {
         sum
     }
 
-    /// The places of malformed messages.
+    /// The counters of malformed HTTP messages.
     pub const fn rejects(&self) -> &PublishedRejects {
         &self.rejects
     }
 
+    /// The metrics of a listener.
+    ///
+    /// # Panics
+    /// When there is no such listener.
     pub fn listener(&self, id: ListenerId) -> &ListenerMetrics {
         &self.listeners[id].1
     }
 
+    /// The metrics of a pool.
+    ///
+    /// # Panics
+    /// When there is no such pool.
     pub fn pool(&self, id: PoolId) -> &PoolMetrics {
         &self.pools[id].1
     }
 
+    /// The metrics of the shard as a whole.
     pub fn shard(&self) -> &ShardMetrics {
         &self.shard
     }

@@ -1,26 +1,29 @@
-//! Connections and datagrams that a listener turned away, by reason.
+//! Connections and datagrams that a listener rejected, by reason.
 
 use exchange::Cause;
 
-/// Why a listener turned a connection or a datagram away, counted.
+/// Counts the connections and datagrams that one listener rejected.
 #[derive(Clone, Debug, Default)]
 pub struct Rejections([u64; Self::WORDS.len()]);
 
 impl Rejections {
-    /// The words in the metrics: causes, and behind them the answer of an embedder's own check.
+    /// The label values in the metrics: causes, and `admission` for the check of an embedder.
     pub const WORDS: [&'static str; 7] =
         ["connections", "denied", "crowded", "rate", "toolong", "draining", "admission"];
 
+    /// Counts one rejection. Causes that are not in [`Self::WORDS`] are ignored.
     pub fn count(&mut self, cause: Cause) {
         if let Some(place) = Self::WORDS.iter().position(|word| *word == cause.word()) {
             self.0[place] += 1;
         }
     }
 
+    /// Counts one rejection by the check of an embedder.
     pub fn count_admission(&mut self) {
         self.0[Self::WORDS.len() - 1] += 1;
     }
 
+    /// The counts, in the order of [`Self::WORDS`].
     pub const fn counts(&self) -> &[u64; Self::WORDS.len()] {
         &self.0
     }

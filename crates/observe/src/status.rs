@@ -1,38 +1,38 @@
-//! What is going on, for the admin address.
+//! Status types for the admin address.
 
 use std::time::{Duration, Instant};
 
-/// A shard at one moment.
+/// The status of a shard, or of all shards together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
-    /// Its listeners.
+    /// All listeners.
     pub listeners: Vec<ListenerStatus>,
-    /// Its pools.
+    /// All pools.
     pub pools: Vec<PoolStatus>,
-    /// Requests on their way.
+    /// Requests in flight, including queued ones.
     pub exchanges: usize,
-    /// Whether it takes no more requests.
+    /// Whether the shard is draining and rejects new requests.
     pub draining: bool,
-    /// Which shard says so; of several together, the first.
+    /// The number of the shard; of several together, the lowest.
     pub shard: u32,
-    /// What the daemon holds, all shards together.
+    /// The memory of the daemon, all shards together.
     pub memory: MemoryStatus,
 }
 
-/// The memory of a daemon at one moment, in bytes.
+/// The memory use of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryStatus {
-    /// What waits occupies so much.
+    /// Bytes in queues and buffers.
     pub held: usize,
-    /// `memory_max`.
+    /// The limit `memory_max` in bytes.
     pub max: usize,
-    /// New requests are rejected.
+    /// Whether new requests are rejected because the limit was exceeded.
     pub over: bool,
 }
 
 impl Status {
-    /// What several shards say of themselves, as one: each pool as its home sees it, with what its
-    /// workers have to do for other shards. Nothing when nobody says anything.
+    /// Merges the status of several shards. Each pool is taken from its owner shard, which `home` returns for its name;
+    /// the requests that its workers have from other shards are added. `None` without any shard.
     pub fn together(mut all: Vec<Self>, home: impl Fn(&str) -> u32) -> Option<Self> {
         all.sort_by_key(|status| status.shard);
         let mut all = all.into_iter();
@@ -56,10 +56,10 @@ impl Status {
     }
 }
 
-/// A listener at one moment.
+/// The status of a listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerStatus {
-    /// Its name.
+    /// The configured name.
     pub name: String,
     /// Open connections.
     pub connections: u32,
@@ -67,37 +67,38 @@ pub struct ListenerStatus {
     pub accepted: u64,
 }
 
-/// A pool at one moment.
+/// The status of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolStatus {
-    /// Its name.
+    /// The configured name.
     pub name: String,
-    /// Requests that wait.
+    /// Requests in the queue.
     pub queued: u32,
-    /// Bytes that they hold.
+    /// Memory of the queued requests, in bytes.
     pub queued_bytes: usize,
-    /// How long the oldest has waited.
+    /// The time that the oldest of them has waited.
     pub oldest: Option<Duration>,
-    /// Whether requests are refused because no worker can be started.
+    /// Whether requests are rejected because no worker can be started.
     pub down: bool,
-    /// Why, for everybody: of what kind it is, where `last_words` allows that.
+    /// The kind of failure, for clients, if `last_words` allows it.
     pub down_kind: Option<String>,
-    /// Why, for operators: how the last program ended with what it said last, or why it could not be started.
+    /// The failure, for operators: the exit status and last output of the last program, or why it could not be
+    /// started.
     pub down_reason: Option<String>,
-    /// Why it is sorry, and for how long.
+    /// While the pool is in fallback: the reason, and for how long.
     pub sorry: Option<(&'static str, Duration)>,
-    /// Clients that are bound to a worker.
+    /// Clients with session affinity to a worker.
     pub bound: u32,
-    /// Whether the backup workers serve.
+    /// Whether the backup workers are in use.
     pub on_backup: bool,
-    /// How the schedule sees its workers.
+    /// The workers as the load balancer sees them.
     pub places: Vec<PlaceStatus>,
-    /// Its workers.
+    /// The workers as the backend sees them.
     pub workers: Vec<WorkerStatus>,
 }
 
 impl PoolStatus {
-    /// Adds what a branch has its workers do.
+    /// Adds the requests that the workers have from another shard.
     fn add(&mut self, branch: &Self) {
         for (place, more) in self.places.iter_mut().zip(&branch.places) {
             place.in_use += more.in_use;
@@ -112,60 +113,60 @@ impl PoolStatus {
     }
 }
 
-/// A worker as the schedule sees it.
+/// A worker as the load balancer sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlaceStatus {
-    /// What `ctl` knows it by: its name, or the number of its place.
+    /// The name that `ctl` accepts: the configured name, or the number of the worker.
     pub name: String,
-    /// Its weight in force: the one set at run time or, without one, that of the configuration.
+    /// The effective weight: the one set at run time or, without one, the configured weight.
     pub weight: u32,
-    /// Its weight in the configuration.
+    /// The configured weight.
     pub weight_configured: u32,
-    /// Its weight as set at run time.
+    /// The weight that was set at run time.
     pub weight_set: Option<u32>,
-    /// `enabled`, `drained` or `disabled`, by hand.
+    /// The state that an operator set: `enabled`, `drained` or `disabled`.
     pub hand: &'static str,
-    /// `up`, `down` or `ejected`.
+    /// The result of health checks: `up`, `down` or `ejected`.
     pub health: &'static str,
-    /// What made it so, and how long ago; none: nothing has since the start.
+    /// The reason of the last change of `health`, and how long ago it was; `None`: no change since the start.
     pub health_since: Option<(&'static str, Duration)>,
-    /// How much longer it stays ejected.
+    /// The remaining time of an ejection.
     pub ejected_for: Option<Duration>,
-    /// What its last check came to, for everybody: of what kind it is.
+    /// The kind of result of the last health check, for clients.
     pub check_kind: Option<String>,
-    /// What its last check came to, for operators: with what the worker answered.
+    /// The result of the last health check with the worker's reply, for operators.
     pub check: Option<String>,
     /// Slots in use.
     pub in_use: u32,
-    /// Slots; 0 when it serves nobody.
+    /// Slots; 0 when the worker is not serving.
     pub slots: u32,
-    /// Requests of its own clients that wait for it.
+    /// Queued requests of clients that are bound to the worker.
     pub waiting: u32,
-    /// Why it is given nothing new.
+    /// Why the worker receives no new requests.
     pub out: Option<&'static str>,
-    /// What was counted of it.
+    /// Counters of the worker.
     pub tally: WorkerTally,
 }
 
-/// What was counted of a worker since it was started or, where it has a name, declared.
+/// Counters of a worker since its start or, if it has a name, since it was declared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerTally {
-    /// Requests given to it.
+    /// Requests sent to the worker.
     pub requests: u64,
-    /// Its HTTP responses by the class of their status, 1xx to 5xx.
+    /// HTTP responses by status class, 1xx to 5xx.
     pub responses: [u64; 5],
-    /// Requests that it did not answer, or not completely.
+    /// Requests without a complete reply.
     pub failures: u64,
-    /// Requests that it failed and that were given to another.
+    /// Failed requests that were retried on another worker.
     pub retries: u64,
-    /// Times that it was ejected.
+    /// Times the worker was ejected.
     pub ejections: u64,
-    /// Why it failed a request last, and how long ago.
+    /// The reason of the last failed request, and how long ago it was.
     pub last_failure: Option<(&'static str, Duration)>,
 }
 
 impl WorkerTally {
-    /// Adds what another shard counted of the same worker.
+    /// Adds the counters of another shard for the same worker.
     fn add(&mut self, other: &Self) {
         let Self { requests, responses, failures, retries, ejections, last_failure } = other;
         self.requests += requests;
@@ -178,43 +179,43 @@ impl WorkerTally {
     }
 }
 
-/// What became of an order.
+/// The result of a command of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It was carried out.
+    /// The command was carried out. The text describes the new state.
     Done(String),
-    /// What it is about is not there.
+    /// The pool or worker does not exist. The text says which.
     Unknown(String),
 }
 
-/// What was decided about a request in one pool, in words, the oldest first.
+/// The decisions about a request in one pool, the oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
-    /// The pool.
+    /// The name of the pool.
     pub pool: String,
-    /// The decisions.
+    /// One sentence for each decision.
     pub decisions: Vec<String>,
 }
 
-/// A worker at one moment.
+/// A worker as the backend sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerStatus {
-    /// Its name.
+    /// The configured name, or one that the pool assigned.
     pub name: String,
-    /// Its process, where it is one.
+    /// The process id, if the worker is a process.
     pub pid: Option<u32>,
     /// `starting`, `serving` or `ending`.
     pub state: &'static str,
-    /// Requests in its hands.
+    /// Requests in flight.
     pub in_flight: usize,
-    /// Requests that it answered.
+    /// Requests answered.
     pub served: u64,
 }
 
-/// Requests and what was decided about them, in words, the latest first.
+/// The ids of recent requests with the decisions about them, the latest first.
 pub type Lately = Vec<(u64, String)>;
 
-/// The same with the time of each, of one shard.
+/// The recent decisions of one shard, with the time of each.
 pub type LatelyAt = Vec<(Instant, u64, String)>;
 
 #[cfg(test)]

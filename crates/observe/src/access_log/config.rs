@@ -1,19 +1,21 @@
-//! What the access log consists of, and which listeners are in it.
+//! The format of the access log, and the listeners that it covers.
 
 use exchange::LogFormat;
 
-/// What the lines of the access log consist of.
+/// The format of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLogConfig {
+    /// The format of a line.
     pub format: LogFormat,
-    /// Names of header fields of HTTP requests that are kept, in lower case. No other is.
+    /// The header fields of HTTP requests that are logged, in lower case.
     pub fields: Vec<String>,
 }
 
 /// A listener whose requests are in the access log.
 #[derive(Debug)]
 pub struct LoggedListener {
+    /// The configured name.
     pub name: String,
-    /// Its requests have a status.
+    /// Its requests have an HTTP status.
     pub speaks_http: bool,
 }

@@ -1,5 +1,5 @@
-//! Numbers, addresses and times as text. What stands in every line is written without `fmt`, which takes
-//! ten times the instructions.
+//! Numbers, addresses and times as text. Values of every line are formatted without `fmt`, which needs ten times the
+//! instructions.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ fn digit(number: u64) -> u8 {
     b'0' + u8::try_from(number).unwrap_or(0)
 }
 
-/// Writes who asked, with the port or without.
+/// Writes the address of a client, with or without the port.
 pub(super) fn peer(peer: Peer, with_port: bool, out: &mut Vec<u8>) {
     match peer {
         Peer::Internet(SocketAddr::V4(address)) => {
@@ -62,15 +62,15 @@ pub(super) fn peer(peer: Peer, with_port: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Writing to memory cannot fail.
+/// Formats into memory, which cannot fail.
 pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }
 
-/// The second of a line, as text: lines of the same second have it for nothing.
+/// The second of a line as text, cached for lines of the same second.
 #[derive(Debug)]
 pub(super) struct Dated {
-    /// Seconds since 1970 that the texts are of.
+    /// The Unix time of the texts, in seconds.
     second: i64,
     /// `2024-02-29T12:34:56.`
     standard: Vec<u8>,
@@ -87,7 +87,7 @@ impl Default for Dated {
 }
 
 impl Dated {
-    /// Has the texts of the second of this moment, in microseconds since 1970.
+    /// Updates the texts for a Unix time in microseconds.
     pub(super) fn turn_to(&mut self, at_us: i64) {
         let second = at_us.div_euclid(1_000_000);
         if second != self.second {

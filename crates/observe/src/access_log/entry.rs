@@ -1,4 +1,4 @@
-//! What is kept of a request for its line in the access log.
+//! The values of a request that its line in the access log needs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,35 +8,39 @@ use fields::Fields;
 
 use super::config::LoggedListener;
 
-/// Bytes of a request line, or of one field, that are kept; what is longer is cut.
+/// The maximum number of bytes kept of a request line or of one field.
 pub(super) const KEPT_MAX: usize = 2048;
-/// Bytes that a place for a request keeps between two of them.
+/// Bytes of memory that an unused entry keeps per buffer.
 pub(super) const SPARE_BYTES: usize = 1024;
 
-/// What is kept of a request for its line.
+/// The values of a request that its line in the access log needs.
 #[derive(Debug, Default)]
 pub struct AccessEntry {
     pub(super) listener: Option<Arc<LoggedListener>>,
-    /// The request line, and behind it the fields that were asked for.
+    /// The request line, followed by the values of the logged fields.
     pub(super) text: Vec<u8>,
-    /// Where the line and each field end in it.
+    /// The end of the line and of each field in `text`.
     pub(super) ends: Vec<usize>,
+    /// The status that the client received; 0: none.
     pub status: u16,
-    /// The rule that it broke, in the word of docs/http1.md or docs/routes.md.
+    /// The rule that the request violated, a word from docs/http1.md or docs/routes.md; empty: none.
     pub reason: &'static str,
-    /// The status of a reply that comes without one; 0 is 200.
+    /// The status for a reply that comes without one; 0 means 200.
     pub replied: u16,
+    /// Bytes received of the request.
     pub bytes_in: u64,
+    /// Bytes of the reply.
     pub bytes_out: u64,
+    /// Times the request was sent again, to the same worker or another one.
     pub retries: u32,
-    /// When the connection was made that its worker had no other for.
+    /// The time at which a new connection for the request was established. `None`: an idle one was reused.
     pub connected: Option<Instant>,
-    /// What the worker that had it last is called.
+    /// The name of the last worker that had the request.
     pub worker: String,
 }
 
 impl AccessEntry {
-    /// Forgets its request, and memory beyond what most of them need.
+    /// Removes the values, and frees memory beyond [`SPARE_BYTES`].
     pub(super) fn clear(&mut self) {
         let Self {
             listener,
@@ -61,7 +65,7 @@ impl AccessEntry {
         worker.shrink_to(SPARE_BYTES);
     }
 
-    /// What the outcome adds: its bytes, and the status where no server gave one.
+    /// Adds the bytes of the outcome, and its status if no worker sent one.
     pub fn end(&mut self, outcome: &Outcome) {
         if let Outcome::Reply(body) | Outcome::Sorry(_, body) = outcome {
             self.bytes_out += body.len() as u64;
@@ -72,12 +76,12 @@ impl AccessEntry {
         }
     }
 
-    /// A reply without a head begins: over HTTP its client is told a status of ours.
+    /// Sets the status of a reply without a head.
     pub fn begin_reply(&mut self) {
         self.settle(if self.replied == 0 { 200 } else { self.replied });
     }
 
-    /// What the client is told, unless it was told something else before.
+    /// Sets the status for an HTTP client, unless one is set.
     pub fn settle(&mut self, status: u16) {
         let listener = self.listener.as_ref();
         if self.status == 0 && listener.is_some_and(|it| it.speaks_http) {
@@ -85,7 +89,7 @@ impl AccessEntry {
         }
     }
 
-    /// Keeps what is wanted of the head of a request.
+    /// Copies the request line and the logged fields.
     pub(super) fn keep(&mut self, line: &[u8], fields: &Fields, names: &[String]) {
         self.push(line);
         for name in names {
@@ -99,7 +103,7 @@ impl AccessEntry {
         self.ends.push(self.text.len());
     }
 
-    /// The request line at 0, and the fields behind it.
+    /// The request line for `place` 0, and then the fields.
     pub(super) fn kept(&self, place: usize) -> &[u8] {
         let Some(&end) = self.ends.get(place) else { return b"" };
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -107,7 +111,7 @@ impl AccessEntry {
     }
 }
 
-/// The status that tells of an end that no server gave one for.
+/// The HTTP status of an outcome for which no worker sent one.
 fn status_of(outcome: &Outcome) -> u16 {
     match outcome {
         Outcome::Reply(_) => 200,

@@ -1,8 +1,7 @@
-//! A line of the access log. Pure: a request that has ended becomes bytes.
+//! Formatting of a line of the access log. Pure.
 //!
-//! Whatever a peer says stands in it escaped, so that it is one line whoever wrote it, and none of
-//! its values can be taken for another. JSON has its own escapes; elsewhere everything but visible
-//! ASCII, and `"` and `\`, is written as `\xHH`.
+//! Values of peers are escaped, so that they can break neither the line nor its structure. JSON has its own escapes;
+//! in other formats `"`, `\` and all bytes except visible ASCII are written as `\xHH`.
 
 use std::time::Instant;
 
@@ -14,35 +13,43 @@ use super::config::AccessLogConfig;
 use super::digits::{self, Dated, put};
 use super::entry::AccessEntry;
 
-/// A request that has ended.
+/// A finished request.
 #[derive(Debug)]
 pub struct Line<'a> {
+    /// The id; `None`: the request was rejected before it got one.
     pub id: Option<RequestId>,
+    /// The time of receipt, in microseconds since the Unix epoch.
     pub at_us: i64,
+    /// The address of the client.
     pub peer: Peer,
+    /// The name of the pool; empty: none.
     pub pool: &'a str,
+    /// The name of the last worker; empty: none.
     pub worker: &'a str,
+    /// The times of its steps, on the monotonic clock.
     pub stamps: Stamps,
+    /// The cause and the phase in which it ended.
     pub end: End,
+    /// The values that the frontend collected.
     pub log_entry: &'a AccessEntry,
 }
 
-/// What a value of a line is made of.
+/// A value of a line, before it is formatted.
 enum Shown<'a> {
     Nothing,
     Word(&'a str),
     Number(u64),
-    /// What a peer or an operator wrote.
+    /// A text of a peer or an operator, which is escaped.
     Bytes(&'a [u8]),
-    /// A second, and microseconds of it.
+    /// A formatted second, and the microseconds.
     At(&'a [u8], u32),
     Peer(Peer),
-    /// JSON has it as a text: it may be beyond the numbers that readers of it know.
+    /// A string in JSON, because it may exceed the integers that JSON readers represent exactly.
     Id(RequestId),
 }
 
 impl Line<'_> {
-    /// Writes it behind `out`, with its end.
+    /// Appends the line to `out`, with its line end.
     pub(super) fn write(&self, plan: &AccessLogConfig, dated: &mut Dated, out: &mut Vec<u8>) {
         dated.turn_to(self.at_us);
         match &plan.format {
@@ -67,7 +74,7 @@ impl Line<'_> {
             out.extend_from_slice(value.json_key().as_bytes());
             json(&self.value(*value, dated), out);
         }
-        // Each key has a comma before it.
+        // Each key starts with a comma.
         out[begin] = b'{';
         if !fields.is_empty() && !self.log_entry.ends.is_empty() {
             for (place, name) in fields.iter().enumerate() {
@@ -134,8 +141,8 @@ impl Line<'_> {
         }
     }
 
-    /// How it ended for the client and for the worker. Whoever ended it has the cause; the other was
-    /// `told` so, or was `cut` off, or was never there.
+    /// How the request ended for the client and for the worker. The side that ended it has the cause. The other side
+    /// has `told` (it received the error), `cut` (it was interrupted) or `none` (no worker had the request).
     fn sides(&self) -> (&'static str, &'static str) {
         let cause = self.end.cause;
         let had = if self.stamps.dispatched.is_some() { "cut" } else { "none" };
@@ -163,7 +170,7 @@ impl Line<'_> {
     }
 }
 
-/// Microseconds between two moments, where both were.
+/// The microseconds between two times, if both are known.
 fn passed<'a>(from: Option<Instant>, to: Option<Instant>) -> Shown<'a> {
     let (Some(from), Some(to)) = (from, to) else { return Shown::Nothing };
     let time = to.saturating_duration_since(from);
@@ -171,7 +178,7 @@ fn passed<'a>(from: Option<Instant>, to: Option<Instant>) -> Shown<'a> {
     Shown::Number(seconds.saturating_add(u64::from(time.subsec_micros())))
 }
 
-/// The line that says that there were more.
+/// Appends the line that states how many lines were dropped.
 pub(super) fn write_dropped(format: &LogFormat, lines: u64, out: &mut Vec<u8>) {
     match format {
         LogFormat::Json => put(out, format_args!("{{\"dropped\":{lines}}}\n")),
@@ -209,12 +216,12 @@ fn json(shown: &Shown<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a byte is the same in every format.
+/// Whether a byte needs no escape in any format.
 const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// How many bytes at the front are the same in every format: all of most lines.
+/// The length of the prefix that needs no escape in any format. In most lines it is everything.
 fn plain_length(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| !is_plain(*byte)).unwrap_or(bytes.len())
 }
@@ -222,7 +229,7 @@ fn plain_length(bytes: &[u8]) -> usize {
 fn json_character(character: char, out: &mut Vec<u8>) {
     match character {
         '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
-        // Some readers take two of them for line ends, and terminals obey others.
+        // Some readers treat two of them as line ends, and terminals interpret others.
         _ if is_hidden(character) => {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 put(out, format_args!("\\u{unit:04x}"));

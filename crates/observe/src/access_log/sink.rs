@@ -1,24 +1,23 @@
-//! Where lines wait for whoever writes them: one buffer, to which shards add what a turn has brought, and
-//! which is taken away whole. Whoever adds wakes the other only where it sleeps, so that lines are
-//! written in larger pieces the more there are.
+//! The buffer between shards and the writer thread. Shards append the lines of a turn, and the writer takes the whole
+//! buffer. A shard wakes the writer only if it sleeps, so the writes become larger as the load rises.
 //!
 //! ```text
-//!   0 ≤ bytes that wait ≤ bytes_max
+//!   0 ≤ bytes in the buffer ≤ bytes_max
 //! ```
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Memory that is kept for lines between two times; what a burst took beyond is given back.
+/// Bytes of memory that the buffer keeps. Memory beyond that is freed after a burst.
 const KEPT_BYTES: usize = 256 << 10;
 
-/// Lines for the thread that writes them.
+/// Lines for the writer thread.
 #[derive(Debug, Default)]
 pub struct LogBatch {
-    /// Whole lines, each with its end.
+    /// Complete lines, each with its line end.
     pub bytes: Vec<u8>,
-    /// How many they are.
+    /// The number of lines.
     pub lines: u64,
 }
 
@@ -37,9 +36,9 @@ struct Waiting {
     sinks: usize,
     /// The source waits for lines.
     asleep: bool,
-    /// It is to look up though there may be none.
+    /// The source returns even without lines.
     roused: bool,
-    /// It has gone.
+    /// The source was dropped.
     gone: bool,
 }
 
@@ -57,16 +56,16 @@ impl Shared {
     }
 }
 
-/// Where a shard sends its lines. The source ends when the last of its sinks is gone.
+/// The end to which shards send lines. The source ends when its last sink is dropped.
 #[derive(Debug)]
 pub struct LogSink(Arc<Shared>);
 
-/// Where lines come from for the thread that writes them.
+/// The end from which the writer thread takes lines.
 #[derive(Debug)]
 pub struct LogSource(Arc<Shared>);
 
 impl LogSink {
-    /// A sink and its source, between which up to `bytes_max` bytes of lines wait.
+    /// A sink and its source, with a buffer of at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> (Self, LogSource) {
         let waiting = Mutex::new(Waiting { bytes_max, sinks: 1, ..Waiting::default() });
@@ -74,7 +73,7 @@ impl LogSink {
         (Self(Arc::clone(&shared)), LogSource(shared))
     }
 
-    /// Adds lines. False when there is no room for them, or nobody who takes them.
+    /// Appends lines. `false`: the buffer has no room for them, or the source is gone.
     #[must_use]
     pub fn add(&self, batch: &LogBatch) -> bool {
         let mut waiting = self.0.waiting();
@@ -88,7 +87,7 @@ impl LogSink {
         true
     }
 
-    /// Has the source look up, though there may be no lines.
+    /// Makes [`LogSource::next`] return even without lines.
     pub fn rouse(&self) {
         let mut waiting = self.0.waiting();
         waiting.roused = true;
@@ -117,8 +116,8 @@ impl Drop for LogSink {
 }
 
 impl LogSource {
-    /// Waits for lines and takes all that wait in place of what is in `batch`, which may be none where
-    /// somebody roused it. False when there are none and will be none.
+    /// Waits for lines and replaces the content of `batch` with all of them. After [`LogSink::rouse`] there may be none.
+    /// `false`: there are no lines and no sinks.
     pub fn next(&mut self, batch: &mut LogBatch) -> bool {
         batch.bytes.clear();
         batch.bytes.shrink_to(KEPT_BYTES);

@@ -1,13 +1,13 @@
-//! A number that others may read while it changes.
+//! A number that other threads may read while it changes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number with one writer.
+/// A number with one writer and any number of readers.
 #[derive(Debug, Default)]
 pub struct Published(AtomicU64);
 
 impl Published {
-    /// Stores the number.
+    /// Replaces the number.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
@@ -20,7 +20,7 @@ impl Published {
         self.set(self.load().max(other.load()));
     }
 
-    /// The number as it was last stored.
+    /// The number that was stored last.
     #[must_use]
     pub fn load(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

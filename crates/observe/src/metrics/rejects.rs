@@ -1,19 +1,19 @@
-//! Messages of HTTP that broke a rule, by reason.
+//! Malformed HTTP messages, by reason.
 //!
-//! A reason is an index into a list of words that the protocol gives, so nothing here depends on a protocol.
+//! A reason is an index into a list of words that the protocol supplies, so this module does not depend on it.
 
 use super::published::Published;
 
-/// The words of all reasons. A reason is counted by its index here.
+/// The label values of all reasons. A reason is counted by its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RejectReasons {
-    /// Why a request or a response is malformed. Empty where no listener speaks HTTP.
+    /// Reasons for a malformed request or response. Empty without an HTTP listener.
     pub messages: Vec<&'static str>,
-    /// Why the path of a request is rejected. Likewise.
+    /// Reasons for a rejected request path. Empty without an HTTP listener.
     pub paths: Vec<&'static str>,
 }
 
-/// Counts of one shard.
+/// The counts of one shard.
 #[derive(Debug, Default)]
 pub struct Rejects {
     requests: Counts,
@@ -36,25 +36,25 @@ impl Counts {
 }
 
 impl Rejects {
-    /// A request was malformed.
+    /// Counts a malformed request.
     pub fn count_request(&mut self, reason: usize) {
         self.requests.add(reason);
         self.dirty = true;
     }
 
-    /// A response of a server was malformed.
+    /// Counts a malformed response of a worker.
     pub fn count_reply(&mut self, reason: usize) {
         self.replies.add(reason);
         self.dirty = true;
     }
 
-    /// A request whose path was rejected by its route.
+    /// Counts a request whose path was rejected by its route.
     pub fn count_path(&mut self, reason: usize) {
         self.paths.add(reason);
         self.dirty = true;
     }
 
-    /// Stores the counts, if one has changed.
+    /// Stores the counts, if any has changed.
     pub fn publish(&mut self, to: &PublishedRejects) {
         if std::mem::take(&mut self.dirty) {
             let PublishedRejects { requests, replies, paths } = to;
@@ -67,7 +67,7 @@ impl Rejects {
     }
 }
 
-/// The counts as others read them, each with its word.
+/// The published counts, each with its label value.
 #[derive(Debug)]
 pub struct PublishedRejects {
     requests: Vec<(&'static str, Published)>,
@@ -87,7 +87,7 @@ impl PublishedRejects {
         }
     }
 
-    /// The same places, without counts.
+    /// Zeroed counters for the same reasons.
     pub(super) fn zero(&self) -> Self {
         let words =
             |counts: &[(&'static str, Published)]| counts.iter().map(|(word, _)| *word).collect();
@@ -103,7 +103,7 @@ impl PublishedRejects {
         }
     }
 
-    /// Each count with the side of the message and the word of its reason.
+    /// Each count with the side of the message and the label value of its reason.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let Self { requests, replies, paths } = self;
         [("request", requests), ("reply", replies), ("request", paths)].into_iter().flat_map(

@@ -1,7 +1,6 @@
-//! The numbers of one shard added to those of others.
+//! Aggregation of the metrics of several shards.
 //!
-//! Each struct is taken apart completely: a new number does not compile until somebody has decided
-//! what it is of all shards together.
+//! Each struct is destructured completely, so that a new field does not compile until its aggregation is defined.
 
 use super::{ListenerMetrics, PoolMetrics, ShardMetrics};
 
@@ -93,7 +92,7 @@ impl PoolMetrics {
         ] {
             to.add(from);
         }
-        // Each shard that serves a pool sees all of its workers.
+        // Each shard that serves a pool counts all of its workers.
         for (to, from) in [
             (&self.busy, busy),
             (&self.idle, idle),
@@ -122,7 +121,7 @@ impl ShardMetrics {
             memory_over,
             memory_exceeded,
         } = other;
-        // Each shard tells what all of them hold, as it was in its last turn.
+        // Each shard publishes the total of all shards, as of its last turn.
         self.memory.at_least(memory);
         self.memory_max.at_least(memory_max);
         self.memory_over.at_least(memory_over);
@@ -131,7 +130,7 @@ impl ShardMetrics {
         self.exchanges.add(exchanges);
         self.draining.at_least(draining);
         self.keeper_lost.add(keeper_lost);
-        // All shards write to one log.
+        // All shards share one log.
         self.access_log_lost.at_least(access_log_lost);
     }
 }
