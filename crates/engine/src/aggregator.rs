@@ -1,12 +1,11 @@
-//! One answer of several shards.
+//! Collects one answer from each shard.
 //!
-//! What it is: a handle that shards share; whoever asked is told when the last of them has let go of it,
-//! be it that it has answered or that it is gone. So nobody waits for a shard that ends. What it must never
-//! know: what was asked.
+//! What it is: a shared handle. When the last shard drops its clone, with or without an answer, a callback receives
+//! all answers; so a shard that ends delays nothing. What it must never depend on: the question.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Answers of several shards, as far as they have come.
+/// The answers of several shards.
 pub struct Aggregator<T: Send + 'static> {
     answers: Mutex<Vec<T>>,
     tell: Mutex<Option<Tell<T>>>,
@@ -15,11 +14,12 @@ pub struct Aggregator<T: Send + 'static> {
 type Tell<T> = Box<dyn FnOnce(Vec<T>) + Send>;
 
 impl<T: Send + 'static> Aggregator<T> {
-    /// `tell` is called once, on the thread of the last that lets go; it must not block.
+    /// `tell` is called once with all answers, on the thread that drops the last clone. It must not block.
     pub fn new(tell: impl FnOnce(Vec<T>) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { answers: Mutex::default(), tell: Mutex::new(Some(Box::new(tell))) })
     }
 
+    /// Adds the answer of one shard.
     pub fn add(&self, answer: T) {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
     }

@@ -1,32 +1,32 @@
-//! What every shard knows of the queue of a pool at home on another shard: how much it still takes.
+//! The free room in the queue of a pool, shared with all shards.
 //!
 //! ```text
-//!   home:    stores the room after each change of its queue, and tells the shards that wait for it
-//!   others:  room - requests on their way to the home of the pool
+//!   owner shard:   stores the room after each change of its queue, and notifies waiting shards
+//!   other shards:  room - requests on their way to the owner shard
 //! ```
 //!
-//! Two shards may both take the last place: then one request more arrives than there was room for,
-//! which the part of the queue that paused clients leave free holds. A wake-up is not lost: a shard
-//! says that it waits before it looks at the room again, and the home stores the room before it looks
-//! who waits.
+//! Two shards may both take the last place. The one request beyond the room then uses the part of the queue that is
+//! reserved for it. No wake-up is lost: a shard registers as waiting before it reads the room again, and the owner
+//! shard stores the room before it reads which shards wait.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use pool::Room;
 
-/// The queue of one pool.
+/// The free room in the queue of one pool.
 #[derive(Debug)]
 pub struct Backlog {
     requests: AtomicU32,
     bytes: AtomicUsize,
-    /// Requests on their way from other shards, and the bytes that they hold.
+    /// Requests on their way from other shards, and their bytes.
     coming: AtomicU32,
     coming_bytes: AtomicUsize,
-    /// Shards with clients that wait for room, a bit each.
+    /// Shards with clients that wait for room, one bit each.
     waiting: AtomicU64,
 }
 
 impl Backlog {
+    /// A queue with this much room and no request on its way.
     pub const fn new(room: Room) -> Self {
         Self {
             requests: AtomicU32::new(room.requests),
@@ -37,25 +37,25 @@ impl Backlog {
         }
     }
 
-    /// The home says how much its queue takes.
+    /// Stores the room. Called by the owner shard.
     pub fn set(&self, room: Room) {
         self.requests.store(room.requests, Ordering::SeqCst);
         self.bytes.store(room.bytes, Ordering::SeqCst);
     }
 
-    /// A request goes to the home.
+    /// Counts a request that is sent to the owner shard.
     pub fn send(&self, bytes: usize) {
         self.coming.fetch_add(1, Ordering::SeqCst);
         self.coming_bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// It has arrived there, and the room that it leaves was stored.
+    /// Counts a request that has arrived at the owner shard, after the new room was stored.
     pub fn arrive(&self, bytes: usize) {
         self.coming.fetch_sub(1, Ordering::SeqCst);
         self.coming_bytes.fetch_sub(bytes, Ordering::SeqCst);
     }
 
-    /// What of this room is not for requests that are on their way already.
+    /// The part of `room` that is not needed by requests on their way.
     pub(crate) fn left_of(&self, room: Room) -> Room {
         if room == Room::UNLIMITED {
             return room;
@@ -66,18 +66,18 @@ impl Backlog {
         }
     }
 
-    /// What another shard than the home may send.
+    /// The room that is left for requests of other shards.
     pub fn room(&self) -> Room {
         let requests = self.requests.load(Ordering::SeqCst);
         self.left_of(Room { requests, bytes: self.bytes.load(Ordering::SeqCst) })
     }
 
-    /// Clients of this shard wait for room.
+    /// Registers a shard whose clients wait for room.
     pub fn wait(&self, shard: u32) {
         self.waiting.fetch_or(1 << shard, Ordering::SeqCst);
     }
 
-    /// The shards whose clients wait. They are notified of room once, and must ask again.
+    /// Removes and returns the shards whose clients wait. Each is notified once and must register again.
     pub(crate) fn take_waiting(&self) -> impl Iterator<Item = u32> {
         let waiting = match self.waiting.load(Ordering::SeqCst) {
             0 => 0,

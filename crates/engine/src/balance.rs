@@ -1,4 +1,4 @@
-//! What balancing means for the requests of a pool, beside the settings of [`pool`].
+//! Balancing options of a pool that concern the engine, in addition to [`pool::Settings`].
 
 use std::sync::Arc;
 
@@ -9,36 +9,38 @@ use crate::request_keys::PoolKeys;
 use flow::page::Page;
 use flow::reply_head::Head;
 
-/// What is looked for in requests, and what is answered in place of a refusal.
+/// Request keys, passive health checks and the fallback of a pool.
 #[derive(Debug, Default)]
 pub struct BalanceConfig {
+    /// The keys that are extracted from requests.
     pub keys: PoolKeys,
+    /// The fallback for rejected requests.
     pub sorry: Option<FallbackConfig>,
-    /// Ends of requests say how fit their workers are.
+    /// Outcomes of requests count for passive health checks.
     pub judges: bool,
-    /// Replies of these statuses, both ends included, are as bad as none.
+    /// The inclusive range of statuses that count as failures.
     pub failing: Option<(u16, u16)>,
-    /// A cookie that tells clients' servers.
+    /// The session affinity cookie.
     pub cookie: Option<CookieConfig>,
 }
 
 impl BalanceConfig {
-    /// Whether a reply speaks against its worker.
+    /// Whether a reply counts as a failure of its worker.
     pub(crate) fn is_bad(&self, head: &Head) -> bool {
         self.is_bad_status(head.understood_status())
     }
 
-    /// The same by the status of the reply.
+    /// Whether a reply with this status counts as a failure of its worker.
     pub(crate) fn is_bad_status(&self, status: u16) -> bool {
         self.failing.is_some_and(|(from, to)| (from..=to).contains(&status))
     }
 }
 
-/// What a pool answers with when it is sorry.
+/// The fallback of a pool.
 #[derive(Clone, Debug)]
 pub enum FallbackConfig {
-    /// The body alone to clients that read no head.
+    /// A response. Clients that do not speak HTTP receive its body only.
     Page(Arc<Page>),
-    /// The place of another pool.
+    /// Another pool, which receives the request.
     Pool(PoolId),
 }

@@ -1,50 +1,50 @@
-//! Answers to orders, held back until every shard follows them.
+//! Acknowledgements of operator commands, delayed until every shard has applied the command.
 //!
 //! ```text
-//!   home    order ─▶ carried out ─▶ News, Barrier ─▶ numbers stored ─▶ lets go
-//!   others                              └─────────▶ followed ─▶ numbers stored ─▶ lets go
-//!                                                             the last of all answers ──┘
+//!   owner    command ─▶ applied ─▶ News, Barrier ─▶ metrics stored ─▶ dropped
+//!   others                              └─────────▶ applied ─▶ metrics stored ─▶ dropped
+//!                                                  the last drop acknowledges ──────┘
 //! ```
 //!
-//! What it is: handles that all shards share, and who holds them how long. A shard that is gone has let go as
-//! well. What it must never know: an order.
+//! What it is: shared handles, and how long each shard keeps them. A shard that ends drops its handles as well. What it
+//! must never depend on: a command.
 
 use std::sync::Arc;
 
 use crate::aggregator::Aggregator;
 
-/// Whoever gave an order is answered when the last shard has let go of this.
+/// The command is acknowledged when the last clone is dropped.
 pub(crate) type Barrier = Arc<Aggregator<()>>;
 
-/// Barriers in the hands of one shard.
+/// The barriers that one shard keeps.
 #[derive(Debug, Default)]
 pub struct Barriers {
-    /// Of orders that were carried out in this turn; no other shard knows of them.
+    /// Barriers of commands that were applied in this turn and not yet sent to other shards.
     new: Vec<Barrier>,
-    /// Until this turn ends.
+    /// Barriers that are kept until this turn ends.
     held: Vec<Barrier>,
 }
 
 impl Barriers {
-    /// An order was carried out here. `answer` is called once, when every shard follows it, on the
-    /// thread of the last that does; it must not block.
+    /// Registers a command that was applied on this shard. `answer` is called once, when every shard has applied it, on
+    /// the thread of the last one. It must not block.
     pub fn owe(&mut self, answer: impl FnOnce() + Send + 'static) {
         self.new.push(Aggregator::new(move |_| answer()));
     }
 
-    /// One of another shard, all of whose mail before it was read.
-    pub fn hold(&mut self, barrier: Barrier) {
+    /// Keeps a barrier of another shard. All earlier messages of that shard were handled.
+    pub(crate) fn hold(&mut self, barrier: Barrier) {
         self.held.push(barrier);
     }
 
-    /// Those that the other shards are to be given, behind what follows from their orders.
+    /// The barriers to send to other shards, after the effects of their commands.
     pub(crate) fn hand_on(&mut self) -> &[Barrier] {
         let before = self.held.len();
         self.held.append(&mut self.new);
         &self.held[before..]
     }
 
-    /// The turn ends: whoever asks this shard now sees what was ordered.
+    /// Drops the barriers at the end of the turn, when the effects of their commands are visible.
     pub fn let_go(&mut self) {
         self.held.clear();
     }

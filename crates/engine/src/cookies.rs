@@ -1,7 +1,7 @@
-//! Cookies that tell a client's server: read from its requests, written into replies.
+//! Session affinity cookies: read from requests, written to replies.
 //!
-//! What it is: the four modes on the fields of a head. What it knows: which value stands for which
-//! server, by `pool`'s codec. What it must never know: which server is chosen.
+//! What it is: the four cookie modes, applied to header fields. What it depends on: the cookie codec of `pool`. What
+//! it must never depend on: the choice of a worker.
 
 use std::collections::VecDeque;
 
@@ -17,33 +17,32 @@ mod config;
 pub use config::CookieConfig;
 
 const SET_COOKIE: &str = "Set-Cookie";
-/// Workers without names that are remembered, those that are gone among them: whoever comes back to
-/// one is told so, as the pool's settings say.
+/// The maximum number of workers without names whose cookies are recognized, including workers that are gone.
 const KNOWN_MAX: usize = 4096;
 
-/// The cookie of one pool.
-pub struct Cookies {
+/// The affinity cookie of one pool.
+pub(crate) struct Cookies {
     plan: CookieConfig,
-    /// What stands for a server in a value, and what its clients are bound to; sorted.
+    /// The value that identifies a worker in a cookie, and its affinity target. Sorted.
     berths: Vec<(u64, u64)>,
-    /// Those of workers without names, the oldest first.
+    /// The values of workers without names, the oldest first.
     known: VecDeque<u64>,
-    /// Its workers are programs, which have no names.
+    /// The workers are programs, which have no names.
     is_nameless: bool,
 }
 
-/// What a request says of its server.
+/// The affinity cookie of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// What its client is bound to.
-    pub named: Option<u64>,
-    /// Its client need not be told again if it is served there.
-    pub fresh: bool,
+pub(crate) struct Told {
+    /// The affinity target that it names.
+    pub(crate) named: Option<u64>,
+    /// The cookie need not be renewed if that worker serves the request.
+    pub(crate) fresh: bool,
 }
 
 impl Cookies {
-    /// `berth` tells what clients of a server of that name are bound to.
-    pub fn new(plan: CookieConfig, berth: impl Fn(&str) -> Option<u64>) -> Self {
+    /// `berth` returns the affinity target of the worker with a name.
+    pub(crate) fn new(plan: CookieConfig, berth: impl Fn(&str) -> Option<u64>) -> Self {
         let codec = plan.codec.as_ref();
         let names = plan.servers.values();
         let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));
@@ -53,9 +52,9 @@ impl Cookies {
         Self { plan, berths, known: VecDeque::new(), is_nameless }
     }
 
-    /// A worker serves, to which clients are bound by `berth`. Of those without names the next one with
-    /// its index is another.
-    pub fn handle_started(&mut self, worker: WorkerId, berth: u64) {
+    /// Registers a started worker with its affinity target `berth`. Among workers without names, another worker with
+    /// the same index has another target.
+    pub(crate) fn handle_started(&mut self, worker: WorkerId, berth: u64) {
         if !self.is_nameless {
             return;
         }
@@ -74,20 +73,20 @@ impl Cookies {
         }
     }
 
-    /// Clients of workers that are gone have cookies of before. Theirs are known for as long as without a reload.
-    pub fn take_over(&mut self, before: Self) {
+    /// Keeps the cookies of workers without names across a reload.
+    pub(crate) fn take_over(&mut self, before: Self) {
         if self.is_nameless && before.is_nameless {
             (self.berths, self.known) = (before.berths, before.known);
         }
     }
 
-    /// Whether what it reads is removed from requests: then a server sees another head than came.
+    /// Whether the affinity value is removed from requests before they are forwarded.
     pub(crate) const fn changes_requests(&self) -> bool {
         matches!(self.plan.mode, CookieMode::Prefix) && self.plan.codec.is_some()
     }
 
-    /// What a request tells. What is ours alone is removed from its head: its server is not to see it.
-    pub fn read(&self, fields: &mut Fields, second: u32) -> Told {
+    /// Reads the cookie of a request. In mode `prefix` the affinity value is removed from the fields.
+    pub(crate) fn read(&self, fields: &mut Fields, second: u32) -> Told {
         let Some(codec) = &self.plan.codec else { return Told::default() };
         if self.plan.mode == CookieMode::Prefix {
             return self.read_prefixed(codec, fields, second);
@@ -96,8 +95,8 @@ impl Cookies {
         value.map(|value| self.told(codec, value, second)).unwrap_or_default()
     }
 
-    /// Of several cookies of the name, as a client has them of different paths, the first says which
-    /// server it is; ours is cut from all of them, and what is none of ours is left alone.
+    /// A client may send several cookies of the name, for different paths. The first valid one determines the worker.
+    /// The prefix is removed from all valid ones, and other cookies are unchanged.
     fn read_prefixed(&self, codec: &CookieCodec, fields: &mut Fields, second: u32) -> Told {
         let (mut told, mut next) = (None, 0);
         while let Some(field) = fields.position_from(&known::COOKIE, next) {
@@ -117,7 +116,7 @@ impl Cookies {
             }
             if from > 0 {
                 without.extend_from_slice(&line[from..]);
-                // It is shorter than what stood there.
+                // The new value is shorter than the old one.
                 let _ = fields.try_set_value(field, without.as_slice());
             }
         }
@@ -133,20 +132,21 @@ impl Cookies {
         }
     }
 
-    /// Whether nothing is to be done with a reply to a client that has its cookie from us already.
+    /// Whether a client that already has a fresh cookie needs no other one.
     pub(crate) const fn is_told_once(&self) -> bool {
         matches!(self.plan.mode, CookieMode::Insert)
     }
 
-    /// Makes a reply of this worker tell its client so. Gives what is to be learnt of it in mode `passive`.
-    pub fn write(&self, head: &mut Head, server: WorkerId, second: u32) -> Option<Vec<u8>> {
+    /// Writes the cookie to a reply of this worker. In mode `passive`, returns the value that the server has set
+    /// instead.
+    pub(crate) fn write(&self, head: &mut Head, server: WorkerId, second: u32) -> Option<Vec<u8>> {
         let name = self.plan.servers.get(server)?;
         let ours = || self.plan.codec.as_ref().map(|codec| codec.write(name, second));
         match self.plan.mode {
             CookieMode::Insert => {
                 let ours = ours()?;
                 let line = [&self.plan.name, &b"="[..], ours.as_bytes(), &self.plan.attributes];
-                // A head that is full goes without it: its client is bound by its next reply.
+                // A full head is sent without the cookie; the next reply sets it.
                 let _ = head.fields.try_append(SET_COOKIE, line.concat().as_slice());
             }
             CookieMode::Rewrite => {
@@ -169,7 +169,7 @@ impl Cookies {
         None
     }
 
-    /// Gives the cookie of our name in a reply another value.
+    /// Replaces the value of the cookie in a reply.
     fn change(&self, head: &mut Head, mut to: impl FnMut(&[u8]) -> Option<Vec<u8>>) {
         let mut from = 0;
         while let Some(place) = head.fields.position_from(SET_COOKIE, from) {

@@ -1,12 +1,11 @@
-//! The middle of a shard: exchanges and pools, without a stream in sight.
+//! The engine of a shard: exchanges and pools.
 //!
-//! Sessions submit and abandon; workers answer, release and end; what is finished waits in
-//! [`Engine::finished`] until the shard hands it to its clients. What the engine wants of workers are effects
-//! ([`Engine::poll_effect`]), which the shard carries out once a turn, after all that the turn brought was taken
-//! in: so a worker that said too much is known for it before it could be given the next request. What workers
-//! report comes to [`Engine::handle_event`].
+//! Sessions submit and abandon requests. Events of workers go to [`Engine::handle_event`]. Events for sessions collect
+//! in [`Engine::finished`] until the shard delivers them. Commands to workers are effects ([`Engine::poll_effect`]),
+//! which the shard carries out once a turn, after all input of the turn was handled; so the surplus output of a worker
+//! is detected before the worker can receive its next request.
 //!
-//! What it must never know: a worker, a check, a stream, the loop.
+//! What it must never depend on: a worker, a check, a stream, the loop.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,73 +79,92 @@ use queued_request::{WAITING_OVERHEAD, asker};
 use session_workers::SessionWorkers;
 use tallies::Tallies;
 
-/// Bytes of all parts of a reply to a caller in this process, which gets them as one.
+/// The maximum total size of the parts of a reply that is delivered as a whole, in bytes.
 const INSIDE_PARTS_MAX: usize = 1 << 20;
 
-/// The first status that tells of a failure.
+/// The lowest HTTP status that is an error.
 const FAILURE_MIN: u16 = 400;
 
-/// A pool, and what the engine keeps of its workers.
+/// A pool and the state that the engine keeps for it.
 pub struct ServedPool {
+    /// The configured name.
     pub name: String,
+    /// The queue and the scheduler.
     pub pool: Pool<QueuedRequest>,
     traits: WorkerTraits,
-    /// Why it may have no worker, until one has started.
+    /// The reason that the pool may have no worker. It applies until a worker has started.
     pub trouble: Option<Box<Trouble>>,
-    pub counts: PoolCounts,
-    /// What is counted of each worker.
+    pub(crate) counts: PoolCounts,
+    /// Counters of each worker.
     tallies: Tallies,
     then: Option<PoolId>,
-    /// Replies of other pools go on to it.
+    /// The pool receives replies of other pools as requests.
     is_fed: bool,
-    /// Clients here that wait until it has room.
+    /// Clients of this shard that wait for room.
     paused: PausedClients,
-    pub balance: BalanceConfig,
-    /// What requests of HTTP become for it.
+    pub(crate) balance: BalanceConfig,
+    /// The form in which the workers accept HTTP requests.
     takes: RequestShape,
-    /// Tells clients their server, and is told by them.
+    /// The session affinity cookie.
     cookies: Option<Box<Cookies>>,
-    /// Where a program is a connection's own.
+    /// The programs that serve one connection each.
     own: Option<SessionWorkers>,
-    /// Its programs are asked by ids of ours.
+    /// Requests to its programs carry ids that the daemon assigns.
     is_tagged: bool,
-    /// It is at home on another shard, and served here as well.
+    /// This shard is a member shard of the pool: another shard is its owner.
     branch: Option<Box<Branch>>,
-    /// Other shards that serve it, of one that is at home here.
+    /// The number of member shards, if this shard is the owner.
     branches: u32,
     error_log: ErrorLog,
     fallback_log: FallbackLog,
-    /// It has effects to carry out or numbers to publish.
-    pub dirty: bool,
-    pub stopping: bool,
+    /// The pool has effects to carry out or metrics to publish.
+    pub(crate) dirty: bool,
+    pub(crate) stopping: bool,
 }
 
-/// Exchanges and pools.
+/// The exchanges and pools of a shard.
 pub struct Engine {
-    pub exchanges: Exchanges,
+    pub(crate) exchanges: Exchanges,
+    /// The pools that this shard serves.
     pub pools: Table<PoolId, ServedPool>,
     /// The access log.
     pub access_log: AccessLog,
-    /// Messages that broke a rule.
-    pub rejects: Rejects,
-    /// Requests of each listener by the way they ended.
+    /// Counters of malformed messages.
+    pub(crate) rejects: Rejects,
+    /// Finished requests of each listener, by cause.
     pub listener_ends: Table<ListenerId, ListenerEnds>,
+    /// The connection to other shards.
     pub shard_link: ShardLink,
-    /// Answers to orders.
+    /// Pending acknowledgements of operator commands.
     pub barriers: Barriers,
-    /// Parts and outcomes on their way to their clients.
+    /// Events for clients, delivered by the shard.
     pub finished: Vec<(Client, ReplyEvent)>,
-    /// What is to be said to all clients of a pool.
+    /// Messages for all clients of a pool.
     pub announced: Vec<(PoolId, Slice)>,
-    /// When the present turn began.
+    /// The start of this turn.
     pub now: Instant,
-    /// While the shard drains: how long an HTTP connection without a request stays open.
+    /// While the shard drains: how long an idle HTTP connection stays open. `None`: the shard is not draining.
     pub drain_keepalive_timeout: Option<Duration>,
     calendar: Calendar,
     effects: Effects,
 }
 
-/// What a request is counted and logged in.
+impl std::fmt::Debug for ServedPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServedPool").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("shard", &self.shard_link.me())
+            .field("exchanges", &self.exchanges.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parts of the engine that record a finished request.
 struct Accounting<'a> {
     pools: &'a mut Table<PoolId, ServedPool>,
     listener_ends: &'a mut Table<ListenerId, ListenerEnds>,
@@ -155,6 +173,8 @@ struct Accounting<'a> {
 }
 
 impl Engine {
+    /// The engine of shard `shard`. `plans`: the pools that it serves; `epoch`: the current time; `seed`: for the
+    /// random choices of the pools.
     pub fn new(
         plans: Vec<(PoolId, PoolConfig)>,
         epoch: Epoch,
@@ -188,8 +208,8 @@ impl Engine {
         engine
     }
 
-    /// Whether a pool's reply, or that of the last which its reply goes on to, is lines.
-    pub fn replies_lines(&self, pool: PoolId) -> bool {
+    /// Whether the replies of a pool are lines. With `then`, the last pool of the chain decides.
+    pub(crate) fn replies_lines(&self, pool: PoolId) -> bool {
         let served = &self.pools[pool];
         match (served.then, &served.takes) {
             (Some(then), _) => self.replies_lines(then),
@@ -198,8 +218,8 @@ impl Engine {
         }
     }
 
-    /// Takes a request and returns its id. Its outcome comes through [`Self::finished`], for a
-    /// refusal in the same turn. `entry`: its own in the access log, if it has one.
+    /// Submits a request and returns its id. Its outcome is added to [`Self::finished`]; a rejection is added in the
+    /// same turn. `entry`: its access log entry, if it is logged.
     pub fn submit(
         &mut self,
         client: Client,
@@ -246,7 +266,13 @@ impl Engine {
         })
     }
 
-    pub fn admit(&mut self, id: RequestId, pool: PoolId, payload: Payload, mut meta: RequestMeta) {
+    pub(crate) fn admit(
+        &mut self,
+        id: RequestId,
+        pool: PoolId,
+        payload: Payload,
+        mut meta: RequestMeta,
+    ) {
         if let Some(home) = self.shard_link.off_shard(pool) {
             return self.admit_off_shard(id, pool, home, payload, meta);
         }
@@ -258,7 +284,7 @@ impl Engine {
             json_reply.wants_head = served.cookies.is_some();
         }
         meta.asker = asker(id, exchange);
-        // What came back from a branch is read already, and may be as its server was to see it.
+        // The cookies of a request from a member shard were read, and possibly removed, there.
         if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
             cookies.ask(&mut payload, exchange);
         }
@@ -279,8 +305,8 @@ impl Engine {
         }
     }
 
-    /// A worker's answer. It ends the exchange, or becomes a request of the next pool.
-    pub fn complete(&mut self, pool: PoolId, id: RequestId, outcome: Outcome) {
+    /// Handles the outcome of a worker. It ends the exchange, or becomes a request to the next pool.
+    pub(crate) fn complete(&mut self, pool: PoolId, id: RequestId, outcome: Outcome) {
         let then = self.pools[pool].then;
         if self.pools[pool].balance.judges {
             self.record_outcome(pool, id, &outcome);
@@ -303,7 +329,7 @@ impl Engine {
                 let text = body.slice(1..body.len());
                 self.end(id, Outcome::Ended(End::new(Cause::Worker, Phase::Work), text));
             }
-            // Only the body goes on. What tells of a failure is the reply.
+            // Only the body is forwarded. An error status ends the exchange.
             (Outcome::Reply(body), Some(next)) if status < FAILURE_MIN => {
                 exchange.step(Move::Next, self.now);
                 exchange.pool = next;
@@ -315,7 +341,7 @@ impl Engine {
         }
     }
 
-    /// The head of a worker's answer goes to its client; a caller in this process wants none.
+    /// Forwards the head of a reply to its client. A callback of this process receives no head.
     fn head(&mut self, pool: PoolId, id: RequestId, mut head: Carried) {
         let Some(exchange) = self.exchanges.get_mut(id) else {
             self.pools[pool].counts.discarded += 1;
@@ -330,7 +356,7 @@ impl Engine {
         exchange.is_bad = served.balance.is_bad(told);
         let is_here = exchange.state.home().is_none();
         if served.then.is_some() && is_here && told.status < FAILURE_MIN {
-            // Its body is the request of the next pool.
+            // Only the body is forwarded to the next pool.
             return head.recycle();
         }
         if let Some(log_entry) = exchange.log_entry.as_mut().filter(|_| !told.is_interim()) {
@@ -343,7 +369,7 @@ impl Engine {
         }
     }
 
-    /// A part of a worker's answer goes to its client.
+    /// Forwards a part of a reply to its client.
     fn part(&mut self, pool: PoolId, id: RequestId, part: Slice) {
         let Some(exchange) = self.exchanges.get_mut(id) else {
             self.pools[pool].counts.discarded += 1;
@@ -375,8 +401,8 @@ impl Engine {
     }
 
     /// Ends an exchange and sends its outcome to its client.
-    pub fn end(&mut self, id: RequestId, outcome: Outcome) {
-        // It ends where it is: most requests end here, and an exchange is long.
+    pub(crate) fn end(&mut self, id: RequestId, outcome: Outcome) {
+        // The exchange is not moved: most requests end here, and it is large.
         let Self { exchanges, pools, listener_ends, access_log, now, .. } = self;
         let Some(exchange) = exchanges.get_mut(id) else { return };
         exchange.stamps.done = Some(*now);
@@ -395,7 +421,7 @@ impl Engine {
         self.finished.extend(client.map(|client| (client, ReplyEvent::End(outcome))));
     }
 
-    /// An outcome that its home has counted goes to its client.
+    /// Delivers an outcome that the owner shard has counted.
     fn deliver_end(&mut self, id: RequestId, outcome: Outcome) {
         if let Some(mut exchange) = self.take_out(id) {
             let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
@@ -403,8 +429,8 @@ impl Engine {
         }
     }
 
-    /// Replaces every worker of a pool, each once another is ready. How many will be; `None` when
-    /// there is no such pool.
+    /// Replaces every worker of a pool, one at a time, when its replacement is ready. Returns the number of workers;
+    /// `None`: there is no such pool.
     pub fn recycle(&mut self, pool: &str) -> Option<u32> {
         let served = self.pools.values_mut().find(|served| served.name == pool)?;
         served.dirty = true;
@@ -414,7 +440,7 @@ impl Engine {
         Some(status.idle + status.busy)
     }
 
-    /// Tells the pools the time, and says when they next want to know it.
+    /// Runs the timers of the pools that are due.
     pub fn handle_time(&mut self) {
         for served in self.pools.values_mut() {
             if served.pool.next_time().is_some_and(|at| at <= self.now) {
@@ -425,6 +451,7 @@ impl Engine {
         }
     }
 
+    /// When [`Self::handle_time`] must be called next.
     pub fn next_time(&mut self) -> Option<Instant> {
         let mut next = None;
         for served in self.pools.values_mut() {
@@ -434,7 +461,7 @@ impl Engine {
         next
     }
 
-    /// Stores the numbers of pools that changed.
+    /// Publishes the metrics that have changed.
     pub fn publish(&mut self, metrics: &Metrics) {
         for (pool, served) in self.pools.entries_mut() {
             if std::mem::take(&mut served.dirty) {
@@ -464,14 +491,14 @@ impl Engine {
         metrics.shard().exchanges.set(self.exchanges_here() as u64);
     }
 
-    /// Sweeps every invariant.
+    /// Checks the invariants of all pools. For tests.
     pub fn check(&self) {
         for served in self.pools.values() {
             served.pool.check();
         }
     }
 
-    /// How long the oldest request of a pool has waited.
+    /// The time that the oldest queued request of a pool has waited.
     pub fn oldest(&self, pool: PoolId) -> Option<Duration> {
         let oldest = self.pools[pool].pool.status().oldest?;
         Some(self.now.saturating_duration_since(oldest))

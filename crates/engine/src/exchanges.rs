@@ -1,4 +1,4 @@
-//! The exchanges: every request from its receipt to its end.
+//! The exchanges: every request of a shard, from its receipt to its end.
 //!
 //! ```text
 //!              admit            dispatch
@@ -8,13 +8,13 @@
 //!      │ └── end          └── end               └ end │
 //!      └──────────────────────────────────────────────┘
 //!
-//!   Received, Waiting ──pass on──▶ Received: its pool is sorry, another answers
-//!   Received, Working ──cross──▶ Away: another shard has it, and tells its end
+//!   Received, Waiting ──pass on──▶ Received: the fallback pool receives it
+//!   Received, Working ──cross──▶ Away: another shard has it and reports its end
 //! ```
 //!
-//! *Received* belongs to the engine for a moment only, *Waiting* is in its pool's queue and can be
-//! taken out with its ticket, *Working* is in the hands of one worker. An end removes the exchange;
-//! the worker that still has it in its hands answers to a stale id, and that answer is discarded.
+//! A *Received* exchange is about to be queued or dispatched, a *Waiting* one is in the queue of its pool and can be
+//! removed with its ticket, a *Working* one was sent to a worker. An end removes the exchange. If a worker still has
+//! the request, its reply carries a stale id and is discarded.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -27,41 +27,41 @@ use flow::json_reply::JsonReply;
 use flow::window::Window;
 use observe::access_log::AccessEntry;
 
-/// How far an exchange has come.
+/// The state of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     Received,
     Waiting(Ticket),
     Working(WorkerId),
-    /// Another shard has it.
+    /// On another shard.
     Away(u32),
 }
 
-/// What can happen to it, short of its end.
+/// A transition of an exchange, other than its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move {
-    /// A pool took it into its queue.
+pub(crate) enum Move {
+    /// It is queued in a pool.
     Admit(Ticket),
-    /// A worker got it.
+    /// It is sent to a worker.
     Dispatch(WorkerId),
-    /// It never reached its worker and waits again.
+    /// It was not delivered to its worker, and is queued again.
     GiveBack(Ticket),
-    /// Its reply becomes a request of the next pool.
+    /// Its reply becomes a request to the next pool.
     Next,
-    /// Its pool is sorry, and another answers for it.
+    /// It goes to the fallback pool.
     PassOn,
-    /// It goes to the home of its pool, which is another shard.
+    /// It goes to the owner shard of its pool.
     Cross(u32),
 }
 
 impl State {
-    /// The table of moves; `None` is a move that cannot happen.
-    pub const fn after(self, step: Move) -> Option<Self> {
+    /// The transition table. `None`: the transition is impossible.
+    pub(crate) const fn after(self, step: Move) -> Option<Self> {
         match (self, step) {
             (Self::Received, Move::Admit(ticket)) | (Self::Working(_), Move::GiveBack(ticket)) => {
                 Some(Self::Waiting(ticket))
             }
-            // Without waiting: to the program that is its connection's own.
+            // A request to a connection's own program is not queued.
             (Self::Waiting(_) | Self::Received, Move::Dispatch(worker)) => {
                 Some(Self::Working(worker))
             }
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// Its place among the states, and its word.
+    /// The index in [`STATES`].
     const fn number(self) -> usize {
         match self {
             Self::Received => 0,
@@ -82,8 +82,8 @@ impl State {
         }
     }
 
-    /// The shard that has it, where that is another.
-    pub const fn home(self) -> Option<u32> {
+    /// The other shard that has the exchange.
+    pub(crate) const fn home(self) -> Option<u32> {
         match self {
             Self::Away(home) => Some(home),
             Self::Received | Self::Waiting(_) | Self::Working(_) => None,
@@ -92,7 +92,7 @@ impl State {
 }
 
 impl Move {
-    /// Its place among the moves, and its word.
+    /// The index in [`MOVES`].
     const fn number(self) -> usize {
         match self {
             Self::Admit(_) => 0,
@@ -105,15 +105,15 @@ impl Move {
     }
 }
 
-/// The words of states and moves, in the order of their numbers.
+/// The names of states and transitions, in the order of their numbers.
 const STATES: [&str; 4] = ["received", "waiting", "working", "away"];
 const MOVES: [&str; 6] = ["admit", "dispatch", "give back", "next", "pass on", "cross"];
 
-/// The moves that were made in this process, a bit each.
+/// The transitions that occurred in this process, one bit each.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// The moves of exchanges that were made in this process, each by the words of its state and its own.
-/// They are only noted where debug assertions are: for tests.
+/// The transitions of exchanges that occurred in this process, each as the names of the old state and of the
+/// transition. For tests: they are recorded only with debug assertions.
 #[must_use]
 pub fn moves_made() -> Vec<(&'static str, &'static str)> {
     let made = MADE.load(Ordering::Relaxed);
@@ -127,47 +127,47 @@ const fn bit(state: usize, step: usize) -> usize {
     state * MOVES.len() + step
 }
 
-/// One request on its way.
+/// One request and its state.
 #[derive(Debug)]
-pub struct Exchange {
-    pub client: Client,
-    pub peer: Peer,
-    /// Microseconds since the Unix epoch at its receipt.
-    pub at_us: i64,
-    pub stamps: Stamps,
-    /// The listener by which it came; none: it came from this process.
-    pub listener: Option<ListenerId>,
-    /// When the last byte of its body came, if that was after its head.
+pub(crate) struct Exchange {
+    pub(crate) client: Client,
+    pub(crate) peer: Peer,
+    /// The time of its receipt, in microseconds since the Unix epoch.
+    pub(crate) at_us: i64,
+    pub(crate) stamps: Stamps,
+    /// The listener that received it; `None`: this process made it.
+    pub(crate) listener: Option<ListenerId>,
+    /// The time at which the last byte of the body arrived, if that was after the head.
     pub(crate) body_end: Option<Instant>,
-    /// What its line in the access log is made of, if it is to have one.
-    pub log_entry: Option<Box<AccessEntry>>,
-    /// Parts of its reply that nobody can take one by one.
-    pub parts: Vec<u8>,
-    /// Its parts on their way between two shards.
-    pub window: Window,
-    /// The pool that has it now.
-    pub pool: PoolId,
-    /// The worker of this pool that it names, as [`pool::Pool::berth`] tells it.
-    pub named: Option<u64>,
-    /// The same, if its client need not be told again when that worker answers.
-    pub knows: Option<u64>,
-    /// Workers of this pool that have failed it.
-    pub failed: Failed,
-    /// How what a worker answers becomes a reply, where it does not speak its client's protocol.
-    pub json_reply: Option<JsonReply>,
-    /// What is being answered speaks against its worker.
+    /// Its access log entry, if it is logged.
+    pub(crate) log_entry: Option<Box<AccessEntry>>,
+    /// Collected parts of the reply, for a client that needs it as a whole.
+    pub(crate) parts: Vec<u8>,
+    /// Flow control of its parts between two shards.
+    pub(crate) window: Window,
+    /// The current pool.
+    pub(crate) pool: PoolId,
+    /// The affinity target that its cookie names, a value of [`pool::Pool::berth`].
+    pub(crate) named: Option<u64>,
+    /// The same target, if the cookie need not be renewed.
+    pub(crate) knows: Option<u64>,
+    /// Workers of this pool that failed the request.
+    pub(crate) failed: Failed,
+    /// How to convert the reply of a worker that does not use the client's protocol.
+    pub(crate) json_reply: Option<JsonReply>,
+    /// The reply in progress counts as a failure of its worker.
     pub(crate) is_bad: bool,
-    /// The status of what is being answered; 0: it has none.
-    pub status: u16,
-    pub state: State,
+    /// The status of the reply in progress; 0: none.
+    pub(crate) status: u16,
+    pub(crate) state: State,
 }
 
 impl Exchange {
-    /// Makes a move.
+    /// Makes a transition.
     ///
     /// # Panics
-    /// When the table does not allow it: an exchange in two places could answer two clients.
-    pub fn step(&mut self, step: Move, now: Instant) {
+    /// When the transition is impossible: an exchange in two places could answer two clients.
+    pub(crate) fn step(&mut self, step: Move, now: Instant) {
         let next = self.state.after(step);
         if cfg!(debug_assertions) && next.is_some() {
             let made = 1 << bit(self.state.number(), step.number());
@@ -180,7 +180,7 @@ impl Exchange {
             Move::Next => self.stamps.first_byte = Some(now),
             Move::GiveBack(_) | Move::PassOn | Move::Cross(_) => {}
         }
-        // Another pool has other workers.
+        // These values refer to workers of the old pool.
         if matches!(step, Move::Next | Move::PassOn) {
             self.named = None;
             self.knows = None;
@@ -193,16 +193,16 @@ impl Exchange {
 
 /// All exchanges of a shard.
 ///
-/// The requests of all shards are numbered together without a word between them: shard 0 of 3 gives the numbers
-/// 1, 4, 7 and so on. A number is never given twice. It does not find an exchange: place and generation do.
+/// Request numbers are unique across shards without coordination: shard 0 of 3 assigns 1, 4, 7 and so on. A number is
+/// never reused. Exchanges are found by index and generation, not by number.
 #[derive(Debug)]
-pub struct Exchanges {
+pub(crate) struct Exchanges {
     table: Table<RequestId, Numbered>,
     shard: u32,
-    /// The number of the next, and how far the numbers of a shard are apart.
+    /// The next number, and the difference between two numbers of this shard.
     next: u64,
     step: u64,
-    /// Those of clients of other shards.
+    /// The number of exchanges of other shards' clients.
     from_shards: usize,
 }
 
@@ -213,13 +213,13 @@ struct Numbered {
 }
 
 impl Exchanges {
-    /// Those of one of so many shards.
-    pub fn of_shard(shard: u32, shards: usize) -> Self {
+    /// The empty table of one of `shards` shards.
+    pub(crate) fn of_shard(shard: u32, shards: usize) -> Self {
         let (next, step) = (u64::from(shard) + 1, shards.max(1) as u64);
         Self { table: Table::default(), shard, next, step, from_shards: 0 }
     }
 
-    /// The number of a new request. One of another shard keeps its own, so users see one number for it.
+    /// The number of a new request. A request of another shard keeps its number.
     fn number_for(&mut self, client: &Client) -> u64 {
         match client {
             Client::OffShard { request, .. } => request.as_u64(),
@@ -233,7 +233,7 @@ impl Exchanges {
         number
     }
 
-    pub fn insert(&mut self, exchange: Exchange) -> RequestId {
+    pub(crate) fn insert(&mut self, exchange: Exchange) -> RequestId {
         self.from_shards += usize::from(is_guest(&exchange));
         let number = self.number_for(&exchange.client);
         let place = self.table.insert(Numbered { number, exchange });
@@ -246,14 +246,14 @@ impl Exchanges {
         request_id(self.shard, place, self.take_number())
     }
 
-    pub fn get_mut(&mut self, id: RequestId) -> Option<&mut Exchange> {
+    pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut Exchange> {
         if id.shard() != self.shard {
             return None;
         }
         self.table.get_mut(id).map(|it| &mut it.exchange)
     }
 
-    pub fn remove(&mut self, id: RequestId) -> Option<Exchange> {
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Exchange> {
         if id.shard() != self.shard {
             return None;
         }
@@ -262,8 +262,8 @@ impl Exchanges {
         Some(exchange)
     }
 
-    /// As [`Self::remove`], of one of which only the client is wanted.
-    pub fn close(&mut self, id: RequestId) -> Option<Client> {
+    /// Like [`Self::remove`], but returns only the client.
+    pub(crate) fn close(&mut self, id: RequestId) -> Option<Client> {
         let exchange = self.get_mut(id)?;
         let from_shard = usize::from(is_guest(exchange));
         let client = std::mem::replace(&mut exchange.client, Client::Nobody);
@@ -272,7 +272,7 @@ impl Exchanges {
         Some(client)
     }
 
-    /// Closes this one, if it is there and `may` says so. Its client, and when it was received.
+    /// Closes the exchange if it exists and `may` returns true. Returns its client, time of receipt and listener.
     pub(crate) fn close_if(
         &mut self,
         id: RequestId,
@@ -296,7 +296,7 @@ impl Exchanges {
         closed
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
@@ -304,7 +304,7 @@ impl Exchanges {
         self.from_shards
     }
 
-    pub fn ids(&self) -> Vec<RequestId> {
+    pub(crate) fn ids(&self) -> Vec<RequestId> {
         self.table.iter().map(|(place, it)| request_id(self.shard, place, it.number)).collect()
     }
 }

@@ -1,6 +1,6 @@
-//! What a pool of a shard is configured with, whatever its workers are.
+//! The configuration of a pool for the engine.
 //!
-//! [`PoolConfig`] is for the engine; what runs the workers is `backend::backends::BackendConfig`.
+//! It is independent of the kind of workers, which `backend::backends::BackendConfig` describes.
 
 use exchange::PoolId;
 
@@ -8,25 +8,32 @@ use crate::balance::BalanceConfig;
 use flow::request_shape::RequestShape;
 use flow::worker_traits::WorkerTraits;
 
-/// One pool.
+/// The configuration of one pool.
+#[derive(Debug)]
 pub struct PoolConfig {
+    /// The configured name.
     pub name: String,
+    /// Queue, balancing and number of workers.
     pub pool: pool::Settings,
+    /// The pool that receives the replies as requests.
     pub then: Option<PoolId>,
+    /// Request keys, passive health checks and fallback.
     pub balance: BalanceConfig,
-    /// What requests of HTTP become for it.
+    /// The form in which the workers accept HTTP requests.
     pub takes: RequestShape,
-    /// Its programs are connections' own.
+    /// Each program serves one connection only (`dispatch = "session"`).
     pub own: Option<SessionWorkersConfig>,
-    /// Its programs are asked by ids of ours.
+    /// Requests to its programs carry ids that the daemon assigns.
     pub is_tagged: bool,
+    /// Properties of the kind of its workers.
     pub traits: WorkerTraits,
 }
 
-/// What becomes of a connection's own program after it.
+/// What happens to a program after the end of its connection.
+#[derive(Debug)]
 pub struct SessionWorkersConfig {
-    /// It is told this, and what it answers is discarded; without it, it is replaced.
+    /// The request that resets the program; its reply is discarded. `None`: the program is replaced.
     pub reset: Option<String>,
-    /// What it says unasked can be told from its answers.
+    /// Its protocol distinguishes unsolicited messages from replies.
     pub tells_apart: bool,
 }

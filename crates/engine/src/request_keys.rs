@@ -1,4 +1,4 @@
-//! What a request asks of its pool besides a free worker: found once, when it is admitted.
+//! Balancing keys and priority of a request, extracted once when it is admitted.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -14,35 +14,39 @@ use flow::ids::SessionId;
 use flow::payload::Payload;
 use flow::words::words;
 
-/// A key that was found, without a copy where it stands in the request.
+/// A key that was found, borrowed from the request if possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found<'a> {
     Bytes(Cow<'a, [u8]>),
-    /// An address, or what a connection is known by.
+    /// An address, or the id of a connection.
     Short {
         bytes: [u8; 16],
         length: usize,
     },
 }
 
-/// What is looked for in the requests of a pool.
+/// The keys that are extracted from the requests of a pool.
 #[derive(Clone, Debug, Default)]
 pub struct PoolKeys {
+    /// Session affinity: requests with the same value go to the same worker.
     pub sticky: Option<Key>,
+    /// The key for `hash` balancing.
     pub hash: Option<Key>,
+    /// Fair queueing: requests with the same value share one turn.
     pub fair: Option<Key>,
+    /// The priority, a digit.
     pub priority: Option<Key>,
 }
 
 impl PoolKeys {
-    /// Whether nothing is looked for.
+    /// Whether no key is configured.
     pub const fn is_none(&self) -> bool {
         let Self { sticky, hash, fair, priority } = self;
         sticky.is_none() && hash.is_none() && fair.is_none() && priority.is_none()
     }
 }
 
-/// What was found in one request.
+/// The keys of one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestKeys<'a> {
     key: Option<Found<'a>>,
@@ -52,16 +56,16 @@ pub(crate) struct RequestKeys<'a> {
     named: Option<u64>,
 }
 
-/// Whose a request is.
+/// The client of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker {
-    pub peer: Peer,
-    /// Its connection, where it has one.
-    pub session: Option<SessionId>,
+pub(crate) struct Asker {
+    pub(crate) peer: Peer,
+    /// Its connection, if it has one.
+    pub(crate) session: Option<SessionId>,
 }
 
 impl<'a> RequestKeys<'a> {
-    /// What a request asks; `named`: the worker that it names itself.
+    /// Extracts the keys. `named`: the affinity target of its cookie.
     pub(crate) fn of(
         keys: &PoolKeys,
         from: Asker,
@@ -83,7 +87,7 @@ impl<'a> RequestKeys<'a> {
         }
     }
 
-    /// As the pool wants it.
+    /// The keys in the form of the pool.
     pub(crate) fn ask(&self, id: RequestId) -> Ask<'_> {
         Ask {
             id: id.as_u64(),
@@ -150,7 +154,7 @@ fn find<'a>(key: &Key, from: Asker, payload: &'a Payload) -> Option<Found<'a>> {
         Payload::Http(request, _) if key.is_http() == Some(true) => {
             in_head(key, from.peer, request)
         }
-        // What programs are asked is told apart as they get it.
+        // Keys of programs are looked up in the object that they receive.
         Payload::Http(request, body) => {
             let object = request.object(from.peer, body);
             let found = in_frame(key, &object)?.into_owned();
@@ -159,7 +163,7 @@ fn find<'a>(key: &Key, from: Asker, payload: &'a Payload) -> Option<Found<'a>> {
     }
 }
 
-/// A key of frames. None of those of HTTP is in one.
+/// A key in a frame. HTTP keys never occur in frames.
 fn in_frame<'a>(key: &Key, frame: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let place = match key {
         Key::Line => 0..frame.len(),
@@ -185,7 +189,7 @@ fn in_frame<'a>(key: &Key, frame: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     Some(Cow::Borrowed(&frame[place]))
 }
 
-/// A key of HTTP, found in the head as a server is to see it.
+/// An HTTP key in the head that a server receives.
 fn in_head<'a>(key: &Key, peer: Peer, request: &'a HttpRequest) -> Option<Found<'a>> {
     let fields = &request.head().fields;
     Some(match key {
@@ -195,7 +199,7 @@ fn in_head<'a>(key: &Key, peer: Peer, request: &'a HttpRequest) -> Option<Found<
         },
         Key::Cookie(name) => Found::within(keys::cookie(fields, name.as_bytes())?),
         Key::Path => Found::Bytes(request.path()),
-        // The slash before a path that has none begins no other segment.
+        // A slash that is added before the path starts no new segment.
         Key::Segment(number) => Found::within(segment(request.target_parts().0, *number)?),
         Key::Query(name) => {
             let (_, query) = request.target_parts();
@@ -210,7 +214,7 @@ fn in_head<'a>(key: &Key, peer: Peer, request: &'a HttpRequest) -> Option<Found<
     })
 }
 
-/// A part of a path, counted from 1; what is empty between two `/` is none.
+/// A segment of a path, counted from 1. Empty segments are skipped.
 fn segment(path: &[u8], number: u32) -> Option<&[u8]> {
     let nth = usize::try_from(number).ok()?.checked_sub(1)?;
     path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).nth(nth)

@@ -1,17 +1,17 @@
-//! Programs that are a connection's own: `dispatch = "session"`.
+//! Programs that serve one connection each: `dispatch = "session"`.
 //!
 //! ```text
 //!   free ──first request──▶ bound ──client gone, all answered──▶ returning ──▶ free, or recycled
 //!                             │ the program ends                  │  (reset frame, or its end)
 //!                             ▼                                   └─refused─▶ spoiled ─▶ recycled
-//!                           lost: the client's later requests are refused
+//!                           lost: later requests of the client are rejected
 //! ```
 //!
-//! The pool sees one slot in use from the first request of a connection until its program is
-//! returned. What the connection asks in between goes straight to its program.
+//! The slot of the program is in use from the first request of a connection until the program is returned to the
+//! pool. Requests in between go to the program without queueing.
 //!
-//! What it knows: sessions, workers and how many requests are between them. What it must never
-//! know: a stream, a pool.
+//! What it depends on: ids of sessions and workers, and the number of requests in flight. What it must never depend
+//! on: a stream, a pool.
 
 use std::collections::BTreeMap;
 
@@ -20,37 +20,37 @@ use exchange::WorkerId;
 use flow::ids::SessionId;
 use flow::window::Window;
 
-/// Where a request of a session goes.
+/// The destination of a request of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// To the pool, for it has no program yet.
+pub(crate) enum Way {
+    /// The queue of the pool: the session has no program yet.
     Pool,
-    /// To its program.
+    /// The program of the session.
     Worker(WorkerId),
-    /// Nowhere: its program has ended, and with it whatever it knew of this connection.
+    /// None: the program has ended, and with it the state of the connection.
     Lost,
 }
 
-/// What is to be done with the slot of a worker that has answered.
+/// What to do with the slot of a worker after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// It stays in use.
     Kept,
-    /// Its client has gone: the program is returned.
+    /// The connection has ended: the program is reset and returned to the pool.
     Return,
-    /// It could not be told to forget, or its answer to that not from other words: it is replaced.
+    /// The program cannot be reset safely and is replaced.
     Replace,
-    /// It is free.
+    /// The slot is free.
     Free,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Bound(SessionId),
-    /// Its session is gone; answers may still come.
+    /// The session is gone; replies may still arrive.
     Left,
     Returning,
-    /// It was not told to forget, or refused to.
+    /// The reset was not delivered, or failed.
     Spoiled,
 }
 
@@ -58,32 +58,32 @@ enum State {
 struct Binding {
     state: State,
     in_flight: u32,
-    /// It has one request, its first: if that never reached it, nothing has.
+    /// Only the first request was sent: if it was not delivered, the program has received nothing.
     is_first: bool,
-    /// It is not told to forget: it said things unasked that could not be told from its answer to
-    /// that, or it cannot be told.
+    /// The program is replaced instead of reset: it has no reset, or its unsolicited output cannot be distinguished
+    /// from the reply to it.
     is_replaced: bool,
-    /// What it says unasked, on its way to another shard.
+    /// Flow control of its unsolicited messages to another shard.
     window: Window,
 }
 
-/// What has become of a session's program.
+/// The program of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Berth {
     Worker(WorkerId),
-    /// It has ended; `untouched` when only its first request was on the way to it.
+    /// It has ended. `untouched`: at most the first request was sent to it.
     Lost {
         worker: WorkerId,
         untouched: bool,
     },
 }
 
-/// The affinity of one pool.
+/// The bindings of sessions to programs in one pool.
 #[derive(Debug, Default)]
 pub(crate) struct SessionAffinity {
     workers: BTreeMap<WorkerId, Binding>,
     sessions: BTreeMap<SessionId, Berth>,
-    /// No session is bound any more.
+    /// New sessions are no longer bound.
     is_closing: bool,
 }
 
@@ -96,14 +96,14 @@ impl SessionAffinity {
         }
     }
 
-    /// A request is on its way to a worker; `session` is whose, where it is a session's.
+    /// Counts a request that is sent to a worker. `session`: the session that it belongs to, if any.
     pub(crate) fn dispatched(&mut self, worker: WorkerId, session: Option<SessionId>) {
         if let Some(binding) = self.workers.get_mut(&worker) {
             binding.in_flight += 1;
             binding.is_first = false;
             return;
         }
-        // One that has a program keeps that, whatever else of it reaches others.
+        // A session that has a program keeps it, even if another program gets one of its requests.
         let free = session.filter(|it| !self.is_closing && !self.sessions.contains_key(it));
         let state = free.map_or(State::Left, State::Bound);
         self.workers.insert(
@@ -121,8 +121,8 @@ impl SessionAffinity {
         }
     }
 
-    /// A request of this session never reached its worker, which is not trusted or gone. Nothing is
-    /// lost when no other did.
+    /// A request of this session was not delivered, because its worker is gone or being killed. If no other request was
+    /// delivered, the session is not lost.
     pub(crate) fn returned(&mut self, worker: WorkerId, session: Option<SessionId>) {
         if let Some(binding) = self.workers.get_mut(&worker) {
             binding.in_flight = binding.in_flight.saturating_sub(1);
@@ -141,14 +141,14 @@ impl SessionAffinity {
         }
     }
 
-    /// A worker did not take the order to forget.
+    /// The reset of a worker failed.
     pub(crate) fn spoiled(&mut self, worker: WorkerId) {
         if let Some(binding) = self.workers.get_mut(&worker) {
             binding.state = State::Spoiled;
         }
     }
 
-    /// A worker has answered.
+    /// Counts a reply of a worker.
     pub(crate) fn released(&mut self, worker: WorkerId) -> Slot {
         let Some(binding) = self.workers.get_mut(&worker) else { return Slot::Free };
         binding.in_flight = binding.in_flight.saturating_sub(1);
@@ -174,12 +174,12 @@ impl SessionAffinity {
         }
     }
 
-    /// Whether a worker is told to forget its client.
+    /// Whether a worker is being reset.
     pub(crate) fn is_returning(&self, worker: WorkerId) -> bool {
         self.workers.get(&worker).is_some_and(|it| it.state == State::Returning)
     }
 
-    /// A worker takes no more requests, or is gone.
+    /// A worker accepts no more requests, or is gone.
     pub(crate) fn lost(&mut self, worker: WorkerId) {
         if let Some(Binding { state: State::Bound(session), in_flight, is_first, .. }) =
             self.workers.remove(&worker)
@@ -190,14 +190,14 @@ impl SessionAffinity {
         }
     }
 
-    /// The session whose program this worker was that has ended.
+    /// The session of a worker that has ended.
     pub(crate) fn client_of_lost(&self, worker: WorkerId) -> Option<SessionId> {
         let is_its =
             |berth: &Berth| matches!(berth, Berth::Lost { worker: it, .. } if *it == worker);
         self.sessions.iter().find(|(_, berth)| is_its(berth)).map(|(session, _)| *session)
     }
 
-    /// The session that this worker is the own of.
+    /// The session that a worker serves.
     pub(crate) fn client(&self, worker: WorkerId) -> Option<SessionId> {
         match self.workers.get(&worker)?.state {
             State::Bound(session) => Some(session),
@@ -205,19 +205,19 @@ impl SessionAffinity {
         }
     }
 
-    /// A worker is not told to forget its client, but replaced.
+    /// The worker will be replaced instead of reset.
     pub(crate) fn replace(&mut self, worker: WorkerId) {
         if let Some(binding) = self.workers.get_mut(&worker) {
             binding.is_replaced = true;
         }
     }
 
-    /// So many bytes that a worker says unasked go to another shard. True when it is to wait.
+    /// Counts bytes of unsolicited messages that go to another shard. `true`: the worker must pause.
     pub(crate) fn send(&mut self, worker: WorkerId, bytes: usize, window: usize) -> bool {
         self.workers.get_mut(&worker).is_some_and(|it| it.window.send(bytes, window))
     }
 
-    /// So many were taken there. The worker that is to go on, if it waited for that.
+    /// Counts bytes that the other shard has consumed. Returns the worker if it must resume.
     pub(crate) fn credit(
         &mut self,
         session: SessionId,
@@ -227,8 +227,7 @@ impl SessionAffinity {
         self.own_of(session, |it| it.window.credit(bytes, window))
     }
 
-    /// A session wants to hear what its worker says, or nothing for now. The worker, if it is to be
-    /// told.
+    /// A session pauses or resumes the output of its worker. Returns the worker if it must be notified.
     pub(crate) fn want(
         &mut self,
         session: SessionId,
@@ -247,8 +246,8 @@ impl SessionAffinity {
         self.workers.get_mut(&worker).is_some_and(is).then_some(worker)
     }
 
-    /// A session has gone, or may ask nothing more. What is to be done with its worker: nothing if
-    /// that has still to answer.
+    /// A session is gone or submits no more requests. Returns what to do with its worker, unless replies are
+    /// outstanding.
     pub(crate) fn left(&mut self, session: SessionId) -> Option<(WorkerId, Slot)> {
         let Some(Berth::Worker(worker)) = self.sessions.remove(&session) else { return None };
         let binding = self.workers.get_mut(&worker)?;
@@ -258,7 +257,7 @@ impl SessionAffinity {
         idle.then_some((worker, slot))
     }
 
-    /// From now on a program is returned as soon as it has answered.
+    /// From now on, programs are returned as soon as they have replied.
     pub(crate) fn close(&mut self) {
         self.is_closing = true;
     }

@@ -1,4 +1,4 @@
-//! All shards of the daemon, as the engine of one of them sees them.
+//! Shared state of all shards, as the engine uses it.
 
 use std::sync::Arc;
 
@@ -7,30 +7,29 @@ use pool::Tokens;
 
 use crate::backlog::Backlog;
 
-/// What the engines of all shards have in common. Calls come from every shard's thread and must not block.
+/// Shared state of all shards. It is called on the threads of all shards and must not block.
 pub trait ShardGroup: Send + Sync {
-    /// How many shards there are.
+    /// The number of shards.
     fn count(&self) -> usize;
 
     /// The owner shard of each pool.
     fn owners(&self) -> Table<PoolId, u32>;
 
-    /// The slots of the servers of a pool that all shards serve; none for a pool that its owner shard alone
-    /// serves.
+    /// The slots of the workers of a pool that all shards serve; `None` for a pool that only its owner shard serves.
     fn tokens(&self, pool: PoolId) -> Option<Vec<Arc<Tokens>>>;
 
-    /// What all shards know of the queue of a pool.
+    /// The free room in the queue of a pool.
     fn backlog(&self, pool: PoolId) -> &Backlog;
 
-    /// Bytes of one request's parts that may be on their way between two shards.
+    /// The flow control window of one request between two shards, in bytes.
     fn window(&self) -> usize;
 
-    /// Whether new requests are to be rejected because too much memory is held.
+    /// Whether new requests must be rejected because `memory_max` was exceeded.
     fn lacks_memory(&self) -> bool;
 
-    /// Counts a request of so many bytes that is sent to a shard. False when there is no room for it.
+    /// Reserves `bytes` in the mailbox of a shard for a request. `false`: the mailbox is full.
     fn post_bytes(&self, shard: u32, bytes: usize) -> bool;
 
-    /// A shard has taken in a request of so many bytes.
+    /// Releases `bytes` in the mailbox of a shard, after a request was received.
     fn take_bytes(&self, shard: u32, bytes: usize);
 }

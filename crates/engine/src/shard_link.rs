@@ -1,7 +1,6 @@
-//! The other shards, as one of them sees them: what it tells each, and which of its requests came from
-//! them.
+//! The connection of a shard to the others: outgoing messages, and the requests that came from other shards.
 //!
-//! What it knows: ids, counts of bytes. What it must never know: a pool, a session.
+//! What it depends on: ids and numbers of bytes. What it must never depend on: a pool, a session.
 
 use std::sync::Arc;
 
@@ -11,24 +10,33 @@ use crate::backlog::Backlog;
 use crate::shard_group::ShardGroup;
 use crate::shard_message::{ShardMessage, ShardMessages};
 
-/// What a shard has to do with others.
+/// The connection of one shard to the others.
 pub struct ShardLink {
     group: Arc<dyn ShardGroup>,
     me: u32,
-    /// What is told each at the end of the turn.
+    /// Messages to each shard, sent at the end of the turn.
     out: Vec<Vec<ShardMessage>>,
-    /// Ids here of requests of other shards, by shard and by their place there.
+    /// The local ids of requests of other shards, by shard and index there.
     from_shards: Vec<Vec<(RequestId, RequestId)>>,
-    /// Requests that are away.
-    pub away: u32,
-    /// Which shards have said that their clients may ask no more; our own as well.
+    /// Local requests that are on other shards.
+    pub(crate) away: u32,
+    /// Which shards, including this one, submit no more requests of their clients.
     serving: Vec<bool>,
-    /// The home of each pool.
+    /// The owner shard of each pool.
     homes: Table<PoolId, u32>,
 }
 
+impl std::fmt::Debug for ShardLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShardLink")
+            .field("me", &self.me)
+            .field("away", &self.away)
+            .finish_non_exhaustive()
+    }
+}
+
 impl ShardLink {
-    pub fn new(group: Arc<dyn ShardGroup>, me: u32) -> Self {
+    pub(crate) fn new(group: Arc<dyn ShardGroup>, me: u32) -> Self {
         let count = group.count();
         Self {
             me,
@@ -41,62 +49,63 @@ impl ShardLink {
         }
     }
 
+    /// The number of this shard.
     pub const fn me(&self) -> u32 {
         self.me
     }
 
-    /// Whether new requests are to be rejected because too much memory is held.
-    pub fn lacks_memory(&self) -> bool {
+    /// Whether new requests must be rejected because `memory_max` was exceeded.
+    pub(crate) fn lacks_memory(&self) -> bool {
         self.group.lacks_memory()
     }
 
-    /// Counts a request of so many bytes on its way to another shard. False when there is no room.
-    pub fn post_bytes(&self, shard: u32, bytes: usize) -> bool {
+    /// Reserves `bytes` in the mailbox of a shard. `false`: the mailbox is full.
+    pub(crate) fn post_bytes(&self, shard: u32, bytes: usize) -> bool {
         self.group.post_bytes(shard, bytes)
     }
 
-    /// A request of so many bytes has come from another shard.
-    pub fn take_bytes(&self, bytes: usize) {
+    /// Releases `bytes` in the mailbox of this shard, after a request was received.
+    pub(crate) fn take_bytes(&self, bytes: usize) {
         self.group.take_bytes(self.me, bytes);
     }
 
-    pub fn window(&self) -> usize {
+    pub(crate) fn window(&self) -> usize {
         self.group.window()
     }
 
-    /// The home of a pool, where that is another shard.
-    pub fn off_shard(&self, pool: PoolId) -> Option<u32> {
+    /// The owner shard of a pool, if it is another one.
+    pub(crate) fn off_shard(&self, pool: PoolId) -> Option<u32> {
         self.homes.get(pool).copied().filter(|home| *home != self.me)
     }
 
-    /// How many shards serve a pool at home here besides this one, and its tokens; none for one
-    /// that its home alone serves.
-    pub fn shares(&self, pool: PoolId) -> Option<(u32, Vec<Arc<pool::Tokens>>)> {
+    /// The number of other shards that serve a pool, and its slots; `None` for a pool that only its owner shard serves.
+    pub(crate) fn shares(&self, pool: PoolId) -> Option<(u32, Vec<Arc<pool::Tokens>>)> {
         let shard_link = u32::try_from(self.out.len() - 1).unwrap_or(u32::MAX);
         self.group.tokens(pool).map(|tokens| (shard_link, tokens))
     }
 
     /// Whether there is no other shard.
-    pub fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.out.len() == 1
     }
 
-    /// What all shards know of the queue of a pool.
-    pub fn backlog(&self, pool: PoolId) -> &Backlog {
+    /// The free room in the queue of a pool.
+    pub(crate) fn backlog(&self, pool: PoolId) -> &Backlog {
         self.group.backlog(pool)
     }
 
+    /// Queues a message, which is sent at the end of the turn.
     pub fn tell(&mut self, shard: u32, message: ShardMessage) {
         self.out[shard as usize].push(message);
     }
 
-    /// What is to be sent to other shards, each with its shard.
+    /// Removes and returns the queued messages, each with its receiver.
     pub fn outgoing(&mut self) -> impl Iterator<Item = (u32, ShardMessages)> {
         let filled = self.out.iter_mut().zip(0..).filter(|(out, _)| !out.is_empty());
         filled.map(|(out, shard)| (shard, ShardMessages(std::mem::take(out))))
     }
 
-    /// A request of another shard has this id here.
+    /// Registers the local id of a request of another shard.
     pub(crate) fn invite(&mut self, from: RequestId, here: RequestId) {
         let from_shards = &mut self.from_shards[from.shard() as usize];
         if from_shards.len() <= from.index() {
@@ -105,20 +114,20 @@ impl ShardLink {
         from_shards[from.index()] = (from, here);
     }
 
-    /// The id here of a request of another shard; it may have ended.
-    pub fn from_shard(&self, from: RequestId) -> Option<RequestId> {
+    /// The local id of a request of another shard. The request may have ended.
+    pub(crate) fn from_shard(&self, from: RequestId) -> Option<RequestId> {
         let from_shards = self.from_shards.get(from.shard() as usize)?;
         from_shards.get(from.index()).filter(|(id, _)| *id == from).map(|(_, here)| *here)
     }
 
-    /// Our own clients may ask no more.
+    /// Announces that the clients of this shard submit no more requests.
     pub fn say_serving(&mut self) {
         self.serving[self.me as usize] = true;
         self.tell_all(|| ShardMessage::Serving);
     }
 
-    /// Tells every other shard.
-    pub fn tell_all(&mut self, message: impl Fn() -> ShardMessage) {
+    /// Queues a message for every other shard.
+    pub(crate) fn tell_all(&mut self, message: impl Fn() -> ShardMessage) {
         for (shard, out) in self.out.iter_mut().enumerate() {
             if shard != self.me as usize {
                 out.push(message());
@@ -126,18 +135,18 @@ impl ShardLink {
         }
     }
 
-    /// Whether our own clients may ask no more.
+    /// Whether [`Self::say_serving`] was called.
     pub(crate) fn has_said_serving(&self) -> bool {
         self.serving[self.me as usize]
     }
 
-    pub fn note_serving(&mut self, shard: u32) {
+    pub(crate) fn note_serving(&mut self, shard: u32) {
         if let Some(serving) = self.serving.get_mut(shard as usize) {
             *serving = true;
         }
     }
 
-    /// Whether no client of any shard may ask any more.
+    /// Whether the clients of no shard submit requests any more.
     pub fn all_serve(&self) -> bool {
         self.serving.iter().all(|serving| *serving)
     }

@@ -1,13 +1,13 @@
-//! What shards tell each other.
+//! Messages between shards.
 //!
 //! ```text
-//!   client's shard                               home of the pool
+//!   client's shard                               owner shard of the pool
 //!   exchange, Away ──Request, Word, Cancel,──▶   exchange of the client `OffShard`
 //!                    Abandon, Taken
 //!                  ◀──ReplyEvent, Taken─────────
 //! ```
 //!
-//! What it knows: ids, counts of bytes. What it must never know: a pool, a session.
+//! What it depends on: ids and numbers of bytes. What it must never depend on: a pool, a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,89 +24,93 @@ use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
 use observe::access_log::AccessEntry;
 
-/// Bytes of requests that may wait in the mailbox of a shard: those that other shards have sent and it has
-/// not taken in.
+/// The maximum total size of requests in the mailbox of a shard, in bytes.
 pub const MAIL_BYTES_MAX: usize = 64 << 20;
 
-/// Requests of one shard that may be away at once.
+/// The maximum number of requests of one shard that are on other shards.
 pub(crate) const AWAY_MAX: u32 = 65_536;
 
-/// A request on its way to the home of its pool.
+/// A request on its way to the owner shard of its pool.
 #[derive(Debug)]
 pub struct ForwardedRequest {
-    /// Its id at the shard of its client.
-    pub from: RequestId,
-    pub pool: PoolId,
-    pub peer: Peer,
-    pub at_us: i64,
-    pub stamps: Stamps,
-    pub listener: Option<ListenerId>,
-    pub session: Option<SessionId>,
-    /// Its line is written where it is counted.
-    pub log_entry: Option<Box<AccessEntry>>,
-    pub payload: Payload,
-    pub meta: RequestMeta,
-    /// What a branch has read of it already, and who has failed it there.
-    pub named: Option<u64>,
-    pub knows: Option<u64>,
-    pub failed: Failed,
+    /// Its id on the shard of its client.
+    pub(crate) from: RequestId,
+    pub(crate) pool: PoolId,
+    pub(crate) peer: Peer,
+    pub(crate) at_us: i64,
+    pub(crate) stamps: Stamps,
+    pub(crate) listener: Option<ListenerId>,
+    pub(crate) session: Option<SessionId>,
+    /// Its access log entry. The owner shard writes the line.
+    pub(crate) log_entry: Option<Box<AccessEntry>>,
+    pub(crate) payload: Payload,
+    pub(crate) meta: RequestMeta,
+    /// The affinity target that the client's shard has read, and the workers that failed the request there.
+    pub(crate) named: Option<u64>,
+    pub(crate) knows: Option<u64>,
+    pub(crate) failed: Failed,
 }
 
-/// One thing that a shard tells another.
+/// One message to another shard.
 #[derive(Debug)]
 pub enum ShardMessage {
+    /// A request, to the owner shard of its pool.
     Request(Box<ForwardedRequest>),
-    /// What a client says of a request, by its id at the client's shard.
+    /// A control message for a request, by its id on the client's shard.
     Word(RequestId, RequestControl),
-    /// Its client takes it back.
+    /// The client cancels a request, by its id on the client's shard.
     Cancel(RequestId),
-    /// Nobody wants its reply any more. What its client was told instead, if anything.
+    /// The reply to a request is no longer needed, for this cause. The client may have received another response.
     Abandon(RequestId, Cause, Option<Rejected>),
-    /// What comes of it, for its client.
+    /// An event for the client of a request, by its id on the client's shard.
     ReplyEvent(RequestId, ReplyEvent),
-    /// What a connection's own program of this pool says unasked.
+    /// An unsolicited message of a connection's own program.
     Said(SessionId, PoolId, Slice),
-    /// A connection's own program has exited well.
+    /// A connection's own program has exited with code 0.
     Finished(SessionId),
-    /// So many bytes of that were taken.
+    /// The session has consumed this many bytes of unsolicited messages.
     Heard(SessionId, PoolId, usize),
-    /// What a program of this pool says to all its clients.
+    /// A message of a program to all clients of its pool.
     Announced(PoolId, Slice),
-    /// A connection takes nothing of what its own program of this pool says, or takes it again.
+    /// Pauses (`true`) or resumes the output of a connection's own program.
     Hush(SessionId, PoolId, bool),
-    /// So many bytes of its parts were taken; named by its id at the client's shard, in both
-    /// directions.
+    /// The receiver has consumed this many bytes of parts of a request or reply, in either direction. The id is that on
+    /// the client's shard.
     Taken(RequestId, usize),
-    /// A connection is gone, which may have a program of its own in this pool.
+    /// A connection is closed that may have its own program in this pool.
     Left(SessionId, PoolId),
-    /// No client of that shard may ask any more.
+    /// The clients of the sending shard submit no more requests.
     Serving,
-    /// A token of a worker goes to the home of its pool.
+    /// Returns a slot of a worker to the owner shard of its pool.
     Token(PoolId, WorkerIndex),
-    /// The home of a pool tells its branches who serves.
+    /// The owner shard of a pool publishes which workers serve.
     News(PoolId, Arc<pool::News>),
-    /// A branch could not bring a request to a worker, by its id at home.
+    /// A member shard could not deliver a request to a worker.
     Unreached(PoolId, WorkerId),
-    /// A link to a worker that rests is to go for one of another shard.
+    /// An idle connection to a worker must be closed, so that another shard can open one.
     Spare(PoolId, WorkerIndex),
-    /// How a request ended that a worker was given at a branch.
+    /// The outcome of a request that a member shard sent to a worker.
     Judged {
+        /// The pool.
         pool: PoolId,
+        /// The worker.
         worker: WorkerId,
+        /// Whether the request succeeded.
         good: bool,
+        /// The time until the worker began its reply.
         took: Duration,
     },
-    /// Whoever gave an order is answered when all shards have let go of this; what follows from the
-    /// order was told before.
+    /// Acknowledges a command of an operator when all shards have dropped it. The effects of the command were sent
+    /// before.
     Barrier(Barrier),
-    /// Pools at home there have room again.
+    /// Pools of the sending shard have room again.
     Room,
-    /// A branch of this pool serves nobody any more, and asks nothing of its home.
+    /// The sending shard has stopped serving this pool and needs nothing more from the owner shard.
     Ended(PoolId),
 }
 
 impl ShardMessage {
-    /// The pool that it is about, where that may have gone by the time it is told.
+    /// The pool of a message that must be dropped if the pool no longer exists.
     pub fn pool(&self) -> Option<PoolId> {
         match self {
             Self::Request(passed) => Some(passed.pool),
@@ -119,7 +123,7 @@ impl ShardMessage {
             | Self::Spare(pool, _)
             | Self::Judged { pool, .. }
             | Self::Ended(pool) => Some(*pool),
-            // Of those it is compared only, or the request says which.
+            // In these the pool is only compared, or found through the request.
             Self::Said(..)
             | Self::Announced(..)
             | Self::Word(..)
@@ -135,6 +139,6 @@ impl ShardMessage {
     }
 }
 
-/// What one shard tells another in one turn, in its order.
+/// The messages of one turn to one shard, in order.
 #[derive(Debug)]
 pub struct ShardMessages(pub Vec<ShardMessage>);

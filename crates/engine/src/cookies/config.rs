@@ -1,18 +1,21 @@
-//! The cookie by which a pool binds clients to servers.
+//! Configuration of the session affinity cookie.
 
 use exchange::ByWorker;
 use pool::{CookieCodec, CookieMode};
 
-/// A cookie that tells clients' servers.
+/// The session affinity cookie of a pool.
 #[derive(Debug)]
 pub struct CookieConfig {
+    /// The name of the cookie.
     pub name: Vec<u8>,
+    /// How the value is written and read.
     pub mode: CookieMode,
-    /// None where the value is the server's own.
+    /// Writes and reads values; `None`: the server sets the value.
     pub codec: Option<CookieCodec>,
+    /// The lifetime of a value in seconds. It is renewed after half of it.
     pub lifetime_s: u32,
-    /// What stands behind the value of one that is inserted.
+    /// The attributes that follow the value of an inserted cookie.
     pub attributes: Vec<u8>,
-    /// The servers' names, by place; none: its workers are programs, without names.
+    /// The names of the servers; empty: the workers are programs, which have no names.
     pub servers: ByWorker<String>,
 }

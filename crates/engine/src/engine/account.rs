@@ -1,5 +1,4 @@
-//! What is left of a request that has ended: counts, a line in the log when it failed, and a line in
-//! the access log.
+//! Records a finished request: metrics, a log line if it failed, and a line in the access log.
 
 use exchange::{Outcome, Peer, PoolId, RequestId, Stamps};
 
@@ -25,7 +24,7 @@ impl Accounting<'_> {
         }
     }
 
-    /// Writes the line of a request into the access log.
+    /// Writes the access log line of a request.
     fn log(
         self,
         id: RequestId,
@@ -60,8 +59,8 @@ impl Engine {
         Accounting { pools, listener_ends, access_log, now: *now }.account(id, exchange, outcome);
     }
 
-    /// Counts a request that was rejected, or answered, before it became an exchange. It has an id like
-    /// any other, by which the log and `why` know it.
+    /// Counts a request that was rejected or answered before it became an exchange. It gets an id, under which it is
+    /// found in the log and by `why`.
     pub fn refused_at_receipt(
         &mut self,
         pool: PoolId,
@@ -98,13 +97,13 @@ impl Engine {
         }
     }
 
-    /// Logs the numbers of failures that have no line of their own, because nothing follows them.
+    /// Logs the numbers of omitted log lines at the stop of the daemon.
     pub fn end_error_logs(&mut self) {
         self.pools.values_mut().for_each(|served| served.error_log.end_all(&served.name));
     }
 
-    /// Logs that an answer which had come was not delivered: it was larger than its client's share.
-    pub fn note_undelivered(&mut self, pool: PoolId, peer: Peer, outcome: &Outcome) {
+    /// Logs that a reply was not delivered, because it exceeded the limit of its client.
+    pub(crate) fn note_undelivered(&mut self, pool: PoolId, peer: Peer, outcome: &Outcome) {
         let served = &mut self.pools[pool];
         served.dirty = true;
         served.counts.undelivered += 1;

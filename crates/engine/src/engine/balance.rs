@@ -1,5 +1,4 @@
-//! What balancing means for exchanges: the sorry answer, how fit workers are, and what an operator
-//! asks and orders.
+//! Fallback, passive health checks, and queries and commands of an operator.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,9 +17,8 @@ use flow::reply_event::ReplyEvent;
 use observe::status::{LatelyAt, Told, Why};
 
 impl Engine {
-    /// A pool does not take a request, or lets go of it: its client is told, in the words of `sorry`
-    /// where the pool has them.
-    pub fn refuse(&mut self, id: RequestId, pool: PoolId, refused: Refused<QueuedRequest>) {
+    /// Rejects a request that its pool returned, with the fallback if the pool has one (the "sorry server" of LVS).
+    pub(crate) fn refuse(&mut self, id: RequestId, pool: PoolId, refused: Refused<QueuedRequest>) {
         let Refused { payload, cause } = refused;
         let served = &mut self.pools[pool];
         let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
@@ -54,7 +52,7 @@ impl Engine {
         self.end(id, outcome);
     }
 
-    /// A request goes on to the pool that answers in place of its own, as what that one takes.
+    /// Passes a request to the fallback pool, in the form that its workers accept.
     fn pass_on(&mut self, id: RequestId, from: PoolId, to: PoolId, request: QueuedRequest) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         exchange.step(Move::PassOn, self.now);
@@ -82,8 +80,8 @@ impl Engine {
         self.admit(id, to, payload, meta);
     }
 
-    /// What a request's end says of its worker.
-    pub fn record_outcome(&mut self, pool: PoolId, id: RequestId, outcome: &Outcome) {
+    /// Records the outcome of a request for the passive health check of its worker.
+    pub(crate) fn record_outcome(&mut self, pool: PoolId, id: RequestId, outcome: &Outcome) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let State::Working(worker) = exchange.state else { return };
         let end = outcome.end();
@@ -96,7 +94,7 @@ impl Engine {
         self.record_worker_outcome(pool, worker, good, took);
     }
 
-    /// Carries out an order. The text is for the operator.
+    /// Carries out a command. The result is a text for the operator.
     pub fn order(&mut self, pool: &str, order: &Order) -> Told {
         let now = self.now;
         let Some(served) = self.pools.values_mut().find(|served| served.name == pool) else {
@@ -125,7 +123,7 @@ impl Engine {
                 (worker, Control::Hand(Hand::Drained), "keeps its clients only".to_owned())
             }
         };
-        // The log, `/status` and a program's `ROADSTEAD_WORKER` name its pool, too.
+        // The log, `/status` and `ROADSTEAD_WORKER` prefix the name with that of the pool.
         let short = worker.strip_prefix(pool).and_then(|rest| rest.strip_prefix('/'));
         let mut control = |worker: &str| served.pool.handle_control(now, worker, control);
         if !control(worker) && !short.is_some_and(control) {
@@ -144,7 +142,7 @@ impl Engine {
         Told::Done(format!("worker {worker} of pool {pool} {done}"))
     }
 
-    /// What was decided about a request, pool by pool.
+    /// The decisions about a request, by pool.
     pub fn why(&self, id: u64) -> Vec<Why> {
         let of = |served: &ServedPool| {
             let decisions = served.pool.why(id).map(|decision| self.told(served, decision));
@@ -153,7 +151,7 @@ impl Engine {
         self.pools.values().map(of).filter(|why| !why.decisions.is_empty()).collect()
     }
 
-    /// What was decided lately in a pool.
+    /// The latest decisions in a pool; `None`: there is no such pool.
     pub fn lately(&self, pool: &str, count: usize) -> Option<LatelyAt> {
         let served = self.pools.values().find(|served| served.name == pool)?;
         let latest = served.pool.decisions().take(count);
@@ -161,7 +159,7 @@ impl Engine {
         Some(latest.map(told).collect())
     }
 
-    /// A decision in words.
+    /// Describes a decision in words.
     fn told(&self, served: &ServedPool, decision: &Decision) -> String {
         let name_at = |index: WorkerIndex| match served.pool.name_at(index) {
             Some(name) => name.to_owned(),
@@ -187,7 +185,7 @@ impl Engine {
                 format!("the worker that its client is bound to is {why}: any other will do")
             }
         };
-        // One with a free slot that was out could not be chosen.
+        // A worker with a free slot that was out could not be chosen.
         let is_out = |index: &WorkerIndex| decision.out().iter().any(|out| out.index == *index);
         let free: Vec<String> = (0..pool::PLACES_SEEN)
             .filter(|place| decision.free & (1 << place) != 0)
@@ -221,8 +219,8 @@ impl Engine {
     }
 }
 
-/// How long a worker took to begin its reply. Time that its client takes, to send the body of the request
-/// or to read the reply, is not counted.
+/// The time until a worker began its reply. The time in which the client sends the request body or reads the reply is
+/// not included.
 fn worker_time(stamps: &Stamps, body_end: Option<Instant>, now: Instant) -> Duration {
     let dispatched = stamps.dispatched.unwrap_or(now);
     let began = stamps.first_byte.filter(|began| *began >= dispatched);
@@ -231,7 +229,7 @@ fn worker_time(stamps: &Stamps, body_end: Option<Instant>, now: Instant) -> Dura
     until.saturating_duration_since(since)
 }
 
-/// Whether a pool that has an answer for it is sorry for a refusal of this cause.
+/// Whether the fallback applies to a rejection with this cause.
 const fn is_sorry(cause: Cause) -> bool {
     matches!(cause, Cause::Full | Cause::Waited | Cause::Down | Cause::Sorry)
 }

@@ -1,5 +1,5 @@
-//! The answers of a batch. Nearly all of them are replies to clients of this shard and are the end of
-//! their requests: those are counted together, and each is looked up once.
+//! The outcomes of a batch. Nearly all of them are replies that end requests of this shard's clients. These are counted
+//! together, and each exchange is looked up once.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use flow::client::Client;
 use flow::reply_event::ReplyEvent;
 use observe::metrics::ListenerEnds;
 
-/// Replies that are not counted yet, to requests that one listener received at the same moment.
+/// Replies that are not counted yet, to requests that one listener received at the same time.
 struct Tally {
     received: Instant,
     listener: Option<ListenerId>,
@@ -33,7 +33,7 @@ impl Tally {
     }
 }
 
-/// Whether a reply is all that is left to be done of this exchange but to count it.
+/// Whether the exchange needs only its reply and no further processing.
 fn ends_plainly(exchange: &Exchange) -> bool {
     matches!(exchange.client, Client::Session { .. })
         && matches!(exchange.state, State::Working(_))
@@ -42,10 +42,10 @@ fn ends_plainly(exchange: &Exchange) -> bool {
 }
 
 impl Engine {
-    /// As [`Self::complete`] for each of them, in their order.
+    /// Like [`Self::complete`] for each outcome, in order.
     pub(super) fn complete_all(&mut self, pool: PoolId, answers: Vec<(RequestId, Outcome)>) {
         let served = &self.pools[pool];
-        // Otherwise an answer says something of its worker, or goes on to another pool.
+        // Otherwise the outcome counts for the passive health check, or the reply goes to another pool.
         let plain = served.then.is_none() && !served.balance.judges;
         self.finished.reserve(answers.len());
         let mut tally: Option<Tally> = None;

@@ -1,4 +1,4 @@
-//! Cookies that tell servers, as the engine sees them: what a reply tells its client.
+//! Session affinity cookies in replies.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::exchanges::{Exchange, State};
 use flow::reply_head::Head;
 
 impl ServedPool {
-    /// Has a reply tell its client the server that gave it, or learns it from the reply.
+    /// Writes the cookie of the worker to a reply, or learns the binding from the reply.
     pub(super) fn bind_by(&mut self, exchange: &Exchange, head: &mut Head, now: Instant) {
         let (Some(cookies), State::Working(worker), false) =
             (&self.cookies, exchange.state, head.is_interim())

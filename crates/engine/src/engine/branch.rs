@@ -1,17 +1,16 @@
-//! What a shard keeps of a pool that is at home on another and served here as well.
+//! State of a pool on a member shard.
 
 use exchange::{ByWorker, WorkerId};
 
-/// What a shard keeps of a pool that is at home on another shard and served here as well.
+/// State of a pool on a member shard.
 #[derive(Debug, Default)]
 pub(super) struct Branch {
-    /// Of which workers the last that home was told is bad: it is told the next good.
+    /// Workers whose last reported outcome was a failure. The next success is reported.
     doubted: ByWorker<bool>,
 }
 
 impl Branch {
-    /// Whether its home wants to know how a request ended. Of what is good it need not be told
-    /// again.
+    /// Whether an outcome is reported to the owner shard: each failure, and the first success after one.
     pub(super) fn tells(&mut self, worker: WorkerId, good: bool) -> bool {
         std::mem::replace(self.doubted.at(worker), !good) || !good
     }

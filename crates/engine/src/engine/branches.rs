@@ -1,5 +1,5 @@
-//! Pools of servers that every shard serves: what a branch decides itself, and what it and its home
-//! tell each other. See docs/design/shards.md.
+//! Pools of servers that every shard serves: decisions of a member shard, and its messages to and from the owner shard.
+//! See docs/design/shards.md.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use flow::backend_effect::BackendEffect;
 use flow::payload::Payload;
 use flow::request_meta::RequestMeta;
 
-/// Why a worker is as good as badly checked to which a request could not be brought.
+/// The reason that is recorded for a worker to which a request could not be delivered.
 const UNREACHED: &str = "a request could not be brought to it";
 
 impl Engine {
-    /// A request whose pool is at home on another shard: a worker is given it from here, or its
-    /// home has it.
+    /// Admits a request whose pool has another owner shard: this shard sends it to a worker, or forwards it to the
+    /// owner shard.
     pub(super) fn admit_off_shard(
         &mut self,
         id: RequestId,
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// Has a worker be given a request from here. Gives it back when its home is to decide.
+    /// Sends a request to a worker from this shard, or returns it if the owner shard must decide.
     fn give_here(
         &mut self,
         id: RequestId,
@@ -48,7 +48,7 @@ impl Engine {
         let exchange = self.exchanges.get_mut(id)?;
         let served = &mut self.pools[pool];
         let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
-        // Its home is to see it as it came.
+        // The owner shard must receive the unchanged request.
         let is_changed = served.cookies.as_ref().is_some_and(|cookies| cookies.changes_requests());
         let whole = is_changed.then(|| payload.clone());
         if let Some(cookies) = &served.cookies {
@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// A request that did not reach a worker from here waits at its home.
+    /// Forwards a request that this shard could not deliver to a worker.
     pub(super) fn send_home(
         &mut self,
         id: RequestId,
@@ -90,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// A token of this worker goes home.
+    /// Returns a slot of this worker to the owner shard.
     pub(super) fn mail_token(&mut self, pool: PoolId, worker: WorkerIndex) {
         if active(Plant::LostSlot) {
             return;
@@ -100,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// How a request ended that a worker was given here.
+    /// Records the outcome of a request that this shard sent to a worker.
     pub(crate) fn record_worker_outcome(
         &mut self,
         pool: PoolId,
@@ -114,7 +114,7 @@ impl Engine {
         };
         let health = served.pool.settings().health;
         let good_in_time = good && health.slow.is_none_or(|slow| took <= slow);
-        // A share of failures is computed of all requests.
+        // The failure rate is computed over all requests.
         let tells = branch.tells(worker, good_in_time) || health.fail_rate.is_some();
         let at_home = served.pool.worker_at_home(worker).filter(|_| tells);
         if let (Some(home), Some(worker)) = (self.shard_link.off_shard(pool), at_home) {
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// A request could not be brought to a worker: that is as good as a bad check.
+    /// A request could not be delivered to a worker. This counts as a failed health check.
     pub(super) fn unreached(&mut self, pool: PoolId, worker: WorkerId) {
         let served = &self.pools[pool];
         match (self.shard_link.off_shard(pool), served.pool.worker_at_home(worker)) {
@@ -130,12 +130,12 @@ impl Engine {
             (Some(home), Some(worker)) => {
                 self.shard_link.tell(home, ShardMessage::Unreached(pool, worker));
             }
-            // Nobody has it at home.
+            // The owner shard has no such worker.
             (Some(_), None) => {}
         }
     }
 
-    /// A branch could not bring a request to a worker of a pool that is at home here.
+    /// A member shard could not deliver a request to a worker of a pool that this shard owns.
     pub(super) fn unreached_from_branch(&mut self, pool: PoolId, worker: WorkerId) {
         if self.pools[pool].pool.settings().health.checked {
             self.effects.urgent.push_back((pool, BackendEffect::CheckNow { worker }));
@@ -145,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// A branch hears from its home.
+    /// Applies an update of the owner shard.
     pub(super) fn handle_news(&mut self, pool: PoolId, news: &pool::News) {
         let served = &mut self.pools[pool];
         served.dirty = true;
@@ -154,8 +154,8 @@ impl Engine {
         }
     }
 
-    /// Branches hear what has changed in the pools that are at home here, and behind it of the orders
-    /// that it follows from.
+    /// Sends changes of the pools that this shard owns to the member shards, followed by the barriers of the commands
+    /// that caused them.
     pub fn tell_news(&mut self) {
         if self.shard_link.is_alone() {
             self.barriers.hand_on();

@@ -1,5 +1,4 @@
-//! What changes by itself in a pool is logged: which workers are given requests, and whether the
-//! fallback is on.
+//! Logs automatic changes in a pool: the health of workers, and the fallback.
 
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use super::{Engine, ServedPool};
 use observe::printable::printable;
 
 impl Engine {
-    /// Logs what has changed in a pool since the last call.
+    /// Logs the changes in a pool since the last call.
     pub(super) fn log_changes(&mut self, pool: PoolId) {
         let served = &mut self.pools[pool];
         let replaced = &mut self.effects.to_replace;
@@ -32,8 +31,8 @@ impl Engine {
 }
 
 impl ServedPool {
-    /// Logs which workers are given requests again, or no longer, and why. `replace` is called for each that is to
-    /// be replaced.
+    /// Logs which workers receive requests again or no longer, with the reason. `replace` is called for each worker to
+    /// replace.
     fn log_health_changes(&mut self, now: Instant, mut replace: impl FnMut(WorkerId)) {
         while let Some(change) = self.pool.poll_health_change() {
             if change.state == HealthState::Ejected {

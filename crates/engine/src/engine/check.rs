@@ -1,5 +1,4 @@
-//! Checks of workers, as the engine sees them: what they come to goes to the pool, and lines that programs
-//! are asked are requests of ours.
+//! Health checks in the engine: results go to the pool, and checks of programs are requests.
 
 use exchange::{Cause, Peer, PoolId, Slice, WorkerId};
 
@@ -10,14 +9,14 @@ use flow::payload::Payload;
 use flow::request_meta::RequestMeta;
 
 impl Engine {
-    /// Whether a worker serves and has nothing to do.
+    /// Whether a worker is serving and idle.
     pub fn is_free(&self, pool: PoolId, worker: WorkerId) -> bool {
         let idle = |view: pool::WorkerView<'_>| view.worker == Some(worker) && view.in_use == 0;
         self.pools[pool].pool.workers().any(idle)
     }
 
-    /// Hands a request of ours to this worker, past all that wait: who is down, or not checked yet, is
-    /// given nothing else.
+    /// Sends a health check request to this worker without queueing. A worker that is down or not checked yet receives
+    /// nothing else.
     pub fn probe(&mut self, pool: PoolId, worker: WorkerId, client: Client, body: &str) {
         let id = self.insert(client, Source::INSIDE, (pool, None), None);
         let at_us = self.at_us();
@@ -35,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// A check of a worker came to its end, with this text.
+    /// Records the result of a health check.
     pub(super) fn checked(&mut self, pool: PoolId, worker: WorkerId, good: bool, text: String) {
         let served = &mut self.pools[pool];
         served.tallies.note_check(worker, text, self.now);

@@ -1,4 +1,4 @@
-//! What a client and its worker tell each other of a request on its way, besides the reply.
+//! Control messages between a client and the worker of its request.
 
 use exchange::RequestId;
 
@@ -8,21 +8,21 @@ use flow::reply_event::ReplyEvent;
 use flow::request_control::RequestControl;
 
 impl Engine {
-    /// A worker wants more of a request's body, or none for now.
+    /// A worker resumes or pauses a request body.
     pub(super) fn flow(&mut self, id: RequestId, wanted: bool) {
         if let Some(client) = self.exchanges.get_mut(id).and_then(|it| it.client.streamed()) {
             self.finished.push((client, ReplyEvent::BodyWanted(wanted)));
         }
     }
 
-    /// A worker has ended its direction of a tunnel.
+    /// A worker has closed its direction of a tunnel.
     pub(super) fn said_all(&mut self, id: RequestId) {
         if let Some(client) = self.exchanges.get_mut(id).and_then(|it| it.client.streamed()) {
             self.finished.push((client, ReplyEvent::ReplyEnd));
         }
     }
 
-    /// The worker of this request, if one has it.
+    /// Passes a control message to the worker of a request, if it has one.
     pub(super) fn tell(&mut self, id: RequestId, word: RequestControl) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         if matches!(word, RequestControl::BodyEnd) {

@@ -1,9 +1,9 @@
-//! What time it is.
+//! The calendar time of the engine.
 
 use super::Engine;
 
 impl Engine {
-    /// Now on the calendar, in microseconds since the Unix epoch.
+    /// The time of this turn, in microseconds since the Unix epoch.
     pub(super) fn at_us(&mut self) -> i64 {
         self.calendar.at_us(self.now)
     }

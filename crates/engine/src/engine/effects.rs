@@ -1,4 +1,4 @@
-//! What the engine wants of workers and has not handed out yet.
+//! Pending commands of the engine to workers.
 
 use std::collections::VecDeque;
 
@@ -10,47 +10,47 @@ use flow::payload::Payload;
 use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
 
-/// What is next in a round.
+/// The next step of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// What the pools have decided.
+    /// Decisions of the pools.
     Pools,
-    /// Requests that go straight to a connection's own program: so many.
+    /// Requests to a connection's own program, with the number left in this round.
     Pinned(usize),
-    /// Workers that are replaced: so many.
+    /// Workers to replace, with the number left in this round.
     Replaced(usize),
     Throttled,
     Surplus,
-    /// What workers are told of requests in their hands: so many times.
+    /// Control messages for requests in flight, with the number left in this round.
     Controls(usize),
-    /// Requests that never reached their worker.
+    /// Requests that were not delivered to their worker.
     Returned,
 }
 
-/// What the engine wants of workers, each kind in the order in which it came. In a round each kind has its turn
-/// ([`Step`]), and those that come meanwhile have theirs in the next one.
+/// Pending commands to workers, each kind in its order. A round processes one kind after the other ([`Step`]). Commands
+/// that are added meanwhile belong to the next round.
 pub(super) struct Effects {
-    /// Those that wait for no round.
+    /// Commands that are carried out before any round.
     pub(super) urgent: VecDeque<(PoolId, BackendEffect)>,
-    /// Requests that never reached their worker, by pool, the oldest first. They go back when all
-    /// that the pools had decided before is carried out, so that they keep their order.
+    /// Requests that were not delivered to their worker, the oldest of each pool first. They are queued again after all
+    /// earlier decisions of the pools are carried out, so that their order is kept.
     pub(super) returned: Vec<(PoolId, RequestId, Payload, RequestMeta)>,
-    /// What workers are to be told of requests in their hands: pool, worker, request.
+    /// Control messages for requests in flight.
     pub(super) controls: VecDeque<(PoolId, WorkerId, RequestId, RequestControl)>,
-    /// Requests that go straight to a connection's own program.
+    /// Requests to a connection's own program, which are not queued.
     pub(super) pinned: VecDeque<(PoolId, WorkerId, QueuedRequest)>,
-    /// Programs that are replaced after their connection, and workers that are down.
+    /// Programs to replace after their connection has ended, and workers that are down.
     pub(super) to_replace: VecDeque<(PoolId, WorkerId)>,
-    /// Programs whose connection takes nothing of what they say, or takes it again.
+    /// Programs whose output is paused (`true`) or resumed.
     pub(super) throttles: VecDeque<(PoolId, WorkerId, bool)>,
-    /// Idle connections that are to go for those of other shards: pool and worker.
+    /// Workers to which an idle connection is closed, so that another shard can open one.
     pub(super) surplus: VecDeque<(PoolId, WorkerIndex)>,
     pub(super) step: Step,
-    /// The pool whose turn it is.
+    /// The current pool of the round.
     pub(super) pool: Option<PoolId>,
-    /// Where to look for the pool behind it.
+    /// The index from which to look for the next pool.
     pub(super) next_pool: usize,
-    /// Nothing was wanted in this round so far.
+    /// This round has produced no command so far.
     pub(super) is_idle: bool,
 }
 
@@ -73,25 +73,25 @@ impl Default for Effects {
 }
 
 impl Effects {
-    /// All pools had their turn in this round.
+    /// All pools are done in this round.
     #[inline]
     pub(super) fn end_of_pools(&mut self) {
         self.next_pool = 0;
         let Self { controls, pinned, to_replace, throttles, surplus, .. } = &*self;
         let left = controls.len() + pinned.len() + to_replace.len() + throttles.len();
-        // In nearly every round.
+        // True in nearly every round.
         let is_empty = left + surplus.len() == 0;
         self.step = if is_empty { Step::Returned } else { Step::Pinned(pinned.len()) };
     }
 
-    /// The next round begins. Says whether nothing was wanted in this one.
+    /// Starts the next round. Returns whether this one produced no command.
     #[inline]
     pub(super) fn begin_round(&mut self) -> bool {
         self.step = Step::Pools;
         std::mem::replace(&mut self.is_idle, true)
     }
 
-    /// The next of those that are neither decided by a pool nor a request.
+    /// The next command that is neither a decision of a pool nor a request.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(PoolId, BackendEffect)> {
         loop {

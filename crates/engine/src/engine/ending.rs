@@ -1,4 +1,4 @@
-//! Requests that end before their worker has answered: given up, taken back, cut.
+//! Requests that end before their worker has replied: abandoned, cancelled or interrupted.
 
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
@@ -10,18 +10,18 @@ use flow::reply_event::ReplyEvent;
 use flow::request_control::RequestControl;
 
 impl Engine {
-    /// Whether it has not ended.
-    pub fn is_under_way(&mut self, id: RequestId) -> bool {
+    /// Whether a request has not ended.
+    pub(crate) fn is_under_way(&mut self, id: RequestId) -> bool {
         self.exchanges.get_mut(id).is_some()
     }
 
-    /// A client takes back what is no request of its own in flight.
-    pub fn count_stray(&mut self, pool: PoolId) {
+    /// Counts a notification that names no request of its client in flight.
+    pub(crate) fn count_stray(&mut self, pool: PoolId) {
         self.pools[pool].counts.strays += 1;
     }
 
-    /// Its client takes this request back. It is told the end, and the worker as well.
-    pub fn cancel(&mut self, id: RequestId) {
+    /// Cancels a request for its client. Client and worker are both notified.
+    pub(crate) fn cancel(&mut self, id: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let (pool, state) = (exchange.pool, exchange.state);
         if let State::Away(home) = state {
@@ -35,14 +35,14 @@ impl Engine {
         self.end(id, Outcome::ended(Cause::Cancelled, Phase::Work, text));
     }
 
-    /// Nobody wants this answer any more. What waits is taken out of its queue; a worker that has
-    /// it goes on, and its answer will find nobody.
+    /// Ends a request whose reply is no longer needed. A queued request is removed. A worker that has it continues,
+    /// and its reply is discarded.
     pub fn abandon(&mut self, id: RequestId, cause: Cause) {
         self.abandon_told(id, cause, None, "");
     }
 
-    /// As [`Self::abandon`]. `text` is for the log.
-    pub fn abandon_told(
+    /// Like [`Self::abandon`], after the client received the response `told`. `text` is for the log.
+    pub(crate) fn abandon_told(
         &mut self,
         id: RequestId,
         cause: Cause,
@@ -63,8 +63,8 @@ impl Engine {
         self.account(id, &mut exchange, &Outcome::ended(cause, phase, text));
     }
 
-    /// Takes a request out of its queue, if it is still there, and says how far it had come. One
-    /// that its pool has given to a worker in this turn is with the worker, though it was not sent.
+    /// Removes a request from its queue, if it is still there, and returns its phase. A request that its pool
+    /// assigned to a worker in this turn counts as being with the worker, although it was not sent.
     fn take_back(&mut self, exchange: &Exchange) -> Phase {
         let State::Waiting(ticket) = exchange.state else { return Phase::Work };
         match self.pools[exchange.pool].pool.handle_abandon(self.now, ticket) {
@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// Ends everything that is on its way, because the daemon ends.
+    /// Ends all requests, because the daemon stops.
     pub fn end_all(&mut self) {
         for id in self.exchanges.ids() {
             let Some(mut exchange) = self.take_out(id) else { continue };
@@ -84,7 +84,7 @@ impl Engine {
             let phase = if cause == Cause::Draining { Phase::Queue } else { Phase::Work };
             let outcome = Outcome::ended(cause, phase, "the daemon ends");
             exchange.stamps.done = Some(self.now);
-            // Its home counts it.
+            // The owner shard counts it.
             if exchange.state.home().is_none() {
                 self.account(id, &mut exchange, &outcome);
             }

@@ -1,4 +1,4 @@
-//! What workers report: to their pool, and to the exchanges.
+//! Events of workers, applied to their pool and to the exchanges.
 
 use exchange::{Outcome, PoolId, Slice};
 
@@ -11,7 +11,7 @@ use flow::reply_event::ReplyEvent;
 use flow::request_meta::RequestMeta;
 
 impl Engine {
-    /// What a worker of this pool reports.
+    /// Handles an event of a worker of this pool.
     pub fn handle_event(&mut self, pool: PoolId, report: BackendEvent) {
         let now = self.now;
         let served = &mut self.pools[pool];
@@ -19,7 +19,7 @@ impl Engine {
         match report {
             BackendEvent::Answered { id, outcome } => self.complete(pool, id, outcome),
             BackendEvent::AllAnswered { answers } => self.complete_all(pool, answers),
-            // Nor does it become a request of the next pool.
+            // It does not become a request to the next pool either.
             BackendEvent::Unanswered { id } => self.end(id, Outcome::Reply(Slice::default())),
             BackendEvent::Head { id, head } => self.head(pool, id, head),
             BackendEvent::Linked { id } => {
@@ -76,11 +76,11 @@ impl Engine {
                 self.effects.returned.push((pool, id, payload, meta));
             }
             BackendEvent::Started { worker } => {
-                // A worker of several shards is one.
+                // A worker that several shards use is counted once.
                 served.counts.started += u64::from(served.branch.is_none());
                 served.pool.handle_started(now, worker);
                 served.trouble = None;
-                // Of a worker without a name nothing is known before it begins.
+                // A worker without a name starts with new counters.
                 if served.pool.name_at(worker.into()).is_none() {
                     served.tallies.forget(worker.into());
                 }
@@ -96,7 +96,7 @@ impl Engine {
             }
             BackendEvent::Ended { worker, expected, reached } => {
                 served.lose(worker);
-                // A server that is down is tried again and again: it died once.
+                // A server that is down is retried repeatedly, but has died only once.
                 served.counts.died += u64::from(!expected && reached);
                 served.counts.start_failed += u64::from(!expected && !reached);
                 served.pool.handle_ended(now, worker, expected);

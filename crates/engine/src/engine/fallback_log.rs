@@ -1,42 +1,42 @@
-//! Which changes of a pool's fallback are logged.
+//! Rate limit of log lines about a pool's fallback.
 
 use std::time::{Duration, Instant};
 
 use pool::SorryReason;
 
-/// Changes of the fallback that are logged in a second; a pool without `steady` may change at every request.
+/// The maximum number of changes logged per second. A pool without `steady` may change with every request.
 const LINES_MAX: u32 = 5;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What was logged of a pool's fallback last.
+/// The last logged state of a pool's fallback.
 #[derive(Debug, Default)]
 pub(super) struct FallbackLog {
-    /// Why it was on; none: it was off.
+    /// The reason that it was on; `None`: it was off.
     reason: Option<SorryReason>,
     since: Option<Instant>,
-    /// When the present second began, and how many lines were written in it.
+    /// The start of the current second, and the number of lines in it.
     second: Option<Instant>,
     lines: u32,
 }
 
-/// A line for the log.
+/// A log line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FallbackLine {
     On(SorryReason),
-    /// It was on for so long.
+    /// The fallback is off, after this time.
     Off(Option<Duration>),
 }
 
 impl FallbackLog {
-    /// The state of the fallback after an event; gives what is to be logged. A change that is not logged
-    /// now, because there were too many, is logged later if it still holds.
+    /// Takes the state after an event, and returns the line to log. A change that exceeds the rate is logged later,
+    /// if it still holds.
     #[inline]
     pub(super) fn note(
         &mut self,
         reason: Option<SorryReason>,
         now: Instant,
     ) -> Option<FallbackLine> {
-        // By hand it was logged with the order.
+        // A change by an operator was logged with the command.
         let reason = reason.filter(|reason| *reason != SorryReason::Hand);
         if reason == self.reason { None } else { self.note_change(reason, now) }
     }

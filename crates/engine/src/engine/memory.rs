@@ -1,11 +1,11 @@
-//! Requests that are rejected for want of memory.
+//! Requests that are rejected because of `memory_max`.
 
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::Engine;
 
 impl Engine {
-    /// A request has come while the daemon holds as much memory as it may.
+    /// Rejects a new request, because `memory_max` was exceeded.
     #[cold]
     pub(super) fn reject_for_memory(&mut self, id: RequestId, pool: PoolId) {
         self.pools[pool].dirty = true;
@@ -14,7 +14,7 @@ impl Engine {
         self.end(id, Outcome::ended(Cause::Memory, Phase::Receive, text));
     }
 
-    /// Rejects the request that has waited longest here, in whatever pool. Returns its bytes.
+    /// Rejects the oldest queued request of all pools on this shard. Returns its size in bytes.
     pub fn reject_oldest(&mut self) -> Option<usize> {
         let pools = self.pools.values_mut();
         let waiting = pools.filter_map(|served| Some((served.pool.oldest()?, served)));

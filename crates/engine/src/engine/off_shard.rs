@@ -1,4 +1,4 @@
-//! Requests whose pool is at home on another shard, and requests of other shards here.
+//! Requests whose pool has another owner shard, and requests of other shards on this one.
 
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
@@ -14,7 +14,7 @@ use flow::requests::Requests;
 use flow::window::Window;
 
 impl Engine {
-    /// A request goes to the home of its pool.
+    /// Forwards a request to the owner shard of its pool.
     pub(super) fn cross(
         &mut self,
         id: RequestId,
@@ -25,8 +25,8 @@ impl Engine {
     ) {
         let now = self.now;
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        // Its home may have ended its pool, or itself, since that was said. What was with a worker
-        // here is waited for.
+        // The owner shard may have ended the pool, or itself, after all shards stopped submitting. A request that was
+        // with a worker of this shard is waited for.
         if self.shard_link.has_said_serving() && exchange.state == State::Received {
             self.pools[pool].counts.requests += 1;
             return self.end(id, refusal(Cause::Draining, &self.pools[pool].name));
@@ -66,7 +66,7 @@ impl Engine {
         self.shard_link.tell(home, ShardMessage::Request(Box::new(passed)));
     }
 
-    /// What another shard says.
+    /// Handles a message of another shard.
     pub fn handle_crossing(&mut self, from: u32, message: ShardMessage) {
         if message.pool().is_some_and(|pool| self.pools.get(pool).is_none()) {
             if let ShardMessage::Request(passed) = message {
@@ -110,7 +110,7 @@ impl Engine {
                 self.pools[pool].pool.handle_token(self.now, worker);
             }
             ShardMessage::News(pool, news) => self.handle_news(pool, &news),
-            // Its clients are woken at the end of each turn.
+            // Waiting clients are woken at the end of each turn.
             ShardMessage::Room => {}
             ShardMessage::Barrier(barrier) => self.barriers.hold(barrier),
             ShardMessage::Spare(pool, worker) => self.effects.surplus.push_back((pool, worker)),
@@ -126,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// A request of another shard.
+    /// Admits a request of another shard.
     fn take_in(&mut self, passed: ForwardedRequest) {
         let ForwardedRequest {
             from,
@@ -181,7 +181,7 @@ impl Engine {
                 true
             }
             RequestControl::BodyEnd | RequestControl::Abandoned => true,
-            // Streams are of one loop alone.
+            // A stream belongs to one loop.
             RequestControl::Splice(_) => false,
         };
         match word {
@@ -195,7 +195,7 @@ impl Engine {
         }
     }
 
-    /// The other side took so many bytes of parts.
+    /// The other shard has consumed bytes of parts.
     fn credit(&mut self, named: RequestId, bytes: usize) {
         let (window, ours) = (self.shard_link.window(), named.shard() == self.shard_link.me());
         let id = if ours { Some(named) } else { self.shard_link.from_shard(named) };
@@ -204,15 +204,15 @@ impl Engine {
             return;
         }
         match (id, &exchange.client) {
-            // Of a reply: the worker goes on.
+            // Parts of a reply: the worker resumes.
             (Some(id), Client::OffShard { .. }) => self.tell(id, RequestControl::Resume),
-            // Of a body: the client goes on.
+            // Parts of a request body: the client resumes.
             (Some(id), _) => self.flow(id, true),
             (None, _) => {}
         }
     }
 
-    /// What came of a request that is away.
+    /// Handles an event about a request that is on another shard.
     fn brought(&mut self, id: RequestId, reply_event: ReplyEvent) {
         let window = self.shard_link.window();
         let Some(exchange) = self.exchanges.get_mut(id) else {
@@ -251,7 +251,7 @@ impl Engine {
         }
     }
 
-    /// A part of a body goes to the home of its pool; at the window its client is to stop.
+    /// Forwards a control message to the owner shard. When the window is full, the client must pause its body.
     pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: RequestControl) {
         let window = self.shard_link.window();
         let stop = match (&word, self.exchanges.get_mut(id)) {
@@ -266,7 +266,7 @@ impl Engine {
         }
     }
 
-    /// A part of a reply goes to another shard; at the window its worker is to stop.
+    /// Counts a part of a reply to another shard. When the window is full, the worker must pause.
     pub(super) fn window_fills(&mut self, id: RequestId, bytes: usize) {
         let window = self.shard_link.window();
         let fills = |exchange: &mut Exchange| {
@@ -278,7 +278,7 @@ impl Engine {
         }
     }
 
-    /// Removes an exchange, and keeps count of those that are away.
+    /// Removes an exchange, and updates the number of those on other shards.
     pub(super) fn take_out(&mut self, id: RequestId) -> Option<Exchange> {
         let exchange = self.exchanges.remove(id)?;
         if exchange.state.home().is_some() {
@@ -287,12 +287,12 @@ impl Engine {
         Some(exchange)
     }
 
-    /// Exchanges that are to be ended here.
+    /// The number of exchanges that this shard must end.
     pub fn exchanges_to_end(&self) -> usize {
         self.exchanges.len() - self.shard_link.away as usize
     }
 
-    /// Exchanges whose clients are here.
+    /// The number of exchanges of this shard's clients.
     pub fn exchanges_here(&self) -> usize {
         self.exchanges.len() - self.exchanges.from_shards()
     }

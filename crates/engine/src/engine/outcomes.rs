@@ -1,8 +1,8 @@
-//! Outcomes that the engine makes itself.
+//! Outcomes that the engine generates.
 
 use exchange::{Cause, Outcome, Phase, Slice};
 
-/// The outcome with the parts that came before it.
+/// Combines the collected parts with the outcome.
 pub(super) fn whole(mut parts: Vec<u8>, outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Reply(rest) if !parts.is_empty() => {
@@ -16,7 +16,7 @@ pub(super) fn whole(mut parts: Vec<u8>, outcome: Outcome) -> Outcome {
     }
 }
 
-/// The answer to a request that its pool does not take.
+/// The outcome of a request that its pool rejected.
 pub fn refusal(cause: Cause, pool: &str) -> Outcome {
     let text = match cause {
         Cause::Full => {
@@ -32,13 +32,13 @@ pub fn refusal(cause: Cause, pool: &str) -> Outcome {
     Outcome::ended(cause, Phase::Queue, &text)
 }
 
-/// The same, of a pool without workers for a reason that its clients may be told.
+/// The outcome of a request to a pool without workers, with the kind of failure for clients.
 pub fn down(pool: &str, kind: &str) -> Outcome {
     let text = format!("no worker of pool {pool} can be started at the moment: {kind}");
     Outcome::ended(Cause::Down, Phase::Queue, &text)
 }
 
-/// A connection's own program has ended, and with it what it knew.
+/// The outcome of a request whose connection's own program has ended.
 pub(super) fn lost() -> Outcome {
     let text = "the program that was this connection's own has ended; connect again";
     Outcome::ended(Cause::Lost, Phase::Queue, text)

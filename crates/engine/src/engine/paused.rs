@@ -11,7 +11,7 @@ use pool::Room;
 
 use flow::ids::SessionId;
 
-/// Clients that wait for room in one pool, in their order.
+/// Clients that wait for room in one pool, in order.
 #[derive(Debug, Default)]
 pub(super) struct PausedClients {
     next: u64,
@@ -21,7 +21,7 @@ pub(super) struct PausedClients {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PausedClient {
     session: SessionId,
-    /// Bytes that its next request may hold.
+    /// The maximum size of its next request, in bytes.
     bytes: usize,
 }
 
@@ -37,7 +37,7 @@ impl PausedClients {
         self.clients.len()
     }
 
-    /// Takes out those that have room, and how many requests each may send.
+    /// Removes the clients that have room, and returns the number of requests that each may send.
     pub(super) fn take_next(&mut self, mut room: Room, woken: &mut Vec<(SessionId, u32)>) {
         let waiting = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
         let count = room.requests.min(waiting);

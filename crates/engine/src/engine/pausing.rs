@@ -1,4 +1,4 @@
-//! Which clients are paused, and when they go on: see `paused.rs`.
+//! Pausing and resuming clients: see `paused.rs`.
 
 use exchange::PoolId;
 
@@ -10,16 +10,16 @@ use crate::shard_message::{AWAY_MAX, ShardMessage};
 use flow::ids::SessionId;
 use flow::permit::Permit;
 
-/// Bytes that a request of at most so many may hold in the queue: the size class of its block.
+/// The memory of a request of at most `bytes` bytes in the queue: the size class of its block.
 fn held_max(bytes: usize) -> usize {
     let rounded = bytes.saturating_mul(2).saturating_add(128 << 10).min(bytes.saturating_mul(4));
     rounded.saturating_add(64 + WAITING_OVERHEAD)
 }
 
 impl Engine {
-    /// Whether a client may send a request of at most so many bytes to a pool. Otherwise it waits,
-    /// and is named by [`Self::wake_paused`] when it may.
-    pub fn may_send(
+    /// Whether a client may send a request of at most `bytes` bytes to a pool. Otherwise it is registered as waiting,
+    /// and [`Self::wake_paused`] returns it when there is room.
+    pub(crate) fn may_send(
         &mut self,
         (pool, session, answered): (PoolId, SessionId, bool),
         permit: &mut Permit,
@@ -39,8 +39,8 @@ impl Engine {
         false
     }
 
-    /// A client waits no more: it has gone, or its requests go to another pool.
-    pub fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit) {
+    /// Removes a client from the waiting ones: it is gone, or its requests go to another pool.
+    pub(crate) fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit) {
         if let Permit::Waiting(ticket) = std::mem::take(permit) {
             let served = &mut self.pools[pool];
             served.dirty = true;
@@ -48,13 +48,13 @@ impl Engine {
         }
     }
 
-    /// Whether any client waits until it may send.
+    /// Whether any client waits for room.
     #[inline]
     pub fn has_paused(&self) -> bool {
         self.pools.values().any(|served| served.paused.len() > 0)
     }
 
-    /// Writes those that wait no longer behind `woken`, and how many requests each may send.
+    /// Appends the clients that have room to `woken`, with the number of requests that each may send.
     pub fn wake_paused(&mut self, woken: &mut Vec<(SessionId, u32)>) {
         let mut next = 0;
         while let Some(pool) = self.pools.next_id(&mut next) {
@@ -62,7 +62,7 @@ impl Engine {
                 continue;
             }
             if self.shard_link.off_shard(pool).is_some() {
-                // Before the look at the room: see `backlog.rs`.
+                // This must precede the read of the room: see `backlog.rs`.
                 self.shard_link.backlog(pool).wait(self.shard_link.me());
             }
             let (room, before) = (self.room(pool), woken.len());
@@ -71,7 +71,7 @@ impl Engine {
         }
     }
 
-    /// Tells the other shards how much the pools at home here take.
+    /// Publishes the room of the pools that this shard owns.
     pub fn tell_room(&mut self) {
         if self.shard_link.is_alone() {
             return;
@@ -92,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// A request of another shard has arrived.
+    /// Counts the arrival of a request of another shard.
     pub(super) fn has_arrived(&mut self, pool: PoolId, bytes: usize) {
         let room = self.room_of_chain(pool);
         let backlog = self.shard_link.backlog(pool);
@@ -100,7 +100,7 @@ impl Engine {
         backlog.arrive(bytes);
     }
 
-    /// How much a pool takes now from clients that can wait.
+    /// The room of a pool for clients that can wait.
     fn room(&self, pool: PoolId) -> Room {
         let backlog = self.shard_link.backlog(pool);
         match self.shard_link.off_shard(pool) {
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// As much as a pool and those that its replies go on to can take. All are at home here.
+    /// The room of a pool and of the pools that its replies go to. This shard owns all of them.
     fn room_of_chain(&self, pool: PoolId) -> Room {
         let mut room = self.room_behind_feeders(pool);
         let mut next = self.pools[pool].then;
@@ -127,7 +127,7 @@ impl Engine {
         room
     }
 
-    /// What a pool takes beside the requests that are with the pools before it.
+    /// The room of a pool that is not needed by requests in the pools before it.
     fn room_behind_feeders(&self, pool: PoolId) -> Room {
         let served = &self.pools[pool];
         let room = served.pool.room();
@@ -140,7 +140,7 @@ impl Engine {
         Room { requests: requests.min(places.saturating_sub(queued + in_use)), ..room }
     }
 
-    /// Requests that wait in the pools before one, and that their workers have.
+    /// The numbers of queued and of in-flight requests in the pools before a pool.
     fn load_of_feeders(&self, pool: PoolId) -> (u32, u32) {
         let feeders = self.pools.entries().filter(|(_, served)| served.then == Some(pool));
         feeders.fold((0_u32, 0_u32), |(queued, in_use), (feeder, served)| {
@@ -153,7 +153,7 @@ impl Engine {
         })
     }
 
-    /// Notes which pools get the replies of others.
+    /// Determines which pools receive the replies of other pools.
     pub fn note_feeders(&mut self) {
         let fed: Vec<PoolId> = self.pools.values().filter_map(|served| served.then).collect();
         for (pool, served) in self.pools.entries_mut() {
@@ -161,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// Whether requests of a client go to its own program without waiting in the queue.
+    /// Whether requests of a client go to its own program without queueing.
     fn is_direct(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
         let Some(own) = &self.pools[pool].own else { return false };
         match self.shard_link.off_shard(pool) {

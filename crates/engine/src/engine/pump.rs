@@ -1,4 +1,4 @@
-//! What the pools decided becomes effects: once a turn, after all that the turn brought was taken in.
+//! Turns decisions of the pools into commands, once a turn and after all of its input was handled.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use flow::payload::Request;
 use flow::reply_event::ReplyEvent;
 
 impl Engine {
-    /// The next effect that waits for no round; what else there is waits for the end of the turn.
+    /// The next urgent command. All others wait for the end of the turn.
     #[inline]
     pub fn poll_urgent(&mut self) -> Option<(PoolId, BackendEffect)> {
         self.effects.urgent.pop_front()
     }
 
-    /// The next effect, until nobody wants anything more. Each is carried out, and what the worker reports
-    /// of it is handled, before the next is asked for.
+    /// The next command, until there are none. The caller carries out each one and handles the resulting events
+    /// before it polls the next.
     pub fn poll_effect(&mut self) -> Option<(PoolId, BackendEffect)> {
         if let Some(effect) = self.poll_urgent() {
             return Some(effect);
@@ -49,7 +49,7 @@ impl Engine {
         }
     }
 
-    /// The next effect of what the pools have decided, one pool after the other.
+    /// The next command from the decisions of the pools, one pool after the other.
     #[inline]
     fn next_of_pools(&mut self) -> Option<(PoolId, BackendEffect)> {
         loop {
@@ -74,7 +74,7 @@ impl Engine {
         None
     }
 
-    /// The next request that goes straight to a connection's own program.
+    /// The next request to a connection's own program.
     fn next_pinned(&mut self, left: usize) -> Option<(PoolId, BackendEffect)> {
         let next = if left > 0 { self.effects.pinned.pop_front() } else { None };
         let Some((pool, worker, waiting)) = next else {
@@ -88,7 +88,7 @@ impl Engine {
         dispatch.flatten().map(|effect| (pool, effect))
     }
 
-    /// What a worker is to do for this decision of its pool.
+    /// The command for a decision of a pool.
     #[inline]
     fn effect(&mut self, pool: PoolId, effect: Effect<QueuedRequest>) -> Option<BackendEffect> {
         self.pools[pool].dirty = true;
@@ -106,7 +106,7 @@ impl Engine {
         None
     }
 
-    /// A request goes to a worker, unless nobody wants it any more; `last` of its batch.
+    /// Sends a request to a worker, unless it was abandoned. `last`: the last one of its batch.
     #[inline]
     fn dispatch(
         &mut self,
@@ -127,15 +127,15 @@ impl Engine {
                 if let Some(bound) = served.bind(worker, exchange) {
                     heard = Some(bound.heard);
                     if bound.heard && bound.is_new {
-                        // What else it asked waited for this, and its program may wait for that.
+                        // Further requests of the session waited for this one, and the program may be waiting for them.
                         let client = exchange.client.streamed();
                         self.finished
                             .extend(client.map(|client| (client, ReplyEvent::BodyWanted(true))));
                     }
                 }
             }
-            // It was abandoned in this very turn, after its pool had decided: nobody is given it.
-            // In a batch it is done for nobody.
+            // It was abandoned in this turn after the decision of its pool, and is not sent.
+            // In a batch it is processed without a client.
             None if !served.traits.takes_batches => {
                 self.handle_event(pool, BackendEvent::Released { worker });
                 return None;
@@ -150,7 +150,7 @@ impl Engine {
         Some(BackendEffect::Dispatch { worker, request, meta, more_follow: !last, heard })
     }
 
-    /// A worker has failed a request, which may be given to another.
+    /// Records that a worker failed a request, which may be retried on another worker.
     pub(super) fn note_failed(
         &mut self,
         pool: PoolId,
@@ -167,14 +167,13 @@ impl Engine {
         exchange.is_bad = false;
         let served = &mut self.pools[pool];
         served.tallies.count_retry(worker, status, why, self.now);
-        // That the request goes on to another worker does not speak for this one.
+        // A retry on another worker does not count as a success of this one.
         if served.balance.judges {
             self.record_worker_outcome(pool, worker, good, Duration::ZERO);
         }
     }
 
-    /// Requests that never reached their worker go back to the head of their queue, the youngest
-    /// first. True when there were any.
+    /// Returns requests that were not delivered to the head of their queue, the youngest first. `true`: there were any.
     fn give_back(&mut self) -> bool {
         if self.effects.returned.is_empty() {
             return false;

@@ -12,21 +12,21 @@ use flow::ids::SessionId;
 use flow::payload::Payload;
 use flow::request_meta::{Asker, RequestMeta};
 
-/// Memory of a request that waits, beyond its body: its places in the tables, roughly.
+/// Approximate memory of a queued request in the tables, in bytes.
 pub(super) const WAITING_OVERHEAD: usize = 256;
 
 /// A request in the queue of a pool.
 #[derive(Debug)]
 pub struct QueuedRequest {
-    pub id: RequestId,
-    pub peer: Peer,
-    pub at_us: i64,
-    pub payload: Payload,
-    pub meta: RequestMeta,
+    pub(crate) id: RequestId,
+    pub(crate) peer: Peer,
+    pub(crate) at_us: i64,
+    pub(crate) payload: Payload,
+    pub(crate) meta: RequestMeta,
 }
 
 impl QueuedRequest {
-    /// What its pool is to know of it.
+    /// The properties of the request that its pool needs.
     pub(super) fn entry(&self, now: Instant, keys: &PoolKeys, exchange: &Exchange) -> Entry {
         let &Exchange { named, failed, .. } = exchange;
         let id = self.id;
@@ -42,7 +42,7 @@ impl QueuedRequest {
     }
 }
 
-/// Whose a request is. One without a connection or an address is nobody else's.
+/// The client of a request. Without a connection or an address, each request counts as a client.
 pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
     let request = id.as_u64();
     let client = match (exchange.client.session(), exchange.peer) {
@@ -53,8 +53,8 @@ pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
     Asker { client, request }
 }
 
-/// No two sessions of a shard have the same number, because the factor is odd. The product spreads them, so
-/// that those of two shards, and what is hashed, have the same number by chance only.
+/// Sessions of one shard have different numbers, because the factor is odd. The product spreads them, so that equal
+/// numbers of two shards, or of a session and a hash, occur by chance only.
 fn session_number(SessionId { shard, place: Place { index, generation } }: SessionId) -> u64 {
     let place = u64::from(index) << 32 | u64::from(generation);
     place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(shard)

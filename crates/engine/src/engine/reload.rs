@@ -1,4 +1,4 @@
-//! Pools take over other settings, with all that they know of workers and clients.
+//! Reload of a pool: new settings apply, and the state of workers and clients is kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use crate::pool_config::PoolConfig;
 use flow::backend_effect::Roster;
 
 impl Engine {
-    /// Takes over other settings of a pool; `replaces`: its workers are replaced, each once another is ready;
-    /// `shares`: the tokens and slots of the servers of one that several shards serve. Adds what an operator should know of it to `warnings`. Gives how its workers are seen, where any are here.
+    /// Applies new settings to a pool. `replaces`: its workers are replaced one at a time, when the replacement is
+    /// ready; `shares`: the slots of the workers of a pool that several shards serve. Warnings for the operator are
+    /// added to `warnings`. Returns its workers; `None`: this shard does not serve the pool.
     pub fn reload(
         &mut self,
         id: PoolId,
@@ -62,14 +63,14 @@ impl Engine {
 }
 
 impl ServedPool {
-    /// The weights of its workers in the configuration, by their names.
+    /// The configured weights of its workers, by name.
     fn weights(&self) -> BTreeMap<String, u32> {
         let named =
             self.pool.workers().filter_map(|view| Some((view.name?.to_owned(), view.weight)));
         named.collect()
     }
 
-    /// Changes of weights that have no effect, because another weight was set at run time.
+    /// Warnings about changed weights that have no effect, because another weight was set at run time.
     fn overridden(&self, before: &BTreeMap<String, u32>) -> Vec<String> {
         let overridden = |view: pool::WorkerView<'_>| {
             let (name, set) = (view.name?, view.weight_set?);
@@ -87,7 +88,7 @@ impl ServedPool {
         self.pool.workers().filter_map(overridden).collect()
     }
 
-    /// What its workers are called, those among them that leave.
+    /// The names of its workers, including those that are being removed.
     fn names(&self) -> ByWorker<Option<String>> {
         let mut names = ByWorker::default();
         for view in self.pool.workers() {
@@ -99,7 +100,7 @@ impl ServedPool {
     fn reload_cookies(&mut self, plan: Option<CookieConfig>, names: &ByWorker<Option<String>>) {
         let before = self.cookies.take();
         let Some(mut plan) = plan else { return };
-        // Workers without names are told apart by what they are at their start.
+        // Workers without names are identified by their ids.
         if names.values().any(Option::is_some) {
             plan.servers = names.values().cloned().map(Option::unwrap_or_default).collect();
         }

@@ -1,4 +1,4 @@
-//! What frontends ask of the engine.
+//! Implementation of the interface for frontends.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A pool with its workers: made from its plan, and ended once nothing can reach it.
+//! Creation of a pool from its configuration, and its end once it can receive no more requests.
 
 use std::time::Instant;
 
@@ -63,12 +63,12 @@ impl ServedPool {
 }
 
 impl ServedPool {
-    /// What was counted of a worker.
+    /// The counters of a worker.
     pub fn tally(&self, worker: WorkerIndex, now: Instant) -> WorkerTally {
         self.tallies.shown(worker, now)
     }
 
-    /// Writes what a worker is called: as in the log, `/status` and its own environment.
+    /// Appends the name of a worker, as in the log, `/status` and its environment.
     pub(super) fn write_name(&self, worker: WorkerId, out: &mut String) {
         use std::fmt::Write;
         let written = match self.pool.name_at(worker.into()) {
@@ -78,7 +78,7 @@ impl ServedPool {
         debug_assert!(written.is_ok(), "memory takes all");
     }
 
-    /// A worker serves: cookies may tell of it.
+    /// Registers a started worker for affinity cookies.
     pub(super) fn greet(&mut self, worker: WorkerId) {
         if let (Some(cookies), Some(berth)) = (&mut self.cookies, self.pool.berth(worker)) {
             cookies.handle_started(worker, berth);
@@ -87,8 +87,8 @@ impl ServedPool {
 }
 
 impl Engine {
-    /// Lets pools end their workers once nothing can reach them any more: a pool after those that
-    /// feed it. True when all may.
+    /// Stops pools that can receive no more requests: a pool stops after the pools whose replies it receives. `true`:
+    /// all pools are stopping.
     pub fn stop_idle_pools(&mut self) -> bool {
         if !self.shard_link.all_serve() {
             return false;

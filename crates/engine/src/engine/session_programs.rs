@@ -1,5 +1,5 @@
-//! Programs that are a connection's own, as the engine sees them: where requests of a connection go,
-//! and what becomes of its program when it has ended.
+//! Programs that serve one connection each: the destination of requests, and the return of the program after the
+//! connection has ended.
 
 use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 
@@ -17,7 +17,7 @@ use flow::request_meta::RequestMeta;
 use flow::window::Window;
 
 impl ServedPool {
-    /// Where a request of this client goes.
+    /// The destination of a request of this client.
     pub(super) fn way(&self, client: &Client) -> Way {
         match (&self.own, client.session()) {
             (Some(own), Some(session)) => own.affinity.way(session),
@@ -25,9 +25,8 @@ impl ServedPool {
         }
     }
 
-    /// A request goes to a worker, which is its client's own from now on, where programs are. The client may
-    /// hear and ask what it likes: where answers are translated it hears only what it asked, and
-    /// what goes on to another pool is for nobody's ears yet.
+    /// Binds a worker to the client of a request, if programs serve one connection each. The client receives
+    /// unsolicited messages, unless replies are converted for it or go to another pool.
     pub(super) fn bind(&mut self, worker: WorkerId, exchange: &Exchange) -> Option<Bound> {
         let own = self.own.as_mut()?;
         let is_new = own.affinity.client(worker).is_none();
@@ -37,8 +36,8 @@ impl ServedPool {
         Some(Bound { heard, is_new })
     }
 
-    /// Whether a request that never reached its worker may wait for another. What a connection's
-    /// own program did not get is no other's.
+    /// Whether a request that was not delivered may be sent to another worker. A request to a connection's own
+    /// program may not.
     pub(super) fn takes_back(&mut self, exchange: &Exchange) -> bool {
         let (Some(own), State::Working(worker)) = (&mut self.own, exchange.state) else {
             return true;
@@ -60,14 +59,14 @@ impl ServedPool {
         }
     }
 
-    /// A program has spoken after it had answered the order to forget.
+    /// Records that a program sent output after the reply to its reset.
     pub(super) const fn spoke_after_reset(&mut self) {
         if let Some(own) = &mut self.own {
             own.spoke_after_reset = true;
         }
     }
 
-    /// The connection whose own this program was that has exited, or is about to.
+    /// The connection of a program that has exited or is about to.
     pub(super) fn client_of_ended(&self, worker: WorkerId) -> Option<SessionId> {
         let affinity = &self.own.as_ref()?.affinity;
         affinity.client(worker).or_else(|| affinity.client_of_lost(worker))
@@ -81,8 +80,7 @@ impl ServedPool {
 }
 
 impl Engine {
-    /// Whether a request still goes to the program that is its connection's own. One whose program
-    /// has ended in the meantime is told so.
+    /// Whether a request can still go to its connection's own program. If the program has ended, the request ends, too.
     pub(super) fn is_own(&mut self, pool: PoolId, worker: WorkerId, id: RequestId) -> bool {
         let Some(exchange) = self.exchanges.get_mut(id) else { return false };
         let own = exchange.client.session().is_none()
@@ -93,8 +91,7 @@ impl Engine {
         own
     }
 
-    /// A program has answered the order to forget its client; one that could not be told, or answered with an
-    /// error, is not given to another.
+    /// Handles the outcome of a reset. If the reset failed, the program is replaced.
     pub(super) fn forgotten(
         &mut self,
         pool: PoolId,
@@ -114,7 +111,7 @@ impl Engine {
         self.end(id, outcome);
     }
 
-    /// A connection has gone, or may ask nothing more: its own program is returned.
+    /// Returns the programs of a connection that is closed or submits no more requests.
     pub fn leave(&mut self, session: SessionId) {
         let mut next = 0;
         while let Some(pool) = self.pools.next_id(&mut next) {
@@ -128,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// As [`Self::leave`], of a pool that is at home here; `gone`: the connection has gone.
+    /// Like [`Self::leave`], for one pool that this shard owns. `gone`: the connection is closed.
     pub(super) fn leave_pool(&mut self, pool: PoolId, session: SessionId, gone: bool) {
         let Some(own) = &mut self.pools[pool].own else { return };
         if let Way::Worker(worker) = own.affinity.way(session) {
@@ -147,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// A connection's own program says something unasked.
+    /// Handles an unsolicited message of a connection's own program.
     pub(super) fn said(&mut self, pool: PoolId, worker: WorkerId, frame: Slice) {
         let ServedPool { own, counts, .. } = &mut self.pools[pool];
         let Some(own) = own else { return };
@@ -168,21 +165,21 @@ impl Engine {
         }
     }
 
-    /// A program says something to all clients of its pool. Said again in the same turn, also by
-    /// another program, it is no news.
-    pub fn announce(&mut self, pool: PoolId, frame: Slice) {
+    /// Sends a message to all clients of a pool. The same message again in the same turn, also of another program, is
+    /// dropped.
+    pub(crate) fn announce(&mut self, pool: PoolId, frame: Slice) {
         if !self.announced.iter().any(|(of, said)| *of == pool && said[..] == frame[..]) {
             self.announced.push((pool, frame));
         }
     }
 
-    /// What its own program says goes to a client, behind what goes to it already.
+    /// Sends an unsolicited message to a client, after everything that was sent to it before.
     pub(super) fn hear(&mut self, session: SessionId, pool: PoolId, frame: Slice) {
         self.finished.push((Client::unasked(session), ReplyEvent::Unsolicited(pool, frame)));
     }
 
-    /// A connection takes nothing of what its own program says, or takes it again.
-    pub fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool) {
+    /// Pauses or resumes the output of a connection's own program.
+    pub(crate) fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool) {
         if let Some(home) = self.shard_link.off_shard(pool) {
             return self.shard_link.tell(home, ShardMessage::Hush(session, pool, hush));
         }
@@ -192,7 +189,7 @@ impl Engine {
         }
     }
 
-    /// So many bytes of what a connection's own program said were taken on another shard.
+    /// Another shard has consumed bytes of unsolicited messages.
     pub(super) fn heard(&mut self, pool: PoolId, session: SessionId, bytes: usize) {
         let Some(own) = &mut self.pools[pool].own else { return };
         if let Some(worker) = own.affinity.credit(session, bytes, self.shard_link.window()) {
@@ -200,7 +197,7 @@ impl Engine {
         }
     }
 
-    /// All connections may ask nothing more.
+    /// Returns the programs of all connections, because no more requests are submitted.
     pub fn leave_all(&mut self) {
         let mut sessions = Vec::new();
         for (pool, served) in self.pools.entries_mut() {
@@ -214,10 +211,9 @@ impl Engine {
         }
     }
 
-    /// Whether a session whose replies are still owed may ask for more: not before it is known
-    /// which program is its own. At a home on another shard it is known once the program has `answered`
-    /// something.
-    pub fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
+    /// Whether a session with outstanding replies may submit more requests: only when its own program is known. If
+    /// another shard owns the pool, the program is known once it has `answered` a request.
+    pub(crate) fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
         let Some(own) = &self.pools[pool].own else { return true };
         match self.shard_link.off_shard(pool) {
             Some(_) => answered,
@@ -225,17 +221,17 @@ impl Engine {
         }
     }
 
-    /// Whether several clients share a program of this pool by ids.
-    pub fn is_tagged(&self, pool: PoolId) -> bool {
+    /// Whether requests to the programs of a pool carry ids that the daemon assigns.
+    pub(crate) fn is_tagged(&self, pool: PoolId) -> bool {
         self.pools[pool].is_tagged
     }
 
-    /// Whether the programs of a pool are each a connection's own.
-    pub fn has_owners(&self, pool: PoolId) -> bool {
+    /// Whether each program of a pool serves one connection only.
+    pub(crate) fn has_owners(&self, pool: PoolId) -> bool {
         self.pools[pool].own.is_some()
     }
 
-    /// A connection's own program is returned: it is told to forget, or replaced.
+    /// Returns a connection's own program: it is reset or replaced.
     pub(super) fn give_up(&mut self, pool: PoolId, worker: WorkerId) {
         let order = self.pools[pool].own.as_ref().and_then(SessionWorkers::order);
         let Some(body) = order else { return self.effects.to_replace.push_back((pool, worker)) };
@@ -269,7 +265,7 @@ impl Engine {
     }
 }
 
-/// Whether a reply in JSON-RPC is an error.
+/// Whether a JSON-RPC reply is an error.
 fn is_error(reply: &[u8]) -> bool {
     let error = wire::jsonrpc::scan(reply).ok().and_then(|message| message.error);
     error.is_some_and(|place| reply[place] != *b"null")

@@ -1,4 +1,4 @@
-//! What is kept of programs that are a connection's own.
+//! State of the programs that serve one connection each.
 
 use exchange::Slice;
 
@@ -6,26 +6,26 @@ use crate::pool_config::SessionWorkersConfig;
 use crate::session_affinity::{SessionAffinity, Way};
 use flow::ids::SessionId;
 
-/// Programs that are a connection's own.
+/// Programs that serve one connection each.
 pub(super) struct SessionWorkers {
     pub(super) affinity: SessionAffinity,
-    /// What tells a program to forget its client; without it, it is replaced.
+    /// The request that resets a program. `None`: the program is replaced.
     reset: Option<Slice>,
-    /// What a program says unasked can be told from its answers.
+    /// The protocol distinguishes unsolicited messages from replies.
     pub(super) tells_apart: bool,
-    /// One has said things that could not: another may at any moment, and then its words would be
-    /// taken for the answer to the order to forget, and that answer for a reply to the next client.
+    /// A program has sent unsolicited messages that look like replies. From then on no program is reset: such a message
+    /// could be mistaken for the reply to the reset, and that reply for one to the next client.
     pub(super) has_spoken: bool,
-    /// One has spoken after it had answered the order to forget: until the next reload that is given
-    /// to none, for what another says then would go to the next client.
+    /// A program has sent output after the reply to its reset. Until the next reload no program is reset, because such
+    /// output would reach the next client.
     pub(super) spoke_after_reset: bool,
 }
 
-/// What a worker is to the client whose request it is given, where programs are connections' own.
+/// The binding of a worker to the client of a request, for programs that serve one connection each.
 pub(super) struct Bound {
-    /// The client hears what it says unasked.
+    /// The client receives unsolicited messages.
     pub(super) heard: bool,
-    /// It was nobody's before.
+    /// The worker was not bound before.
     pub(super) is_new: bool,
 }
 
@@ -42,17 +42,17 @@ impl SessionWorkers {
         }
     }
 
-    /// Other settings were taken over.
+    /// Applies a reload.
     pub(super) const fn handle_reload(&mut self) {
         self.spoke_after_reset = false;
     }
 
-    /// Where requests of a session go.
+    /// The destination of requests of a session.
     pub(super) fn way(&self, session: SessionId) -> Way {
         self.affinity.way(session)
     }
 
-    /// What a program is told to forget its client; none: it is replaced.
+    /// The request that resets a program. `None`: the program is replaced.
     pub(super) fn order(&self) -> Option<Slice> {
         self.reset.clone().filter(|_| !self.has_spoken && !self.spoke_after_reset)
     }

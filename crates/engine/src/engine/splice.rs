@@ -1,9 +1,9 @@
-//! Bytes of a reply that go from their worker to their client without being looked at.
+//! Direct forwarding of a long reply body from the stream of its worker to that of its client.
 //!
 //! ```text
-//!   worker ──Long──▶ client: much is to come      (of another shard, or a caller here: not told)
-//!   worker ◀─Unseen─ client: then to this stream  (one that cannot take it so says nothing)
-//!   worker ──Relayed──▶ client                    again and again, until that was all
+//!   worker ──SpliceOffer──▶ client   the rest is long (not offered to other shards and internal callers)
+//!   worker ◀────Splice───── client   to this stream (no reply if the client's protocol cannot use it)
+//!   worker ────Spliced────▶ client   repeatedly, until all is forwarded
 //! ```
 
 use exchange::RequestId;
@@ -14,17 +14,17 @@ use flow::client::Client;
 use flow::reply_event::ReplyEvent;
 
 impl Engine {
-    /// A worker has much to say that needs no looking at.
+    /// Offers direct forwarding of the rest of a reply body to the client.
     pub(super) fn long(&mut self, id: RequestId, from: StreamId) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        // Streams are of this loop alone.
+        // A stream belongs to one loop.
         if let Client::Session { .. } = exchange.client {
             let client = exchange.client.streamed();
             self.finished.extend(client.map(|to| (to, ReplyEvent::SpliceOffer(from))));
         }
     }
 
-    /// So much of it has gone.
+    /// Counts bytes that were forwarded directly.
     pub(super) fn relayed(&mut self, id: RequestId, count: u64, done: bool) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         if let Some(log_entry) = &mut exchange.log_entry {

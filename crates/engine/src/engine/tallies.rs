@@ -1,4 +1,4 @@
-//! What is counted of each worker of a pool, for `/status`.
+//! Counters of each worker of a pool, for `/status`.
 
 use std::time::Instant;
 
@@ -7,26 +7,26 @@ use exchange::{ByWorker, Cause, End, ListenerId, Outcome, Table, Verdict, Worker
 use observe::metrics::ListenerEnds;
 use observe::status::WorkerTally;
 
-/// What is counted of one worker.
+/// The counters of one worker.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     requests: u64,
-    /// Replies by the class of their status, 1xx to 5xx.
+    /// Replies by status class, 1xx to 5xx.
     responses: [u64; 5],
     failures: u64,
     retries: u64,
     ejections: u64,
     last_failure: Option<(Cause, Instant)>,
-    /// What its last check came to.
+    /// The result of its last health check.
     last_check: Option<(String, Instant)>,
 }
 
-/// The counts of all workers of a pool.
+/// The counters of all workers of a pool.
 #[derive(Debug, Default)]
 pub(super) struct Tallies(ByWorker<Tally>);
 
 impl Tallies {
-    /// This worker has its index from another one, and begins anew.
+    /// Resets the counters of an index that another worker gets.
     pub(super) fn forget(&mut self, worker: WorkerIndex) {
         if let Some(tally) = self.0.get_mut(worker) {
             *tally = Tally::default();
@@ -37,7 +37,7 @@ impl Tallies {
         self.0.at(worker).requests += 1;
     }
 
-    /// A request ended with this worker; `status` is that of its reply, 0 where it has none.
+    /// Counts a request that ended on this worker. `status`: of its reply; 0: none.
     pub(super) fn count_end(
         &mut self,
         worker: WorkerId,
@@ -55,8 +55,7 @@ impl Tallies {
         }
     }
 
-    /// A worker failed a request, which is given to another; with a response of this status, if it is
-    /// not 0.
+    /// Counts a failed request that is retried on another worker. `status`: of the rejected response; 0: none.
     pub(super) fn count_retry(&mut self, worker: WorkerId, status: u16, why: Cause, now: Instant) {
         let tally = self.0.at(worker);
         tally.retries += 1;
@@ -74,7 +73,7 @@ impl Tallies {
         self.0.at(worker).last_check = Some((text, now));
     }
 
-    /// What the last check of a worker came to, and how long ago.
+    /// The result of the last health check of a worker, and how long ago it was.
     pub(super) fn last_check(&self, worker: WorkerId, now: Instant) -> Option<String> {
         let (text, at) = self.0.get(worker)?.last_check.as_ref()?;
         let ago = now.saturating_duration_since(*at).as_secs_f64();
@@ -91,7 +90,7 @@ impl Tallies {
 }
 
 impl Tally {
-    /// False where there is no status.
+    /// Counts a status. `false`: there is none.
     fn count_status(&mut self, status: u16) -> bool {
         let class = usize::from(status / 100).checked_sub(1);
         let found = class.and_then(|class| self.responses.get_mut(class));
@@ -101,7 +100,7 @@ impl Tally {
     }
 }
 
-/// Requests of one listener that ended alike.
+/// Counts requests of one listener that ended alike.
 pub(super) fn count_at_listener(
     listeners: &mut Table<ListenerId, ListenerEnds>,
     listener: Option<ListenerId>,
