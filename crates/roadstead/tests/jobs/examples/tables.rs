@@ -1,5 +1,5 @@
-//! The tables of docs/programs.md: every framing with every dispatch is there, and does what its row
-//! says.
+//! The tables of docs/guides/programs.md: every framing with every dispatch is there, and does what its row
+//! says; and the tests that COVERAGE.md names for the faults of programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +8,8 @@ use std::process::Command;
 
 use super::{Daemon, compile_len2, example, folder};
 use crate::daemon::BINARY;
+
+const PROGRAMS: &str = "guides/programs.md";
 
 fn page(name: &str) -> String {
     fs::read_to_string(example("..").join("docs").join(name)).unwrap()
@@ -24,7 +26,7 @@ fn words(option: &str) -> Vec<String> {
 
 /// The rows of the table that begins so, by the word in their first cell; a cell without its marks.
 fn table(begins: &str) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
-    let page = page("programs.md");
+    let page = page(PROGRAMS);
     let from = page.find(begins).unwrap_or_else(|| panic!("no table {begins:?}"));
     let cells = |line: &str| -> Vec<String> {
         let cells = line.trim_matches('|').split('|');
@@ -92,7 +94,7 @@ fn every_framing_with_every_dispatch_does_what_its_row_says() {
             let word = dispatch.split(',').next().unwrap();
             match cell.as_str() {
                 "–" => refuses(&dispatched(&text, dispatch), &what),
-                "by this line" => answers(&framing, &dispatched(&text, dispatch), &what),
+                "yes" => answers(&framing, &dispatched(&text, dispatch), &what),
                 file => {
                     let text = fs::read_to_string(example("programs").join(file)).unwrap();
                     assert!(text.contains(&format!("\nframing = \"{framing}\"\n")), "{what}");
@@ -160,8 +162,9 @@ fn every_fault_names_tests_that_are_there() {
     {
         tests(&example("..").join("crates").join(place), &mut all);
     }
-    let page = page("programs.md");
-    let (_, faults) = page.split_once("## What faults get").unwrap();
+    let page = fs::read_to_string(example("../crates/roadstead/tests/COVERAGE.md")).unwrap();
+    let (_, faults) = page.split_once("### Faults of programs").unwrap();
+    let faults = faults.split("\n## ").next().unwrap();
     let rows: Vec<_> = faults.lines().filter(|line| line.starts_with("| ")).collect();
     assert!(rows.len() > 30, "{} rows", rows.len());
     for row in rows.iter().filter(|row| !row.contains("| test |") && !row.starts_with("|---")) {
@@ -183,13 +186,16 @@ fn every_protocol_of_a_listener_has_an_example_and_every_example_a_row() {
         let text = fs::read_to_string(example("programs").join(file)).unwrap();
         assert!(text.contains(&format!("\nprotocol = \"{protocol}\"\n")), "{protocol}: {file}");
     }
-    let (readme, programs) = (example("programs").join("README.md"), page("programs.md"));
+    let (readme, programs) = (example("programs").join("README.md"), page(PROGRAMS));
     let readme = fs::read_to_string(readme).unwrap();
     for entry in fs::read_dir(example("programs")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         if name.ends_with(".toml") {
             assert!(readme.contains(&format!("| `{name}` |")), "{name} has no row in README.md");
-            assert!(programs.contains(&format!("`{name}`")), "{name} is not in docs/programs.md");
+            assert!(
+                programs.contains(&format!("`{name}`")),
+                "{name} is not in docs/guides/programs.md"
+            );
         }
     }
 }
