@@ -5,7 +5,7 @@
 //! connection, a queue, a worker; the data plane never waits for it.
 //!
 //! The routes are in `routes.rs`, each with the role that it requires. Every request passes the same checks in
-//! the same order first: `gate.rs`. docs/operate.md describes who has access.
+//! the same order first: `gate.rs`. docs/admin-api.md describes who has access.
 
 #![forbid(unsafe_code)]
 
