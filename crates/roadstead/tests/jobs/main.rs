@@ -36,6 +36,7 @@ mod lives;
 mod memory;
 mod messages;
 mod order;
+mod pages;
 mod parameters;
 mod partial;
 mod paused;

@@ -1,0 +1,119 @@
+//! The pages for users: each TOML block is a configuration that the daemon accepts, and each link leads to a
+//! file and a heading.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use settings::Source;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// README.md and every page below `docs`.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md")];
+    collect(&root().join("docs"), &mut pages);
+    pages
+}
+
+fn collect(folder: &Path, pages: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, pages);
+        } else if path.extension().is_some_and(|it| it == "md") {
+            pages.push(path);
+        }
+    }
+}
+
+/// The code blocks of a page: language, first line number and text; and the page without them.
+fn split(page: &str) -> (Vec<(String, usize, String)>, String) {
+    let (mut blocks, mut prose, mut open) = (Vec::new(), String::new(), None);
+    for (index, line) in page.lines().enumerate() {
+        let fence = line.trim_start().strip_prefix("```");
+        open = match (open, fence) {
+            (None, Some(language)) => Some((language.to_owned(), index + 2, String::new())),
+            (Some(block), Some(_)) => {
+                blocks.push(block);
+                None
+            }
+            (Some((language, from, text)), None) => Some((language, from, text + line + "\n")),
+            (None, None) => {
+                prose += line;
+                prose.push('\n');
+                None
+            }
+        };
+    }
+    (blocks, prose)
+}
+
+#[test]
+fn every_toml_block_is_a_configuration() {
+    let mut checked = 0;
+    for page in pages() {
+        let (blocks, _) = split(&fs::read_to_string(&page).unwrap());
+        // What a program that embeds Roadstead writes into its own `Cargo.toml` is none.
+        let of_toml =
+            |it: &&(String, usize, String)| it.0 == "toml" && !it.2.starts_with("[dependencies]");
+        for (_, line, text) in blocks.iter().filter(of_toml) {
+            let name = format!("{}:{line}", page.display());
+            let source = Source { name: name.clone(), text: text.clone() };
+            if let Err(errors) = settings::parse(&source, &|_| None) {
+                panic!("the block at {name}\n{errors}");
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked > 15, "{checked} blocks");
+}
+
+/// The anchors of the headings of a page, as GitHub makes them.
+fn anchors(page: &str) -> Vec<String> {
+    let (_, prose) = split(page);
+    let headings = prose.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| {
+            let text = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = text.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
+            kept.map(|it| if it == ' ' { '-' } else { it }).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    let mut pages = pages();
+    pages.extend(["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|it| root().join(it)));
+    pages.push(root().join("crates/roadstead/tests/COVERAGE.md"));
+    collect(&root().join("examples"), &mut pages);
+    let mut checked = 0;
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        let (_, prose) = split(&text);
+        for rest in prose.split("](").skip(1) {
+            let Some((target, _)) = rest.split_once(')') else { continue };
+            if target.starts_with("http") {
+                continue;
+            }
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let path = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            assert!(path.exists(), "{}: {target} is not there", page.display());
+            if !anchor.is_empty() {
+                let there = anchors(&fs::read_to_string(&path).unwrap());
+                assert!(
+                    there.iter().any(|it| it == anchor),
+                    "{}: no heading {target}",
+                    page.display()
+                );
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "{checked} links");
+}
