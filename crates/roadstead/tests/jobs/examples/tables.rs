@@ -158,7 +158,7 @@ fn tests(folder: &Path, all: &mut String) {
 fn every_fault_names_tests_that_are_there() {
     let mut all = String::new();
     for place in
-        ["roadstead/tests", "spawn/tests", "gateway/src", "pool/src", "simulate/tests", "elastic"]
+        ["roadstead/tests", "spawn/tests", "backend/src", "pool/src", "simulate/tests", "elastic"]
     {
         tests(&example("..").join("crates").join(place), &mut all);
     }
