@@ -1,8 +1,8 @@
 //! The chores of this house: `cargo xtask …`.
 //!
 //! What it is: everything that is done to the code rather than by it: the checks that must pass,
-//! the fault tests with full counts, measurements, generated pages. What it knows: cargo, the
-//! house rules, the command line of `roadstead`. What it must never know: a room from the inside;
+//! the fault tests with full counts, measurements, generated pages. What it depends on: cargo, the
+//! house rules, the command line of `roadstead`. What it must never depend on: a room from the inside;
 //! it depends on none of them, so that it builds when they do not.
 
 mod bench;

@@ -2,7 +2,7 @@
 //!
 //! What it is: [`Block`], memory that is being filled, and [`Slice`], a counted part of a filled
 //! block that may go to another thread. Both come from and return to a small pool of their thread.
-//! What it knows: size classes and counts. What it must never know: who sends or reads the bytes.
+//! What it depends on: size classes and counts. What it must never depend on: who sends or reads the bytes.
 //!
 //! ```text
 //!   Block     0 ≤ filled ≤ capacity         one owner, grows by `advance` and `push`

@@ -1,7 +1,7 @@
 //! The admin address.
 //!
 //! What it is: a small HTTP server on a thread of its own, for metrics, status and commands.
-//! What it knows: the shard's handle. What it must never know: a client's
+//! What it depends on: the shard's handle. What it must never depend on: a client's
 //! connection, a queue, a worker; the data plane never waits for it.
 //!
 //! The routes are in `routes.rs`, each with the role that it requires. Every request passes the same checks in

@@ -3,8 +3,8 @@
 //! What it is: [`exchange::Handler`]s that turn each request of a batch into a row (a record becomes
 //! parameters), commit once, and answer only then; or that answer each request with the rows of a
 //! query. What happens to a batch stands once, in `handler`, over what `link` asks of a driver; each
-//! database is a folder. What it knows: records, SQL, and which errors are the row's, the database's
-//! or nobody's to know. What it must never know: who asked, queues, schedules, settings files.
+//! database is a folder. What it depends on: records, SQL, and which errors are the row's, the database's
+//! or nobody's to know. What it must never depend on: who asked, queues, schedules, settings files.
 //!
 //! ```text
 //!   batch ─ read ──────────► BEGIN ─ all rows at once ─ COMMIT ─► replies

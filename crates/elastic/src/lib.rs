@@ -1,8 +1,8 @@
 //! How many workers a pool should have.
 //!
 //! What it is: one policy that grows and shrinks whatever can be started and ended: programs,
-//! threads, connections; and beside it a pool of threads that follows it. What it knows: counts and
-//! times, both given to the policy; the pool has a clock and threads. What it must never know: what
+//! threads, connections; and beside it a pool of threads that follows it. What it depends on: counts and
+//! times, both given to the policy; the pool has a clock and threads. What it must never depend on: what
 //! a worker is, who asks for it; the policy, in addition, a clock.
 
 #![forbid(unsafe_code)]

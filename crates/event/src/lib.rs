@@ -2,7 +2,7 @@
 //!
 //! What it is: streams, listeners, timers and mail behind one interface; the loop owns the
 //! descriptors, does the reading and writing, and hands its [`Owner`] what happened. What it
-//! knows: the kernel and time. What it must never know: a protocol, a request, a pool.
+//! depends on: the kernel and time. What it must never depend on: a protocol, a request, a pool.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

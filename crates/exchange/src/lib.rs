@@ -2,7 +2,7 @@
 //!
 //! What it is: requests and their ids, how they end and with which words, and [`Handler`], the
 //! interface of workers that run in our own process; what a line of the access log consists of; and two
-//! things that several crates do alike: which characters are shown, and which day a date is. What it knows: `block`. What it must never know: a
+//! things that several crates do alike: which characters are shown, and which day a date is. What it depends on: `block`. What it must never depend on: a
 //! protocol, a kind of worker, a socket, a clock.
 
 mod by_worker;

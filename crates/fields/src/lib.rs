@@ -2,8 +2,8 @@
 //!
 //! What it is: [`Fields`], an ordered list of named values whose bytes all lie in one buffer;
 //! [`Rows`], a batch of them that share their names; and the formats that both are read from and
-//! written to. What it knows: bytes, how names are compared, that a value may be NULL or a number,
-//! and how lists of names and values are written down. What it must never know: where the bytes
+//! written to. What it depends on: bytes, how names are compared, that a value may be NULL or a number,
+//! and how lists of names and values are written down. What it must never depend on: where the bytes
 //! come from, who reads them, what they mean.
 //!
 //! ```text

@@ -1,8 +1,8 @@
 //! Clients.
 //!
 //! What it is: one session for each client, which finds requests in received bytes and writes replies in the order
-//! and the protocol of its client; routes; and what a listener is configured with. What it knows: protocols
-//! (`wire`), routes (`route`), the streams of clients. What it must never know: a pool, a worker, the engine behind
+//! and the protocol of its client; routes; and what a listener is configured with. What it depends on: protocols
+//! (`wire`), routes (`route`), the streams of clients. What it must never depend on: a pool, a worker, the engine behind
 //! [`flow::requests::Requests`].
 
 #![forbid(unsafe_code)]

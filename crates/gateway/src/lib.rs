@@ -2,8 +2,8 @@
 //!
 //! What it is: the assembly. A [`Shard`] owns a loop's clients (`frontend`), workers (`backend`) and the `engine`
 //! between them, carries out the effects of the engine, and passes messages between shards. It is built from
-//! settings, takes over other settings while it serves, and drains. What it knows: everything in the data plane.
-//! What it must never know: a database, an async runtime, where a configuration comes from.
+//! settings, takes over other settings while it serves, and drains. What it depends on: everything in the data plane.
+//! What it must never depend on: a database, an async runtime, where a configuration comes from.
 //!
 //! The way of a request:
 //!

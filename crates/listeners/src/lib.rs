@@ -1,6 +1,6 @@
 //! Who listens on a TCP port of this machine, and who accepts a connection: asked of the kernel (sock_diag(7)).
 //!
-//! What it is: the user ids behind sockets. What it knows: addresses and the kernel. What it must never know: who
+//! What it is: the user ids behind sockets. What it depends on: addresses and the kernel. What it must never depend on: who
 //! asks, and why.
 //!
 //! The cost of [`at`] grows with the number of listening sockets, not with that of connections; [`acceptor`] looks one

@@ -2,8 +2,8 @@
 //!
 //! What it is: the queue, the schedule, affinity, health, the sorry state, the number of workers and
 //! the back-off of one pool, as one machine: `handle_*` takes an event, [`Pool::poll_effect`] drains what follows from it.
-//! What it knows: payloads that hold so many bytes, workers that have so many slots. What it
-//! must never know: what a payload is, what a worker is and how it is spoken to, a clock, a
+//! What it depends on: payloads that hold so many bytes, workers that have so many slots. What it
+//! must never depend on: what a payload is, what a worker is and how it is spoken to, a clock, a
 //! source of chance: the time and a seed are arguments.
 //!
 //! ```

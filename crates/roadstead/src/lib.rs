@@ -2,8 +2,8 @@
 //! for programs that want its data plane with handlers of their own.
 //!
 //! What it is: the command line and what stands behind each command: the daemon, the load with its
-//! ledger, the demo; and [`embed`]. What it knows: every room, and which handlers there are; it
-//! builds them, names them and hands them to `gateway`. What it must never know: how a request finds
+//! ledger, the demo; and [`embed`]. What it depends on: every room, and which handlers there are; it
+//! builds them, names them and hands them to `gateway`. What it must never depend on: how a request finds
 //! its way.
 //!
 //! Everything but [`embed`] is behind features, which are on by default. A program that embeds Roadstead

@@ -2,8 +2,8 @@
 //!
 //! What it is: the table of routes, compiled once ([`Table`]), paths in the one spelling that is
 //! compared and goes on ([`Path`]), what takes the place of a target ([`Rewrite`], [`Template`]),
-//! what is changed in a head ([`Edits`]), and who is let through ([`Guard`]). What it knows: hosts,
-//! paths, methods, header fields. What it must never know: a connection, a pool, a clock, where a
+//! what is changed in a head ([`Edits`]), and who is let through ([`Guard`]). What it depends on: hosts,
+//! paths, methods, header fields. What it must never depend on: a connection, a pool, a clock, where a
 //! secret comes from.
 //!
 //! ```text

@@ -1,8 +1,8 @@
 //! Every option declared once.
 //!
 //! What it is: the table of options and what is made of it: the parsed [`Configuration`], errors
-//! with place and mend, the reference page. What it knows: names, types, defaults, ranges. What it
-//! must never know: a socket, a thread, a runtime; what an option is used for.
+//! with place and mend, the reference page. What it depends on: names, types, defaults, ranges. What it
+//! must never depend on: a socket, a thread, a runtime; what an option is used for.
 //!
 //! The way of a file: `tree` (TOML with places, recovering from errors) → `walk` (the table of
 //! `options` laid over the tree) → `checks` (what only holds between options) → `fill` (the

@@ -3,8 +3,8 @@
 //! What it is: a simulated kernel, spawner, threads, clients, programs, servers and database under real
 //! [`gateway::Shard`]s, one or several, each on a real [`event::Loop`]; everything that happens follows
 //! from one seed.
-//! What it knows: how each of them may misbehave, and what a client may hold the gateway to. What
-//! it must never know: a real clock, a real socket, anything that another run would do otherwise.
+//! What it depends on: how each of them may misbehave, and what a client may hold the gateway to. What
+//! it must never depend on: a real clock, a real socket, anything that another run would do otherwise.
 //!
 //! `cargo test -p roadstead-simulate` runs some thousand seeds. Where somebody is wronged it says
 //! who, and the one command that tells all that happened in that world:

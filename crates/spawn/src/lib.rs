@@ -1,7 +1,7 @@
 //! Start, watch and stop programs, so that none outlives us.
 //!
 //! What it is: [`Spawner`], and behind it the keeper, a process that is every program's parent.
-//! What it knows: the kernel's processes, pipes and signals. What it must never know: a protocol, a
+//! What it depends on: the kernel's processes, pipes and signals. What it must never depend on: a protocol, a
 //! pool, what a program is for.
 //!
 //! ```no_run

@@ -3,8 +3,8 @@
 //! What it is: functions of a text. Which parameters a statement has, and the text that its database takes
 //! ([`rewrite`]); what it begins with ([`check_verb`]); which parameter goes into which column, where it says
 //! so plainly ([`PlainWrite`]); names and strings in it. Which number, time or word a database reads in a value
-//! ([`Decimal`], [`time`], [`Words`]). What it knows: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. It is no
-//! parser: of a text that it cannot read it says nothing, and the database judges it. What it must never know: a
+//! ([`Decimal`], [`time`], [`Words`]). What it depends on: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. It is no
+//! parser: of a text that it cannot read it says nothing, and the database judges it. What it must never depend on: a
 //! connection, a table, what is done with a statement.
 
 mod blank;

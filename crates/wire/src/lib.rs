@@ -1,7 +1,7 @@
 //! Protocols: bytes in, messages out, and back.
 //!
-//! What it is: codecs that find messages in received bytes and write replies. What it knows: the
-//! rules and limits of each protocol. What it must never know: a stream, a clock, who answers.
+//! What it is: codecs that find messages in received bytes and write replies. What it depends on: the
+//! rules and limits of each protocol. What it must never depend on: a stream, a clock, who answers.
 //!
 //! [`Decoder`] finds frames whatever the [`Framing`], [`envelope`] and [`encode`] put a body into
 //! one, [`write_reply`] writes an outcome as a frame. [`jsonrpc`] looks into frames that are

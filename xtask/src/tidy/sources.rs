@@ -21,8 +21,8 @@ const SIZED_FOLDERS: [&str; 2] = ["crates/database/src/", "crates/pool/src/"];
 const SIZES: [&str; 4] = ["idle", "max", "min", "spare"];
 /// Those of them that mean a sizing wherever they stand.
 const SIZES_ALONE: [&str; 4] = ["grow_above", "grow_after", "grow_step_max", "spare"];
-/// What the header of a room must say.
-const HEADER: [&str; 3] = ["what it is", "what it knows", "must never know"];
+/// What the header of a crate must say.
+const HEADER: [&str; 3] = ["what it is", "what it depends on", "must never depend on"];
 
 /// Findings in one file.
 pub(super) fn check(file: &File) -> Vec<Finding> {
@@ -150,7 +150,7 @@ fn header(file: &File) -> Option<Finding> {
     let words = words.join(" ").to_lowercase();
     let missing: Vec<&str> = HEADER.into_iter().filter(|part| !words.contains(part)).collect();
     (!missing.is_empty()).then(|| {
-        let text = format!("a room opens with `//!` lines; missing: {}", missing.join("; "));
+        let text = format!("a crate opens with `//!` lines; missing: {}", missing.join("; "));
         Finding::new(&file.path, 1, text)
     })
 }
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn a_room_says_what_it_is() {
-        let good = "//! Who waits.\n//!\n//! What it is: a queue. What it\n//! knows: time. What it must never\n//! know: sockets.\n\nmod a;\n";
+    fn a_crate_says_what_it_is() {
+        let good = "//! Who waits.\n//!\n//! What it is: a queue. What it\n//! depends on: time. What it must never\n//! depend on: sockets.\n\nmod a;\n";
         assert_eq!(findings("crates/pool/src/lib.rs", good).len(), 0);
         let found = findings("crates/pool/src/lib.rs", "//! Stand-in.\n//! What it is: none.\n");
         assert_eq!(
             found,
             [
-                "crates/pool/src/lib.rs:1: a room opens with `//!` lines; missing: what it knows; must never know"
+                "crates/pool/src/lib.rs:1: a crate opens with `//!` lines; missing: what it depends on; must never depend on"
             ]
         );
         assert_eq!(findings("crates/pool/src/queue.rs", "//! Anything.\n").len(), 0);
