@@ -47,9 +47,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &FuzzArguments) -> Result<St
     let host = host(workspace)?;
     for target in &wanted {
         let corpus = workspace.root.join("fuzz/corpus").join(target);
-        let found = workspace.target.join("fuzz/found").join(target);
-        fs::create_dir_all(&found)
-            .map_err(|error| Failure::new(format!("{}: {error}", found.display())))?;
+        let found = shell::folder(workspace.target.join("fuzz/found").join(target))?;
         let mut command = cargo(workspace, "run");
         // With a target of its own, so that programs of the build are not followed.
         command.args(["--release", "--target", &host, "--bin", target, "--"]).arg(&found);
@@ -88,10 +86,10 @@ fn host(workspace: &Workspace) -> Result<String, Failure> {
 /// The targets, each of which is declared under its name.
 fn targets(workspace: &Workspace) -> Result<Vec<String>, Failure> {
     let folder = workspace.root.join("fuzz");
-    let failed = |error| Failure::new(format!("{}: {error}", folder.display()));
-    let declared = fs::read_to_string(folder.join("Cargo.toml")).map_err(failed)?;
+    let declared = shell::read(&folder.join("Cargo.toml"))?;
+    let targets = folder.join("fuzz_targets");
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder.join("fuzz_targets")).map_err(failed)?.flatten() {
+    for entry in fs::read_dir(&targets).map_err(Failure::at(targets.display()))?.flatten() {
         let path = entry.path();
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
         names.extend(name);

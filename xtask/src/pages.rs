@@ -25,12 +25,7 @@ const PAGES: &[(&str, &str)] =
 pub(crate) fn write(workspace: &Workspace) -> Result<String, Failure> {
     let program = program(workspace)?;
     for (word, file) in PAGES {
-        let path = workspace.root.join(file);
-        let failed = |error| Failure::new(format!("{file}: {error}"));
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        fs::write(&path, made(&program, word)?).map_err(failed)?;
+        shell::write(&workspace.root.join(file), &made(&program, word)?)?;
     }
     Ok(format!("wrote {}", files()))
 }

@@ -7,7 +7,6 @@ use plotters::prelude::*;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Display;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -65,18 +64,15 @@ struct Run {
 
 pub(crate) fn run(workspace: &Workspace, arguments: &PlotArguments) -> Result<String, Failure> {
     debug_assert_eq!(arguments.what, "elastic");
-    let build = ["build", "--release", "-p", "roadstead-elastic", "--example", "load_shapes"];
-    shell::run(workspace.cargo(build))?;
-    let said = shell::output(Command::new(workspace.built("release", "examples/load_shapes")))?;
+    let said = shell::output(Command::new(workspace.example("roadstead-elastic", "load_shapes")?))?;
     let shapes = read(&said)?;
     for (name, shape) in &shapes {
         let path = workspace.root.join(FOLDER).join(format!("elastic-{name}.svg"));
         draw(&path, name, shape)?;
     }
     let path = workspace.root.join(PAGE);
-    let page = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
-    let page = filled(&page, &tables(&shapes)).ok_or_else(|| failed(&path, &MADE[0]))?;
-    fs::write(&path, page).map_err(|error| failed(&path, &error))?;
+    let page = filled(&shell::read(&path)?, &tables(&shapes));
+    shell::write(&path, &page.ok_or_else(|| failed(&path, &MADE[0]))?)?;
     Ok(format!("wrote {PAGE} and {} pictures", shapes.len()))
 }
 

@@ -143,12 +143,10 @@ const MCP_SERVER: (&str, &str) = ("@modelcontextprotocol/server-memory", "2026.8
 /// Installs the public programs that tests run and that no Debian package has, under `target`.
 pub(crate) fn provide_node(root: &Path) -> Result<String, Failure> {
     let (name, version) = MCP_SERVER;
-    let folder = root.join("target/tools");
+    let folder = shell::folder(root.join("target/tools"))?;
     if folder.join("node_modules").join(name).join("package.json").exists() {
         return Ok(format!("{name} there"));
     }
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-fund", "--no-audit", "--ignore-scripts", "--prefix"])
         .arg(&folder)

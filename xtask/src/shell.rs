@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::fmt::Display;
+use std::fs;
 use std::io::{self, BufRead, BufReader, PipeReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -18,6 +20,11 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(output: impl Into<String>) -> Self {
         Self { output: output.into(), repeat: None }
+    }
+
+    /// Says where an error happened: `.map_err(Failure::at("strace"))`.
+    pub(crate) fn at<E: Display>(place: impl Display) -> impl Fn(E) -> Self {
+        move |error| Self::new(format!("{place}: {error}"))
     }
 
     /// Adds the command that repeats the step, unless a narrower one is there already.
@@ -52,12 +59,9 @@ impl Workspace {
         let mut command = Command::new(cargo_program());
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
         let shown = show(&command);
-        let output = command
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+        let output = command.stderr(Stdio::inherit()).output().map_err(Failure::at(&shown))?;
         let metadata: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|error| Failure::new(format!("{shown} gave no metadata: {error}")))?;
+            .map_err(Failure::at(format!("{shown} gave no metadata")))?;
         let folder = |key: &str| {
             metadata[key]
                 .as_str()
@@ -74,6 +78,25 @@ impl Workspace {
         command
     }
 
+    /// Builds this as it is released.
+    pub(crate) fn release(&self, what: &[&str]) -> Result<(), Failure> {
+        eprintln!("building as released: {}", what.join(" "));
+        run(self.cargo(["build", "--release"].iter().chain(what))).map(drop)
+    }
+
+    /// Builds an example as it is released, and says where it is.
+    pub(crate) fn example(&self, package: &str, name: &str) -> Result<PathBuf, Failure> {
+        self.release(&["-p", package, "--example", name])?;
+        Ok(self.built("release", &format!("examples/{name}")))
+    }
+
+    /// Writes a file of the checkout, and says so.
+    pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), Failure> {
+        write(&self.root.join(file), text)?;
+        println!("wrote {file}");
+        Ok(())
+    }
+
     /// A built program, of the profile's folder (`debug` or `release`).
     pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
         self.target.join(profile).join(name)
@@ -83,6 +106,20 @@ impl Workspace {
     pub(crate) fn shown<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.root).unwrap_or(path)
     }
+}
+
+/// A folder that exists from now on.
+pub(crate) fn folder(path: PathBuf) -> Result<PathBuf, Failure> {
+    fs::create_dir_all(&path).map_err(Failure::at(path.display()))?;
+    Ok(path)
+}
+
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(Failure::at(path.display()))
+}
+
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(Failure::at(path.display()))
 }
 
 fn cargo_program() -> String {
@@ -159,22 +196,22 @@ pub(crate) fn follow_watched(
     mut silent: impl FnMut(u32),
 ) -> Result<ExitStatus, Failure> {
     let shown = show(&command);
-    let failed = |error: io::Error| Failure::new(format!("{shown}: {error}"));
-    let (reader, writer) = io::pipe().map_err(failed)?;
+    let failed = Failure::at(shown);
+    let (reader, writer) = io::pipe().map_err(&failed)?;
     let mut child = command
         .stdin(Stdio::null())
-        .stdout(writer.try_clone().map_err(failed)?)
+        .stdout(writer.try_clone().map_err(&failed)?)
         .stderr(writer)
         .spawn()
-        .map_err(failed)?;
+        .map_err(&failed)?;
     // The command holds the writing ends too; the reader would never end with them open.
     drop(command);
     let lines = lines(reader);
     loop {
         match lines.recv_timeout(patience) {
-            Ok(line) => each(&line.map_err(failed)?),
+            Ok(line) => each(&line.map_err(&failed)?),
             Err(RecvTimeoutError::Timeout) => silent(child.id()),
-            Err(RecvTimeoutError::Disconnected) => return child.wait().map_err(failed),
+            Err(RecvTimeoutError::Disconnected) => return child.wait().map_err(&failed),
         }
     }
 }

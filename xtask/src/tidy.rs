@@ -95,16 +95,16 @@ fn files(workspace: &Workspace) -> Result<Vec<File>, Failure> {
 
 /// Collects the files that people write. What is built, hidden or not text is left out.
 fn walk(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<(), Failure> {
-    let failed = |error| Failure::new(format!("{}: {error}", folder.display()));
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+    let failed = Failure::at(folder.display());
+    for entry in fs::read_dir(folder).map_err(&failed)? {
+        let entry = entry.map_err(&failed)?;
         let path = entry.path();
         let name = entry.file_name();
         let hidden = name.as_encoded_bytes().starts_with(b".");
         if hidden || name == "target" || name == "corpus" {
             continue;
         }
-        if entry.file_type().map_err(failed)?.is_dir() {
+        if entry.file_type().map_err(&failed)?.is_dir() {
             walk(root, &path, files)?;
             continue;
         }
