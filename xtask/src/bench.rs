@@ -21,18 +21,23 @@
 
 mod accepts;
 mod alignment;
+mod arguments;
 mod balance;
 mod callgrind;
+mod child;
 mod database;
 mod event;
 mod fields;
+mod goals;
 mod ground;
 mod growth;
 mod http;
 mod lines;
 mod load;
+mod numbers;
 mod order;
 mod page;
+mod parts;
 mod paths;
 mod process;
 mod programs;
@@ -42,15 +47,16 @@ mod section;
 mod server;
 mod statistics;
 mod system_calls;
+mod template;
 mod threads;
 mod trial;
 
 use crate::requirements;
-use crate::shell::{self, Failure, Workspace};
+use crate::shell::{Failure, Workspace};
+use arguments::Rounds;
 use clap::{Args, Subcommand};
-use page::Row;
-use std::fs;
-use std::path::PathBuf;
+use ground::Ground;
+use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArguments {
@@ -88,24 +94,14 @@ const PAGE: &str = "docs/bench-main.md";
 
 #[derive(Args, Debug)]
 struct MainArguments {
-    /// Paired rounds of each measurement
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: Rounds,
     /// Seconds that are measured in each round
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// Only this part; `lines` and `rows` then write nothing, others their section of the page
     #[arg(long, value_parser = ["lines", "rows", "accepts", "saturated", "growth", "instructions"])]
     only: Option<String>,
-    /// Show the table without writing the page
-    #[arg(long)]
-    dry: bool,
-}
-
-impl MainArguments {
-    fn wants(&self, part: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| only == part)
-    }
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
@@ -126,16 +122,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
 fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH)?;
     process::raise_descriptors();
-    let ground = ground::prepare(workspace, arguments.rounds, arguments.seconds)?;
-    if arguments.wants("rows") {
-        let example = ["-p", "roadstead-database", "--example", "row_by_row"];
-        shell::run(workspace.cargo(["build", "--release"].iter().chain(&example)))?;
-    }
-    let wanted = |part: &str| arguments.wants(part);
-    let command = format!(
-        "cargo xtask bench main --rounds {} --seconds {}",
-        arguments.rounds, arguments.seconds
-    );
+    workspace.release(&["-p", "roadstead"])?;
+    let MainArguments { rounds: Rounds { rounds, dry }, seconds, only } = arguments;
+    let window = Duration::from_secs((*seconds).into());
+    let ground = Ground::new(workspace, "main", *rounds, window, None)?;
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let command = format!("cargo xtask bench main --rounds {rounds} --seconds {seconds}");
     let mut rows = Vec::new();
     if wanted("lines") {
         for shape in lines::SHAPES {
@@ -143,50 +135,38 @@ fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Fail
         }
     }
     if wanted("rows") {
-        rows.push(rows::measure(&ground)?);
+        let row_by_row = workspace.example("roadstead-database", "row_by_row")?;
+        rows.push(rows::measure(&ground, &row_by_row)?);
     }
     if !rows.is_empty() {
-        println!("{}", page::table(&rows));
-    }
-    if !arguments.dry && arguments.only.is_none() {
-        fs::write(workspace.root.join(PAGE), page::page(&command, &page::machine(), &rows))
-            .map_err(|error| Failure::new(format!("{PAGE}: {error}")))?;
-        println!("wrote {PAGE}");
+        let page = page::page(&command, &rows);
+        println!("{page}");
+        if !dry && only.is_none() {
+            workspace.write(PAGE, &page)?;
+        }
     }
     let put = |part: &str, section: &str| {
         println!("{section}");
-        if arguments.dry {
+        if *dry {
             return Ok(());
         }
-        let made = format!("`{command} --only {part}` on {}", page::machine().date);
+        let made = format!("`{command} --only {part}` on {}", template::date());
         section::put_into(workspace, PAGE, &section::made(section, &made), "## Method")
     };
     if wanted("accepts") {
-        put("accepts", &accepts::section(&accepts::measure(&ground)?))?;
+        put("accepts", &accepts::measure(&ground)?)?;
     }
     if wanted("saturated") {
         let row = lines::saturated(&ground)?;
         put("saturated", &lines::saturated_section(&row))?;
         rows.push(row);
     }
+    let bare = || workspace.example("roadstead-event", "echo_bare");
     if wanted("growth") {
-        put("growth", &growth::measure(&ground, &bare_echo(workspace)?)?)?;
+        put("growth", &growth::measure(&ground, &bare()?)?)?;
     }
     if wanted("instructions") {
-        put("instructions", &growth::instructions(&ground, &bare_echo(workspace)?)?)?;
+        put("instructions", &growth::instructions(&ground, &bare()?)?)?;
     }
-    verdict(&rows)
-}
-
-/// The bare loop, as it is released.
-fn bare_echo(workspace: &Workspace) -> Result<PathBuf, Failure> {
-    let example = ["build", "--release", "-p", "roadstead-event", "--example", "echo_bare"];
-    shell::run(workspace.cargo(example))?;
-    Ok(workspace.built("release", "examples/echo_bare"))
-}
-
-/// A goal that was missed is a failure, after everything was shown.
-fn verdict(rows: &[Row]) -> Result<(), Failure> {
-    let missed: Vec<String> = rows.iter().filter_map(Row::missed).collect();
-    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+    goals::verdict(rows.iter().filter_map(page::Row::goal))
 }

@@ -1,11 +1,10 @@
 //! Connections that come and go: each connects, sends one line to the programs, receives the answer and
 //! closes. How many a second, and what CPU time each costs the server, ours against IO::Multiplex.
 
-use super::ground::{Ground, pairs_of};
+use super::ground::Ground;
 use super::lines::{self, Side};
-use super::page::{self, Row};
+use super::page::{self, Better, Row};
 use super::process;
-use super::statistics::Pairs;
 use crate::shell::Failure;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -19,44 +18,22 @@ const WINDOW: Duration = Duration::from_secs(1);
 const WARM: Duration = Duration::from_millis(250);
 const LINE: &[u8; 32] = b"a line of work for one program.\n";
 
-/// All rounds: the connections a second, and the CPU time of each.
-pub(super) fn measure(ground: &Ground) -> Result<[Row; 2], Failure> {
+/// All rounds: the connections a second, and the CPU time of each. The section of the page.
+pub(super) fn measure(ground: &Ground) -> Result<String, Failure> {
     let name = "connect, one line to 20 programs, its answer, close";
-    let both =
-        pairs_of(ground, name, || sample(ground, Side::Ours), || sample(ground, Side::Peer))?;
-    let of = |what: fn(&Sample) -> f64| {
-        let mut pairs = Pairs::default();
-        both.iter().for_each(|(ours, theirs)| pairs.push(what(ours), what(theirs)));
-        pairs
+    let of = |side| move || sample(ground, side);
+    let both = ground.pairs(name, of(Side::Ours), of(Side::Peer))?;
+    let row = |unit, better, number: fn(&Sample) -> f64| {
+        let pairs = both.each_ref().map(|samples| samples.iter().map(number).collect());
+        let name = format!("{CLIENTS} clients: {name}");
+        Row::new(name, (unit, better), "IO::Multiplex", &pairs)
     };
-    let (many, cpu) = (of(|sample| sample.connections_s), of(|sample| sample.cpu_us));
-    let row = |unit, pairs: &Pairs, ratio, ratio_means| Row {
-        name: format!("{CLIENTS} clients: {name}"),
-        unit,
-        peer: "IO::Multiplex",
-        ours: pairs.ours(),
-        theirs: pairs.theirs(),
-        ratio,
-        ratio_means,
-        goal: None,
-        calls: None,
-    };
-    Ok([
-        row("connections a second", &many, many.ours_by_theirs(), "times the connections"),
-        row("CPU µs a connection", &cpu, cpu.theirs_by_ours(), "times less CPU"),
-    ])
+    let rows = page::rows(&[
+        row("connections a second", Better::More("times the connections"), |it| it.connections_s),
+        row("CPU µs a connection", Better::Less("times less CPU"), |it| it.cpu_us),
+    ]);
+    Ok(page::TEXT.fill("accepts", &[("rows", &rows)]))
 }
-
-/// The section of the page.
-pub(super) fn section(rows: &[Row]) -> String {
-    format!("## Connections that come and go\n\n{METHOD}\n{}", page::rows(rows))
-}
-
-const METHOD: &str = "\
-The servers and programs of *Lines to programs*, one line in flight each. Each of a few clients connects, sends one line,
-receives it back, closes, and begins anew, for one second after a warm-up; they run on the same cores as the server. CPU
-time is that of the server alone, over all connections of that second.
-";
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -66,14 +43,14 @@ struct Sample {
 
 fn sample(ground: &Ground, side: Side<'_>) -> Result<Sample, Failure> {
     let (server, workers) = lines::start(ground, side)?;
-    let failed = |error: io::Error| Failure::new(format!("a client: {error}\n{}", server.said()));
+    let failed = |error: io::Error| server.child.failed(&format!("a client: {error}"));
     let own = server.own(&workers);
-    let cpu = || own.iter().map(|one| process::cpu_ns(*one)).sum::<io::Result<u64>>();
+    let cpu = || process::sum(&own, process::cpu_ns);
     ask(&server.address, WARM).map_err(failed)?;
-    let (before, begun) = (cpu().map_err(failed)?, Instant::now());
+    let (before, begun) = (cpu()?, Instant::now());
     let done = ask(&server.address, WINDOW).map_err(failed)? as f64;
     let took = begun.elapsed().as_secs_f64();
-    let cpu_ns = cpu().map_err(failed)? - before;
+    let cpu_ns = cpu()? - before;
     server.stop()?;
     Ok(Sample { connections_s: done / took, cpu_us: cpu_ns as f64 / 1e3 / done })
 }

@@ -2,17 +2,16 @@
 //! for, and how many replies reach the wrong client before one is found out.
 
 use std::fmt;
-use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::ground::{Ground, pairs};
+use super::goals::Goal;
+use super::ground::Ground;
 use super::server::Server;
-use super::statistics::{Pairs, Quartiles};
-use super::trial::shown;
-use crate::shell::Failure;
+use super::statistics::Quartiles;
+use super::template::{Template, row};
+use crate::shell::{self, Failure};
 
 /// The share of throughput that `auto` may cost.
 const COST_MAX: f64 = 0.03;
@@ -35,53 +34,40 @@ const STRAY: &str = "import random, sys, time\n\
         sys.stdout.flush()\n";
 
 /// A section of the page, and what was asked for.
-pub(super) struct Measured {
-    pub(super) text: String,
-    pub(super) goals: Vec<(String, bool)>,
-}
-
-pub(super) fn measure(ground: &Ground) -> Result<Measured, Failure> {
-    let mut text = "## Programs that may be out of step\n\nLines a second through `cat`, each client waiting for each reply, with \
-                    `alignment = \"auto\"` and `\"off\"`. With `cpu = \"any\"` the kernel places daemon and program on one processor or \
-                    on two, and one client's turn takes up to four times as long on two; `cpu = \"near\"` keeps them on one, so that only \
-                    the check differs.\n\n| cpu | Programs | Clients | auto | off | Cost of auto |\n|---|---|---|---|---|---|\n"
-        .to_owned();
-    let mut goals = Vec::new();
+pub(super) fn measure(ground: &Ground, text: Template) -> Result<(String, Vec<Goal>), Failure> {
+    let (mut rows, mut goals) = (String::new(), Vec::new());
     let shapes = ["near", "any"].map(|cpu| [(1, 2), (1, 16), (4, 16)].map(|shape| (cpu, shape)));
     for (cpu, (workers, clients)) in shapes.into_iter().flatten() {
-        let pairs = throughput(ground, cpu, workers, clients)?;
-        let cost = cost(pairs.theirs_by_ours());
-        let [auto, off] = [pairs.ours(), pairs.theirs()].map(shown);
-        text +=
-            &format!("| {cpu} | {workers} | {clients} | {auto} | {off} | {} % |\n", shown(cost));
-        goals.push((
-            format!(
-                "`alignment = \"auto\"` with {workers} `cat` and {clients} clients, `cpu = \"{cpu}\"`, costs at most 3 % of throughput ({:.1} %)",
-                cost.median
-            ),
-            cost.median <= COST_MAX * 100.0,
-        ));
+        let [auto, off] = throughput(ground, cpu, workers, clients)?;
+        let cost = cost(Quartiles::ratio(&off, &auto));
+        let [auto, off] = [auto, off].map(|samples| Quartiles::of(&samples).shown());
+        rows += &row(&[&cpu, &workers, &clients, &auto, &off, &format!("{} %", cost.shown())]);
+        let goal = format!(
+            "`alignment = \"auto\"` with {workers} `cat` and {clients} clients, `cpu = \"{cpu}\"`, costs at most 3 % of throughput ({:.1} %)",
+            cost.median
+        );
+        goals.push((goal, cost.median <= COST_MAX * 100.0));
     }
-    text += &format!(
-        "\nReplies that reached another client, of up to {} to two clients that wait for each reply of one program, which prints a \
-         line before some of its replies, and the reply so much later.\n\n| Stray lines | Reply later by | auto | off |\n|---|---|---|---|\n",
-        2 * REPLIES
-    );
+    let mut strayed = String::new();
     for (every, share) in [(1, "100 %"), (20, "5 %"), (1000, "0.1 %")] {
         for delay_ms in [0, 2, 20] {
-            let [auto, off] =
-                ["auto", "off"].map(|mode| misdirected(ground, mode, every, delay_ms));
-            let (auto, off) = (auto?, off?);
-            text += &format!("| {share} | {delay_ms} ms | {auto} | {off} |\n");
+            let auto = misdirected(ground, "auto", every, delay_ms)?;
+            let off = misdirected(ground, "off", every, delay_ms)?;
+            strayed += &row(&[&share, &format!("{delay_ms} ms"), &auto, &off]);
             if every == 1 {
-                goals.push((
-                    format!("no reply is misdirected by a program that always strays, {delay_ms} ms ({auto})"),
-                    auto.misdirected == 0,
-                ));
+                let goal = format!(
+                    "no reply is misdirected by a program that always strays, {delay_ms} ms ({auto})"
+                );
+                goals.push((goal, auto.misdirected == 0));
             }
         }
     }
-    Ok(Measured { text, goals })
+    let replies = 2 * REPLIES;
+    let text = text.fill(
+        "alignment",
+        &[("throughput", &rows), ("misdirected", &strayed), ("replies", &replies)],
+    );
+    Ok((text, goals))
 }
 
 /// The share that is lost, in percent, of how many times more there is without.
@@ -92,16 +78,20 @@ fn cost(off_by_auto: Quartiles) -> Quartiles {
 }
 
 /// Lines a second of so many clients.
-fn throughput(ground: &Ground, cpu: &str, workers: u32, clients: usize) -> Result<Pairs, Failure> {
+fn throughput(
+    ground: &Ground,
+    cpu: &str,
+    workers: u32,
+    clients: usize,
+) -> Result<[Vec<f64>; 2], Failure> {
     let name = format!("{workers} programs ({cpu}), {clients} clients");
     let of = |mode: &str| {
         let pool = format!(
             "program = [\"cat\"]\nworkers = {workers}\ncpu = \"{cpu}\"\nalignment = \"{mode}\"\n"
         );
         let server = start(ground, &pool)?;
-        let seconds = Duration::from_secs(ground.seconds.into());
         let from = Instant::now() + WARM_UP;
-        let until = from + seconds;
+        let until = from + ground.window;
         let each = on_threads(clients, |who| {
             let mut lines = 0_u32;
             let mut client = Client::connect(&server.address)?;
@@ -112,9 +102,9 @@ fn throughput(ground: &Ground, cpu: &str, workers: u32, clients: usize) -> Resul
             Ok(lines)
         })?;
         server.stop()?;
-        Ok(f64::from(each.iter().sum::<u32>()) / seconds.as_secs_f64())
+        Ok(f64::from(each.iter().sum::<u32>()) / ground.window.as_secs_f64())
     };
-    pairs(ground, &name, || of("auto"), || of("off"))
+    ground.pairs(&name, || of("auto"), || of("off"))
 }
 
 /// What two clients of a program that strays have got.
@@ -131,7 +121,7 @@ impl fmt::Display for Strayed {
 
 fn misdirected(ground: &Ground, mode: &str, every: u32, delay_ms: u32) -> Result<Strayed, Failure> {
     let program = ground.folder.join("stray.py");
-    fs::write(&program, STRAY).map_err(|error| Failure::new(format!("stray.py: {error}")))?;
+    shell::write(&program, STRAY)?;
     let seconds = f64::from(delay_ms) / 1000.0;
     let pool = format!(
         "program = [\"python3\", {:?}, \"{every}\", \"{seconds}\"]\nworkers = 1\nsettle = \"0s\"\n\
@@ -164,11 +154,7 @@ fn misdirected(ground: &Ground, mode: &str, every: u32, delay_ms: u32) -> Result
 fn start(ground: &Ground, pool: &str) -> Result<Server, Failure> {
     let text =
         format!("[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"main\"\n[pool.main]\n{pool}");
-    let file = ground.folder.join("alignment.toml");
-    fs::write(&file, text).map_err(|error| Failure::new(format!("alignment.toml: {error}")))?;
-    let mut command = Command::new(&ground.roadstead);
-    command.arg("serve").arg(&file);
-    Server::start(command, &ground.folder.join("alignment.log"))
+    ground.serve("alignment", &text)
 }
 
 /// What each of so many threads gives.

@@ -2,17 +2,17 @@
 //! client takes, what stickiness, health and limits cost a request of HTTP, and which requests fail when
 //! servers do.
 
-mod goals;
 mod http;
 mod trial;
 
-use super::callgrind::whole_run;
-use super::page::Machine;
+use super::callgrind;
+use super::goals::{self, Goal};
+use super::process;
 use super::section;
+use super::template::{Template, date, kernel, row};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
-use goals::{Goals, asked};
 use std::path::Path;
 use std::process::Command;
 
@@ -37,6 +37,8 @@ pub(super) struct BalanceArguments {
     #[arg(long)]
     dry: bool,
 }
+
+const TEXT: Template = Template(include_str!("../../pages/balance.md"));
 
 /// Where the results stand.
 const PAGE: &str = "docs/bench-balance.md";
@@ -80,7 +82,7 @@ impl Line {
 const PARTS: [&str; 3] = ["pool", "http", "trial"];
 
 pub(super) fn run(workspace: &Workspace, arguments: &BalanceArguments) -> Result<(), Failure> {
-    let mut missed = Vec::new();
+    let mut all = Vec::new();
     for part in PARTS {
         if arguments.only.as_deref().is_some_and(|only| only != part) {
             continue;
@@ -97,23 +99,20 @@ pub(super) fn run(workspace: &Workspace, arguments: &BalanceArguments) -> Result
         };
         println!("{text}");
         if !arguments.dry && arguments.scenario.is_none() && arguments.roadstead.is_none() {
-            let Machine { cores, kernel, date, .. } = super::page::machine();
+            let (cores, kernel, date) = (process::processors(), kernel(), date());
             let by = format!(
                 "`cargo xtask bench balance --only {part}` on {date}: {cores} cores, Linux {kernel}"
             );
             section::put_into(workspace, PAGE, &section::made(&text, &by), "")?;
         }
-        let said = goals.into_iter().filter(|(_, met)| !met);
-        missed.extend(said.map(|(text, _)| format!("missed: {text}")));
+        all.extend(goals);
     }
-    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+    goals::verdict(all)
 }
 
-fn pool(workspace: &Workspace, requests: u32) -> Result<(String, Goals), Failure> {
+fn pool(workspace: &Workspace, requests: u32) -> Result<(String, Vec<Goal>), Failure> {
     requirements::provide(requirements::COUNTING)?;
-    let example = ["build", "--release", "-p", "roadstead-pool", "--example", "admit"];
-    shell::run(workspace.cargo(example))?;
-    let admit = workspace.built("release", "examples/admit");
+    let admit = workspace.example("roadstead-pool", "admit")?;
     let mut lines = Vec::new();
     for (schedule, tree) in SCHEDULES {
         let each = |workers: &u32| instructions(&admit, schedule, *workers, requests);
@@ -121,17 +120,17 @@ fn pool(workspace: &Workspace, requests: u32) -> Result<(String, Goals), Failure
         lines.push(Line { schedule, tree, counts });
     }
     let bytes = bytes(&admit)?;
-    Ok((section(&lines, bytes), goals(&lines, bytes)))
+    let goals = goals_of(&lines, bytes);
+    Ok((section(&lines, bytes, &goals), goals))
 }
 
 /// Instructions of one request: what so many more of them add to a run.
 fn instructions(admit: &Path, schedule: &str, workers: u32, more: u32) -> Result<f64, Failure> {
-    let of = |requests: u32| {
+    callgrind::of_one([FIRST, FIRST + more], |requests| {
         let mut command = Command::new(admit);
         command.arg(schedule).args([workers, requests].map(|number| number.to_string()));
-        whole_run(command)
-    };
-    Ok((of(FIRST + more)? - of(FIRST)?) / f64::from(more))
+        command
+    })
 }
 
 /// Bytes that a bound client takes.
@@ -143,7 +142,7 @@ fn bytes(admit: &Path) -> Result<f64, Failure> {
     bytes.ok_or_else(|| Failure::new(format!("no number of bytes in: {said}")))
 }
 
-fn goals(lines: &[Line], bytes: f64) -> Goals {
+fn goals_of(lines: &[Line], bytes: f64) -> Vec<Goal> {
     let mut goals: Vec<_> = lines
         .iter()
         .map(|line| {
@@ -159,26 +158,21 @@ fn goals(lines: &[Line], bytes: f64) -> Goals {
     goals
 }
 
-fn section(lines: &[Line], bytes: f64) -> String {
-    let mut text = String::from(
-        "## In a pool alone\n\nInstructions of one request in `pool`, by callgrind: it is taken in, a worker is chosen \
-         and given it, and a slot is released. What so many more requests add to a run, so that the start cancels. The \
-         workers have four slots each, half of all are in use, weights are 1, 2 and 3 (with `round-robin` all \
-         are 1, for with others it is the weighted one), `decisions` is 0; with `hash` \
-         each request has a key. No sockets, no protocol.\n\n| schedule |",
-    );
-    WORKERS.iter().for_each(|workers| text.push_str(&format!(" {workers} workers |")));
-    text.push_str(" 1000 ÷ 20 |\n|---|---|---|---|---|\n");
-    for line in lines {
-        text.push_str(&format!("| `{}` |", line.schedule));
-        line.counts.iter().for_each(|count| text.push_str(&format!(" {count:.0} |")));
-        text.push_str(&format!(" {:.2} |\n", line.growth()));
-    }
-    text.push_str(&format!(
-        "\nA client bound by `sticky` takes {bytes:.0} bytes: what the process occupies more with {CLIENTS} of \
-         them, divided by their number.\n\n"
-    ));
-    text + &asked(&goals(lines, bytes))
+fn section(lines: &[Line], bytes: f64, goals: &[Goal]) -> String {
+    let line = |line: &Line| {
+        let counts: Vec<String> = line.counts.iter().map(|count| format!("{count:.0}")).collect();
+        let growth = format!("{:.2}", line.growth());
+        row(&[&format_args!("`{}`", line.schedule), &counts.join(" | "), &growth])
+    };
+    TEXT.fill(
+        "pool",
+        &[
+            ("rows", &lines.iter().map(line).collect::<String>()),
+            ("bytes", &format_args!("{bytes:.0}")),
+            ("clients", &CLIENTS),
+            ("goals", &goals::list(goals)),
+        ],
+    )
 }
 
 #[cfg(test)]
@@ -188,8 +182,8 @@ mod tests {
     #[test]
     fn growth_is_held_against_the_logarithm_where_there_is_a_tree() {
         let line = |tree| Line { schedule: "x", tree, counts: vec![1000.0, 1100.0, 1200.0] };
-        assert!(goals(&[line(true)], 58.0).iter().all(|(_, met)| *met));
-        let missed = goals(&[line(false)], 101.0);
+        assert!(goals_of(&[line(true)], 58.0).iter().all(|(_, met)| *met));
+        let missed = goals_of(&[line(false)], 101.0);
         assert!(missed.iter().all(|(_, met)| !*met), "{missed:?}");
     }
 }

@@ -1,76 +1,117 @@
-//! What the measurements of the main job and of programs share: what was built, and rounds of pairs.
+//! What all measurements share: where things are, how long is measured, and rounds.
 
-use super::statistics::Pairs;
+use super::order::{self, Order};
+use super::server::Server;
 use crate::shell::{self, Failure, Workspace};
 use std::fmt;
-use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 /// What all measurements share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ground {
     /// The checkout.
     pub(super) root: PathBuf,
-    /// `roadstead`, as it is released.
-    pub(super) roadstead: PathBuf,
-    /// The bare client of SQLite.
-    pub(super) row_by_row: PathBuf,
-    /// A folder of ours on the disk that the checkout is on, for databases and logs.
+    /// Where programs are built as they are released.
+    pub(super) release: PathBuf,
+    /// A folder of ours on the disk that the checkout is on, for results, databases and logs.
     pub(super) folder: PathBuf,
     pub(super) rounds: u32,
-    pub(super) seconds: u32,
+    /// How long is measured in each round.
+    pub(super) window: Duration,
+    /// Of the order of the subjects within the rounds.
+    pub(super) seed: u64,
 }
 
-/// Builds `roadstead` as it is released.
-pub(super) fn prepare(workspace: &Workspace, rounds: u32, seconds: u32) -> Result<Ground, Failure> {
-    eprintln!("building as released");
-    shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
-    let folder = workspace.target.join("bench");
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
-    Ok(Ground {
-        root: workspace.root.clone(),
-        roadstead: workspace.built("release", "roadstead"),
-        row_by_row: workspace.built("release", "examples/row_by_row"),
-        folder,
-        rounds,
-        seconds,
-    })
-}
-
-/// Runs pairs: both sides of a pair right after each other, and which goes first alternates.
-pub(super) fn pairs(
-    ground: &Ground,
-    name: &str,
-    ours: impl FnMut() -> Result<f64, Failure>,
-    theirs: impl FnMut() -> Result<f64, Failure>,
-) -> Result<Pairs, Failure> {
-    let mut pairs = Pairs::default();
-    for (ours, theirs) in pairs_of(ground, name, ours, theirs)? {
-        pairs.push(ours, theirs);
+impl Ground {
+    /// `name` is that of the folder; the seed is random by default.
+    pub(super) fn new(
+        workspace: &Workspace,
+        name: &str,
+        rounds: u32,
+        window: Duration,
+        seed: Option<u64>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            root: workspace.root.clone(),
+            release: workspace.target.join("release"),
+            folder: shell::folder(workspace.target.join("bench").join(name))?,
+            rounds,
+            window,
+            seed: seed.unwrap_or_else(order::seed),
+        })
     }
-    Ok(pairs)
-}
 
-/// The same where a run shows more than one number.
-pub(super) fn pairs_of<T: fmt::Debug>(
-    ground: &Ground,
-    name: &str,
-    mut ours: impl FnMut() -> Result<T, Failure>,
-    mut theirs: impl FnMut() -> Result<T, Failure>,
-) -> Result<Vec<(T, T)>, Failure> {
-    let mut pairs = Vec::new();
-    for round in 0..ground.rounds {
-        let pair = if round % 2 == 0 {
-            let ours = ours()?;
-            (ours, theirs()?)
-        } else {
-            let theirs = theirs()?;
-            (ours()?, theirs)
-        };
-        let (number, all) = (round + 1, ground.rounds);
-        eprintln!("{name}: round {number} of {all}: {:.2?} against {:.2?}", pair.0, pair.1);
-        pairs.push(pair);
+    /// The window in whole seconds, at least one.
+    pub(super) fn seconds(&self) -> u32 {
+        u32::try_from(self.window.as_secs()).unwrap_or(u32::MAX).max(1)
     }
-    Ok(pairs)
+
+    /// `roadstead`, as it is released.
+    pub(super) fn roadstead(&self) -> PathBuf {
+        self.release.join("roadstead")
+    }
+
+    /// An example, as it is released.
+    pub(super) fn example(&self, name: &str) -> PathBuf {
+        self.release.join("examples").join(name)
+    }
+
+    /// Starts what says `ready`, with a log of that name.
+    pub(super) fn start(&self, command: Command, name: &str) -> Result<Server, Failure> {
+        Server::start(command, &self.folder.join(format!("{name}.log")))
+    }
+
+    /// Starts `roadstead serve` with a configuration of that name.
+    pub(super) fn serve(&self, name: &str, configuration: &str) -> Result<Server, Failure> {
+        let file = self.folder.join(format!("{name}.toml"));
+        shell::write(&file, configuration)?;
+        let mut command = Command::new(self.roadstead());
+        command.arg("serve").arg(file).current_dir(&self.folder);
+        self.start(command, name)
+    }
+
+    /// All rounds, in each of them every subject once in another random order: the samples of each
+    /// subject. `sample` is given the round and the subject.
+    pub(super) fn rounds<T>(
+        &self,
+        name: &str,
+        subjects: usize,
+        mut sample: impl FnMut(u32, usize) -> Result<T, Failure>,
+    ) -> Result<Vec<Vec<T>>, Failure> {
+        let mut order = Order::new(self.seed);
+        let mut samples: Vec<Vec<T>> = (0..subjects).map(|_| Vec::new()).collect();
+        for round in 0..self.rounds {
+            eprintln!("{name}: round {} of {}", round + 1, self.rounds);
+            for at in order.round(subjects) {
+                samples[at].push(sample(round, at)?);
+            }
+        }
+        Ok(samples)
+    }
+
+    /// Runs pairs: both sides of a pair right after each other, and which goes first alternates.
+    pub(super) fn pairs<T: fmt::Debug>(
+        &self,
+        name: &str,
+        mut ours: impl FnMut() -> Result<T, Failure>,
+        mut theirs: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<[Vec<T>; 2], Failure> {
+        let (mut all_ours, mut all_theirs) = (Vec::new(), Vec::new());
+        for round in 0..self.rounds {
+            let (one, other) = if round % 2 == 0 {
+                let one = ours()?;
+                (one, theirs()?)
+            } else {
+                let other = theirs()?;
+                (ours()?, other)
+            };
+            let (number, all) = (round + 1, self.rounds);
+            eprintln!("{name}: round {number} of {all}: {one:.2?} against {other:.2?}");
+            all_ours.push(one);
+            all_theirs.push(other);
+        }
+        Ok([all_ours, all_theirs])
+    }
 }

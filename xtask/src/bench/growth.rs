@@ -5,12 +5,13 @@
 use super::ground::Ground;
 use super::lines::{self, Side};
 use super::load::{Load, Plan};
+use super::page::TEXT;
 use super::process;
-use super::server::{Server, wait_until};
+use super::server::Server;
 use super::statistics::Quartiles;
-use super::system_calls::Counting;
+use super::system_calls;
+use super::template::row;
 use crate::shell::Failure;
-use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -25,15 +26,8 @@ const RATE_COUNTED: u32 = 950;
 const SETTLE: Duration = Duration::from_millis(500);
 const NAMES: [&str; 2] = ["roadstead", "bare epoll"];
 
-/// What the rounds of one side showed at one number of connections, for one request.
-#[derive(Clone, Debug, Default)]
-struct Cell {
-    cpu_us: Vec<f64>,
-    calls: f64,
-}
-
-/// One side, by the number of connections.
-type Cells = [Cell; CONNECTIONS.len()];
+/// Of one request, by the number of connections.
+type Sample = [f64; CONNECTIONS.len()];
 
 /// What a window is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,54 +39,58 @@ enum What {
 
 /// All rounds; gives the section of the page.
 pub(super) fn measure(ground: &Ground, bare: &Path) -> Result<String, Failure> {
-    let mut all: [Cells; 2] = Default::default();
-    for round in 0..ground.rounds {
-        for (at, connections) in CONNECTIONS.into_iter().enumerate() {
-            for turn in 0..2 {
-                let side = (turn + round as usize) % 2;
-                let cpu_us = sample(ground, server(ground, side, bare)?, connections, What::Cpu)?;
-                let (name, round, rounds) = (NAMES[side], round + 1, ground.rounds);
-                eprintln!("{name}, {connections}: round {round} of {rounds}: {cpu_us:.2} µs");
-                all[side][at].cpu_us.push(cpu_us);
-            }
+    let cpu = |side| move || all(ground, side, bare, What::Cpu);
+    let cpu = ground.pairs("growth", cpu(0), cpu(1))?;
+    let calls = [all(ground, 0, bare, What::Calls)?, all(ground, 1, bare, What::Calls)?];
+    let rows = (0..CONNECTIONS.len()).map(|at| {
+        let mut cells = vec![CONNECTIONS[at].to_string()];
+        for samples in &cpu {
+            let growth = |sample: &Sample| sample[at] / sample[0];
+            cells.push(shown(Quartiles::of_each(samples, |sample| sample[at])));
+            cells.push(shown(Quartiles::of_each(samples, growth)));
         }
-    }
-    for (at, connections) in CONNECTIONS.into_iter().enumerate() {
-        for (side, cells) in all.iter_mut().enumerate() {
-            let server = server(ground, side, bare)?;
-            cells[at].calls = sample(ground, server, connections, What::Calls)?;
-        }
-    }
-    Ok(section(&all))
+        cells.extend(calls.iter().map(|side| format!("{:.2}", side[at])));
+        line(&cells)
+    });
+    let rows: String = rows.collect();
+    let (first, rates) = (CONNECTIONS[0], [RATE, RATE_COUNTED]);
+    Ok(TEXT.fill(
+        "growth",
+        &[("rate", &rates[0]), ("rate_counted", &rates[1]), ("first", &first), ("rows", &rows)],
+    ))
 }
 
 /// Instructions a request, counted in one run of each side at each number of connections; gives the
 /// section of the page. They do not depend on what else the machine does.
 pub(super) fn instructions(ground: &Ground, bare: &Path) -> Result<String, Failure> {
-    let mut all = [[0.0; CONNECTIONS.len()]; 2];
-    for (side, counts) in all.iter_mut().enumerate() {
-        for (at, connections) in CONNECTIONS.into_iter().enumerate() {
-            let server = server(ground, side, bare)?;
-            counts[at] = sample(ground, server, connections, What::Instructions)?;
-            eprintln!("{}, {connections}: {:.0} instructions", NAMES[side], counts[at]);
-        }
+    let what = What::Instructions;
+    let counts = [all(ground, 0, bare, what)?, all(ground, 1, bare, what)?];
+    let rows = (0..CONNECTIONS.len()).map(|at| {
+        let of = |side: &Sample| [format!("{:.0}", side[at]), format!("{:.2}", side[at] / side[0])];
+        let cells = [vec![CONNECTIONS[at].to_string()], counts.iter().flat_map(of).collect()];
+        line(&cells.concat())
+    });
+    let rows: String = rows.collect();
+    let (seconds, first) = (ground.seconds(), CONNECTIONS[0]);
+    Ok(TEXT.fill("instructions", &[("seconds", &seconds), ("first", &first), ("rows", &rows)]))
+}
+
+fn line(cells: &[String]) -> String {
+    row(&cells.iter().map(|cell| cell as _).collect::<Vec<_>>())
+}
+
+fn shown(of: Quartiles) -> String {
+    format!("{:.2} ({:.2}–{:.2})", of.median, of.low, of.high)
+}
+
+/// One run of a side at each number of connections.
+fn all(ground: &Ground, side: usize, bare: &Path, what: What) -> Result<Sample, Failure> {
+    let mut sample = Sample::default();
+    for (count, connections) in sample.iter_mut().zip(CONNECTIONS) {
+        *count = one(ground, server(ground, side, bare)?, connections, what)?;
+        eprintln!("{}, {connections}, {what:?}: {count:.2}", NAMES[side]);
     }
-    let mut text = format!(
-        "## Instructions with the connections\n\n\
-         The loads of *Growth with the connections*, of the same processes, outside the kernel, counted by perf in one window of \
-         {} s each.\n\n\
-         | Connections | Roadstead | × at {first} | bare loop | × at {first} |\n|---|---|---|---|---|\n",
-        ground.seconds,
-        first = CONNECTIONS[0],
-    );
-    for (at, connections) in CONNECTIONS.into_iter().enumerate() {
-        text.push_str(&format!("| {connections} |"));
-        for counts in &all {
-            text.push_str(&format!(" {:.0} | {:.2} |", counts[at], counts[at] / counts[0]));
-        }
-        text.push('\n');
-    }
-    Ok(text)
+    Ok(sample)
 }
 
 /// A server and the programs behind it.
@@ -100,40 +98,34 @@ fn server(ground: &Ground, side: usize, bare: &Path) -> Result<(Server, Vec<u32>
     if side == 0 {
         return lines::start(ground, Side::Ours);
     }
-    Ok((Server::start(Command::new(bare), &ground.folder.join("bare.log"))?, Vec::new()))
+    Ok((ground.start(Command::new(bare), "bare")?, Vec::new()))
 }
 
-/// CPU µs, or system calls, of a request in one run.
-fn sample(
+/// CPU µs, system calls or instructions of a request in one run.
+fn one(
     ground: &Ground,
     (server, workers): (Server, Vec<u32>),
     connections: u32,
     what: What,
 ) -> Result<f64, Failure> {
     let own = server.own(&workers);
-    let open = || process::descriptors(server.process()).unwrap_or_default();
-    let full = open() + usize::try_from(connections).expect("a count of connections is small");
     let rate = f64::from(if what == What::Calls { RATE_COUNTED } else { RATE });
     let plan = Plan {
         connections,
         rate: Some(rate / f64::from(connections)),
         in_flight: RATE,
-        seconds: ground.seconds + lines::LONGEST,
+        seconds: ground.seconds() + lines::LONGEST,
         lines: "work",
         reply: "any",
     };
-    let mut load = Load::start(&ground.roadstead, &server.address, plan)?;
-    if !wait_until(|| open() >= full || !load.is_running()) || !load.is_running() {
-        return Err(Failure::new(format!("not all clients were accepted\n{}", server.said())));
-    }
+    let (mut load, is_full) = Load::start_all(ground, &server, plan)?;
     thread::sleep(SETTLE);
-    let window = Duration::from_secs(ground.seconds.into());
     let sum = match what {
-        What::Cpu => cpu_us(&own, window),
-        What::Calls => calls(&own, window, &ground.folder.join("calls.txt")),
-        What::Instructions => counted(&own, window),
+        What::Cpu => cpu_us(&own, ground.window),
+        What::Calls => calls(&own, ground),
+        What::Instructions => counted(&own, ground.window),
     }?;
-    if open() < full || !load.is_running() {
+    if !is_full(&mut load) {
         return Err(Failure::new("clients left within the window"));
     }
     // That all were answered shows that the pace was kept.
@@ -144,13 +136,10 @@ fn sample(
 
 /// CPU µs of these processes in a second of the window.
 fn cpu_us(own: &[u32], window: Duration) -> Result<f64, Failure> {
-    let cpu = || {
-        let sum = own.iter().map(|one| process::cpu_ns(*one)).sum::<io::Result<u64>>();
-        sum.map_err(|error| Failure::new(format!("/proc: {error}")))
-    };
-    let (before, begun) = (cpu()?, Instant::now());
+    let (before, begun) = (process::sum(own, process::cpu_ns)?, Instant::now());
     thread::sleep(window);
-    Ok((cpu()? - before) as f64 / 1e3 / begun.elapsed().as_secs_f64())
+    let cpu = process::sum(own, process::cpu_ns)? - before;
+    Ok(cpu as f64 / 1e3 / begun.elapsed().as_secs_f64())
 }
 
 /// Instructions of these processes outside the kernel in a second of the window.
@@ -159,7 +148,7 @@ fn counted(own: &[u32], window: Duration) -> Result<f64, Failure> {
     let mut command = Command::new("perf");
     command.args(["stat", "-x,", "-e", "instructions:u", "-p", &processes.join(","), "--"]);
     command.args(["sleep", &window.as_secs_f64().to_string()]);
-    let output = command.output().map_err(|error| Failure::new(format!("perf: {error}")))?;
+    let output = command.output().map_err(Failure::at("perf"))?;
     // It tells its counts on standard error: `COUNT,,instructions:u,…`.
     let said = String::from_utf8_lossy(&output.stderr);
     let count = said.lines().find_map(|line| line.split(',').next()?.parse::<f64>().ok());
@@ -169,43 +158,11 @@ fn counted(own: &[u32], window: Duration) -> Result<f64, Failure> {
 }
 
 /// System calls of these processes in a second of the window.
-fn calls(own: &[u32], window: Duration, file: &Path) -> Result<f64, Failure> {
-    let counting = Counting::start(own, file)?;
-    if !wait_until(|| own.iter().all(|one| process::is_traced(*one))) {
-        return Err(Failure::new("strace does not attach"));
-    }
-    let begun = Instant::now();
-    thread::sleep(window);
-    let took = begun.elapsed().as_secs_f64();
-    let all: u64 = counting.finish(file)?.iter().map(|(_, count)| count).sum();
-    Ok(all as f64 / took)
-}
-
-fn section(all: &[Cells; 2]) -> String {
-    let mut text = format!(
-        "## Growth with the connections\n\n\
-         {RATE} lines a second in all, paced, on more and more connections: the daemon of *Lines to programs* beside \
-         `crates/event/examples/echo_bare.rs`, which has no programs behind it, under the same clients. What counts is how each \
-         grows, within a round. Requests are counted by the pace, which each run must have kept. System calls are counted by strace in \
-         a further run at {RATE_COUNTED} a second.\n\n\
-         | Connections | CPU µs a request, Roadstead | × at {first} | bare loop | × at {first} | system calls a request, Roadstead | bare loop |\n\
-         |---|---|---|---|---|---|---|\n",
-        first = CONNECTIONS[0],
-    );
-    let shown = |of: Quartiles| format!("{:.2} ({:.2}–{:.2})", of.median, of.low, of.high);
-    for (at, connections) in CONNECTIONS.into_iter().enumerate() {
-        text.push_str(&format!("| {connections} |"));
-        for side in all {
-            let cpu = &side[at].cpu_us;
-            let growth: Vec<f64> =
-                cpu.iter().zip(&side[0].cpu_us).map(|(at, first)| at / first).collect();
-            let [cpu, growth] = [cpu, &growth].map(|samples| shown(Quartiles::of(samples)));
-            text.push_str(&format!(" {cpu} | {growth} |"));
-        }
-        for side in all {
-            text.push_str(&format!(" {:.2} |", side[at].calls));
-        }
-        text.push('\n');
-    }
-    text
+fn calls(own: &[u32], ground: &Ground) -> Result<f64, Failure> {
+    let (calls, took) = system_calls::counted(own, &ground.folder, || {
+        let begun = Instant::now();
+        thread::sleep(ground.window);
+        Ok(begun.elapsed().as_secs_f64())
+    })?;
+    Ok(system_calls::all(&calls) as f64 / took)
 }

@@ -6,7 +6,6 @@
 
 mod figures;
 mod goals;
-mod ground;
 mod instructions;
 mod lines;
 mod page;
@@ -14,31 +13,25 @@ mod running;
 mod subject;
 mod windows;
 
-use super::{order, page as pages, process};
+use super::arguments::{Rounds, Windows};
+use super::ground::Ground;
+use super::parts::Parts;
+use super::process;
 use crate::requirements;
-use crate::shell::{self, Failure, Workspace};
+use crate::shell::{Failure, Workspace};
 use clap::Args;
-use ground::{Ground, Shape};
 use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use subject::Subject;
+use windows::Shape;
 
 pub(super) use lines::{CONNECTIONS, Cost, cost};
 
 #[derive(Args, Debug)]
 pub(super) struct HttpArguments {
-    /// Rounds of each shape
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// Milliseconds that are measured in each round
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..))]
-    milliseconds: u64,
-    /// Seed of the order of the subjects within the rounds; random by default
-    #[arg(long)]
-    seed: Option<u64>,
+    #[command(flatten)]
+    windows: Windows,
     /// Only this part; the page is made from what is stored of the others
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
@@ -51,9 +44,6 @@ pub(super) struct HttpArguments {
     /// Measure nothing: write the page from what is stored
     #[arg(long)]
     page: bool,
-    /// Neither store nor write anything
-    #[arg(long)]
-    dry: bool,
 }
 
 /// What can be measured by itself.
@@ -71,46 +61,32 @@ const LARGE: &[Shape] = &[(1, 1, 1 << 20), (64, 64, 1 << 20)];
 
 pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH_HTTP)?;
-    if arguments.page {
-        return write_page(workspace);
+    let HttpArguments { windows, only, page, .. } = arguments;
+    let Windows { rounds: Rounds { rounds, dry }, milliseconds, seed } = *windows;
+    let window = Duration::from_millis(milliseconds);
+    let ground = Ground::new(workspace, "http", rounds, window, seed)?;
+    let subjects =
+        if *page { Subjects::default() } else { prepare(workspace, &ground, arguments)? };
+    let parts = Parts { folder: &ground.folder, names: &PARTS, dry };
+    let wanted = |part: &str| !page && only.as_deref().is_none_or(|only| only == part);
+    let stored = parts.run(wanted, |part| {
+        let measured = measure(&ground, &subjects, part)?;
+        println!("{}", page::part(part, &measured));
+        Ok(measured.to_string())
+    })?;
+    if dry {
+        return Ok(());
     }
-    process::raise_descriptors();
-    let ground = prepare(workspace, arguments)?;
-    for part in PARTS {
-        if arguments.only.as_deref().is_none_or(|only| only == part) {
-            let measured = measure(&ground, part)?;
-            if arguments.dry {
-                println!("{}", page::part(part, &measured));
-            } else {
-                store(&ground.folder, part, &measured)?;
-            }
-        }
-    }
-    if arguments.dry { Ok(()) } else { write_page(workspace) }
-}
-
-/// Where parts are stored.
-fn folder(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("bench/http")
-}
-
-fn write_page(workspace: &Workspace) -> Result<(), Failure> {
-    let folder = folder(workspace);
-    let stored: Vec<(&str, Value)> =
-        PARTS.into_iter().filter_map(|part| Some((part, stored(&folder, part)?))).collect();
-    let text = page::page(&pages::machine(), &versions(), &stored);
-    let file = "docs/bench-http.md";
-    fs::write(workspace.root.join(file), text)
-        .map_err(|error| Failure::new(format!("{file}: {error}")))?;
-    println!("wrote {file}");
+    let read = |(part, text): (_, String)| Some((part, serde_json::from_str(&text).ok()?));
+    let stored: Vec<(&str, Value)> = stored.into_iter().filter_map(read).collect();
+    workspace.write("docs/bench-http.md", &page::page(&versions(), &stored))?;
     let missed = goals::all(&stored).into_iter().filter(|goal| !goal.met);
     let missed = missed.map(|goal| format!("missed: {}: {}", goal.text, goal.measured));
-    let missed: Vec<String> = missed.chain(page::reconnecting(&stored)).collect();
-    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+    super::goals::failed(missed.chain(page::reconnecting(&stored)))
 }
 
 /// What the peers say of themselves.
-fn versions() -> page::Versions {
+fn versions() -> [String; 2] {
     let said = |program: &str| {
         let output = Command::new(program).arg("-v").output();
         // nginx writes its version to standard error.
@@ -119,69 +95,52 @@ fn versions() -> page::Versions {
     };
     let haproxy: String = said("haproxy").split_whitespace().take(3).collect::<Vec<_>>().join(" ");
     let nginx = said("nginx").replace("nginx version: ", "").replace('/', " ");
-    page::Versions { haproxy: haproxy.replace(" version", ""), nginx }
+    [haproxy.replace(" version", ""), nginx]
 }
 
-fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, Failure> {
-    eprintln!("building as released");
-    shell::run(workspace.cargo(["build", "--release", "-p", "xtask", "--examples"]))?;
-    shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
-    let plain = ["build", "--release", "-p", "roadstead", "--example", "serve_file"];
-    shell::run(workspace.cargo(plain))?;
-    let folder = folder(workspace);
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
-    let mut subjects = subject::all(workspace, &folder)?;
+/// What is measured.
+#[derive(Default)]
+struct Subjects {
+    all: Vec<Subject>,
+    /// The same with HAProxy without splicing, where large bodies are measured.
+    large: Vec<Subject>,
+    /// Ours on one shard, and on two.
+    shards: Vec<Subject>,
+}
+
+fn prepare(
+    workspace: &Workspace,
+    ground: &Ground,
+    arguments: &HttpArguments,
+) -> Result<Subjects, Failure> {
+    process::raise_descriptors();
+    workspace.release(&["-p", "xtask", "--examples"])?;
+    workspace.release(&["-p", "roadstead"])?;
+    workspace.example("roadstead", "serve_file")?;
+    let mut all = subject::all(ground)?;
     for one in &arguments.subject {
-        subjects.push(Subject::given(one)?);
+        all.push(Subject::given(one)?);
     }
-    let shards = subject::on_shards(workspace, &folder)?;
     let wanted = &arguments.subjects;
     let is_wanted = |subject: &Subject| wanted.is_empty() || wanted.contains(&subject.name);
-    subjects.retain(is_wanted);
-    let copying = Some(subject::copying(workspace, &folder)?).filter(is_wanted);
-    Ok(Ground {
-        root: workspace.root.clone(),
-        programs: workspace.built("release", "examples"),
-        folder,
-        subjects,
-        copying,
-        shards,
-        rounds: arguments.rounds,
-        window: Duration::from_millis(arguments.milliseconds),
-        seed: arguments.seed.unwrap_or_else(order::seed),
-    })
+    all.retain(is_wanted);
+    let copying = Some(subject::copying(ground)?).filter(is_wanted);
+    let large = all.iter().cloned().chain(copying).collect();
+    Ok(Subjects { all, large, shards: subject::on_shards(ground)? })
 }
 
-fn measure(ground: &Ground, part: &str) -> Result<Value, Failure> {
+fn measure(ground: &Ground, subjects: &Subjects, part: &str) -> Result<Value, Failure> {
+    let Subjects { all, large, shards } = subjects;
     match part {
-        "128" => windows::shapes(ground, &ground.subjects, SMALL),
-        "few" => windows::shapes(ground, &ground.subjects, FEW),
-        "9000" => windows::shapes(ground, &ground.subjects, MANY),
-        "16k" => windows::shapes(ground, &ground.subjects, MIDDLE),
-        "1m" => {
-            let subjects: Vec<Subject> =
-                ground.subjects.iter().chain(&ground.copying).cloned().collect();
-            windows::shapes(ground, &subjects, LARGE)
-        }
-        "shards" => windows::shapes(ground, &ground.shards, SHARDS),
-        "paced" => windows::paced(ground),
-        "memory" => windows::memory(ground),
-        "calls" => windows::calls(ground),
-        _ => instructions::measure(ground),
+        "128" => windows::shapes(ground, all, SMALL),
+        "few" => windows::shapes(ground, all, FEW),
+        "9000" => windows::shapes(ground, all, MANY),
+        "16k" => windows::shapes(ground, all, MIDDLE),
+        "1m" => windows::shapes(ground, large, LARGE),
+        "shards" => windows::shapes(ground, shards, SHARDS),
+        "paced" => windows::paced(ground, all),
+        "memory" => windows::memory(ground, all),
+        "calls" => windows::calls(ground, large),
+        _ => instructions::measure(ground, all),
     }
-}
-
-fn file(folder: &Path, part: &str) -> PathBuf {
-    folder.join(format!("{part}.json"))
-}
-
-fn store(folder: &Path, part: &str, measured: &Value) -> Result<(), Failure> {
-    let path = file(folder, part);
-    fs::write(&path, measured.to_string())
-        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
-}
-
-fn stored(folder: &Path, part: &str) -> Option<Value> {
-    serde_json::from_str(&fs::read_to_string(file(folder, part)).ok()?).ok()
 }

@@ -11,21 +11,18 @@
 //! The lines answered in the window are counted where neither side can be wrong: in the bytes that
 //! the programs wrote in it, by the bytes a line takes over the whole run.
 
-use super::ground::{Ground, pairs};
+use super::ground::Ground;
 use super::load::{Load, Plan};
-use super::page::{self, Row};
+use super::page::{self, Better, Row};
 use super::process;
-use super::server::{Server, wait_until};
-use super::statistics::Pairs;
-use super::system_calls::{self, Counting};
+use super::server::Server;
+use super::system_calls;
 use crate::shell::Failure;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::slice;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Programs behind each server.
 const WORKERS: usize = 20;
@@ -73,37 +70,15 @@ pub(super) enum Side<'a> {
     Bare(u32, &'a Path),
 }
 
-/// A pool that is held against a bare loop.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PoolShape<'a> {
-    /// Lines in flight to one program.
-    pub(super) pipeline: u32,
-    /// The bare loop.
-    pub(super) bare: &'a Path,
-}
-
-/// CPU µs a line of a pool of programs, ours against a bare loop.
-pub(super) fn pool(ground: &Ground, shape: PoolShape<'_>) -> Result<Pairs, Failure> {
-    let PoolShape { pipeline, bare } = shape;
+/// CPU µs a line of a pool of programs with so many in flight to each, ours against a bare loop.
+pub(super) fn pool(ground: &Ground, pipeline: u32, bare: &Path) -> Result<[Vec<f64>; 2], Failure> {
     let load = Shape { connections: 1000, rate: Some(10), in_flight: IN_FLIGHT, goal: None };
-    let cpu = |side| window(ground, load, side, false).map(|window| window.us_per_line());
     let name = format!("a pool with {pipeline} in flight");
-    pairs(ground, &name, || cpu(Side::Pool(pipeline)), || cpu(Side::Bare(pipeline, bare)))
-}
-
-/// What one window gave.
-#[derive(Debug)]
-struct Window {
-    cpu_ns: u64,
-    lines: f64,
-    /// System calls a line, where they were counted.
-    calls: Option<String>,
-}
-
-impl Window {
-    fn us_per_line(&self) -> f64 {
-        self.cpu_ns as f64 / 1e3 / self.lines
-    }
+    ground.pairs(
+        &name,
+        || cpu_us(ground, (Side::Pool(pipeline), load)),
+        || cpu_us(ground, (Side::Bare(pipeline, bare), load)),
+    )
 }
 
 /// All rounds of one load.
@@ -126,21 +101,13 @@ pub(super) fn saturated(ground: &Ground) -> Result<Row, Failure> {
 
 /// Its section of the page.
 pub(super) fn saturated_section(row: &Row) -> String {
-    let mut text = format!("## Saturated\n\n{SATURATED}\n{}", page::rows(slice::from_ref(row)));
-    if let Some([ours, theirs]) = &row.calls {
-        text.push_str(&format!(
-            "\nSystem calls a line, counted by strace in one further run each: Roadstead {ours}; {} {theirs}.\n",
-            row.peer
-        ));
-    }
-    text
+    let [ours, theirs] = row.calls.clone().unwrap_or_default();
+    let rows = page::rows(slice::from_ref(row));
+    page::TEXT.fill(
+        "saturated",
+        &[("rows", &rows), ("ours", &ours), ("theirs", &theirs), ("peer", &row.peer)],
+    )
 }
-
-const SATURATED: &str = "\
-As *Lines to programs*, but the clients send the next line when one is answered, and both servers keep many lines in flight to
-each program (`pipeline`, in the Perl script `--pipeline`). CPU time is that of the server alone. Both are busy all the
-time, so lines of ours are many more than the peer's in the same window.
-";
 
 /// All rounds of one load, with the system calls of one more.
 fn row(
@@ -148,44 +115,33 @@ fn row(
     name: String,
     [ours, peer]: [(Side<'_>, Shape); 2],
 ) -> Result<Row, Failure> {
-    let cpu = |(side, shape)| window(ground, shape, side, false).map(|it| it.us_per_line());
-    let pairs = pairs(ground, &name, || cpu(ours), || cpu(peer))?;
-    let calls = |(side, shape)| {
-        let window = window(ground, shape, side, true)?;
-        Ok(window.calls.unwrap_or_default())
-    };
-    Ok(Row {
-        name,
-        unit: "CPU µs a line",
-        peer: "IO::Multiplex",
-        ours: pairs.ours(),
-        theirs: pairs.theirs(),
-        ratio: pairs.theirs_by_ours(),
-        ratio_means: "times less CPU",
-        goal: ours.1.goal,
-        calls: Some([calls(ours)?, calls(peer)?]),
-    })
+    let pairs = ground.pairs(&name, || cpu_us(ground, ours), || cpu_us(ground, peer))?;
+    let measure = ("CPU µs a line", Better::Less("times less CPU"));
+    let row = Row::new(name, measure, "IO::Multiplex", &pairs);
+    let calls = Some([calls(ground, ours)?, calls(ground, peer)?]);
+    Ok(Row { goal: ours.1.goal, calls, ..row })
 }
 
 fn server(ground: &Ground, side: Side<'_>) -> Result<Server, Failure> {
+    let roadstead = ground.roadstead();
     let (command, log) = match side {
         Side::Ours | Side::Pool(_) => {
-            let mut command = Command::new(&ground.roadstead);
+            let mut command = Command::new(&roadstead);
             let workers = format!("--workers={WORKERS}..{WORKERS}");
             command.args(["run", "--listen=127.0.0.1:0", &workers]);
             if let Side::Pool(pipeline) = side {
                 command.arg(format!("--pipeline={pipeline}"));
             }
             command.arg("--");
-            command.arg(&ground.roadstead).args(WORKER);
-            (command, "ours.log")
+            command.arg(&roadstead).args(WORKER);
+            (command, "ours")
         }
-        Side::Saturated => (saturated_server(ground)?, "ours.log"),
+        Side::Saturated => return saturated_server(ground),
         Side::Bare(in_flight, program) => {
             let mut command = Command::new(program);
             command.args([WORKERS.to_string(), in_flight.to_string()]);
-            command.arg(&ground.roadstead).args(WORKER);
-            (command, "bare.log")
+            command.arg(&roadstead).args(WORKER);
+            (command, "bare")
         }
         Side::Peer | Side::PeerSaturated => {
             let mut command = Command::new("perl");
@@ -193,26 +149,24 @@ fn server(ground: &Ground, side: Side<'_>) -> Result<Server, Failure> {
             if matches!(side, Side::PeerSaturated) {
                 command.arg(format!("--pipeline={PIPELINE}"));
             }
-            command.arg(WORKERS.to_string()).arg(&ground.roadstead).args(WORKER);
-            (command, "peer.log")
+            command.arg(WORKERS.to_string()).arg(&roadstead).args(WORKER);
+            (command, "peer")
         }
     };
-    Server::start(command, &ground.folder.join(log))
+    ground.start(command, log)
 }
 
 /// Ours, from a configuration: a queue that refuses no line cannot be said in arguments.
-fn saturated_server(ground: &Ground) -> Result<Command, Failure> {
-    let file = ground.folder.join("saturated.toml");
+fn saturated_server(ground: &Ground) -> Result<Server, Failure> {
     let text = format!(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"main\"\n\n\
          [pool.main]\nprogram = [{:?}, {:?}, {:?}]\nworkers = {{ min = {WORKERS}, max = {WORKERS} }}\n\
          pipeline = {PIPELINE}\nqueue = {{ length = 40000 }}\n",
-        ground.roadstead, WORKER[0], WORKER[1]
+        ground.roadstead(),
+        WORKER[0],
+        WORKER[1]
     );
-    fs::write(&file, text).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
-    let mut command = Command::new(&ground.roadstead);
-    command.arg("serve").arg(&file);
-    Ok(command)
+    ground.serve("saturated", &text)
 }
 
 /// A server whose programs run, and the programs.
@@ -222,89 +176,56 @@ pub(super) fn start(ground: &Ground, side: Side<'_>) -> Result<(Server, Vec<u32>
     Ok((server, workers))
 }
 
-/// One run of one side.
-fn window(
+/// CPU time of the server's own processes in a window of one run, for a line.
+fn cpu_us(ground: &Ground, what: (Side<'_>, Shape)) -> Result<f64, Failure> {
+    let (cpu_us, lines) = window(ground, what, |own, pass| {
+        let before = process::sum(own, process::cpu_ns)?;
+        let bytes = pass()?;
+        Ok(((process::sum(own, process::cpu_ns)? - before) as f64 / 1e3, bytes))
+    })?;
+    Ok(cpu_us / lines)
+}
+
+/// Their system calls in a window of one run, for a line.
+fn calls(ground: &Ground, what: (Side<'_>, Shape)) -> Result<String, Failure> {
+    let count = |own: &[u32], pass: Pass<'_>| system_calls::counted(own, &ground.folder, pass);
+    window(ground, what, count).map(|(calls, lines)| system_calls::shown(&calls, lines))
+}
+
+/// Lets a window pass, and gives the bytes that the programs wrote in it.
+type Pass<'a> = &'a dyn Fn() -> Result<u64, Failure>;
+
+/// One run of one side: what `measure` gives while a window passes in which it looks at the server's
+/// own processes, and the lines that were answered in the window.
+fn window<T>(
     ground: &Ground,
-    shape: Shape,
-    side: Side<'_>,
-    count_calls: bool,
-) -> Result<Window, Failure> {
+    (side, shape): (Side<'_>, Shape),
+    measure: impl FnOnce(&[u32], Pass<'_>) -> Result<(T, u64), Failure>,
+) -> Result<(T, f64), Failure> {
     let (server, workers) = start(ground, side)?;
-    let run =
-        Run { workers, server, calls_to: count_calls.then(|| ground.folder.join("calls.txt")) };
-    let window = run.window(ground, shape)?;
-    run.server.stop()?;
-    Ok(window)
-}
-
-struct Run {
-    server: Server,
-    workers: Vec<u32>,
-    /// Where strace leaves its counts, if calls are counted in this run.
-    calls_to: Option<PathBuf>,
-}
-
-impl Run {
-    fn window(&self, ground: &Ground, shape: Shape) -> Result<Window, Failure> {
-        let read = |error: io::Error| Failure::new(format!("/proc: {error}"));
-        let own = self.server.own(&self.workers);
-        let before_all = self.written().map_err(read)?;
-        let full = process::descriptors(self.server.process()).map_err(read)?
-            + usize::try_from(shape.connections).expect("a count of connections is small");
-        let is_full = || process::descriptors(self.server.process()).is_ok_and(|open| open >= full);
-
-        let mut load = Load::start(&ground.roadstead, &self.server.address, plan(ground, shape))?;
-        if !wait_until(|| is_full() || !load.is_running()) || !load.is_running() {
-            let said = self.server.said();
-            let error = load.account().err().map(|failure| failure.output).unwrap_or_default();
-            return Err(Failure::new(format!("not all clients were accepted\n{error}\n{said}")));
-        }
-        thread::sleep(SETTLE);
-
-        let counting = match &self.calls_to {
-            Some(to) => Some((Counting::start(&own, to)?, to)),
-            None => None,
-        };
-        let began = Instant::now();
-        let (cpu_before, written_before) = self.snapshot(&own).map_err(read)?;
-        thread::sleep(Duration::from_secs(ground.seconds.into()));
-        let (cpu_after, written_after) = self.snapshot(&own).map_err(read)?;
-        let calls = counting.map(|(counting, to)| counting.finish(to)).transpose()?;
-        if !is_full() || !load.is_running() {
-            let took = began.elapsed().as_secs_f64() + SETTLE.as_secs_f64();
-            let text = format!("clients left within the window; {took:.1} s after the last came");
-            return Err(Failure::new(text));
-        }
-
-        let account = load.finish()?;
-        let written = self.written().map_err(read)? - before_all;
-        let bytes_a_line = written as f64 / account.answered as f64;
-        let lines = (written_after - written_before) as f64 / bytes_a_line;
-        let calls = calls.map(|calls| system_calls::shown(&calls, lines));
-        Ok(Window { cpu_ns: cpu_after - cpu_before, lines, calls })
-    }
-
-    /// CPU time of the server's own processes, and bytes that its programs wrote.
-    fn snapshot(&self, own: &[u32]) -> io::Result<(u64, u64)> {
-        let mut cpu = 0;
-        for process in own {
-            cpu += process::cpu_ns(*process)?;
-        }
-        Ok((cpu, self.written()?))
-    }
-
-    fn written(&self) -> io::Result<u64> {
-        self.workers.iter().map(|worker| process::written(*worker)).sum()
-    }
-}
-
-fn plan(ground: &Ground, shape: Shape) -> Plan {
-    Plan {
+    let own = server.own(&workers);
+    let written = || process::sum(&workers, process::written);
+    let before_all = written()?;
+    let plan = Plan {
         connections: shape.connections,
         rate: shape.rate.map(f64::from),
         in_flight: shape.in_flight,
-        seconds: ground.seconds + LONGEST,
+        seconds: ground.seconds() + LONGEST,
         lines: "work",
         reply: "any",
+    };
+    let (mut load, is_full) = Load::start_all(ground, &server, plan)?;
+    thread::sleep(SETTLE);
+    let (measured, bytes) = measure(&own, &|| {
+        let before = written()?;
+        thread::sleep(ground.window);
+        Ok(written()? - before)
+    })?;
+    if !is_full(&mut load) {
+        return Err(Failure::new("clients left within the window"));
     }
+    let account = load.finish()?;
+    let bytes_a_line = (written()? - before_all) as f64 / account.answered as f64;
+    server.stop()?;
+    Ok((measured, bytes as f64 / bytes_a_line))
 }

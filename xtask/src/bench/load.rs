@@ -1,10 +1,13 @@
 //! The client side of a measurement: `roadstead load`, and the account that it gives.
 
-use crate::shell::{self, Failure};
-use rustix::process::{Pid, Signal, kill_process};
+use super::child::{Child, wait_until};
+use super::ground::Ground;
+use super::process;
+use super::server::Server;
+use crate::shell::Failure;
+use rustix::process::Signal;
 use serde_json::Value;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 /// What must not have happened to a line or a connection.
 const SPOILERS: [&str; 7] =
@@ -27,10 +30,7 @@ pub(super) struct Plan {
 
 /// A load that runs.
 #[derive(Debug)]
-pub(super) struct Load {
-    child: Child,
-    shown: String,
-}
+pub(super) struct Load(Child);
 
 /// What became of the lines.
 #[derive(Debug, PartialEq)]
@@ -43,48 +43,47 @@ pub(super) struct Account {
 }
 
 impl Load {
-    pub(super) fn start(roadstead: &Path, to: &str, plan: Plan) -> Result<Self, Failure> {
-        let mut command = Command::new(roadstead);
+    pub(super) fn start(ground: &Ground, to: &str, plan: Plan) -> Result<Self, Failure> {
+        let mut command = Command::new(ground.roadstead());
         command.args(arguments(to, plan));
-        let shown = shell::show(&command);
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| Failure::new(format!("{shown}: {error}")))?;
-        Ok(Self { child, shown })
+        Child::start(command, None).map(Self)
+    }
+
+    /// Starts one on a server, and waits until all its clients were accepted. Gives a check that
+    /// none of them has left.
+    pub(super) fn start_all(
+        ground: &Ground,
+        server: &Server,
+        plan: Plan,
+    ) -> Result<(Self, impl Fn(&mut Self) -> bool + use<>), Failure> {
+        let process = server.process();
+        let open = move || process::descriptors(process).unwrap_or_default();
+        let full = open() + usize::try_from(plan.connections).unwrap_or(usize::MAX);
+        let mut load = Self::start(ground, &server.address, plan)?;
+        if !wait_until(|| open() >= full || !load.is_running()) || !load.is_running() {
+            let error = load.account().err().map(|failure| failure.output).unwrap_or_default();
+            return Err(server.child.failed(&format!("not all clients were accepted\n{error}")));
+        }
+        Ok((load, move |load: &mut Self| open() >= full && load.is_running()))
     }
 
     /// Whether it has not ended yet.
     pub(super) fn is_running(&mut self) -> bool {
-        self.child.try_wait().is_ok_and(|status| status.is_none())
+        self.0.is_running()
     }
 
     /// Ends its sending, before its time; what is on its way is awaited.
     pub(super) fn finish(self) -> Result<Account, Failure> {
         // A load that ended by itself is accounted for all the same.
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        self.0.signal(Signal::TERM);
         self.account()
     }
 
     /// Waits for its end. A line that was not answered makes the measurement worthless.
     pub(super) fn account(mut self) -> Result<Account, Failure> {
-        let failed = |why: &str| Failure::new(format!("{}\n{why}", self.shown));
-        let stdout = self.child.stdout.take().ok_or_else(|| failed("has no output"))?;
-        let said = std::io::read_to_string(stdout).map_err(|error| failed(&error.to_string()))?;
-        let status = self.child.wait().map_err(|error| failed(&error.to_string()))?;
-        account(&said).map_err(|why| failed(&format!("{status}: {why}\n{said}")))
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        if self.is_running() {
-            // Reached when a measurement fails half-way.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        let stdout = self.0.stdout.take().ok_or_else(|| self.0.failed("has no output"))?;
+        let said = std::io::read_to_string(stdout).map_err(Failure::at("load"))?;
+        account(&said).map_err(|why| self.0.failed(&format!("{why}\n{said}")))
     }
 }
 

@@ -2,10 +2,11 @@
 //! those on the page. They do not depend on the load of the machine, so that a change of one in a hundred
 //! shows: work on the inside of the data plane is held against this page.
 
-use super::callgrind::whole_run;
-use super::page;
+use super::callgrind;
+use super::statistics::Quartiles;
+use super::template::{Template, row};
 use crate::requirements;
-use crate::shell::{self, Failure, Workspace};
+use crate::shell::{Failure, Workspace};
 use clap::Args;
 use std::fs;
 use std::path::Path as File;
@@ -46,17 +47,15 @@ const fn path(name: &'static str, shown: &'static str, requests: [u32; 2]) -> Pa
 }
 
 const PAGE: &str = "docs/bench-paths.md";
+const TEXT: Template = Template(include_str!("../../pages/paths.md"));
 
 /// What a path may cost more than the page says.
 const GROWTH_MAX: f64 = 1.03;
 
 pub(super) fn run(workspace: &Workspace, arguments: &PathsArguments) -> Result<(), Failure> {
     requirements::provide(requirements::COUNTING)?;
-    let example = ["build", "--release", "-p", "roadstead-gateway", "--example", "paths"];
-    shell::run(workspace.cargo(example))?;
-    let program = workspace.built("release", "examples/paths");
-    let file = workspace.root.join(PAGE);
-    let before = fs::read_to_string(&file).unwrap_or_default();
+    let program = workspace.example("roadstead-gateway", "paths")?;
+    let before = fs::read_to_string(workspace.root.join(PAGE)).unwrap_or_default();
     let mut counts = Vec::new();
     let mut grown = Vec::new();
     for path in &PATHS {
@@ -73,10 +72,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &PathsArguments) -> Result<(
         counts.push((path, count));
     }
     if arguments.write {
-        fs::write(&file, text(&page::machine().date, &counts))
-            .map_err(|error| Failure::new(format!("{PAGE}: {error}")))?;
-        println!("wrote {PAGE}");
-        return Ok(());
+        return workspace.write(PAGE, &text(&counts));
     }
     if grown.is_empty() {
         return Ok(());
@@ -87,16 +83,15 @@ pub(super) fn run(workspace: &Workspace, arguments: &PathsArguments) -> Result<(
 
 /// Instructions of one request: what each adds between a short and a long run.
 fn count(program: &File, path: &Path, runs: u32) -> Result<f64, Failure> {
-    let whole = |requests: u32| {
-        let mut command = Command::new(program);
-        command.arg(path.name).arg(requests.to_string());
-        whole_run(command)
+    let one = |_| {
+        callgrind::of_one(path.requests, |requests| {
+            let mut command = Command::new(program);
+            command.arg(path.name).arg(requests.to_string());
+            command
+        })
     };
-    let [short, long] = path.requests;
-    let one = |_| Ok((whole(long)? - whole(short)?) / f64::from(long - short));
-    let mut counts = (0..runs).map(one).collect::<Result<Vec<_>, Failure>>()?;
-    counts.sort_by(f64::total_cmp);
-    Ok(counts[counts.len() / 2])
+    let counts = (0..runs).map(one).collect::<Result<Vec<_>, Failure>>()?;
+    Ok(Quartiles::of(&counts).median)
 }
 
 /// The figure of a path on the page.
@@ -105,22 +100,11 @@ fn on_page(page: &str, name: &str) -> Option<f64> {
     row.split('|').nth(3)?.trim().replace(',', "").parse().ok()
 }
 
-fn text(date: &str, counts: &[(&Path, f64)]) -> String {
-    let mut text = format!(
-        "# Instructions of six paths\n\n\
-         Made by `cargo xtask bench paths --write` on {date}. Do not edit it by hand.\n\n\
-         Instructions outside the kernel of one request, by callgrind: what each adds between a short and a long run of \
-         `crates/gateway/examples/paths`, which is a shard, a client and a server in one process. There is one client, with one \
-         request at a time, so each request pays for whole turns of the loop. What client and server do is included; it is a few \
-         hundred instructions, and more for `large`, where blocks are copied. The handler of `row` waits 2 ms before it answers, so that \
-         each request takes two turns.\n\n\
-         `cargo xtask bench paths` counts again and fails where a path takes over 3 % more than here.\n\n\
-         | Path | What | Instructions |\n|---|---|---|\n"
-    );
-    for (path, count) in counts {
-        text.push_str(&format!("| `{}` | {} | {count:.0} |\n", path.name, path.shown));
-    }
-    text
+fn text(counts: &[(&Path, f64)]) -> String {
+    let line = |(path, count): &(&Path, f64)| {
+        row(&[&format_args!("`{}`", path.name), &path.shown, &format_args!("{count:.0}")])
+    };
+    TEXT.fill("page", &[("rows", &counts.iter().map(line).collect::<String>())])
 }
 
 #[cfg(test)]
@@ -130,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let counts: Vec<_> = PATHS.iter().zip([12.4, 70_000.0]).collect();
-        let page = text("2026-01-02", &counts);
+        let page = text(&counts);
         assert_eq!(on_page(&page, "small"), Some(12.0));
         assert_eq!(on_page(&page, "chunked"), Some(70_000.0));
         assert_eq!(on_page(&page, "row"), None);

@@ -1,22 +1,46 @@
 //! What the kernel says of running processes, from `/proc`, and what it allows this one.
 
+use crate::shell::{self, Failure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, ReadDir};
 use std::path::Path;
 
 /// CPU time of all threads of a process that live now, in nanoseconds (the first number of
 /// `schedstat`; the clock of `/proc/PID/stat` ticks far too slowly).
-pub(super) fn cpu_ns(process: u32) -> io::Result<u64> {
+pub(super) fn cpu_ns(process: u32) -> Result<u64, Failure> {
     let mut sum = 0;
-    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+    for thread in threads(process)?.flatten() {
         // A thread that ended between the listing and the reading takes its time with it.
-        if let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) {
+        if let Ok(text) = fs::read_to_string(thread.path().join("schedstat")) {
             sum += number(text.split(' ').next()).unwrap_or(0);
         }
     }
     Ok(sum)
+}
+
+/// The sum over several processes.
+pub(super) fn sum(
+    processes: &[u32],
+    of: impl Fn(u32) -> Result<u64, Failure>,
+) -> Result<u64, Failure> {
+    processes.iter().map(|process| of(*process)).sum()
+}
+
+fn threads(process: u32) -> Result<ReadDir, Failure> {
+    let folder = format!("/proc/{process}/task");
+    fs::read_dir(&folder).map_err(Failure::at(folder))
+}
+
+/// What the kernel says of a process in one of its files.
+fn said(process: u32, file: &str) -> Result<String, Failure> {
+    shell::read(Path::new(&format!("/proc/{process}/{file}")))
+}
+
+/// The number behind a word at the beginning of a line.
+fn behind(text: &str, word: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(word))?;
+    number(line.trim().split(' ').next())
 }
 
 /// The processors of the machine: also for a bench that runs on one of them only.
@@ -26,28 +50,26 @@ pub(super) fn processors() -> usize {
 }
 
 /// Bytes of anonymous memory that a process has resident.
-pub(super) fn memory(process: u32) -> io::Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = number(line.and_then(|line| line.trim().split(' ').next()));
-    kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other("no RssAnon in /proc/PID/status"))
+pub(super) fn memory(process: u32) -> Result<u64, Failure> {
+    let kib = behind(&said(process, "status")?, "RssAnon:");
+    kib.map(|kib| kib * 1024).ok_or_else(|| Failure::new("no RssAnon in /proc/PID/status"))
 }
 
 /// Ticks of the clock that a process has spent outside the kernel, and within.
-pub(super) fn user_and_system(process: u32) -> io::Result<(u64, u64)> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
+pub(super) fn user_and_system(process: u32) -> Result<[u64; 2], Failure> {
+    let text = said(process, "stat")?;
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let mut ticks = rest.split_whitespace().skip(11).map(|word| number(Some(word)));
     match (ticks.next().flatten(), ticks.next().flatten()) {
-        (Some(user), Some(system)) => Ok((user, system)),
-        _ => Err(io::Error::other("no times in /proc/PID/stat")),
+        (Some(user), Some(system)) => Ok([user, system]),
+        _ => Err(Failure::new("no times in /proc/PID/stat")),
     }
 }
 
 /// CPU time that all processors together have spent on anything, in nanoseconds, to a tick of 10 ms.
-pub(super) fn busy_ns() -> io::Result<u64> {
-    let text = fs::read_to_string("/proc/stat")?;
-    let ticks = busy_ticks(&text).ok_or_else(|| io::Error::other("no times in /proc/stat"))?;
+pub(super) fn busy_ns() -> Result<u64, Failure> {
+    let text = shell::read(Path::new("/proc/stat"))?;
+    let ticks = busy_ticks(&text).ok_or_else(|| Failure::new("no times in /proc/stat"))?;
     Ok(ticks * 10_000_000)
 }
 
@@ -60,10 +82,10 @@ fn busy_ticks(text: &str) -> Option<u64> {
 }
 
 /// How often the threads of a process that live now went to sleep, or were made to wait.
-pub(super) fn switches(process: u32) -> io::Result<u64> {
+pub(super) fn switches(process: u32) -> Result<u64, Failure> {
     let mut sum = 0;
-    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-        let text = fs::read_to_string(thread?.path().join("status")).unwrap_or_default();
+    for thread in threads(process)?.flatten() {
+        let text = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
         let counts = text.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
         sum += counts.filter_map(|(_, count)| number(Some(count))).sum::<u64>();
     }
@@ -72,42 +94,37 @@ pub(super) fn switches(process: u32) -> io::Result<u64> {
 
 /// Whether somebody traces a process.
 pub(super) fn is_traced(process: u32) -> bool {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:"));
-    tracer.is_some_and(|tracer| tracer.trim() != "0")
+    let text = said(process, "status").unwrap_or_default();
+    behind(&text, "TracerPid:").is_some_and(|tracer| tracer != 0)
 }
 
 /// Bytes that a process has written so far, to anything.
-pub(super) fn written(process: u32) -> io::Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/io"))?;
-    let written = text.lines().find_map(|line| line.strip_prefix("wchar: "));
-    number(written).ok_or_else(|| io::Error::other("no wchar in /proc/PID/io"))
+pub(super) fn written(process: u32) -> Result<u64, Failure> {
+    let written = behind(&said(process, "io")?, "wchar:");
+    written.ok_or_else(|| Failure::new("no wchar in /proc/PID/io"))
 }
 
 /// How many descriptors a process has open.
-pub(super) fn descriptors(process: u32) -> io::Result<usize> {
+pub(super) fn descriptors(process: u32) -> Result<usize, Failure> {
     let folder = format!("/proc/{process}/fd");
+    let failed = Failure::at(&folder);
     // Linux gives the count as the folder's size since 6.2, which saves listing thousands of them.
-    match fs::metadata(&folder)?.len() {
-        0 => Ok(fs::read_dir(&folder)?.count()),
-        count => usize::try_from(count).map_err(io::Error::other),
+    match fs::metadata(&folder).map_err(&failed)?.len() {
+        0 => Ok(fs::read_dir(&folder).map_err(&failed)?.count()),
+        count => usize::try_from(count).map_err(Failure::at(&folder)),
     }
 }
 
 /// All processes below this one.
-pub(super) fn descendants(process: u32) -> io::Result<Vec<u32>> {
+pub(super) fn descendants(process: u32) -> Vec<u32> {
     let mut parents = BTreeMap::new();
-    for entry in fs::read_dir("/proc")? {
-        let entry = entry?;
-        let Some(id) = number(entry.file_name().to_str()).and_then(|id| u32::try_from(id).ok())
-        else {
-            continue;
-        };
-        if let Some(parent) = parent(&entry.path()) {
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let id = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        if let Some((id, parent)) = id.zip(parent(&entry.path())) {
             parents.insert(id, parent);
         }
     }
-    Ok(below(process, &parents))
+    below(process, &parents)
 }
 
 fn below(process: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
@@ -173,7 +190,7 @@ mod tests {
     fn a_child_is_a_descendant() {
         let mut child =
             Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        let found = descendants(std::process::id()).unwrap();
+        let found = descendants(std::process::id());
         drop(child.stdin.take());
         let id = child.id();
         child.wait().unwrap();

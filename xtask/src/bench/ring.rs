@@ -1,20 +1,21 @@
 //! `bench ring`: a token through rings of `cat`s, over several loops.
 
-use super::order;
-use super::page::Machine;
+use super::arguments::Rounds;
+use super::goals::{self, Goal};
+use super::ground::Ground;
 use super::statistics::Quartiles;
-use super::trial::{self, Subject, shown};
+use super::template::{Template, row};
+use super::trial::{self, Subject};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
-use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(super) struct RingArguments {
-    /// Rounds
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    #[command(flatten)]
+    rounds: Rounds,
     /// Programs in a ring
     #[arg(long, default_value_t = 10)]
     programs: u32,
@@ -27,10 +28,9 @@ pub(super) struct RingArguments {
     /// Seed of the order of the subjects within the rounds; random by default
     #[arg(long)]
     seed: Option<u64>,
-    /// Show the tables without writing the page
-    #[arg(long)]
-    dry: bool,
 }
+
+const TEXT: Template = Template(include_str!("../../pages/ring.md"));
 
 /// What was measured of one subject, in one place.
 struct Cell {
@@ -48,21 +48,16 @@ const PLACES: [&str; 2] = ["all processors", "one processor"];
 
 pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH_RING)?;
-    let example = ["build", "--release", "-p", "roadstead-gateway", "--example", "ring"];
-    shell::run(workspace.cargo(example))?;
-    let folder = workspace.target.join("bench");
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    let ring = workspace.example("roadstead-gateway", "ring")?;
+    let RingArguments { rounds: Rounds { rounds, dry }, programs, hops, rings, seed } = arguments;
+    let ground = Ground::new(workspace, "ring", *rounds, Duration::ZERO, *seed)?;
     let mut compile = Command::new("erlc");
-    compile.arg("-o").arg(&folder).arg(workspace.root.join("xtask/peers/ring.erl"));
+    compile.arg("-o").arg(&ground.folder).arg(ground.root.join("xtask/peers/ring.erl"));
     shell::run(compile)?;
-    let ring = workspace.built("release", "examples/ring");
-    let RingArguments { rounds, programs, hops, rings, seed, dry } = arguments;
-    let seed = seed.unwrap_or_else(order::seed);
     let shape = [programs, hops, rings].map(ToString::to_string);
     let shape: Vec<&str> = shape.iter().map(String::as_str).collect();
     let ours = |mode: &str| trial::words(&ring, &[&[mode], &shape[..]].concat());
-    let folder = folder.display().to_string();
+    let folder = ground.folder.display().to_string();
     let erlang = |flags: &[&str]| {
         let run = [&["-noshell", "-pa", &folder], flags, &["-run", "ring", "main"], &shape[..]];
         trial::words("erl".as_ref(), &run.concat())
@@ -90,7 +85,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<()
                 read: microseconds,
             })
             .collect();
-        let samples = trial::rounds(&subjects, *rounds, seed)?;
+        let samples = trial::rounds(&ground, &subjects)?;
         let median = |at: &usize| Quartiles::of(&samples[*at]).median;
         let fastest = (ERLANG..samples.len())
             .min_by(|one, other| median(one).total_cmp(&median(other)))
@@ -101,8 +96,8 @@ pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<()
             .map(|(subject, own)| Cell {
                 name: subject.name.clone(),
                 time: Quartiles::of(own),
-                by_bare: trial::ratio(own, &samples[0]),
-                erlang_by: trial::ratio(&samples[fastest], own),
+                by_bare: Quartiles::ratio(own, &samples[0]),
+                erlang_by: Quartiles::ratio(&samples[fastest], own),
                 counted: subject.counted().map(|counts| counts.map(|count| count / messages)),
             })
             .collect();
@@ -110,18 +105,19 @@ pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<()
         tables.push((place, cells));
     }
     let command = format!(
-        "cargo xtask bench ring --rounds {rounds} --programs {programs} --hops {hops} --rings {rings} --seed {seed}"
+        "cargo xtask bench ring --rounds {rounds} --programs {programs} --hops {hops} --rings {rings} --seed {}",
+        ground.seed
     );
+    let goals: Vec<Goal> =
+        tables.iter().flat_map(|(place, cells)| goals_of(place, cells)).collect();
     if !dry {
-        fs::write(workspace.root.join("docs/bench-ring.md"), page(&command, &tables))
-            .map_err(|error| Failure::new(format!("docs/bench-ring.md: {error}")))?;
-        println!("wrote docs/bench-ring.md");
+        let shown: Vec<String> = tables.iter().map(|(place, cells)| table(place, cells)).collect();
+        let (shown, list) = (shown.join("\n"), goals::list(&goals));
+        let page =
+            TEXT.fill("page", &[("command", &command), ("tables", &shown), ("goals", &list)]);
+        workspace.write("docs/bench-ring.md", &page)?;
     }
-    let missed: Vec<String> = goals(&tables)
-        .into_iter()
-        .filter_map(|(goal, met)| (!met).then(|| format!("missed: {goal}")))
-        .collect();
-    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+    goals::verdict(goals)
 }
 
 /// The last number of the closing line: `… 114000 messages/s, 8.77 µs each`.
@@ -132,78 +128,30 @@ fn microseconds(said: &str) -> Option<f64> {
 }
 
 fn table(place: &str, cells: &[Cell]) -> String {
-    let mut text = format!(
-        "### On {place}\n\n| | µs per message | × bare loop | time of the fastest Erlang ÷ its own | context switches per \
-         message | system calls per message |\n|---|---|---|---|---|---|\n"
-    );
-    for cell in cells {
-        let [time, bare, erlang] = [cell.time, cell.by_bare, cell.erlang_by].map(shown);
+    let line = |cell: &Cell| {
+        let [time, bare, erlang] = [cell.time, cell.by_bare, cell.erlang_by].map(Quartiles::shown);
         let count = |at: usize| {
             cell.counted.map_or_else(|| "–".to_owned(), |all| format!("{:.2}", all[at]))
         };
-        let [switches, calls] = [0, 1].map(count);
-        text += &format!("| {} | {time} | {bare} | {erlang} | {switches} | {calls} |\n", cell.name);
-    }
-    text
+        row(&[&cell.name, &time, &bare, &erlang, &count(0), &count(1)])
+    };
+    let rows: String = cells.iter().map(line).collect();
+    TEXT.fill("table", &[("place", &place), ("rows", &rows)])
 }
 
 /// What was asked for, and whether it was so.
-fn goals(tables: &[(&str, Vec<Cell>)]) -> Vec<(String, bool)> {
-    let mut goals = Vec::new();
-    for (place, cells) in tables {
-        let (event, gateway) = (&cells[1].by_bare, &cells[2].by_bare);
-        let erlang = cells[2].erlang_by.median;
-        let mut goal = |text: String, met| goals.push((format!("{place}: {text}"), met));
-        goal(
-            format!("event + spawn at most 1.10 × the bare loop ({:.2})", event.median),
-            event.median <= 1.10,
-        );
-        goal(
-            format!("the gateway at most 1.25 × the bare loop ({:.2})", gateway.median),
-            gateway.median <= 1.25,
-        );
-        goal(
+fn goals_of(place: &str, cells: &[Cell]) -> [Goal; 3] {
+    let [event, gateway] = [1, 2].map(|at: usize| cells[at].by_bare.median);
+    let erlang = cells[2].erlang_by.median;
+    [
+        (format!("event + spawn at most 1.10 × the bare loop ({event:.2})"), event <= 1.10),
+        (format!("the gateway at most 1.25 × the bare loop ({gateway:.2})"), gateway <= 1.25),
+        (
             format!("the gateway at least 1.2 × as fast as the fastest Erlang ({erlang:.2})"),
             erlang >= 1.2,
-        );
-    }
-    goals
-}
-
-/// Where the difference to the bare loop goes.
-const WHY: &str = "The gateway makes as many system calls per message as the bare loop; the rest of its time is computation. A profile \
-                   (`perf record -e cpu-clock:u`) shows no single cause: moving requests and outcomes between tables is a tenth, and \
-                   everything else (admission, the decision kept for `why`, counters, publishing) at most 4 % each. The client in the same \
-                   process is included.\n\n";
-
-fn page(command: &str, tables: &[(&str, Vec<Cell>)]) -> String {
-    let Machine { cores, kernel, date, .. } = super::page::machine();
-    let mut text = format!(
-        "# Rings of programs: measurements\n\nGenerated by `{command}` on {date}. Do not edit. {cores} cores, Linux {kernel}.\n\n\
-         Rings of `cat` processes: a line with a number passes from program to program, one less at each, until it is 0, \
-         which ends the ring. All rings run at the same time; the time is from the first token to the last 0, without \
-         starting the programs. Each subject runs once per round, in a random order that `--seed` repeats. Figures are medians with quartiles; \
-         ratios are formed within a round. Context switches and system calls are those of all processes, programs included, in one \
-         further run under `perf stat`, starting included.\n\n\
-         The bare loop is `crates/gateway/examples/ring/bare.rs`: epoll, read, write. `event + spawn` is the event loop \
-         and the spawner without protocols and pools. `gateway` has one pool per ring and a client in the same process. \
-         Erlang is `xtask/peers/ring.erl`: one process with a port in line mode per program, with default flags, with one scheduler \
-         (`+S 1:1`), and without busy waiting (`+sbwt none` and the like), which otherwise takes CPU time from the programs. Ratios to Erlang \
-         are to the fastest of the three.\n\n\
-         The placement of the programs decides most. On all processors, the kernel tends to wake the children of the bare loop on the \
-         processor of the loop, and those of a supervisor on the other one, which costs a wake-up across processors per message. \
-         The option `cpu = \"near\"` of a pool gives the table of one processor.\n\n"
-    );
-    for (place, cells) in tables {
-        text += &table(place, cells);
-        text.push('\n');
-    }
-    text += WHY;
-    text += "## Goals\n\n";
-    for (goal, met) in goals(tables) {
-        text += &format!("- {}: {goal}\n", if met { "met" } else { "**missed**" });
-    }
-    text
+        ),
+    ]
+    .map(|(goal, met)| (format!("{place}: {goal}"), met))
 }
 
 #[cfg(test)]

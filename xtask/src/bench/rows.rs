@@ -5,13 +5,11 @@
 //! the rows are counted by another program: a row that was acknowledged and is not there would make
 //! any speed worthless.
 
-use super::ground::{Ground, pairs};
+use super::ground::Ground;
 use super::load::{Load, Plan};
-use super::page::Row;
-use super::server::Server;
+use super::numbers::Numbers;
+use super::page::{Better, Row};
 use crate::shell::{self, Failure};
-use serde_json::Value;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,7 +26,7 @@ protocol = "lines"
 pool = "store"
 
 [pool.store]
-database = "sqlite:DATABASE"
+database = "sqlite:ours.db"
 create = "create table if not exists hits (id integer, at integer, path text, status integer)"
 insert = { table = "hits", columns = ["id", "at", "path", "status"] }
 record = "json"
@@ -38,42 +36,27 @@ queue = { length = 40000 }
 "#;
 
 /// All rounds.
-pub(super) fn measure(ground: &Ground) -> Result<Row, Failure> {
+pub(super) fn measure(ground: &Ground, row_by_row: &Path) -> Result<Row, Failure> {
     let name = format!("SQLite, full sync, {CONNECTIONS} connections × {IN_FLIGHT} in flight");
-    let pairs = pairs(ground, &name, || ours(ground), || peer(ground))?;
-    Ok(Row {
-        name,
-        unit: "rows acknowledged a second",
-        peer: "commit row by row",
-        ours: pairs.ours(),
-        theirs: pairs.theirs(),
-        ratio: pairs.ours_by_theirs(),
-        ratio_means: "times the rows",
-        goal: Some(GOAL),
-        calls: None,
-    })
+    let pairs = ground.pairs(&name, || ours(ground), || peer(ground, row_by_row))?;
+    let measure = ("rows acknowledged a second", Better::More("times the rows"));
+    Ok(Row { goal: Some(GOAL), ..Row::new(name, measure, "commit row by row", &pairs) })
 }
 
 fn ours(ground: &Ground) -> Result<f64, Failure> {
     let database = fresh(ground, "ours.db")?;
-    let file = ground.folder.join("rows.toml");
-    let configuration = CONFIGURATION.replace("DATABASE", "ours.db");
-    fs::write(&file, configuration)
-        .map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
-    let mut command = Command::new(&ground.roadstead);
-    command.arg("serve").arg(&file).current_dir(&ground.folder);
-    let server = Server::start(command, &ground.folder.join("ours.log"))?;
+    let server = ground.serve("rows", CONFIGURATION)?;
     let plan = Plan {
         connections: CONNECTIONS,
         rate: None,
         in_flight: IN_FLIGHT,
-        seconds: ground.seconds,
+        seconds: ground.seconds(),
         lines: "json",
         reply: "ack",
     };
-    let account = Load::start(&ground.roadstead, &server.address, plan)?
+    let account = Load::start(ground, &server.address, plan)?
         .account()
-        .map_err(|failure| Failure::new(format!("{}\n{}", failure.output, server.said())))?;
+        .map_err(|failure| server.child.failed(&failure.output))?;
     server.stop()?;
     let there = count(&database)?;
     if there != account.answered {
@@ -83,17 +66,12 @@ fn ours(ground: &Ground) -> Result<f64, Failure> {
     Ok(account.answered as f64 / account.seconds)
 }
 
-fn peer(ground: &Ground) -> Result<f64, Failure> {
+fn peer(ground: &Ground, row_by_row: &Path) -> Result<f64, Failure> {
     let database = fresh(ground, "peer.db")?;
-    let mut command = Command::new(&ground.row_by_row);
-    command.arg("--seconds").arg(ground.seconds.to_string()).arg(&database);
-    let said = shell::output(command)?;
-    let json: Value = serde_json::from_str(said.trim())
-        .map_err(|error| Failure::new(format!("row_by_row: {error}\n{said}")))?;
-    match (json["rows"].as_f64(), json["seconds"].as_f64()) {
-        (Some(rows), Some(seconds)) if seconds > 0.0 => Ok(rows / seconds),
-        _ => Err(Failure::new(format!("row_by_row gave no rows and seconds\n{said}"))),
-    }
+    let mut command = Command::new(row_by_row);
+    command.arg("--seconds").arg(ground.seconds().to_string()).arg(&database);
+    let numbers = Numbers::of(command)?;
+    Ok(numbers.get("rows")? / numbers.get("seconds")?)
 }
 
 /// A database file that is not there yet.
@@ -101,8 +79,7 @@ fn fresh(ground: &Ground, name: &str) -> Result<PathBuf, Failure> {
     for end in ["", "-wal", "-shm", "-journal"] {
         let path = ground.folder.join(format!("{name}{end}"));
         if path.exists() {
-            fs::remove_file(&path)
-                .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+            std::fs::remove_file(&path).map_err(Failure::at(path.display()))?;
         }
     }
     Ok(ground.folder.join(name))

@@ -1,7 +1,6 @@
 //! A page of results of which one section is measured by itself: the others stay as they are.
 
-use crate::shell::{Failure, Workspace};
-use std::fs;
+use crate::shell::{self, Failure, Workspace};
 
 /// Puts a section on the page at `path` below the checkout, as [`put`] does.
 pub(super) fn put_into(
@@ -10,12 +9,8 @@ pub(super) fn put_into(
     section: &str,
     before: &str,
 ) -> Result<(), Failure> {
-    let file = workspace.root.join(path);
-    let failed = |error| Failure::new(format!("{path}: {error}"));
-    let page = fs::read_to_string(&file).map_err(failed)?;
-    fs::write(&file, put(&page, section, before)).map_err(failed)?;
-    println!("wrote a section of {path}");
-    Ok(())
+    let page = shell::read(&workspace.root.join(path))?;
+    workspace.write(path, &put(&page, section, before))
 }
 
 /// The section with the command and the date that made it, below its heading.

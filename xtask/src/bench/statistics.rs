@@ -1,40 +1,4 @@
-//! Medians and quartiles of paired samples. Pure.
-
-/// Samples of two sides, taken right after each other.
-#[derive(Debug, Default)]
-pub(super) struct Pairs {
-    ours: Vec<f64>,
-    theirs: Vec<f64>,
-}
-
-impl Pairs {
-    pub(super) fn push(&mut self, ours: f64, theirs: f64) {
-        self.ours.push(ours);
-        self.theirs.push(theirs);
-    }
-
-    pub(super) fn ours(&self) -> Quartiles {
-        Quartiles::of(&self.ours)
-    }
-
-    pub(super) fn theirs(&self) -> Quartiles {
-        Quartiles::of(&self.theirs)
-    }
-
-    /// How many times theirs is ours, pair by pair.
-    pub(super) fn theirs_by_ours(&self) -> Quartiles {
-        Quartiles::of(&ratios(&self.theirs, &self.ours))
-    }
-
-    /// How many times ours is theirs, pair by pair.
-    pub(super) fn ours_by_theirs(&self) -> Quartiles {
-        Quartiles::of(&ratios(&self.ours, &self.theirs))
-    }
-}
-
-fn ratios(over: &[f64], under: &[f64]) -> Vec<f64> {
-    over.iter().zip(under).map(|(over, under)| over / under).collect()
-}
+//! Medians and quartiles of samples, and of ratios within rounds. Pure.
 
 /// The middle of some samples, and the middles of their halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +14,34 @@ impl Quartiles {
         sorted.sort_by(f64::total_cmp);
         Self { low: at(&sorted, 1), median: at(&sorted, 2), high: at(&sorted, 3) }
     }
+
+    /// One number of each sample.
+    pub(super) fn of_each<T>(samples: &[T], number: impl Fn(&T) -> f64) -> Self {
+        Self::of(&samples.iter().map(number).collect::<Vec<_>>())
+    }
+
+    /// How many times one is the other, round by round: the machine may be slower in one round
+    /// than in another, and the ratio does not notice.
+    pub(super) fn of_ratios<T>(over: &[T], under: &[T], number: impl Fn(&T) -> f64) -> Self {
+        let ratios = over.iter().zip(under).map(|(over, under)| number(over) / number(under));
+        Self::of(&ratios.collect::<Vec<_>>())
+    }
+
+    /// The same of samples that are numbers.
+    pub(super) fn ratio(over: &[f64], under: &[f64]) -> Self {
+        Self::of_ratios(over, under, |number| *number)
+    }
+
+    /// With so many digits after the point: `2.5 [2.0–3.1]`.
+    pub(super) fn digits(self, digits: usize) -> String {
+        let Self { low, median, high } = self;
+        format!("{median:.digits$} [{low:.digits$}–{high:.digits$}]")
+    }
+
+    /// With fewer digits the larger it is.
+    pub(super) fn shown(self) -> String {
+        self.digits(usize::from(self.median < 100.0) + usize::from(self.median < 10.0))
+    }
 }
 
 /// The value at so many quarters of the way through sorted samples, between neighbours where it
@@ -60,6 +52,19 @@ fn at(sorted: &[f64], quarters: usize) -> f64 {
     let (below, part) = (steps / 4, (steps % 4) as f64 / 4.0);
     let above = (below + 1).min(last);
     sorted[below] + (sorted[above] - sorted[below]) * part
+}
+
+/// `12345.6` as `12,346`.
+pub(super) fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -78,13 +83,17 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_a_pair() {
         // The machine was twice as slow in the second round; the ratio does not notice.
-        let mut pairs = Pairs::default();
-        pairs.push(1.0, 20.0);
-        pairs.push(2.0, 40.0);
-        assert_eq!(pairs.theirs_by_ours().median, 20.0);
-        assert_eq!(pairs.theirs_by_ours().low, 20.0);
-        assert_eq!(pairs.ours_by_theirs().median, 0.05);
-        assert_eq!(pairs.ours().median, 1.5);
-        assert_eq!(pairs.theirs().median, 30.0);
+        let (ours, theirs) = ([1.0, 2.0], [20.0, 40.0]);
+        let ratio = Quartiles::ratio(&theirs, &ours);
+        assert_eq!((ratio.low, ratio.median), (20.0, 20.0));
+        assert_eq!(Quartiles::ratio(&ours, &theirs).median, 0.05);
+    }
+
+    #[test]
+    fn larger_numbers_have_fewer_digits() {
+        assert_eq!(Quartiles::of(&[2.0]).shown(), "2.00 [2.00–2.00]");
+        assert_eq!(Quartiles::of(&[20.0]).shown(), "20.0 [20.0–20.0]");
+        assert_eq!(Quartiles::of(&[200.0]).digits(0), "200 [200–200]");
+        assert_eq!([999.6, 1_234_567.0].map(thousands), ["1,000", "1,234,567"]);
     }
 }

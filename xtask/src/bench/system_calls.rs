@@ -2,59 +2,47 @@
 //!
 //! Not in the windows in which CPU time is measured: strace stops the server at every call.
 
+use super::child::{Child, wait_until};
+use super::process;
 use crate::shell::Failure;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::cmp::Reverse;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 /// Shown by name when a line takes at least so many of them.
 const SHOWN_FROM: f64 = 0.05;
 
-/// A strace that counts.
-#[derive(Debug)]
-pub(super) struct Counting {
-    child: Child,
-}
-
 /// Calls by name, the most frequent first.
 pub(super) type Calls = Vec<(String, u64)>;
 
-impl Counting {
-    /// Attaches to all threads of these processes.
-    pub(super) fn start(processes: &[u32], to: &Path) -> Result<Self, Failure> {
-        let mut command = Command::new("strace");
-        command.args(["-c", "-f", "-q", "-o"]).arg(to);
-        for process in processes {
-            command.arg(format!("--attach={process}"));
-        }
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| Failure::new(format!("strace: {error}")))?;
-        Ok(Self { child })
+/// The calls of all threads of these processes while `work` is done, with what that gives. The counts
+/// are left in a file in this folder.
+pub(super) fn counted<T>(
+    processes: &[u32],
+    folder: &Path,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(Calls, T), Failure> {
+    let to = folder.join("calls.txt");
+    let _ = fs::remove_file(&to);
+    let mut command = Command::new("strace");
+    command.args(["-c", "-f", "-q", "-o"]).arg(&to);
+    command.args(processes.iter().map(|process| format!("--attach={process}")));
+    let mut strace = Child::start(command, None)?;
+    if !wait_until(|| processes.iter().all(|one| process::is_traced(*one))) {
+        return Err(Failure::new("strace does not attach; may it do so here?"));
     }
+    let given = work()?;
+    // It writes its table when it is interrupted.
+    strace.signal(Signal::INT);
+    let _ = strace.wait();
+    Ok((table(&fs::read_to_string(to).unwrap_or_default()), given))
+}
 
-    /// Detaches and reads the table.
-    pub(super) fn finish(self, from: &Path) -> Result<Calls, Failure> {
-        let calls = self.finish_any(from)?;
-        if calls.is_empty() {
-            return Err(Failure::new("strace counted nothing; may it attach to processes here?"));
-        }
-        Ok(calls)
-    }
-
-    /// As [`Self::finish`], where nothing may be what there is to count.
-    pub(super) fn finish_any(mut self, from: &Path) -> Result<Calls, Failure> {
-        // strace writes its table when it is interrupted; if it has ended already the table, or
-        // its absence, tells.
-        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
-        self.child.wait().map_err(|error| Failure::new(format!("strace: {error}")))?;
-        Ok(table(&fs::read_to_string(from).unwrap_or_default()))
-    }
+/// All calls together.
+pub(super) fn all(calls: &Calls) -> u64 {
+    calls.iter().map(|(_, count)| count).sum()
 }
 
 /// Reads what `strace -c` prints: `% time, seconds, usecs/call, calls, [errors,] syscall`.
@@ -75,13 +63,12 @@ fn table(text: &str) -> Calls {
 /// Calls a line, in all and by name: `4.1 (read 2.0, write 2.0, …)`.
 pub(super) fn shown(calls: &Calls, lines: f64) -> String {
     let a_line = |count: u64| count as f64 / lines;
-    let all: u64 = calls.iter().map(|(_, count)| count).sum();
     let named: Vec<String> = calls
         .iter()
         .filter(|(_, count)| a_line(*count) >= SHOWN_FROM)
         .map(|(name, count)| format!("{name} {:.2}", a_line(*count)))
         .collect();
-    format!("{:.2} ({})", a_line(all), named.join(", "))
+    format!("{:.2} ({})", a_line(all(calls)), named.join(", "))
 }
 
 #[cfg(test)]

@@ -6,17 +6,21 @@ mod proxy;
 mod server;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::goals::{Goals, asked};
-use crate::bench::order::Order;
+use crate::bench::goals::{Goal, list};
+use crate::bench::ground::Ground;
 use crate::bench::statistics::Quartiles;
+use crate::bench::template::{Template, row};
 use crate::requirements;
-use crate::shell::{self, Failure, Workspace};
+use crate::shell::{Failure, Workspace};
 use client::{Load, Tally};
 use proxy::{Options, Product, Proxy};
 use server::{Capacity, Server};
+
+const TEXT: Template = Template(include_str!("../../../pages/balance.md"));
 
 const SERVERS: usize = 3;
 
@@ -141,42 +145,34 @@ type Results = BTreeMap<(usize, Product), Vec<Tally>>;
 pub(super) struct Plan<'a> {
     pub(super) runs: u32,
     /// A binary other than the release build.
-    pub(super) roadstead: Option<&'a std::path::Path>,
+    pub(super) roadstead: Option<&'a Path>,
     /// Only this scenario.
     pub(super) scenario: Option<&'a str>,
 }
 
-pub(super) fn measure(workspace: &Workspace, plan: &Plan<'_>) -> Result<(String, Goals), Failure> {
+pub(super) fn measure(
+    workspace: &Workspace,
+    plan: &Plan<'_>,
+) -> Result<(String, Vec<Goal>), Failure> {
     requirements::provide(requirements::BENCH_TRIAL)?;
-    let roadstead = match plan.roadstead {
-        Some(path) => path.to_owned(),
-        None => {
-            shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
-            workspace.built("release", "roadstead")
-        }
-    };
-    let folder = workspace.target.join("trial");
-    let mut order = Order::new(7);
+    if plan.roadstead.is_none() {
+        workspace.release(&["-p", "roadstead"])?;
+    }
+    let ground = Ground::new(workspace, "trial", plan.runs, Duration::ZERO, None)?;
+    let roadstead = plan.roadstead.map_or_else(|| ground.roadstead(), Path::to_owned);
+    let folder = ground.folder.join("proxy");
     let (scenarios, mut results) = (scenarios(), Results::new());
-    for run in 0..plan.runs {
-        for (number, scenario) in scenarios.iter().enumerate() {
-            if plan.scenario.is_some_and(|only| only != scenario.name) {
-                continue;
-            }
-            for at in order.round(Product::ALL.len()) {
-                let product = Product::ALL[at];
-                let _ = std::fs::remove_dir_all(&folder);
-                let tally = once(scenario, product, &roadstead, folder.clone())?;
-                eprintln!(
-                    "run {}: {}, {}: {}",
-                    run + 1,
-                    scenario.name,
-                    product.name(),
-                    shown(&tally)
-                );
-                results.entry((number, product)).or_default().push(tally);
-            }
-        }
+    let wanted = |scenario: &Scenario| plan.scenario.is_none_or(|only| only == scenario.name);
+    for (number, scenario) in scenarios.iter().enumerate().filter(|(_, one)| wanted(one)) {
+        let tallies = ground.rounds(scenario.name, Product::ALL.len(), |_, at| {
+            let product = Product::ALL[at];
+            let _ = std::fs::remove_dir_all(&folder);
+            let tally = once(scenario, product, &roadstead, folder.clone())?;
+            eprintln!("{}, {}: {}", scenario.name, product.name(), shown(&tally));
+            Ok(tally)
+        })?;
+        let each = Product::ALL.into_iter().zip(tallies);
+        results.extend(each.map(|(product, tallies)| ((number, product), tallies)));
     }
     let goals = goals(&scenarios, &results);
     Ok((section(&scenarios, &results, plan.runs, &goals), goals))
@@ -186,11 +182,11 @@ pub(super) fn measure(workspace: &Workspace, plan: &Plan<'_>) -> Result<(String,
 fn once(
     scenario: &Scenario,
     product: Product,
-    roadstead: &std::path::Path,
-    folder: std::path::PathBuf,
+    roadstead: &Path,
+    folder: PathBuf,
 ) -> Result<Tally, Failure> {
-    let failed = |error: std::io::Error| Failure::new(format!("a server: {error}"));
-    let start = |_| Server::start(scenario.capacity).map_err(failed);
+    let failed = Failure::at("a server");
+    let start = |_| Server::start(scenario.capacity).map_err(&failed);
     let mut servers = (0..SERVERS).map(start).collect::<Result<Vec<_>, _>>()?;
     let ports = servers.iter().map(|server| server.port).collect();
     let options = Options { servers: ports, at_once: scenario.at_once };
@@ -205,7 +201,7 @@ fn once(
         thread::sleep(due.saturating_duration_since(Instant::now()));
         match action {
             Action::Kill => servers[0].kill(),
-            Action::Revive => servers[0].revive().map_err(failed)?,
+            Action::Revive => servers[0].revive().map_err(&failed)?,
             Action::Hang(hangs) => servers[0].hang(*hangs),
             Action::Fail(percent) => servers[0].fail(*percent),
             Action::Drain(drains) => proxy.drain_server(0, *drains)?,
@@ -224,16 +220,14 @@ fn shown(tally: &Tally) -> String {
 
 /// The failed requests of all runs.
 fn failures(tallies: &[Tally]) -> Quartiles {
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
-    let failures: Vec<f64> = tallies.iter().map(|tally| tally.failures() as f64).collect();
-    Quartiles::of(&failures)
+    Quartiles::of_each(tallies, |tally| tally.failures() as f64)
 }
 
 /// In an overload two thirds of the requests must fail; a difference of 2 % is that of the clocks.
 const OVERLOAD_MAX: f64 = 1.02;
 
-fn goals(scenarios: &[Scenario], results: &Results) -> Goals {
-    let mut goals = Goals::new();
+fn goals(scenarios: &[Scenario], results: &Results) -> Vec<Goal> {
+    let mut goals = Vec::new();
     for (number, scenario) in scenarios.iter().enumerate() {
         let of = |product| results.get(&(number, product)).map(|tallies| failures(tallies).median);
         let Some(ours) = of(Product::Roadstead) else { continue };
@@ -251,37 +245,32 @@ fn goals(scenarios: &[Scenario], results: &Results) -> Goals {
     goals
 }
 
-fn section(scenarios: &[Scenario], results: &Results, runs: u32, goals: &Goals) -> String {
-    let mut text = format!(
-        "## Failed requests\n\nRequests that failed, median of {runs} runs with the lowest and the highest. {} \
-         requests/s for {} s over {} connections that are kept, 20 % of them POSTs of 100 bytes (none in *kill*, *hang* and *flap*: \
-         a POST that a server had cannot be saved), unless the scenario says otherwise; three servers that take 5 ms. A request has failed when its client gets no complete \
-         2xx response within 5 s. Like any HTTP client, the clients replace a connection that was closed while \
-         it was idle, and repeat a GET on a reused connection that ended before the response; they do not repeat a POST. \
-         All three products retry on connection failures, timeouts and 5xx where the method allows it, eject servers that fail, \
-         keep idle server connections and close client connections with care on a reload; Roadstead and HAProxy also check every 500 ms \
-         (nginx has no active checks). The configurations are in `xtask/src/bench/balance/trial/proxy.rs`.\n\n| scenario | requests |",
-        STEADY.rate,
-        STEADY.duration.as_secs(),
-        STEADY.clients,
-    );
-    Product::ALL.iter().for_each(|product| text.push_str(&format!(" {} |", product.name())));
-    text.push_str("\n|---|---|---|---|---|\n");
-    let mut about = String::new();
+fn section(scenarios: &[Scenario], results: &Results, runs: u32, goals: &[Goal]) -> String {
+    let (mut rows, mut about) = (String::new(), String::new());
     for (number, scenario) in scenarios.iter().enumerate() {
         let Some(ours) = results.get(&(number, Product::Roadstead)) else { continue };
         let requests = ours.first().map_or(0, |tally| tally.requests);
-        text.push_str(&format!("| {} | {requests} |", scenario.name));
-        for product in Product::ALL {
+        let cells = Product::ALL.map(|product| {
             let tallies = results.get(&(number, product)).map(Vec::as_slice).unwrap_or_default();
             let all = tallies.iter().map(Tally::failures);
             let (low, high) = (all.clone().min().unwrap_or(0), all.max().unwrap_or(0));
-            text.push_str(&format!(" {:.0} [{low}–{high}] |", failures(tallies).median));
-        }
-        text.push('\n');
-        about.push_str(&format!("- *{}*: {}.\n", scenario.name, scenario.about));
+            format!("{:.0} [{low}–{high}]", failures(tallies).median)
+        });
+        rows += &row(&[&scenario.name, &requests, &cells.join(" | ")]);
+        about += &format!("- *{}*: {}.\n", scenario.name, scenario.about);
     }
-    format!("{text}\n{about}\n{}", asked(goals))
+    TEXT.fill(
+        "trial",
+        &[
+            ("runs", &runs),
+            ("rate", &STEADY.rate),
+            ("seconds", &STEADY.duration.as_secs()),
+            ("clients", &STEADY.clients),
+            ("rows", &rows),
+            ("about", &about),
+            ("goals", &list(goals)),
+        ],
+    )
 }
 
 #[cfg(test)]

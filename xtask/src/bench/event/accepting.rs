@@ -3,12 +3,12 @@
 //! Clients connect, send, receive a byte and close, one after the other on each of a few threads. The
 //! byte is the number of the loop that answered, so that it shows how the connections were dealt.
 
-use super::bench::Bench;
+use super::page::TEXT;
 use super::part::Part;
-use crate::bench::order::Order;
+use crate::bench::ground::Ground;
 use crate::bench::process;
-use crate::bench::server::Server;
 use crate::bench::statistics::Quartiles;
+use crate::bench::template::row;
 use crate::shell::Failure;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io::{self, Read, Write};
@@ -51,32 +51,43 @@ struct Done {
     times_us: Vec<f64>,
 }
 
-pub(super) fn measure(bench: &Bench) -> Result<Part, Failure> {
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); WAYS.len()];
-    let mut order = Order::new(bench.seed);
-    for round in 0..bench.rounds {
-        eprintln!("accepting: round {} of {}", round + 1, bench.rounds);
-        for at in order.round(WAYS.len()) {
-            samples[at].push(sample(bench, WAYS[at].0)?);
-        }
-    }
-    Ok(Part::of(text(&samples)))
+pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
+    let samples = ground.rounds("accepting", WAYS.len(), |_, at| sample(ground, WAYS[at].0))?;
+    let lines = WAYS.iter().zip(&samples).map(|((_, words), one)| {
+        let ratio = Quartiles::of_ratios(one, &samples[0], |sample| sample.cpu_us).digits(2);
+        let of = |what: fn(&Sample) -> f64, digits| Quartiles::of_each(one, what).digits(digits);
+        row(&[
+            words,
+            &of(|sample| sample.connections_s, 0),
+            &of(|sample| sample.cpu_us, 1),
+            &ratio,
+            &of(|sample| sample.share_kept, 0),
+            &of(|sample| sample.share, 0),
+            &of(|sample| sample.p50_us, 0),
+            &of(|sample| sample.p99_us, 0),
+        ])
+    });
+    let rows: String = lines.collect();
+    Ok(Part::of(TEXT.fill(
+        "accepting",
+        &[("clients", &CLIENTS), ("kept", &KEPT), ("busy_every", &BUSY_EVERY), ("rows", &rows)],
+    )))
 }
 
-fn sample(bench: &Bench, way: &str) -> Result<Sample, Failure> {
-    spread().map_err(|error| Failure::new(format!("affinity: {error}")))?;
-    let mut command = Command::new(bench.built("accepting"));
+fn sample(ground: &Ground, way: &str) -> Result<Sample, Failure> {
+    spread().map_err(Failure::at("affinity"))?;
+    let mut command = Command::new(ground.example("accepting"));
     command.arg(way);
-    let server = Server::start(command, &bench.folder.join("accepting.log"))?;
-    let failed = |error| Failure::new(format!("accepting by {way}: {error}"));
-    let kept = keep(&server.address).map_err(failed)?;
-    let warm = bench.window / 4;
-    ask(&server.address, warm, usize::MAX).map_err(failed)?;
-    let (before, begun) = (process::cpu_ns(server.process()).map_err(failed)?, Instant::now());
-    let plain = ask(&server.address, bench.window, usize::MAX).map_err(failed)?;
+    let server = ground.start(command, "accepting")?;
+    let failed = Failure::at(format!("accepting by {way}"));
+    let kept = keep(&server.address).map_err(&failed)?;
+    let warm = ground.window / 4;
+    ask(&server.address, warm, usize::MAX).map_err(&failed)?;
+    let (before, begun) = (process::cpu_ns(server.process())?, Instant::now());
+    let plain = ask(&server.address, ground.window, usize::MAX).map_err(&failed)?;
     let took = begun.elapsed().as_secs_f64();
-    let cpu_ns = process::cpu_ns(server.process()).map_err(failed)? - before;
-    let mut busy = ask(&server.address, bench.window, BUSY_EVERY).map_err(failed)?;
+    let cpu_ns = process::cpu_ns(server.process())? - before;
+    let mut busy = ask(&server.address, ground.window, BUSY_EVERY).map_err(&failed)?;
     server.stop()?;
     busy.times_us.sort_by(f64::total_cmp);
     let at = |part: usize| busy.times_us[busy.times_us.len() * part / 100];
@@ -157,37 +168,4 @@ fn say(stream: &mut TcpStream, word: &[u8]) -> io::Result<usize> {
     let mut number = [0];
     stream.read_exact(&mut number)?;
     Ok(usize::from(number[0].min(1)))
-}
-
-fn text(samples: &[Vec<Sample>]) -> String {
-    let of = |samples: &[Sample], what: fn(&Sample) -> f64| {
-        Quartiles::of(&samples.iter().map(what).collect::<Vec<_>>())
-    };
-    let shown = |of: Quartiles, digits| {
-        format!("{:.digits$} [{:.digits$}–{:.digits$}]", of.median, of.low, of.high)
-    };
-    let mut text = format!(
-        "## How two loops come by the connections of one address\n\n\
-         {CLIENTS} clients on the same two processors connect, send four bytes, receive one and close, again and again. \
-         Shares are of the loop that got more, of {KEPT} connections that stay and of those that come and go. In a second \
-         window one of {BUSY_EVERY} connections keeps its loop from everything else for 5 ms; the times are those of the others, \
-         from `connect` to the answer.\n\n\
-         | Way | connections/s | CPU µs a connection | × a socket for each | larger share of those that stay, % | that come and go, % | p50 µs beside busy ones | p99 µs |\n\
-         |---|---|---|---|---|---|---|---|\n"
-    );
-    for ((_, words), one) in WAYS.iter().zip(samples) {
-        let ratios: Vec<f64> =
-            one.iter().zip(&samples[0]).map(|(one, port)| one.cpu_us / port.cpu_us).collect();
-        text.push_str(&format!(
-            "| {words} | {} | {} | {} | {} | {} | {} | {} |\n",
-            shown(of(one, |sample| sample.connections_s), 0),
-            shown(of(one, |sample| sample.cpu_us), 1),
-            shown(Quartiles::of(&ratios), 2),
-            shown(of(one, |sample| sample.share_kept), 0),
-            shown(of(one, |sample| sample.share), 0),
-            shown(of(one, |sample| sample.p50_us), 0),
-            shown(of(one, |sample| sample.p99_us), 0),
-        ));
-    }
-    text + "\n"
 }

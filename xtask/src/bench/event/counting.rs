@@ -1,12 +1,11 @@
 //! Instructions that a server needs for a request, counted by callgrind: what so many more requests
 //! add to a run. They do not depend on the machine's mood. The kernel's are not among them.
 
-use super::bench::Bench;
 use super::echo::{Clients, Peer};
+use super::page::TEXT;
 use super::part::Part;
-use crate::bench::server::Server;
-use crate::shell::Failure;
-use rustix::process::{Pid, Signal, kill_process};
+use crate::bench::ground::Ground;
+use crate::shell::{self, Failure};
 use std::fs;
 use std::process::Command;
 
@@ -26,33 +25,27 @@ struct Count {
 
 /// A server under callgrind that is asked so many times.
 fn served(
-    bench: &Bench,
+    ground: &Ground,
     peer: &Peer,
     (connections, active): (usize, usize),
     rounds: usize,
 ) -> Result<Count, Failure> {
-    let file = bench.folder.join("callgrind.out");
+    let file = ground.folder.join("callgrind.out");
     let _ = fs::remove_file(&file);
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--dump-line=yes"]);
     command.arg(format!("--callgrind-out-file={}", file.display()));
     command.args(&peer.command);
-    let server = Server::start(command, &bench.folder.join("callgrind.log"))?;
-    let failed = |error| Failure::new(format!("{} under callgrind: {error}", peer.name));
-    let mut clients = Clients::connect(&server.address, connections).map_err(failed)?;
+    let server = ground.start(command, "callgrind")?;
+    let failed = Failure::at(format!("{} under callgrind", peer.name));
+    let mut clients = Clients::connect(&server.address, connections).map_err(&failed)?;
     clients.active = active;
     for _ in 0..rounds {
-        clients.exchange().map_err(failed)?;
+        clients.exchange().map_err(&failed)?;
     }
     // It writes its counts when it is told to end; the connections are still open then.
-    let process = Pid::from_raw(i32::try_from(server.process()).unwrap_or(0));
-    if let Some(process) = process {
-        let _ = kill_process(process, Signal::TERM);
-    }
     server.stop()?;
-    let said = fs::read_to_string(&file)
-        .map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
-    Ok(count(&said))
+    Ok(count(&shell::read(&file)?))
 }
 
 /// Reads callgrind's own format: positions, counts, and calls, whose costs are counted elsewhere.
@@ -104,34 +97,28 @@ fn count(said: &str) -> Count {
     count
 }
 
-pub(super) fn measure(bench: &Bench, peers: &[Peer]) -> Result<Part, Failure> {
-    let mut part = Part::of(
-        "## Instructions a request\n\nCounted by callgrind outside the kernel: what 19,000 more requests add to a run, with all that turns and waits cost. In brackets, of ours, the share of finding a stream by its id.\n\n| Server |",
-    );
-    for (connections, active) in SHAPES {
-        part.text.push_str(&format!(" {active} of {connections} |"));
-    }
-    part.text.push_str("\n|---|---|---|---|---|---|\n");
+pub(super) fn measure(ground: &Ground, peers: &[Peer]) -> Result<Part, Failure> {
+    let (mut part, mut rows) = (Part::default(), String::new());
     for peer in peers {
-        part.text.push_str(&format!("| {} |", peer.name));
+        rows += &format!("| {} |", peer.name);
         for shape @ (connections, active) in SHAPES {
             eprintln!("instructions: {}, {active} of {connections}", peer.name);
             let (few, many) = (1, 1 + MORE.div_ceil(active));
             let (less, more) =
-                (served(bench, peer, shape, few)?, served(bench, peer, shape, many)?);
+                (served(ground, peer, shape, few)?, served(ground, peer, shape, many)?);
             let requests = ((many - few) * active) as f64;
             let all = (more.all - less.all) / requests;
             let look_up = (more.look_up - less.look_up) / requests;
             if peer.is_ours() {
-                part.text.push_str(&format!(" {all:.0} ({:.1} %) |", 100.0 * look_up / all));
+                rows += &format!(" {all:.0} ({:.1} %) |", 100.0 * look_up / all);
             } else {
-                part.text.push_str(&format!(" {all:.0} |"));
+                rows += &format!(" {all:.0} |");
             }
             part.numbers.insert(format!("{} {active} of {connections}", peer.name), all);
         }
-        part.text.push('\n');
+        rows.push('\n');
     }
-    part.text.push('\n');
+    part.text = TEXT.fill("instructions", &[("rows", &rows)]);
     let of = |shape: &str| part.numbers.get(&format!("event, epoll {shape}")).copied();
     if let (Some(none), Some(idle)) = (of("100 of 100"), of("100 of 9100")) {
         let text = format!(

@@ -3,17 +3,16 @@
 //!
 //! All that are active write, then all read: so every server finds the same batches.
 
-use super::bench::Bench;
-use crate::bench::order::Order;
+use crate::bench::ground::Ground;
 use crate::bench::process;
-use crate::bench::server::{Server, wait_until};
+use crate::bench::server::Server;
 use crate::bench::statistics::Quartiles;
-use crate::bench::system_calls::{self, Counting};
+use crate::bench::system_calls;
 use crate::shell::Failure;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -79,31 +78,30 @@ pub(super) struct Shape {
     pub(super) cells: Vec<Cell>,
 }
 
-/// What is counted once, in the last round.
-struct Counted {
-    calls: f64,
-    calls_by_name: String,
-    memory: f64,
+/// What is counted once, in the last round: calls, the same in words, and memory.
+type Counted = (f64, String, f64);
+
+impl Peer {
+    fn new(name: &'static str, path: PathBuf, argument: &str, connections_max: usize) -> Self {
+        let mut command = vec![path.display().to_string()];
+        command.extend((!argument.is_empty()).then(|| argument.to_owned()));
+        Self { name, command, connections_max }
+    }
 }
 
 /// All servers.
-pub(super) fn peers(bench: &Bench, script: &Path) -> Vec<Peer> {
-    let peer = |name, path: PathBuf, argument: &str, connections_max| {
-        let mut command = vec![path.display().to_string()];
-        command.extend((!argument.is_empty()).then(|| argument.to_owned()));
-        Peer { name, command, connections_max }
-    };
-    let built = |name: &str| bench.built(name);
-    let script = script.display().to_string();
+pub(super) fn peers(ground: &Ground) -> Vec<Peer> {
+    let built = |name: &str| ground.example(name);
+    let script = ground.root.join("xtask/peers/echo_multiplex.pl").display().to_string();
     vec![
-        peer("bare epoll", built("echo_bare"), "", usize::MAX),
-        peer("event, epoll", built("echo"), "epoll", usize::MAX),
-        peer("event, poll", built("echo"), "poll", LOOKING_MAX),
-        peer("event, select", built("echo"), "select", LOOKING_MAX),
-        peer("mio", built("echo_mio"), "", usize::MAX),
-        peer("tokio", built("echo_tokio"), "", usize::MAX),
-        peer("libevent", bench.folder.join("echo_libevent"), "", usize::MAX),
-        peer("IO::Multiplex", "perl".into(), &script, 1000),
+        Peer::new("bare epoll", built("echo_bare"), "", usize::MAX),
+        Peer::new("event, epoll", built("echo"), "epoll", usize::MAX),
+        Peer::new("event, poll", built("echo"), "poll", LOOKING_MAX),
+        Peer::new("event, select", built("echo"), "select", LOOKING_MAX),
+        Peer::new("mio", built("echo_mio"), "", usize::MAX),
+        Peer::new("tokio", built("echo_tokio"), "", usize::MAX),
+        Peer::new("libevent", ground.folder.join("echo_libevent"), "", usize::MAX),
+        Peer::new("IO::Multiplex", "perl".into(), &script, 1000),
     ]
 }
 
@@ -114,70 +112,46 @@ pub(super) fn counted(peers: &[Peer]) -> Vec<Peer> {
 }
 
 /// The ways to be told of bytes, each in the bare loop, and ours beside them.
-pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Shape, Failure> {
-    let bare = |name, way: &str| Peer {
-        name,
-        command: vec![bench.built("echo_bare").display().to_string(), way.to_owned()],
-        connections_max: usize::MAX,
-    };
+pub(super) fn triggers(ground: &Ground, connections: usize) -> Result<Shape, Failure> {
+    let bare = |name, way| Peer::new(name, ground.example("echo_bare"), way, usize::MAX);
     let peers = [
         bare("level", "level"),
         bare("drain: edge, until there is no more", "drain"),
         bare("short: edge, a short read is the last", "short"),
         bare("rearm: registered anew after each report", "rearm"),
-        Peer {
-            name: "event, epoll",
-            command: vec![bench.built("echo").display().to_string(), "epoll".to_owned()],
-            connections_max: usize::MAX,
-        },
+        Peer::new("event, epoll", ground.example("echo"), "epoll", usize::MAX),
     ];
-    measure(bench, &peers, (connections, connections))
+    measure(ground, &peers, (connections, connections))
 }
 
 /// Measures all servers in one shape, so many rounds, in each of them in another random order.
 pub(super) fn measure(
-    bench: &Bench,
+    ground: &Ground,
     peers: &[Peer],
     (connections, active): (usize, usize),
 ) -> Result<Shape, Failure> {
-    let Bench { rounds, window, folder, seed, .. } = bench;
-    let mut order = Order::new(*seed);
-    let rounds = *rounds;
     let peers: Vec<&Peer> =
         peers.iter().filter(|peer| connections <= peer.connections_max).collect();
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
-    let mut counted: Vec<Option<Counted>> = peers.iter().map(|_| None).collect();
-    for round in 0..rounds {
-        eprintln!("{connections} connections, {active} active: round {} of {rounds}", round + 1);
-        for at in order.round(peers.len()) {
-            let mut run = Run::start(peers[at], connections, active, folder)?;
-            samples[at].push(run.window(*window)?);
-            if round + 1 == rounds {
-                let memory = run.memory;
-                let (calls_by_name, calls) = run.count(folder)?;
-                counted[at] = Some(Counted { calls, calls_by_name, memory });
-            }
-            run.server.stop()?;
+    let mut counted: Vec<Counted> = vec![Counted::default(); peers.len()];
+    let name = format!("{connections} connections, {active} active");
+    let samples = ground.rounds(&name, peers.len(), |round, at| {
+        let mut run = Run::start(ground, peers[at], connections, active)?;
+        let sample = run.window(ground.window)?;
+        if round + 1 == ground.rounds {
+            counted[at] = run.count(ground)?;
         }
-    }
-    let of = |samples: &[Sample], what: fn(&Sample) -> f64| {
-        Quartiles::of(&samples.iter().map(what).collect::<Vec<_>>())
-    };
-    let bare: Vec<f64> = samples[0].iter().map(|sample| sample.cpu_us).collect();
-    let counted = counted.into_iter().flatten();
+        run.server.stop()?;
+        Ok(sample)
+    })?;
     let cells = peers.iter().zip(counted).zip(&samples).map(
-        |((peer, Counted { calls, calls_by_name, memory }), one)| {
-            let ratios: Vec<f64> =
-                one.iter().zip(&bare).map(|(sample, bare)| sample.cpu_us / bare).collect();
-            Cell {
-                name: peer.name,
-                cpu_us: of(one, |sample| sample.cpu_us),
-                user_part: of(one, |sample| sample.user_part),
-                by_bare: Quartiles::of(&ratios),
-                calls,
-                calls_by_name,
-                memory,
-            }
+        |((peer, (calls, calls_by_name, memory)), one)| Cell {
+            name: peer.name,
+            cpu_us: Quartiles::of_each(one, |sample| sample.cpu_us),
+            user_part: Quartiles::of_each(one, |sample| sample.user_part),
+            by_bare: Quartiles::of_ratios(one, &samples[0], |sample| sample.cpu_us),
+            calls,
+            calls_by_name,
+            memory,
         },
     );
     Ok(Shape { connections, active, cells: cells.collect() })
@@ -228,65 +202,60 @@ impl Clients {
 
 impl Run {
     fn start(
+        ground: &Ground,
         peer: &Peer,
         connections: usize,
         active: usize,
-        folder: &Path,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(&peer.command[0]);
         command.args(&peer.command[1..]);
-        let failed = |error| Failure::new(format!("{}: {error}", peer.name));
         // Server and clients share a core: what is measured does not depend on which core's cache
         // a connection happens to be in, and every server finds the same batches.
-        share_a_core().map_err(failed)?;
-        let server = Server::start(command, &folder.join("echo.log"))?;
+        share_a_core().map_err(Failure::at("affinity"))?;
+        let server = ground.start(command, "echo")?;
         let process = server.process();
-        let before = process::memory(process).map_err(failed)?;
-        let mut clients = Clients::connect(&server.address, connections).map_err(failed)?;
+        let before = process::memory(process)?;
+        let mut clients =
+            Clients::connect(&server.address, connections).map_err(Failure::at(peer.name))?;
         clients.active = active;
-        let after = process::memory(process).map_err(failed)?;
-        let memory = after.saturating_sub(before) as f64 / connections as f64;
-        Ok(Self { server, clients, memory })
+        let grown = process::memory(process)?.saturating_sub(before);
+        Ok(Self { server, clients, memory: grown as f64 / connections as f64 })
     }
 
     fn window(&mut self, window: Duration) -> Result<Sample, Failure> {
         let process = self.server.process();
-        let failed = |error| Failure::new(format!("an echo: {error}"));
-        let warm = Instant::now();
-        while warm.elapsed() < window / 4 {
-            self.clients.exchange().map_err(failed)?;
-        }
-        let cpu = process::cpu_ns(process).map_err(failed)?;
-        let ticks = process::user_and_system(process).map_err(failed)?;
-        let (begun, mut requests) = (Instant::now(), 0);
-        while begun.elapsed() < window {
-            self.clients.exchange().map_err(failed)?;
-            requests += self.clients.active;
-        }
-        let cpu = process::cpu_ns(process).map_err(failed)? - cpu;
-        let (user, system) = process::user_and_system(process).map_err(failed)?;
-        let (user, system) = (user - ticks.0, system - ticks.1);
+        self.exchange_for(window / 4)?;
+        let (cpu, ticks) = (process::cpu_ns(process)?, process::user_and_system(process)?);
+        let requests = self.exchange_for(window)?;
+        let cpu = process::cpu_ns(process)? - cpu;
+        let [user, system] = process::user_and_system(process)?;
+        let (user, system) = (user - ticks[0], system - ticks[1]);
         Ok(Sample {
             cpu_us: cpu as f64 / 1000.0 / requests as f64,
             user_part: user as f64 / (user + system).max(1) as f64,
         })
     }
 
+    /// Requests on all active connections for that long: how many.
+    fn exchange_for(&mut self, window: Duration) -> Result<usize, Failure> {
+        let (begun, mut requests) = (Instant::now(), 0);
+        while begun.elapsed() < window {
+            self.clients.exchange().map_err(Failure::at("an echo"))?;
+            requests += self.clients.active;
+        }
+        Ok(requests)
+    }
+
     /// Counts system calls, in a window of its own.
-    fn count(&mut self, folder: &Path) -> Result<(String, f64), Failure> {
-        let file = folder.join("echo.calls");
-        let counting = Counting::start(&[self.server.process()], &file)?;
-        if !wait_until(|| process::is_traced(self.server.process())) {
-            return Err(Failure::new("strace does not attach"));
-        }
+    fn count(&mut self, ground: &Ground) -> Result<Counted, Failure> {
         let rounds = COUNTED.div_ceil(self.clients.active);
-        for _ in 0..rounds {
-            self.clients.exchange().map_err(|error| Failure::new(format!("an echo: {error}")))?;
-        }
-        let calls = counting.finish(&file)?;
-        let all: u64 = calls.iter().map(|(_, count)| count).sum();
+        let (process, clients) = (self.server.process(), &mut self.clients);
+        let (calls, ()) = system_calls::counted(&[process], &ground.folder, || {
+            (0..rounds).try_for_each(|_| clients.exchange()).map_err(Failure::at("an echo"))
+        })?;
         let requests = (rounds * self.clients.active) as f64;
-        Ok((system_calls::shown(&calls, requests), all as f64 / requests))
+        let all = system_calls::all(&calls) as f64 / requests;
+        Ok((all, system_calls::shown(&calls, requests), self.memory))
     }
 }
 

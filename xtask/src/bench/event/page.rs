@@ -2,12 +2,10 @@
 
 use super::echo::{Cell, Shape};
 use super::part::Part;
-use crate::bench::page::Machine;
-use crate::bench::statistics::Quartiles;
+use crate::bench::goals::{Goal, list};
+use crate::bench::template::{Template, row};
 
-fn shown(of: Quartiles) -> String {
-    format!("{:.2} [{:.2}–{:.2}]", of.median, of.low, of.high)
-}
+pub(super) const TEXT: Template = Template(include_str!("../../../pages/loop.md"));
 
 /// The section of one shape.
 pub(super) fn echo(shape: &Shape) -> Part {
@@ -18,7 +16,7 @@ pub(super) fn echo(shape: &Shape) -> Part {
         .flat_map(|cell| [("calls", cell.calls), ("memory", cell.memory)])
         .map(|(what, value)| (format!("{what} {} {}", shape.connections, shape.active), value));
     Part {
-        text: table(shape) + "\n",
+        text: table(shape),
         goals: shape_goals(shape),
         numbers: numbers.collect(),
         made: String::new(),
@@ -28,31 +26,26 @@ pub(super) fn echo(shape: &Shape) -> Part {
 /// The section of the ways to be told.
 pub(super) fn triggers(shape: &Shape) -> Part {
     let text = table(shape).replacen("### ", "### Triggers, ", 1).replace("× bare loop", "× level");
-    Part { text: text + "\n", ..Part::default() }
+    Part::of(text)
 }
 
 /// The table of one shape.
 fn table(shape: &Shape) -> String {
     let Shape { connections, active, cells } = shape;
-    let mut text = format!(
-        "### {connections} connections, {active} active\n\n\
-         | Server | CPU µs a request | of it user | × bare loop | system calls a request | bytes of memory a connection |\n\
-         |---|---|---|---|---|---|\n"
-    );
-    for cell in cells {
+    let line = |cell: &Cell| {
         let Cell { name, cpu_us, user_part, by_bare, calls_by_name, memory, .. } = cell;
-        let [cpu, ratio] = [*cpu_us, *by_bare].map(shown);
-        let user = user_part.median * 100.0;
-        text.push_str(&format!(
-            "| {name} | {cpu} | {user:.0} % | {ratio} | {calls_by_name} | {} |\n",
-            if *connections >= 1000 { format!("{memory:.0}") } else { "–".to_owned() }
-        ));
-    }
-    text
+        let [cpu, ratio] = [cpu_us, by_bare].map(|of| of.digits(2));
+        let user = format!("{:.0} %", user_part.median * 100.0);
+        let is_exact = *connections >= 1000;
+        let memory = if is_exact { format!("{memory:.0}") } else { "–".to_owned() };
+        row(&[name, &cpu, &user, &ratio, calls_by_name, &memory])
+    };
+    let rows: String = cells.iter().map(line).collect();
+    TEXT.fill("echo", &[("connections", connections), ("active", active), ("rows", &rows)])
 }
 
 /// What was asked for in one shape, and whether it was so.
-fn shape_goals(shape: &Shape) -> Vec<(String, bool)> {
+fn shape_goals(shape: &Shape) -> Vec<Goal> {
     let cell = |name: &str| shape.cells.iter().find(|cell| cell.name == name);
     let at = format!("{} connections, {} active", shape.connections, shape.active);
     let Some(ours) = cell("event, epoll") else { return Vec::new() };
@@ -74,7 +67,7 @@ fn shape_goals(shape: &Shape) -> Vec<(String, bool)> {
 }
 
 /// What was asked for in all parts.
-pub(super) fn goals(parts: &[Part]) -> Vec<(String, bool)> {
+pub(super) fn goals(parts: &[Part]) -> Vec<Goal> {
     let mut goals: Vec<_> = parts.iter().flat_map(|part| part.goals.iter().cloned()).collect();
     let number = |name: &str| parts.iter().find_map(|part| part.numbers.get(name).copied());
     if let (Some(few), Some(many)) = (number("calls 100 100"), number("calls 9100 100")) {
@@ -92,40 +85,11 @@ pub(super) fn goals(parts: &[Part]) -> Vec<(String, bool)> {
 pub(super) const GOALS: &str = "## What was asked for";
 
 /// The page for the documentation.
-pub(super) fn page(machine: &Machine, parts: &[Part]) -> String {
-    let Machine { cores, kernel, perl, .. } = machine;
+pub(super) fn page(parts: &[Part]) -> String {
     let mut made: Vec<&str> = parts.iter().map(|part| part.made.as_str()).collect();
     made.sort_unstable();
     made.dedup();
-    let made = made.join("; ");
-    let mut text = format!(
-        "# The loop, measured\n\n\
-         Made by {made}: {cores} cores, Linux {kernel}, Perl {perl}. Do not edit it by hand.\n\n{METHOD}\n"
-    );
-    for part in parts {
-        text.push_str(&part.text);
-    }
-    text.push_str(GOALS);
-    text.push_str("\n\n");
-    for (goal, met) in goals(parts) {
-        text.push_str(&format!("- {}: {goal}\n", if met { "met" } else { "**missed**" }));
-    }
-    text
+    let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
+    let (made, texts, goals) = (made.join("; "), texts.join("\n"), list(&goals(parts)));
+    TEXT.fill("page", &[("made", &made), ("parts", &texts), ("goals", &goals)])
 }
-
-const METHOD: &str = "\
-Each part is measured by itself (`--only PART`) and kept; this page is made of the parts that were kept last.
-
-An echo of 64 bytes over TCP on one machine. Server and clients share one core, so that no part of the figures is the
-luck of which core's cache a connection is in; a client that shares no core with the server makes the kernel's part of
-each figure larger and the ratios smaller. Active connections all write, then all read. In each round every server is
-started anew, connected, warmed up and measured once, in a random order that `--seed` repeats; shown are medians with
-quartiles over the rounds, ratios within a round. CPU is that of the server alone (`schedstat`; the split by `stat`, in ticks of 10 ms, is coarse), system
-calls are counted by strace in a window of their own, memory is anonymous resident memory after all connections have
-spoken once, less that before the first.
-
-`bare epoll` is `crates/event/examples/echo_bare.rs`: no timers, no limits, no queue; the least that is possible. mio
-receives until there is no more, as its documentation asks for. tokio has one task a connection on its current-thread
-runtime, and a buffer of 1 KiB on the stack, so that zeroing it is no part of the figures. libevent uses bufferevents. IO::Multiplex is measured up to 1000
-connections, poll and select up to 1100.
-";

@@ -4,12 +4,16 @@
 //! Here the kernel takes the bytes on its own: loopback's buffers hold 64 KiB, so `send` need not wait
 //! for the server. Therefore it is also measured when the server has received all, and its CPU time.
 
-use super::bench::Bench;
+use super::page::TEXT;
 use super::part::Part;
+use crate::bench::child::wait_until;
+use crate::bench::ground::Ground;
 use crate::bench::process;
-use crate::bench::server::{Server, wait_until};
-use crate::bench::statistics::{Pairs, Quartiles};
+use crate::bench::server::Server;
+use crate::bench::statistics::Quartiles;
+use crate::bench::template::row;
 use crate::shell::Failure;
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::Command;
@@ -31,27 +35,31 @@ struct Sample {
 
 type Measure = fn(&Sample) -> f64;
 
-pub(super) fn measure(bench: &Bench) -> Result<Part, Failure> {
-    let mut samples: [Vec<Sample>; 2] = Default::default();
-    for round in 0..bench.rounds as usize {
-        eprintln!("release: round {} of {}", round + 1, bench.rounds);
-        let mut pair = [Sample::default(); 2];
-        for turn in 0..2 {
-            // Who is first alternates.
-            let at = (turn + round) % 2;
-            pair[at] = sample(bench, ["epoll", "select"][at])?;
-        }
-        samples.iter_mut().zip(pair).for_each(|(all, one)| all.push(one));
-    }
-    Ok(Part::of(text(&samples)))
+const MEASURES: [(&str, Measure); 3] = [
+    ("µs in the client's `send`", |sample| sample.send_us),
+    ("µs until the server has received all", |sample| sample.received_us),
+    ("CPU µs of the server", |sample| sample.cpu_us),
+];
+
+pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
+    let by = |backend| move || sample(ground, backend);
+    let [epoll, select] = ground.pairs("release", by("epoll"), by("select"))?;
+    let rows = MEASURES.map(|(name, of)| {
+        let ratio = Quartiles::of_ratios(&select, &epoll, of);
+        let [epoll, select] = [&epoll, &select].map(|samples| Quartiles::of_each(samples, of));
+        row(&[&name, &epoll.digits(2), &select.digits(2), &ratio.digits(2)])
+    });
+    let (kib, rows) = (SIZE >> 10, rows.concat());
+    let values: [(&str, &dyn Display); 3] =
+        [("connections", &CONNECTIONS), ("kib", &kib), ("rows", &rows)];
+    Ok(Part::of(TEXT.fill("release", &values)))
 }
 
-fn sample(bench: &Bench, backend: &str) -> Result<Sample, Failure> {
-    let failed = |error: io::Error| Failure::new(format!("release by {backend}: {error}"));
-    super::echo::share_a_core().map_err(failed)?;
-    let mut command = Command::new(bench.built("echo"));
+fn sample(ground: &Ground, backend: &str) -> Result<Sample, Failure> {
+    super::echo::share_a_core().map_err(Failure::at("affinity"))?;
+    let mut command = Command::new(ground.example("echo"));
     command.args([backend, "discard"]);
-    let server = Server::start(command, &bench.folder.join("release.log"))?;
+    let server = ground.start(command, "release")?;
     // Buffers and tables that grow once have grown after the first.
     release(&server)?;
     let mut sum = Sample::default();
@@ -69,7 +77,7 @@ fn sample(bench: &Bench, backend: &str) -> Result<Sample, Failure> {
 /// waits until the server, which answers nothing, has received all and closes.
 fn release(server: &Server) -> Result<Sample, Failure> {
     let failed = |error: io::Error| Failure::new(format!("a release: {error}"));
-    let open = || process::descriptors(server.process()).map_err(failed);
+    let open = || process::descriptors(server.process());
     let (before, bytes) = (open()?, vec![b'r'; SIZE]);
     let streams: io::Result<Vec<TcpStream>> = (0..CONNECTIONS)
         .map(|_| {
@@ -82,7 +90,7 @@ fn release(server: &Server) -> Result<Sample, Failure> {
     if !wait_until(|| open().is_ok_and(|now| now >= before + CONNECTIONS)) {
         return Err(Failure::new("not all connections were accepted"));
     }
-    let (cpu, begun) = (process::cpu_ns(server.process()).map_err(failed)?, Instant::now());
+    let (cpu, begun) = (process::cpu_ns(server.process())?, Instant::now());
     for stream in &mut streams {
         stream.write_all(&bytes).map_err(failed)?;
     }
@@ -97,7 +105,7 @@ fn release(server: &Server) -> Result<Sample, Failure> {
         }
     }
     let received = begun.elapsed();
-    let cpu = process::cpu_ns(server.process()).map_err(failed)? - cpu;
+    let cpu = process::cpu_ns(server.process())? - cpu;
     drop(streams);
     if !wait_until(|| open().is_ok_and(|now| now <= before)) {
         return Err(Failure::new("the server keeps connections that are closed"));
@@ -108,32 +116,4 @@ fn release(server: &Server) -> Result<Sample, Failure> {
         received_us: each(received),
         cpu_us: each(Duration::from_nanos(cpu)),
     })
-}
-
-fn text([epoll, select]: &[Vec<Sample>; 2]) -> String {
-    let mut text = format!(
-        "## Select beside epoll, {CONNECTIONS} connections that are given {} KiB at once\n\n\
-         The original's case (UltraMonkey-L7: epoll 1.3 times as quick as select). All connections are accepted \
-         before; then one client sends on each in turn, on the core that it shares with the server, ends its half of each, \
-         and waits until the server, `event` over that backend, has received all and closes. µs are for each connection. \
-         The original took the time in the client's `send`; today loopback's buffers take {} KiB without the server, \
-         so there is also the time until it has received all, and its CPU time.\n\n\
-         | Measure | epoll | select | select × epoll |\n|---|---|---|---|\n",
-        SIZE >> 10,
-        SIZE >> 10,
-    );
-    let shown = |of: Quartiles| format!("{:.2} [{:.2}–{:.2}]", of.median, of.low, of.high);
-    let measures: [(&str, Measure); 3] = [
-        ("µs in the client's `send`", |sample| sample.send_us),
-        ("µs until the server has received all", |sample| sample.received_us),
-        ("CPU µs of the server", |sample| sample.cpu_us),
-    ];
-    for (name, of) in measures {
-        let mut pairs = Pairs::default();
-        epoll.iter().zip(select).for_each(|(epoll, select)| pairs.push(of(epoll), of(select)));
-        let [epoll, select, ratio] =
-            [pairs.ours(), pairs.theirs(), pairs.theirs_by_ours()].map(shown);
-        text.push_str(&format!("| {name} | {epoll} | {select} | {ratio} |\n"));
-    }
-    text + "\n"
 }

@@ -27,6 +27,5 @@ pub(super) fn median_of(shape: &Value, subject: &str, what: &str) -> Option<f64>
 /// CPU time of one divided by that of another, round by round.
 pub(super) fn ratio_of(shape: &Value, over: &str, under: &str) -> Option<Quartiles> {
     let (over, under) = (samples(shape, over, "cpu_us")?, samples(shape, under, "cpu_us")?);
-    let ratios: Vec<f64> = over.iter().zip(under).map(|(over, under)| over / under).collect();
-    Some(Quartiles::of(&ratios))
+    Some(Quartiles::ratio(&over, &under))
 }

@@ -27,39 +27,24 @@ struct CpuGoal {
 }
 
 const CPU: [CpuGoal; 4] = [
-    CpuGoal {
-        part: "128",
-        shape: "128 bytes, 64 connections",
-        connections: 64,
-        peers: &PEERS,
-        of_peer_max: 0.8,
-        of_relay_max: Some(1.1),
-    },
-    CpuGoal {
-        part: "128",
-        shape: "128 bytes, 1000 connections",
-        connections: 1000,
-        peers: &PEERS,
-        of_peer_max: 0.65,
-        of_relay_max: Some(1.1),
-    },
-    CpuGoal {
-        part: "16k",
-        shape: "16 KiB, 64 connections",
-        connections: 64,
-        peers: &PEERS,
-        of_peer_max: 0.9,
-        of_relay_max: None,
-    },
-    CpuGoal {
-        part: "1m",
-        shape: "1 MiB, 64 connections",
-        connections: 64,
-        peers: &["HAProxy"],
-        of_peer_max: 0.6,
-        of_relay_max: None,
-    },
+    CpuGoal::new("128", "128 bytes, 64 connections", 64, &PEERS, 0.8, Some(1.1)),
+    CpuGoal::new("128", "128 bytes, 1000 connections", 1000, &PEERS, 0.65, Some(1.1)),
+    CpuGoal::new("16k", "16 KiB, 64 connections", 64, &PEERS, 0.9, None),
+    CpuGoal::new("1m", "1 MiB, 64 connections", 64, &["HAProxy"], 0.6, None),
 ];
+
+impl CpuGoal {
+    const fn new(
+        part: &'static str,
+        shape: &'static str,
+        connections: u64,
+        peers: &'static [&'static str],
+        of_peer_max: f64,
+        of_relay_max: Option<f64>,
+    ) -> Self {
+        Self { part, shape, connections, peers, of_peer_max, of_relay_max }
+    }
+}
 
 /// In every shape at most so many times the bare relay.
 const OF_RELAY_MAX: f64 = 1.25;
@@ -91,17 +76,14 @@ pub(super) fn all(stored: &[(&str, Value)]) -> Vec<Goal> {
 fn cpu(shapes: &Value, goal: &CpuGoal) -> Option<Goal> {
     let CpuGoal { shape: name, connections, peers, of_peer_max, of_relay_max, .. } = goal;
     let shape = row(shapes, *connections)?;
-    let cheapest = peers
-        .iter()
-        .filter_map(|peer| Some((median_of(shape, peer, "cpu_us")?, *peer)))
-        .min_by(|one, other| one.0.total_cmp(&other.0))?;
-    let of_peer = ratio_of(shape, OURS, cheapest.1)?.median;
+    let (_, cheapest) = cheapest(peers, |peer| median_of(shape, peer, "cpu_us"))?;
+    let of_peer = ratio_of(shape, OURS, cheapest)?.median;
     let of_relay = ratio_of(shape, OURS, RELAY)?.median;
     let mut text = format!("{name}: CPU at most {of_peer_max:.2} × that of {}", cheaper_of(peers));
     if let Some(max) = of_relay_max {
         text.push_str(&format!(", or at most {max:.2} × that of the bare relay"));
     }
-    let measured = format!("{of_peer:.2} × {}, {of_relay:.2} × bare relay", cheapest.1);
+    let measured = format!("{of_peer:.2} × {cheapest}, {of_relay:.2} × bare relay");
     let met = of_peer <= *of_peer_max || of_relay_max.is_some_and(|max| of_relay <= max);
     Some(Goal { text, measured, met })
 }
@@ -129,64 +111,50 @@ fn of_relay(shape: &Value) -> Option<Goal> {
 
 fn shards(shapes: &Value) -> Option<Goal> {
     let ratio = ratio_of(row(shapes, 64)?, "two shards", "one shard")?.median;
-    Some(Goal {
-        text: "64 connections on two shards: CPU at most 1.10 × that of one shard".to_owned(),
-        measured: format!("{ratio:.2}"),
-        met: ratio <= 1.1,
-    })
+    let text = "64 connections on two shards: CPU at most 1.10 × that of one shard".to_owned();
+    Some(Goal { text, measured: format!("{ratio:.2}"), met: ratio <= 1.1 })
 }
 
 fn calls(calls: &Value) -> Option<Goal> {
     let calls = calls["128"][OURS]["all"].as_f64()?;
-    Some(Goal {
-        text: format!("128 bytes: at most {CALLS_MAX} system calls per request"),
-        measured: format!("{calls:.2}"),
-        met: calls <= CALLS_MAX,
-    })
+    let text = format!("128 bytes: at most {CALLS_MAX} system calls per request");
+    Some(Goal { text, measured: format!("{calls:.2}"), met: calls <= CALLS_MAX })
 }
 
 fn allocations(counted: &Value) -> Option<Goal> {
     let allocations = counted[OURS]["allocations"].as_f64()?;
-    Some(Goal {
-        text: "128 bytes: no allocation (fewer than one in 1,000 requests)".to_owned(),
-        measured: format!("{allocations:.4} per request"),
-        met: allocations < ALLOCATIONS_MAX,
-    })
+    let text = "128 bytes: no allocation (fewer than one in 1,000 requests)".to_owned();
+    let measured = format!("{allocations:.4} per request");
+    Some(Goal { text, measured, met: allocations < ALLOCATIONS_MAX })
 }
 
 /// Half of the better of the two.
 fn instructions(counted: &Value) -> Option<Goal> {
     let of = |subject: &str| counted[subject]["instructions"].as_f64();
     let ours = of(OURS)?;
-    let cheapest = PEERS
-        .into_iter()
-        .filter_map(|peer| Some((of(peer)?, peer)))
-        .min_by(|one, other| one.0.total_cmp(&other.0))?;
-    Some(Goal {
-        text: "128 bytes: at most half of the instructions of the cheaper of HAProxy and nginx"
-            .to_owned(),
-        measured: format!("{ours:.0}, {} {:.0}: {:.2}", cheapest.1, cheapest.0, ours / cheapest.0),
-        met: ours * 2.0 <= cheapest.0,
-    })
+    let (theirs, peer) = cheapest(&PEERS, of)?;
+    let text = "128 bytes: at most half of the instructions of the cheaper of HAProxy and nginx";
+    let measured = format!("{ours:.0}, {peer} {theirs:.0}: {:.2}", ours / theirs);
+    Some(Goal { text: text.to_owned(), measured, met: ours * 2.0 <= theirs })
 }
 
 fn memory(memory: &Value) -> Option<Goal> {
     let bytes = memory["subjects"][OURS]["bytes"].as_f64()?;
-    Some(Goal {
-        text: format!("an idle connection: at most {IDLE_BYTES_MAX} bytes of memory"),
-        measured: format!("{bytes:.0}"),
-        met: bytes <= IDLE_BYTES_MAX,
-    })
+    let text = format!("an idle connection: at most {IDLE_BYTES_MAX} bytes of memory");
+    Some(Goal { text, measured: format!("{bytes:.0}"), met: bytes <= IDLE_BYTES_MAX })
 }
 
 fn latency(paced: &Value, peer: &str) -> Option<Goal> {
-    let ours = median_of(paced, OURS, "p99_us")?;
-    let theirs = median_of(paced, peer, "p99_us")?;
-    Some(Goal {
-        text: format!("99th percentile of the latency at equal load: at most that of {peer}"),
-        measured: format!("{ours:.0} and {theirs:.0} µs"),
-        met: ours <= theirs,
-    })
+    let [ours, theirs] = [OURS, peer].map(|name| median_of(paced, name, "p99_us"));
+    let (ours, theirs) = ours.zip(theirs)?;
+    let text = format!("99th percentile of the latency at equal load: at most that of {peer}");
+    Some(Goal { text, measured: format!("{ours:.0} and {theirs:.0} µs"), met: ours <= theirs })
+}
+
+/// The peer for which this is least, with the number.
+fn cheapest<'a>(peers: &[&'a str], of: impl Fn(&str) -> Option<f64>) -> Option<(f64, &'a str)> {
+    let each = peers.iter().filter_map(|peer| Some((of(peer)?, *peer)));
+    each.min_by(|one, other| one.0.total_cmp(&other.0))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Instructions outside the kernel, and allocations, per request: callgrind's counts for a long run
 //! minus those for a short one. They do not depend on the load of the machine.
 
-use super::ground::Ground;
 use super::running::{Load, Running};
 use super::subject::Subject;
-use crate::shell::Failure;
+use crate::bench::ground::Ground;
+use crate::shell::{self, Failure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,11 +18,11 @@ const NO_REP_MOVSB: &str = "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=107
 const ALLOCATORS: [&str; 6] =
     ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"];
 
-pub(super) fn measure(ground: &Ground) -> Result<Value, Failure> {
+pub(super) fn measure(ground: &Ground, all: &[Subject]) -> Result<Value, Failure> {
     let mut sizes = serde_json::Map::new();
     for (size, runs) in SIZES {
         let mut subjects = serde_json::Map::new();
-        for subject in &ground.subjects {
+        for subject in all {
             let (instructions, allocations) = between(ground, subject, size, runs)?;
             eprintln!(
                 "{size} bytes, {}: {instructions:.0} instructions, {allocations:.4} allocations",
@@ -69,12 +69,10 @@ fn count(
     let below = ["env", NO_REP_MOVSB, "valgrind", "--tool=callgrind", "-q", &out];
     let running = Running::start(ground, subject, &below)?;
     let mut load = Load::start(ground, &running, size, CONNECTIONS)?;
-    load.run(&format!("count {CONNECTIONS} {requests}"), || {})?;
+    load.run(&format!("count {CONNECTIONS} {requests}"))?;
     drop(load);
     running.stop()?;
-    let text = fs::read_to_string(&file)
-        .map_err(|error| Failure::new(format!("callgrind wrote nothing: {error}")))?;
-    read(&text).ok_or_else(|| Failure::new("callgrind wrote no totals"))
+    read(&shell::read(&file)?).ok_or_else(|| Failure::new("callgrind wrote no totals"))
 }
 
 /// The totals and the number of calls to allocators in callgrind's output. A function has its name

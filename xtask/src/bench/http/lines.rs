@@ -1,11 +1,11 @@
 //! What lines in a pool cost a request: the same data plane with and without them, for `bench
 //! balance`.
 
-use super::ground::Ground;
 use super::subject::Subject;
 use super::{instructions, windows};
-use crate::shell::{self, Failure, Workspace};
-use std::fs;
+use crate::bench::ground::Ground;
+use crate::bench::system_calls;
+use crate::shell::{Failure, Workspace};
 use std::time::Duration;
 
 /// Requests whose system calls are counted.
@@ -29,32 +29,18 @@ pub(in crate::bench) fn cost(
     variants: &[(&str, &str)],
     cookie: &'static str,
 ) -> Result<Vec<Cost>, Failure> {
-    shell::run(workspace.cargo(["build", "--release", "-p", "xtask", "--examples"]))?;
-    let plain = ["build", "--release", "-p", "roadstead", "--example", "serve_file"];
-    shell::run(workspace.cargo(plain))?;
-    let folder = workspace.target.join("bench/balance");
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
-    let subject = |variant: &(&str, &str)| Subject::ours(workspace, &folder, *variant, cookie);
-    let ground = Ground {
-        root: workspace.root.clone(),
-        programs: workspace.built("release", "examples"),
-        folder: folder.clone(),
-        subjects: variants.iter().map(subject).collect::<Result<_, _>>()?,
-        copying: None,
-        shards: Vec::new(),
-        rounds: 1,
-        window: Duration::ZERO,
-        seed: 0,
-    };
-    let each = |subject| {
-        let (instructions, _) = instructions::of_a_request(&ground, subject)?;
-        let calls = windows::counted(&ground, subject, 128, (CONNECTIONS, COUNTED))?;
-        let made = calls.iter().filter(|(name, _)| !name.starts_with("epoll_"));
-        let all: u64 = made.map(|(_, count)| count).sum();
-        let cost = Cost { instructions, calls: all as f64 / COUNTED as f64 };
+    workspace.release(&["-p", "xtask", "--examples"])?;
+    workspace.example("roadstead", "serve_file")?;
+    let ground = Ground::new(workspace, "balance", 1, Duration::ZERO, Some(0))?;
+    let each = |variant: &(&str, &str)| {
+        let subject = Subject::ours(&ground, *variant, cookie)?;
+        let (instructions, _) = instructions::of_a_request(&ground, &subject)?;
+        let mut calls = windows::counted(&ground, &subject, 128, (CONNECTIONS, COUNTED))?;
+        calls.retain(|(name, _)| !name.starts_with("epoll_"));
+        let calls = system_calls::all(&calls) as f64 / COUNTED as f64;
+        let cost = Cost { instructions, calls };
         eprintln!("{}: {cost:?}", subject.name);
         Ok(cost)
     };
-    ground.subjects.iter().map(each).collect()
+    variants.iter().map(each).collect()
 }

@@ -1,8 +1,7 @@
 //! The proxies, with their configurations.
 
-use crate::shell::{Failure, Workspace};
-use std::fs;
-use std::path::Path;
+use crate::bench::ground::Ground;
+use crate::shell::{self, Failure};
 
 /// What is measured: a command with its configuration, if it has one.
 #[derive(Clone, Debug)]
@@ -27,118 +26,91 @@ const ALL: &str = "0,1";
 pub(super) const COPYING: &str = "HAProxy without splice";
 
 /// The subjects that are always there, ours last.
-pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, Failure> {
-    let example = |name: &str| workspace.built("release", &format!("examples/{name}"));
-    let relay = example("http_relay").display().to_string();
-    let relay = [&relay, "@PORT@", "127.0.0.1:@SERVER@"].map(str::to_owned).to_vec();
-    let roadstead = workspace.built("release", "roadstead").display().to_string();
-    let ours = Place { folder, file: "roadstead.toml" };
+pub(super) fn all(ground: &Ground) -> Result<Vec<Subject>, Failure> {
+    let relay = ground.example("http_relay").display().to_string();
+    let roadstead = ground.roadstead().display().to_string();
     // Valgrind does not support `pidfd_open`, by which the supervisor is watched, and cannot start it
     // from /proc/self/exe. This is the same data plane without a supervisor.
-    let plain = example("serve_file").display().to_string();
-    let nginx = Place { folder, file: "nginx.conf" };
+    let plain = ground.example("serve_file").display().to_string();
+    let (nginx, ours) = (peer(ground, "nginx.conf")?, peer(ground, "roadstead-http.toml")?);
     Ok(vec![
-        Subject {
-            name: "bare relay".to_owned(),
-            words: relay,
-            config: None,
-            below_tool: None,
-            cores: ALONE,
-            cookie: None,
-        },
-        haproxy(workspace, folder, "HAProxy", "option splice-response")?,
-        nginx
-            .subject("nginx", &["nginx", "-g", "daemon off;", "-c"], peer(workspace, "nginx.conf")?)
+        Subject::plain("bare relay", &[&relay, "@PORT@", "127.0.0.1:@SERVER@"]),
+        haproxy(ground, "HAProxy", "option splice-response")?,
+        Subject::plain("nginx", &["nginx", "-g", "daemon off;", "-c"])
+            .configured(ground, "nginx.conf", nginx)
             .below_tool(&["nginx", "-g", "daemon off; master_process off;", "-c"]),
-        ours.subject("Roadstead", &[&roadstead, "serve"], peer(workspace, "roadstead-http.toml")?)
+        Subject::plain("Roadstead", &[&roadstead, "serve"])
+            .configured(ground, "roadstead.toml", ours)
             .below_tool(&[&plain]),
     ])
 }
 
 /// HAProxy that copies what the others splice: what splicing is worth to it.
-pub(super) fn copying(workspace: &Workspace, folder: &Path) -> Result<Subject, Failure> {
-    haproxy(workspace, folder, COPYING, "")
+pub(super) fn copying(ground: &Ground) -> Result<Subject, Failure> {
+    haproxy(ground, COPYING, "")
 }
 
 /// HAProxy as master and worker; below a tool as one process, because its master executes itself again.
-fn haproxy(
-    workspace: &Workspace,
-    folder: &Path,
-    name: &str,
-    splice: &str,
-) -> Result<Subject, Failure> {
+fn haproxy(ground: &Ground, name: &str, splice: &str) -> Result<Subject, Failure> {
     let file = if splice.is_empty() { "haproxy-copying.cfg" } else { "haproxy.cfg" };
-    let text = peer(workspace, "haproxy.cfg")?.replace("@SPLICE@", splice);
-    let subject = Place { folder, file }.subject(name, &["haproxy", "-W", "-f"], text);
+    let text = peer(ground, "haproxy.cfg")?.replace("@SPLICE@", splice);
+    let subject = Subject::plain(name, &["haproxy", "-W", "-f"]).configured(ground, file, text);
     Ok(subject.below_tool(&["haproxy", "-db", "-f"]))
 }
 
 /// The text of a file in `xtask/peers`.
-fn peer(workspace: &Workspace, name: &str) -> Result<String, Failure> {
-    let path = workspace.root.join("xtask/peers").join(name);
-    fs::read_to_string(&path).map_err(|error| Failure::new(format!("{name}: {error}")))
-}
-
-/// Where a configuration is written.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    folder: &'a Path,
-    file: &'a str,
-}
-
-impl Place<'_> {
-    /// A command whose last word is its configuration.
-    fn subject(self, name: &str, words: &[&str], text: String) -> Subject {
-        let file = self.folder.join(self.file).display().to_string();
-        let words = words.iter().map(|word| (*word).to_owned()).chain([file.clone()]).collect();
-        Subject {
-            name: name.to_owned(),
-            words,
-            config: Some((text, file)),
-            below_tool: None,
-            cores: ALONE,
-            cookie: None,
-        }
-    }
+fn peer(ground: &Ground, name: &str) -> Result<String, Failure> {
+    shell::read(&ground.root.join("xtask/peers").join(name))
 }
 
 /// Ours on one shard, and on two, each with all processors, which its server and its clients share.
-pub(super) fn on_shards(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, Failure> {
-    let text = peer(workspace, "roadstead-http.toml")?;
-    let roadstead = workspace.built("release", "roadstead").display().to_string();
+pub(super) fn on_shards(ground: &Ground) -> Result<Vec<Subject>, Failure> {
+    let text = peer(ground, "roadstead-http.toml")?;
+    let roadstead = ground.roadstead().display().to_string();
     let subject = |(name, shards): (&str, u32)| {
         let file = format!("roadstead-{shards}.toml");
         let text = format!("[daemon]\nshards = {shards}\n{text}");
-        let subject = Place { folder, file: &file }.subject(name, &[&roadstead, "serve"], text);
-        Subject { cores: ALL, ..subject }
+        let subject = Subject::plain(name, &[&roadstead, "serve"]);
+        Subject { cores: ALL, ..subject.configured(ground, &file, text) }
     };
     Ok([("one shard", 1), ("two shards", 2)].map(subject).to_vec())
 }
 
 impl Subject {
+    /// A command without a configuration.
+    fn plain(name: &str, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let name = name.to_owned();
+        Self { name, words, config: None, below_tool: None, cores: ALONE, cookie: None }
+    }
+
     /// `NAME=COMMAND`.
     pub(super) fn given(text: &str) -> Result<Self, Failure> {
         let (name, command) = text
             .split_once('=')
             .ok_or_else(|| Failure::new("--subject takes NAME=COMMAND with @PORT@ and @SERVER@"))?;
-        let words = command.split_whitespace().map(str::to_owned).collect();
-        let name = name.to_owned();
-        Ok(Self { name, words, config: None, below_tool: None, cores: ALONE, cookie: None })
+        Ok(Self::plain(name, &command.split_whitespace().collect::<Vec<_>>()))
     }
 
     /// Our data plane without the daemon around it, with these lines in its pool, and clients that
     /// bear this cookie.
     pub(super) fn ours(
-        workspace: &Workspace,
-        folder: &Path,
+        ground: &Ground,
         (name, lines): (&str, &str),
         cookie: &'static str,
     ) -> Result<Self, Failure> {
-        let text = peer(workspace, "roadstead-http.toml")?;
-        let program = workspace.built("release", "examples/serve_file").display().to_string();
-        let place = Place { folder, file: "roadstead-lines.toml" };
-        let subject = place.subject(name, &[&program], format!("{text}{lines}"));
+        let text = format!("{}{lines}", peer(ground, "roadstead-http.toml")?);
+        let program = ground.example("serve_file").display().to_string();
+        let subject =
+            Self::plain(name, &[&program]).configured(ground, "roadstead-lines.toml", text);
         Ok(Self { cookie: Some(cookie), ..subject })
+    }
+
+    /// The last word of the command is its configuration.
+    fn configured(mut self, ground: &Ground, file: &str, text: String) -> Self {
+        let file = ground.folder.join(file).display().to_string();
+        self.words.push(file.clone());
+        Self { config: Some((text, file)), ..self }
     }
 
     /// The same with another command below a tool, which gets the same configuration.

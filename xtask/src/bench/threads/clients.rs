@@ -33,20 +33,17 @@ pub(super) fn pin() -> Result<(), Failure> {
     }
     let mut set = CpuSet::new();
     (1..processors).for_each(|processor| set.set(processor));
-    sched_setaffinity(None, &set).map_err(|error| Failure::new(format!("affinity: {error}")))
+    sched_setaffinity(None, &set).map_err(Failure::at("affinity"))
 }
 
 impl Clients {
     pub(super) fn new(to: &str, count: usize, size: usize) -> Result<Self, Failure> {
-        let to = to.parse().map_err(|error| Failure::new(format!("{to}: {error}")))?;
-        let made = epoll::create(CreateFlags::CLOEXEC);
-        let poll = made.map_err(|error| Failure::new(format!("epoll: {error}")))?;
+        let to = to.parse().map_err(Failure::at(to))?;
+        let poll = epoll::create(CreateFlags::CLOEXEC).map_err(Failure::at("epoll"))?;
         let mut clients =
             Self { poll, to, size, connections: Vec::new(), room: vec![0; 256 << 10] };
         for place in 0..count {
-            let connection = clients.open(place);
-            let connection =
-                connection.map_err(|error| Failure::new(format!("a client: {error}")))?;
+            let connection = clients.open(place).map_err(Failure::at("a client"))?;
             clients.connections.push((connection, 0));
         }
         Ok(clients)

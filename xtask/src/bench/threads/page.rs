@@ -1,9 +1,12 @@
 //! The page of `bench threads`: tables of what was measured, what was asked for, and the questions
 //! that the original left open.
 
-use super::super::page::Machine;
-use super::super::statistics::Quartiles;
+use super::super::goals::{Goal, list};
+use super::super::statistics::{Quartiles, thousands};
+use super::super::template::Template;
 use serde_json::Value;
+
+const TEXT: Template = Template(include_str!("../../../pages/threads.md"));
 
 pub(super) const BARE: &str = "bare loop";
 pub(super) const LOOP: &str = "our loop alone";
@@ -12,6 +15,10 @@ pub(super) const POOL: &str = "our ThreadPool";
 pub(super) const CONNECTION: &str = "thread per connection";
 pub(super) const MIXIN: &str = "Python, ThreadingMixIn";
 pub(super) const PYTHON_POOL: &str = "Python, pool";
+
+/// All servers, as the columns of the page have them.
+pub(super) const NAMES: [&str; 9] =
+    [BARE, LOOP, HANDLER, POOL, CONNECTION, "threadpool", "rayon", MIXIN, PYTHON_POOL];
 
 /// Up to here the work is the connection's, above it the bytes'.
 pub(super) const SMALL: &[usize] = &[0, 1024, 3072, 7168, 15_360];
@@ -29,49 +36,35 @@ type What = fn(&Cell) -> &[f64];
 
 /// What is stored of all parts.
 pub(super) struct Measured {
-    names: Vec<String>,
-    /// By size, then by name.
+    /// By size, then in the order of the names.
     sizes: Vec<(usize, Vec<Cell>)>,
-    submit: Value,
-    idle: Value,
-    ticks: Value,
+    stored: Value,
 }
 
 impl Measured {
-    pub(super) fn read(stored: &Value, names: &[&str]) -> Self {
+    pub(super) fn read(stored: &Value) -> Self {
         let cells = |part: &str, size: usize| {
             let of = &stored[part][size.to_string()];
-            names
-                .iter()
-                .map(|name| Cell {
-                    rate: numbers(&of[*name]["rate"]),
-                    cpu: numbers(&of[*name]["cpu"]),
-                })
-                .collect()
+            let numbers = |name: &str, what: &str| numbers(&of[name][what]);
+            let cell = |name| Cell { rate: numbers(name, "rate"), cpu: numbers(name, "cpu") };
+            (size, NAMES.map(cell).into())
         };
-        let small = SMALL.iter().map(|size| (*size, cells("small", *size)));
-        let large = LARGE.iter().map(|size| (*size, cells("large", *size)));
-        Self {
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
-            sizes: small.chain(large).collect(),
-            submit: stored["submit"].clone(),
-            idle: stored["idle"].clone(),
-            ticks: stored["ticks"].clone(),
-        }
+        let small = SMALL.iter().map(|size| cells("small", *size));
+        let large = LARGE.iter().map(|size| cells("large", *size));
+        Self { sizes: small.chain(large).collect(), stored: stored.clone() }
     }
 
-    fn cell<'a>(&self, cells: &'a [Cell], name: &str) -> Option<&'a Cell> {
-        cells.get(self.names.iter().position(|it| it == name)?)
+    /// What the example `submit` has measured.
+    fn submit(&self, kind: &str, who: &str) -> Vec<f64> {
+        numbers(&self.stored["submit"][format!("{kind}_{who}")])
     }
+}
 
-    /// Quartiles of `what` of one server over another's, round by round.
-    fn ratio(&self, cells: &[Cell], of: &str, over: &str, what: What) -> Quartiles {
-        let (Some(of), Some(over)) = (self.cell(cells, of), self.cell(cells, over)) else {
-            return Quartiles::of(&[]);
-        };
-        let pairs = what(of).iter().zip(what(over));
-        Quartiles::of(&pairs.map(|(of, over)| of / over).collect::<Vec<_>>())
-    }
+/// Quartiles of `what` of one server over another's, round by round.
+fn ratio(cells: &[Cell], of: &str, over: &str, what: What) -> Quartiles {
+    let cell = |name: &str| cells.iter().zip(NAMES).find(|(_, it)| *it == name);
+    let samples = |name| cell(name).map(|(cell, _)| what(cell)).unwrap_or_default();
+    Quartiles::ratio(samples(of), samples(over))
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -86,46 +79,28 @@ fn cpu(cell: &Cell) -> &[f64] {
     &cell.cpu
 }
 
-fn spread(of: Quartiles, digits: usize) -> String {
-    format!("{:.digits$} [{:.digits$}–{:.digits$}]", of.median, of.low, of.high)
+/// Lines of a table, one for each size.
+fn rows(measured: &Measured, cells: impl Fn(&[Cell]) -> Vec<Quartiles>, digits: usize) -> String {
+    let line = |(size, all): &(usize, Vec<Cell>)| {
+        let size = std::iter::once(thousands(*size as f64));
+        let cells = size.chain(cells(all).into_iter().map(|it| it.digits(digits)));
+        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+    };
+    measured.sizes.iter().map(line).collect()
 }
 
-/// One table: sizes down, servers across.
-fn table(measured: &Measured, what: What, scale: f64, digits: usize) -> String {
-    let mut text = format!("| bytes | {} |\n|---|", measured.names.join(" | "));
-    text.push_str(&"---|".repeat(measured.names.len()));
-    text.push('\n');
-    for (size, cells) in &measured.sizes {
-        let shown: Vec<String> = cells
-            .iter()
-            .map(|cell| {
-                let scaled: Vec<f64> = what(cell).iter().map(|value| value * scale).collect();
-                spread(Quartiles::of(&scaled), digits)
-            })
-            .collect();
-        text.push_str(&format!("| {} | {} |\n", thousands(*size), shown.join(" | ")));
-    }
-    text
-}
-
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+/// One number of all servers, times this.
+fn table(measured: &Measured, what: What, scale: f64) -> String {
+    let cell = |cell: &Cell| Quartiles::of_each(what(cell), |value| value * scale);
+    rows(measured, |cells| cells.iter().map(cell).collect(), 1)
 }
 
 /// What was asked for, and whether it was so.
-pub(super) fn goals(measured: &Measured) -> Vec<(String, bool)> {
+pub(super) fn goals(measured: &Measured) -> Vec<Goal> {
     let mut goals = Vec::new();
     for (size, cells) in measured.sizes.iter().filter(|(size, _)| *size <= 16 << 10) {
         let mut most = |of: &str, over: &str, limit: f64| {
-            let median = measured.ratio(cells, of, over, cpu).median;
+            let median = ratio(cells, of, over, cpu).median;
             let text = format!("{size} B: CPU of {of} at most {limit} × {over} ({median:.2})");
             goals.push((text, median <= limit));
         };
@@ -135,17 +110,17 @@ pub(super) fn goals(measured: &Measured) -> Vec<(String, bool)> {
         }
         most(LOOP, BARE, 1.15);
         for ours in [HANDLER, POOL] {
-            let median = measured.ratio(cells, ours, CONNECTION, rate).median;
+            let median = ratio(cells, ours, CONNECTION, rate).median;
             let text =
                 format!("{size} B: replies/s of {ours} at least 0.97 × {CONNECTION} ({median:.2})");
             goals.push((text, median >= 0.97));
         }
     }
-    let single = submit_ratio(measured, "single").median;
+    let single = submit(measured, "single")[2].median;
     let text = format!("from submit to run at most 1.2 × a bare channel ({single:.2})");
     goals.push((text, single <= 1.2));
     for name in [HANDLER, POOL] {
-        let of = &measured.idle[name];
+        let of = &measured.stored["idle"][name];
         let count = |key: &str| of[key].as_u64().unwrap_or(u64::MAX);
         let (switches, calls) = (count("switches"), count("calls"));
         let text =
@@ -155,131 +130,73 @@ pub(super) fn goals(measured: &Measured) -> Vec<(String, bool)> {
     goals
 }
 
-/// Why some goals are missed, from traces of the servers; to be looked at again when the table changes.
-const REASONS: &str = "\nThe loop makes more system calls than the bare loop (`strace -c`, 0 bytes): two a reply there, \
-`accept4` and `close`; five here, as a stream is also registered (`epoll_ctl`), its end is said (`shutdown`) and the client's end is \
-awaited (`recvfrom`), so that no reply is cut by a reset. To spare the registration a connection would have to be answered \
-before it is watched. A Handler adds the way to a thread and back, with about three switches of context a reply. Between \
-16 and 32 KiB a Handler serves fewer replies than at 15 KiB and than at 40 KB; a trace shows `madvise` once a turn there and nowhere \
-else, so memory that is given back and faulted in again is the suspect. It is not proved.\n";
-
-fn submit_ratio(measured: &Measured, kind: &str) -> Quartiles {
-    let of = |who: &str| numbers(&measured.submit[format!("{kind}_{who}")]);
-    let (ours, bare) = (of("pool"), of("bare"));
-    Quartiles::of(&ours.iter().zip(&bare).map(|(ours, bare)| ours / bare).collect::<Vec<_>>())
+/// From a submit to the begin of its job by the pool and by a bare channel, and their ratio.
+fn submit(measured: &Measured, kind: &str) -> [Quartiles; 3] {
+    let [pool, bare] = ["pool", "bare"].map(|who| measured.submit(kind, who));
+    [Quartiles::of(&pool), Quartiles::of(&bare), Quartiles::ratio(&pool, &bare)]
 }
 
-pub(super) fn page(command: &str, machine: &Machine, measured: &Measured) -> String {
-    let Machine { cores, kernel, date, .. } = machine;
-    let mut text = format!(
-        "# Threads behind connections, measured\n\n\
-         Made by `{command}` on {date}: {cores} cores, Linux {kernel}, loopback. Do not edit it by hand.\n\n\
-         A hundred clients connect, receive so many bytes, see the end and connect again. Servers run on the first \
-         processor, clients on the others; up to 16 KiB the clients limit the fastest servers, so compare CPU time there. In each \
-         round every server is measured once, in an order that goes on by one; shown are medians with quartiles over \
-         the rounds. CPU time is all of the server's process, threads that have ended included (`stat`, which counts in \
-         steps of 10 ms).\n\n\
-         `{HANDLER}` is `crates/roadstead/examples/handler.rs`: listener, admission, queue, pool and threads, as an embedder has \
-         them; `{POOL}` is a loop of `accept` before the pool of threads of `elastic` alone. Both have at least 2 and at most 200 \
-         threads, 20 of them spare, as both Python servers' pools have, and `threadpool` and `rayon` have 200. `{LOOP}` is \
-         `crates/event/examples/serve_loop.rs`, which waits for the client's end before it closes, `{BARE}` the least that a loop over epoll \
-         can be, which does not.\n\n## CPU time, µs a reply\n\n"
-    );
-    text.push_str(&table(measured, cpu, 1.0, 1));
-    text.push_str("\n## Replies, thousands a second\n\n");
-    text.push_str(&table(measured, rate, 0.001, 1));
-    text.push_str("\n## Ratios, round by round\n\n| bytes |");
-    let ratios: [(&str, &str, &str, What); 6] = [
-        ("CPU", HANDLER, CONNECTION, cpu),
-        ("CPU", HANDLER, PYTHON_POOL, cpu),
-        ("CPU", POOL, CONNECTION, cpu),
-        ("CPU", LOOP, BARE, cpu),
-        ("replies/s", HANDLER, CONNECTION, rate),
-        ("replies/s", POOL, CONNECTION, rate),
-    ];
-    for (what, of, over, _) in &ratios {
-        text.push_str(&format!(" {what}: {of} / {over} |"));
-    }
-    text.push_str("\n|---|---|---|---|---|---|---|\n");
-    for (size, cells) in &measured.sizes {
-        text.push_str(&format!("| {} |", thousands(*size)));
-        for (_, of, over, what) in &ratios {
-            text.push_str(&format!(" {} |", spread(measured.ratio(cells, of, over, *what), 2)));
-        }
-        text.push('\n');
-    }
-    handing_over(&mut text, measured);
-    questions(&mut text, measured);
-    text.push_str("\n## What was asked for\n\n");
-    for (goal, met) in goals(measured) {
-        text.push_str(&format!("- {}: {goal}\n", if met { "met" } else { "**missed**" }));
-    }
-    text.push_str(REASONS);
-    text
-}
+/// The columns of the ratios.
+const RATIOS: [(&str, &str, What); 6] = [
+    (HANDLER, CONNECTION, cpu),
+    (HANDLER, PYTHON_POOL, cpu),
+    (POOL, CONNECTION, cpu),
+    (LOOP, BARE, cpu),
+    (HANDLER, CONNECTION, rate),
+    (POOL, CONNECTION, rate),
+];
 
-fn handing_over(text: &mut String, measured: &Measured) {
-    let of = |name: &str| spread(Quartiles::of(&numbers(&measured.submit[name])), 0);
-    text.push_str(&format!(
-        "\n## Handing a job over\n\n\
-         `crates/elastic/examples/submit.rs`, the pool and a bare channel of the standard library in turns, in nanoseconds. \
-         *Single*: from a submit to the begin of its job on the one thread, which rests. *Burst*: for each of 20,000 jobs that \
-         are handed over at once, to four threads; those of the channel stand behind one lock.\n\n\
-         | | pool | bare channel | ratio |\n|---|---|---|---|\n\
-         | single | {} | {} | {} |\n| burst | {} | {} | {} |\n",
-        of("single_pool"),
-        of("single_bare"),
-        spread(submit_ratio(measured, "single"), 2),
-        of("burst_pool"),
-        of("burst_bare"),
-        spread(submit_ratio(measured, "burst"), 2),
-    ));
-}
+/// Those that answer the question of the original: both pools over a thread for each request.
+const ORIGINAL: [(&str, &str, What); 2] = [(PYTHON_POOL, MIXIN, rate), (POOL, CONNECTION, rate)];
 
-/// What the original of 2008 said of itself, and what it left unsaid.
-fn questions(text: &mut String, measured: &Measured) {
-    text.push_str(
-        "\n## The original's questions\n\n\
-         The mix-in of 2008 was shown with a table of these twelve sizes: from 250 replies a second with a thread for each \
-         request to 2000 with the pool at 0 bytes, eight times as many, and the less the larger the reply. Today, replies \
-         a second of the pool over those of a thread for each, both in Python, and ours over a thread for each, both in Rust:\n\n\
-         | bytes | Python: pool / ThreadingMixIn | ours: ThreadPool / thread per connection |\n|---|---|---|\n",
-    );
-    let mut meets = None;
-    for (size, cells) in &measured.sizes {
-        let python = measured.ratio(cells, PYTHON_POOL, MIXIN, rate);
-        let ours = measured.ratio(cells, POOL, CONNECTION, rate);
-        let same = python.median <= 1.1;
-        meets = if same { meets.or(Some(*size)) } else { None };
-        let (python, ours) = (spread(python, 2), spread(ours, 2));
-        text.push_str(&format!("| {} | {python} | {ours} |\n", thousands(*size)));
-    }
-    let meeting = match meets {
-        Some(size) => format!(
-            "They meet at {} bytes: from there on the pool's rate is within a tenth of the mix-in's.",
-            thousands(size)
-        ),
-        None => "They do not meet up to the largest: there the pool still serves more than a tenth more.".to_owned(),
+fn ratios(measured: &Measured, columns: &[(&str, &str, What)]) -> String {
+    let all = |cells: &[Cell]| {
+        columns.iter().map(|(of, over, what)| ratio(cells, of, over, *what)).collect()
     };
+    rows(measured, all, 2)
+}
+
+pub(super) fn page(command: &str, measured: &Measured) -> String {
+    let [single, burst] = ["single", "burst"].map(|kind| submit(measured, kind));
     let tick = |name: &str| {
-        let of = numbers(&measured.ticks[name]);
+        let of = numbers(&measured.stored["ticks"][name]);
         match of[..] {
-            [low, median, high] => spread(Quartiles { low, median, high }, 1),
+            [low, median, high] => Quartiles { low, median, high }.digits(1),
             _ => "–".to_owned(),
         }
     };
-    text.push_str(&format!(
-        "\n**Where do the two meet?** {meeting} The larger the reply, the more of the work is copying it, which is the same with \
-         and without a pool.\n\n\
-         **Why does its first column stand at exactly 250 and 500?** A guess that fits, and not a finding: the numbers are those of a \
-         wait of 4 ms and of 2 ms behind each start of a thread, and `Thread.start()` of that Python ended with a sleep of one microsecond \
-         (\"to let the thread run\"), which a kernel that rounds up to its ticks makes that long. The kernel of the original, and its tick, \
-         are not written down, so it cannot be measured again. What was measured is whether such a wait is enough: today's mix-in, 0 bytes, \
-         with a sleep to the next tick behind each start:\n\n\
-         | tick | replies a second |\n|---|---|\n| none | {} |\n| 2 ms | {} |\n| 4 ms | {} |\n\n\
-         How much of the eightfold of 2008 such a wait was is not known; what a pool saves today is what the table above shows.\n",
-        tick("0"),
-        tick("2"),
-        tick("4"),
-    ));
+    TEXT.fill(
+        "page",
+        &[
+            ("command", &command),
+            ("cpu", &table(measured, cpu, 1.0)),
+            ("rates", &table(measured, rate, 0.001)),
+            ("ratios", &ratios(measured, &RATIOS)),
+            ("single_pool", &single[0].digits(0)),
+            ("single_bare", &single[1].digits(0)),
+            ("single", &single[2].digits(2)),
+            ("burst_pool", &burst[0].digits(0)),
+            ("burst_bare", &burst[1].digits(0)),
+            ("burst", &burst[2].digits(2)),
+            ("original", &ratios(measured, &ORIGINAL)),
+            ("meeting", &meeting(measured)),
+            ("tick0", &tick("0")),
+            ("tick2", &tick("2")),
+            ("tick4", &tick("4")),
+            ("goals", &list(&goals(measured))),
+        ],
+    )
+}
+
+/// From which size on the pool of Python serves no more than a tenth more.
+fn meeting(measured: &Measured) -> String {
+    let is_same =
+        |(_, cells): &&(usize, Vec<Cell>)| ratio(cells, PYTHON_POOL, MIXIN, rate).median <= 1.1;
+    match measured.sizes.iter().rev().take_while(is_same).last() {
+        Some((size, _)) => format!(
+            "They meet at {} bytes: from there on the pool's rate is within a tenth of the mix-in's.",
+            thousands(*size as f64)
+        ),
+        None => "They do not meet up to the largest: there the pool still serves more than a tenth more.".to_owned(),
+    }
 }

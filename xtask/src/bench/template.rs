@@ -1,0 +1,102 @@
+//! The texts of pages, which stand in `xtask/pages`: pieces of Markdown with places that are filled
+//! with figures. Pure, but for the summary of the machine.
+//!
+//! ```text
+//!   <!-- NAME -->     a piece begins; it ends where the next one does
+//!   @place@           is filled
+//!   @cores@ @kernel@ @date@ @perl@     are filled with what is said of the machine
+//! ```
+
+use super::process;
+use crate::shell;
+use std::fmt::Display;
+use std::fs;
+use std::process::Command;
+
+/// The text of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Template(pub(super) &'static str);
+
+impl Template {
+    /// A piece without its places filled.
+    fn piece(self, name: &str) -> &'static str {
+        let begin = format!("<!-- {name} -->\n");
+        let (_, rest) = self.0.split_once(&begin).unwrap_or_else(|| panic!("no piece `{name}`"));
+        rest.split_once("<!-- ").map_or(rest, |(piece, _)| piece)
+    }
+
+    /// A piece with these in its places, without empty lines around it or them.
+    pub(super) fn fill(self, name: &str, values: &[(&str, &dyn Display)]) -> String {
+        let mut text = self.piece(name).trim_matches('\n').to_owned();
+        for (place, value) in values {
+            let value = value.to_string();
+            text = text.replace(&format!("@{place}@"), value.trim_end_matches('\n'));
+        }
+        for (place, say) in MACHINE {
+            let place = format!("@{place}@");
+            if text.contains(&place) {
+                text = text.replace(&place, &say());
+            }
+        }
+        // A value may be empty.
+        while text.contains("\n\n\n") {
+            text = text.replace("\n\n\n", "\n\n");
+        }
+        text + "\n"
+    }
+}
+
+/// A line of a table.
+pub(super) fn row(cells: &[&dyn Display]) -> String {
+    let cells: String = cells.iter().map(|cell| format!(" {cell} |")).collect();
+    format!("|{cells}\n")
+}
+
+/// Says something of the machine.
+type Say = fn() -> String;
+
+/// What is said of the machine. No names: they would say nothing to others.
+const MACHINE: [(&str, Say); 4] =
+    [("cores", cores), ("kernel", kernel), ("date", date), ("perl", perl)];
+
+fn cores() -> String {
+    process::processors().to_string()
+}
+
+pub(super) fn kernel() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.split('-').next().unwrap_or_default().trim().to_owned()
+}
+
+pub(super) fn date() -> String {
+    said("date", &["-u", "+%F"])
+}
+
+fn perl() -> String {
+    let version = "printf '%vd, IO::Multiplex %s', $^V, IO::Multiplex->VERSION";
+    said("perl", &["-MIO::Multiplex", "-e", version])
+}
+
+fn said(program: &str, args: &[&str]) -> String {
+    let mut command = Command::new(program);
+    command.args(args);
+    shell::output(command).map_or_else(|_| "unknown".to_owned(), |said| said.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_is_filled_and_ends_where_the_next_begins() {
+        let text = "<!-- one -->\n\n@a@ of @cores@ @b@\n\n<!-- two -->\n\n@a@\n";
+        let filled = Template(text).fill("one", &[("a", &1)]);
+        assert_eq!(filled, format!("1 of {} @b@\n", cores()));
+        assert_eq!(Template(text).fill("two", &[("a", &"x")]), "x\n");
+    }
+
+    #[test]
+    fn a_row_has_its_cells() {
+        assert_eq!(row(&[&"a", &1.5]), "| a | 1.5 |\n");
+    }
+}
