@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::shell::Failure;
+use crate::bench::child::wait_until;
+use crate::shell::{self, Failure};
 
 /// How long a product may take to start, or to end.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -60,10 +61,6 @@ pub(super) struct Proxy {
     drained: Vec<usize>,
 }
 
-fn failed(what: &str) -> impl Fn(std::io::Error) -> Failure {
-    move |error| Failure::new(format!("{what}: {error}"))
-}
-
 impl Proxy {
     pub(super) fn start(
         product: Product,
@@ -71,46 +68,64 @@ impl Proxy {
         folder: PathBuf,
         options: Options,
     ) -> Result<Self, Failure> {
-        fs::create_dir_all(&folder).map_err(failed("folder"))?;
-        let socket = TcpListener::bind("127.0.0.1:0").map_err(failed("port"))?;
-        let address = socket.local_addr().map_err(failed("port"))?;
+        let folder = shell::folder(folder)?;
+        let socket = TcpListener::bind("127.0.0.1:0").map_err(Failure::at("port"))?;
+        let address = socket.local_addr().map_err(Failure::at("port"))?;
         let roadstead = roadstead.to_owned();
         let (generations, drained) = (Vec::new(), Vec::new());
         let mut proxy =
             Self { product, roadstead, folder, options, socket, address, generations, drained };
         if product != Product::Roadstead {
             // They bind it themselves.
-            let other = TcpListener::bind("127.0.0.1:0").map_err(failed("port"))?;
+            let other = TcpListener::bind("127.0.0.1:0").map_err(Failure::at("port"))?;
             drop(std::mem::replace(&mut proxy.socket, other));
         }
         proxy.configure()?;
         proxy.spawn()?;
-        let begun = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            if begun.elapsed() > PATIENCE {
-                return Err(Failure::new(format!("{} does not listen", product.name())));
-            }
-            thread::sleep(Duration::from_millis(10));
+        if wait_until(|| TcpStream::connect(address).is_ok()) {
+            return Ok(proxy);
         }
-        Ok(proxy)
+        Err(Failure::new(format!("{} does not listen", product.name())))
     }
 
     fn file(&self) -> PathBuf {
         self.folder.join("proxy.conf")
     }
 
+    /// Writes its configuration: the file in `xtask/peers` with what is measured.
     fn configure(&self) -> Result<(), Failure> {
-        let text = match self.product {
-            Product::Roadstead => self.roadstead_toml(),
-            Product::HaProxy => self.haproxy_cfg(),
-            Product::Nginx => self.nginx_conf(),
+        let Options { servers, at_once } = &self.options;
+        let limit = |word: &str| at_once.map_or_else(String::new, |most| format!(" {word}{most}"));
+        let server = |(number, port): (usize, &u16)| match self.product {
+            Product::Roadstead => format!("\"127.0.0.1:{port}\", "),
+            Product::HaProxy => format!("    server s{number} 127.0.0.1:{port}\n"),
+            Product::Nginx => {
+                let limit = limit("max_conns=");
+                let down = if self.drained.contains(&number) { " down" } else { "" };
+                format!(
+                    "        server 127.0.0.1:{port} max_fails=3 fail_timeout=5s{limit}{down};\n"
+                )
+            }
         };
-        fs::write(self.file(), text).map_err(failed("configuration"))
+        let servers: String = servers.iter().enumerate().map(server).collect();
+        let text = match self.product {
+            Product::Roadstead => include_str!("../../../../peers/trial-roadstead.toml"),
+            Product::HaProxy => include_str!("../../../../peers/trial-haproxy.cfg"),
+            Product::Nginx => include_str!("../../../../peers/trial-nginx.conf"),
+        };
+        let text = text
+            .replace("@ADMIN@", &self.admin(self.generations.len()))
+            .replace("@ADDRESS@", &self.address.to_string())
+            .replace("@STATS@", &self.folder.join("stats").display().to_string())
+            .replace("@AT_ONCE@", &at_once.unwrap_or(1000).to_string())
+            .replace("@LIMIT@", &limit("maxconn "))
+            .replace("@SERVERS@", servers.trim_end_matches(['\n', ',', ' ']));
+        shell::write(&self.file(), &text)
     }
 
     fn spawn(&mut self) -> Result<(), Failure> {
         let log = fs::File::options().create(true).append(true).open(self.folder.join("log"));
-        let log = log.map_err(failed("log"))?;
+        let log = log.map_err(Failure::at("log"))?;
         let mut command = match self.product {
             Product::HaProxy => {
                 let mut command = Command::new("haproxy");
@@ -129,15 +144,15 @@ impl Proxy {
                      exec \"$0\" serve \"$1\"",
                 );
                 command.arg(&self.roadstead).arg(self.file());
-                let socket = self.socket.try_clone().map_err(failed("socket"))?;
+                let socket = self.socket.try_clone().map_err(Failure::at("socket"))?;
                 command.stdin(std::os::fd::OwnedFd::from(socket)).stdout(Stdio::piped());
                 command
             }
         };
-        let mut child = command.stderr(log).spawn().map_err(failed(self.product.name()))?;
+        let mut child = command.stderr(log).spawn().map_err(Failure::at(self.product.name()))?;
         if let Some(stdout) = child.stdout.take() {
             let (mut line, mut stdout) = (String::new(), BufReader::new(stdout));
-            stdout.read_line(&mut line).map_err(failed("ready"))?;
+            stdout.read_line(&mut line).map_err(Failure::at("ready"))?;
             if !line.starts_with("ready ") {
                 let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
                 return Err(Failure::new(format!("Roadstead does not serve:\n{log}")));
@@ -160,7 +175,7 @@ impl Proxy {
 
     fn signal(&self, signal: Signal) -> Result<(), Failure> {
         let process = self.process().ok_or_else(|| Failure::new("no process"))?;
-        kill_process(process, signal).map_err(|error| failed("signal")(error.into()))
+        kill_process(process, signal).map_err(Failure::at("signal"))
     }
 
     /// Reads its configuration again.
@@ -176,11 +191,11 @@ impl Proxy {
         match self.product {
             Product::Roadstead => {
                 // Each generation has an admin address of its own.
-                self.configure_generation(self.generations.len())?;
+                self.configure()?;
                 let before = self.process();
                 self.spawn()?;
                 let before = before.ok_or_else(|| Failure::new("no process"))?;
-                kill_process(before, Signal::TERM).map_err(|error| failed("signal")(error.into()))
+                kill_process(before, Signal::TERM).map_err(Failure::at("signal"))
             }
             // Its master passes the sockets on to the next worker.
             Product::HaProxy => self.signal(Signal::USR2),
@@ -194,7 +209,7 @@ impl Proxy {
                 // The workers of the new master serve by then.
                 thread::sleep(Duration::from_millis(100));
                 let before = before.ok_or_else(|| Failure::new("no process"))?;
-                kill_process(before, Signal::QUIT).map_err(|error| failed("signal")(error.into()))
+                kill_process(before, Signal::QUIT).map_err(Failure::at("signal"))
             }
         }
     }
@@ -212,14 +227,14 @@ impl Proxy {
                 let admin = self.admin(self.generations.len() - 1);
                 let worker = format!("127.0.0.1:{}", self.options.servers[server]);
                 command.args(["ctl", "--admin", &admin, verb, "main", &worker]);
-                crate::shell::output(command).map(drop)
+                shell::output(command).map(drop)
             }
             Product::HaProxy => {
                 let state = if drains { "drain" } else { "ready" };
                 let path = self.folder.join("stats");
-                let mut socket = UnixStream::connect(path).map_err(failed("stats"))?;
+                let mut socket = UnixStream::connect(path).map_err(Failure::at("stats"))?;
                 writeln!(socket, "set server servers/s{server} state {state}")
-                    .map_err(failed("stats"))
+                    .map_err(Failure::at("stats"))
             }
             Product::Nginx => {
                 self.configure()?;
@@ -230,79 +245,6 @@ impl Proxy {
 
     fn admin(&self, generation: usize) -> String {
         format!("unix:{}", self.folder.join(format!("admin{generation}")).display())
-    }
-
-    fn configure_generation(&self, generation: usize) -> Result<(), Failure> {
-        let text = self.roadstead_toml().replace(&self.admin(0), &self.admin(generation));
-        fs::write(self.file(), text).map_err(failed("configuration"))
-    }
-
-    fn roadstead_toml(&self) -> String {
-        let servers: Vec<String> =
-            self.options.servers.iter().map(|port| format!("\"127.0.0.1:{port}\"")).collect();
-        let at_once = self.options.at_once.unwrap_or(1000);
-        format!(
-            "[admin]\nlisten = \"{}\"\n\n[listener.web]\nlisten = \"fd:web\"\nprotocol = \"http\"\npool = \"main\"\n\n\
-             [pool.main]\nservers = [{}]\nschedule = \"least-outstanding\"\nserver_requests_max = {at_once}\n\
-             connect = \"500ms\"\ndeadline = \"1s\"\nqueue = {{ length = 1000, wait = \"1s\" }}\n\
-             health = {{ check = \"http\", path = \"/health\", interval = \"500ms\", timeout = \"400ms\", rise = 2, fall = 2, \
-             errors = 3, \
-             fail_rate = \"3%\", fail_window = \"5s\", fail_min_requests = 20, eject = \"5s\", failing = \"500..599\" }}\n\
-             retries = {{ tries = 3, share = 100, reserve = 1000, on = [\"connect\", \"reset\", \"timeout\", \"invalid\", \"500..504\"] }}\n",
-            self.admin(0),
-            servers.join(", "),
-        )
-    }
-
-    fn haproxy_cfg(&self) -> String {
-        let limit =
-            self.options.at_once.map_or_else(String::new, |most| format!(" maxconn {most}"));
-        let servers: String = (0..)
-            .zip(&self.options.servers)
-            .map(|(number, port)| format!("    server s{number} 127.0.0.1:{port}\n"))
-            .collect();
-        format!(
-            "global\n    nbthread 1\n    maxconn 4000\n    hard-stop-after 30s\n    \
-             stats socket {stats} mode 600 level admin expose-fd listeners\n\n\
-             defaults\n    mode http\n    timeout connect 500ms\n    timeout client 30s\n    timeout server 1s\n    \
-             timeout queue 1s\n    timeout http-request 10s\n    timeout http-keep-alive 30s\n    \
-             option idle-close-on-response\n    retries 3\n    option redispatch 1\n    \
-             retry-on all-retryable-errors\n    http-reuse safe\n\n\
-             frontend clients\n    bind {address}\n    default_backend servers\n\n\
-             backend servers\n    balance leastconn\n    http-request disable-l7-retry if METH_POST\n    \
-             option httpchk GET /health\n    \
-             default-server check inter 500ms fastinter 200ms downinter 500ms fall 2 rise 2 observe layer7 \
-             error-limit 3 on-error mark-down{limit}\n{servers}",
-            stats = self.folder.join("stats").display(),
-            address = self.address,
-        )
-    }
-
-    fn nginx_conf(&self) -> String {
-        let limit =
-            self.options.at_once.map_or_else(String::new, |most| format!(" max_conns={most}"));
-        let servers: String = (0..)
-            .zip(&self.options.servers)
-            .map(|(number, port)| {
-                let down = if self.drained.contains(&number) { " down" } else { "" };
-                format!(
-                    "        server 127.0.0.1:{port} max_fails=3 fail_timeout=5s{limit}{down};\n"
-                )
-            })
-            .collect();
-        format!(
-            "daemon off;\nuser root;\nworker_processes 1;\nworker_shutdown_timeout 30s;\npid nginx.pid;\nerror_log error.log warn;\n\
-             events {{ worker_connections 4000; }}\n\
-             http {{\n    access_log off;\n    client_body_temp_path body;\n    proxy_temp_path proxy;\n    \
-             fastcgi_temp_path fastcgi;\n    uwsgi_temp_path uwsgi;\n    scgi_temp_path scgi;\n    \
-             keepalive_requests 100000;\n    client_body_buffer_size 256k;\n    upstream servers {{\n        zone servers 256k;\n        least_conn;\n{servers}        \
-             keepalive 64;\n    }}\n    server {{\n        listen {address};\n        location / {{\n            \
-             proxy_pass http://servers;\n            proxy_http_version 1.1;\n            proxy_set_header Connection \"\";\n            \
-             proxy_connect_timeout 500ms;\n            proxy_read_timeout 1s;\n            proxy_send_timeout 1s;\n            \
-             proxy_next_upstream error timeout invalid_header http_500 http_502 http_503 http_504;\n            \
-             proxy_next_upstream_tries 3;\n        }}\n    }}\n}}\n",
-            address = self.address,
-        )
     }
 }
 
