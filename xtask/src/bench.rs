@@ -25,6 +25,7 @@ mod arguments;
 mod balance;
 mod callgrind;
 mod child;
+mod clients;
 mod database;
 mod event;
 mod fields;

@@ -1,14 +1,13 @@
 //! Connections that come and go: each connects, sends one line to the programs, receives the answer and
 //! closes. How many a second, and what CPU time each costs the server, ours against IO::Multiplex.
 
+use super::clients::{connect, on_threads};
 use super::ground::Ground;
 use super::lines::{self, Side};
 use super::page::{self, Better, Row};
 use super::process;
 use crate::shell::Failure;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Clients at once, each with one connection.
@@ -43,40 +42,32 @@ struct Sample {
 
 fn sample(ground: &Ground, side: Side<'_>) -> Result<Sample, Failure> {
     let (server, workers) = lines::start(ground, side)?;
-    let failed = |error: io::Error| server.child.failed(&format!("a client: {error}"));
     let own = server.own(&workers);
-    let cpu = || process::sum(&own, process::cpu_ns);
-    ask(&server.address, WARM).map_err(failed)?;
-    let (before, begun) = (cpu()?, Instant::now());
-    let done = ask(&server.address, WINDOW).map_err(failed)? as f64;
+    ask(&server.address, WARM)?;
+    let begun = Instant::now();
+    let (cpu_us, done) = process::cpu_us(&own, || ask(&server.address, WINDOW))?;
     let took = begun.elapsed().as_secs_f64();
-    let cpu_ns = cpu()? - before;
     server.stop()?;
-    Ok(Sample { connections_s: done / took, cpu_us: cpu_ns as f64 / 1e3 / done })
+    let done = f64::from(done);
+    Ok(Sample { connections_s: done / took, cpu_us: cpu_us / done })
 }
 
 /// All clients at once, for that long: how many connections were answered and closed.
-fn ask(address: &str, window: Duration) -> io::Result<u64> {
+fn ask(address: &str, window: Duration) -> Result<u32, Failure> {
     let until = Instant::now() + window;
-    let client = || -> io::Result<u64> {
+    let each = on_threads(CLIENTS, |_| {
         let mut done = 0;
         while Instant::now() < until {
             once(address)?;
             done += 1;
         }
         Ok(done)
-    };
-    thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
-        clients.into_iter().try_fold(0, |all, client| {
-            Ok(all + client.join().map_err(|_| io::Error::other("a client panicked"))??)
-        })
-    })
+    })?;
+    Ok(each.iter().sum())
 }
 
 fn once(address: &str) -> io::Result<()> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut stream = connect(address)?;
     stream.write_all(LINE)?;
     let mut answer = [0; LINE.len()];
     stream.read_exact(&mut answer)?;

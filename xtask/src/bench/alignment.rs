@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use super::clients::{connect, on_threads};
 use super::goals::Goal;
 use super::ground::Ground;
 use super::server::Server;
@@ -157,28 +158,11 @@ fn start(ground: &Ground, pool: &str) -> Result<Server, Failure> {
     ground.serve("alignment", &text)
 }
 
-/// What each of so many threads gives.
-fn on_threads<T: Send>(
-    count: usize,
-    act: impl Fn(usize) -> io::Result<T> + Sync,
-) -> Result<Vec<T>, Failure> {
-    std::thread::scope(|scope| {
-        let act = &act;
-        let threads: Vec<_> = (0..count).map(|who| scope.spawn(move || act(who))).collect();
-        let failed = |error: io::Error| Failure::new(format!("a client: {error}"));
-        let joined = threads.into_iter().map(|it| it.join().expect("a client does not panic"));
-        joined.map(|result| result.map_err(failed)).collect()
-    })
-}
-
 struct Client(BufReader<TcpStream>);
 
 impl Client {
     fn connect(address: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-        Ok(Self(BufReader::new(stream)))
+        connect(address).map(BufReader::new).map(Self)
     }
 
     fn ask(&mut self, line: &str) -> io::Result<String> {

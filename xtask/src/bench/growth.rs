@@ -118,28 +118,33 @@ fn one(
         lines: "work",
         reply: "any",
     };
-    let (mut load, is_full) = Load::start_all(ground, &server, plan)?;
-    thread::sleep(SETTLE);
-    let sum = match what {
-        What::Cpu => cpu_us(&own, ground.window),
-        What::Calls => calls(&own, ground),
-        What::Instructions => counted(&own, ground.window),
-    }?;
-    if !is_full(&mut load) {
-        return Err(Failure::new("clients left within the window"));
-    }
     // That all were answered shows that the pace was kept.
-    load.finish()?;
+    let (sum, _) = Load::during(ground, &server, plan, SETTLE, || match what {
+        What::Cpu => a_second(ground, |rest| process::cpu_us(&own, rest)),
+        What::Calls => a_second(ground, |rest| {
+            let (calls, took) = system_calls::counted(&own, &ground.folder, rest)?;
+            Ok((system_calls::all(&calls) as f64, took))
+        }),
+        What::Instructions => counted(&own, ground.window),
+    })?;
     server.stop()?;
     Ok(sum / rate)
 }
 
-/// CPU µs of these processes in a second of the window.
-fn cpu_us(own: &[u32], window: Duration) -> Result<f64, Failure> {
-    let (before, begun) = (process::sum(own, process::cpu_ns)?, Instant::now());
-    thread::sleep(window);
-    let cpu = process::sum(own, process::cpu_ns)? - before;
-    Ok(cpu as f64 / 1e3 / begun.elapsed().as_secs_f64())
+/// Lets the window pass, and says how many seconds it took.
+type Rest<'a> = &'a dyn Fn() -> Result<f64, Failure>;
+
+/// What is counted while the window passes, for a second.
+fn a_second(
+    ground: &Ground,
+    count: impl FnOnce(Rest<'_>) -> Result<(f64, f64), Failure>,
+) -> Result<f64, Failure> {
+    let (sum, seconds) = count(&|| {
+        let begun = Instant::now();
+        thread::sleep(ground.window);
+        Ok(begun.elapsed().as_secs_f64())
+    })?;
+    Ok(sum / seconds)
 }
 
 /// Instructions of these processes outside the kernel in a second of the window.
@@ -155,14 +160,4 @@ fn counted(own: &[u32], window: Duration) -> Result<f64, Failure> {
     let count =
         count.ok_or_else(|| Failure::new(format!("perf counts no instructions: {said}")))?;
     Ok(count / window.as_secs_f64())
-}
-
-/// System calls of these processes in a second of the window.
-fn calls(own: &[u32], ground: &Ground) -> Result<f64, Failure> {
-    let (calls, took) = system_calls::counted(own, &ground.folder, || {
-        let begun = Instant::now();
-        thread::sleep(ground.window);
-        Ok(begun.elapsed().as_secs_f64())
-    })?;
-    Ok(system_calls::all(&calls) as f64 / took)
 }

@@ -178,11 +178,7 @@ pub(super) fn start(ground: &Ground, side: Side<'_>) -> Result<(Server, Vec<u32>
 
 /// CPU time of the server's own processes in a window of one run, for a line.
 fn cpu_us(ground: &Ground, what: (Side<'_>, Shape)) -> Result<f64, Failure> {
-    let (cpu_us, lines) = window(ground, what, |own, pass| {
-        let before = process::sum(own, process::cpu_ns)?;
-        let bytes = pass()?;
-        Ok(((process::sum(own, process::cpu_ns)? - before) as f64 / 1e3, bytes))
-    })?;
+    let (cpu_us, lines) = window(ground, what, |own, pass| process::cpu_us(own, pass))?;
     Ok(cpu_us / lines)
 }
 
@@ -214,17 +210,13 @@ fn window<T>(
         lines: "work",
         reply: "any",
     };
-    let (mut load, is_full) = Load::start_all(ground, &server, plan)?;
-    thread::sleep(SETTLE);
-    let (measured, bytes) = measure(&own, &|| {
-        let before = written()?;
-        thread::sleep(ground.window);
-        Ok(written()? - before)
+    let ((measured, bytes), account) = Load::during(ground, &server, plan, SETTLE, || {
+        measure(&own, &|| {
+            let before = written()?;
+            thread::sleep(ground.window);
+            Ok(written()? - before)
+        })
     })?;
-    if !is_full(&mut load) {
-        return Err(Failure::new("clients left within the window"));
-    }
-    let account = load.finish()?;
     let bytes_a_line = (written()? - before_all) as f64 / account.answered as f64;
     server.stop()?;
     Ok((measured, bytes as f64 / bytes_a_line))

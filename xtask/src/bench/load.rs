@@ -8,6 +8,8 @@ use crate::shell::Failure;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 /// What must not have happened to a line or a connection.
 const SPOILERS: [&str; 7] =
@@ -49,31 +51,37 @@ impl Load {
         Child::start(command, None).map(Self)
     }
 
-    /// Starts one on a server, and waits until all its clients were accepted. Gives a check that
-    /// none of them has left.
-    pub(super) fn start_all(
+    /// Does `work` while one runs on a server: when all clients have been accepted, and `settle` has
+    /// passed. None of them may leave meanwhile.
+    pub(super) fn during<T>(
         ground: &Ground,
         server: &Server,
         plan: Plan,
-    ) -> Result<(Self, impl Fn(&mut Self) -> bool + use<>), Failure> {
-        let process = server.process();
-        let open = move || process::descriptors(process).unwrap_or_default();
+        settle: Duration,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<(T, Account), Failure> {
+        let open = || process::descriptors(server.process()).unwrap_or_default();
         let full = open() + usize::try_from(plan.connections).unwrap_or(usize::MAX);
         let mut load = Self::start(ground, &server.address, plan)?;
         if !wait_until(|| open() >= full || !load.is_running()) || !load.is_running() {
             let error = load.account().err().map(|failure| failure.output).unwrap_or_default();
             return Err(server.child.failed(&format!("not all clients were accepted\n{error}")));
         }
-        Ok((load, move |load: &mut Self| open() >= full && load.is_running()))
+        thread::sleep(settle);
+        let given = work()?;
+        if open() < full || !load.is_running() {
+            return Err(Failure::new("clients left within the window"));
+        }
+        Ok((given, load.finish()?))
     }
 
     /// Whether it has not ended yet.
-    pub(super) fn is_running(&mut self) -> bool {
+    fn is_running(&mut self) -> bool {
         self.0.is_running()
     }
 
     /// Ends its sending, before its time; what is on its way is awaited.
-    pub(super) fn finish(self) -> Result<Account, Failure> {
+    fn finish(self) -> Result<Account, Failure> {
         // A load that ended by itself is accounted for all the same.
         self.0.signal(Signal::TERM);
         self.account()

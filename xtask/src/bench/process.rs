@@ -27,6 +27,16 @@ pub(super) fn sum(
     processes.iter().map(|process| of(*process)).sum()
 }
 
+/// CPU time of these processes while `work` is done, in microseconds, with what that gives.
+pub(super) fn cpu_us<T>(
+    processes: &[u32],
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(f64, T), Failure> {
+    let before = sum(processes, cpu_ns)?;
+    let given = work()?;
+    Ok(((sum(processes, cpu_ns)? - before) as f64 / 1e3, given))
+}
+
 fn threads(process: u32) -> Result<ReadDir, Failure> {
     let folder = format!("/proc/{process}/task");
     fs::read_dir(&folder).map_err(Failure::at(folder))

@@ -56,11 +56,6 @@ impl Server {
         own
     }
 
-    /// CPU time of all its processes: a daemon has a supervisor.
-    pub(super) fn cpu_ns(&self) -> Result<u64, Failure> {
-        process::sum(&self.own(&[]), process::cpu_ns)
-    }
-
     /// Tells it to end and waits for that.
     pub(super) fn stop(self) -> Result<(), Failure> {
         self.child.stop()

@@ -3,6 +3,7 @@
 use crate::bench::ground::Ground;
 use crate::bench::load::{Load, Plan};
 use crate::bench::numbers::Numbers;
+use crate::bench::process;
 use crate::shell::Failure;
 use std::process::Command;
 
@@ -61,10 +62,9 @@ pub(super) fn through_daemon(
          record = \"json\"\nack = \"ok {{id}}\"\nqueue = {{ length = 40000 }}\n"
     );
     let daemon = ground.serve("rows", &configuration)?;
-    let before = daemon.cpu_ns()?;
     let commits = commits(server);
-    let account = Load::start(ground, &daemon.address, plan)?.account()?;
-    let cpu_us = (daemon.cpu_ns()? - before) as f64 / 1e3;
+    let load = || Load::start(ground, &daemon.address, plan)?.account();
+    let (cpu_us, account) = process::cpu_us(&daemon.own(&[]), load)?;
     daemon.stop()?;
     // What a session of PostgreSQL has counted is seen by all when it has ended.
     let commits = self::commits(server) - commits;

@@ -4,6 +4,7 @@ use super::runs::{CONNECTIONS, IN_FLIGHT, Kind, Run, WRITERS, bare, database, th
 use crate::bench::ground::Ground;
 use crate::bench::load::{Account, Load, Plan};
 use crate::bench::numbers::Numbers;
+use crate::bench::process;
 use crate::bench::statistics::Quartiles;
 use crate::bench::template::{Template, row};
 use crate::shell::Failure;
@@ -109,12 +110,11 @@ pub(super) fn cpu(ground: &Ground) -> Result<String, Failure> {
 /// An example that only echoes, under the same lines: what became of them, and its CPU time in µs.
 fn echoed(ground: &Ground, example: &str, plan: Plan) -> Result<(Account, f64), Failure> {
     let echo = ground.start(Command::new(ground.example(example)), "echo")?;
-    let before = echo.cpu_ns()?;
     let plan = Plan { reply: "any", ..plan };
-    let account = Load::start(ground, &echo.address, plan)?.account()?;
-    let cpu = echo.cpu_ns()? - before;
+    let load = || Load::start(ground, &echo.address, plan)?.account();
+    let (cpu_us, account) = process::cpu_us(&echo.own(&[]), load)?;
     echo.stop()?;
-    Ok((account, cpu as f64 / 1e3))
+    Ok((account, cpu_us))
 }
 
 /// How a batch may be sent to PostgreSQL: rows a second and CPU of the client, each beside UNNEST.

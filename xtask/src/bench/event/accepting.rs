@@ -5,6 +5,7 @@
 
 use super::page::TEXT;
 use super::part::Part;
+use crate::bench::clients::{connect, on_threads};
 use crate::bench::ground::Ground;
 use crate::bench::process;
 use crate::bench::statistics::Quartiles;
@@ -14,7 +15,6 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// The ways, as the example names them, and in words.
@@ -79,22 +79,21 @@ fn sample(ground: &Ground, way: &str) -> Result<Sample, Failure> {
     let mut command = Command::new(ground.example("accepting"));
     command.arg(way);
     let server = ground.start(command, "accepting")?;
-    let failed = Failure::at(format!("accepting by {way}"));
-    let kept = keep(&server.address).map_err(&failed)?;
+    let kept = keep(&server.address).map_err(Failure::at(way))?;
     let warm = ground.window / 4;
-    ask(&server.address, warm, usize::MAX).map_err(&failed)?;
-    let (before, begun) = (process::cpu_ns(server.process())?, Instant::now());
-    let plain = ask(&server.address, ground.window, usize::MAX).map_err(&failed)?;
+    ask(&server.address, warm, usize::MAX)?;
+    let begun = Instant::now();
+    let (cpu_us, plain) =
+        process::cpu_us(&[server.process()], || ask(&server.address, ground.window, usize::MAX))?;
     let took = begun.elapsed().as_secs_f64();
-    let cpu_ns = process::cpu_ns(server.process())? - before;
-    let mut busy = ask(&server.address, ground.window, BUSY_EVERY).map_err(&failed)?;
+    let mut busy = ask(&server.address, ground.window, BUSY_EVERY)?;
     server.stop()?;
     busy.times_us.sort_by(f64::total_cmp);
     let at = |part: usize| busy.times_us[busy.times_us.len() * part / 100];
     let all = plain.by_loop.iter().sum::<u64>() as f64;
     Ok(Sample {
         connections_s: all / took,
-        cpu_us: cpu_ns as f64 / 1000.0 / all,
+        cpu_us: cpu_us / all,
         share: larger(plain.by_loop),
         share_kept: larger(kept),
         p50_us: at(50),
@@ -125,9 +124,9 @@ fn keep(address: &str) -> io::Result<[u64; 2]> {
 }
 
 /// All clients at once, for that long. Of `busy_every` connections of each, one is `busy`.
-fn ask(address: &str, window: Duration, busy_every: usize) -> io::Result<Done> {
+fn ask(address: &str, window: Duration, busy_every: usize) -> Result<Done, Failure> {
     let until = Instant::now() + window;
-    let client = || -> io::Result<Done> {
+    let each = on_threads(CLIENTS, |_| {
         let mut done = Done::default();
         for number in 1.. {
             let begun = Instant::now();
@@ -143,23 +142,9 @@ fn ask(address: &str, window: Duration, busy_every: usize) -> io::Result<Done> {
             }
         }
         Ok(done)
-    };
-    let mut all = Done::default();
-    thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
-        for client in clients {
-            let done = client.join().map_err(|_| io::Error::other("a client panicked"))??;
-            all.by_loop.iter_mut().zip(done.by_loop).for_each(|(all, one)| *all += one);
-            all.times_us.extend(done.times_us);
-        }
-        Ok(all)
-    })
-}
-
-fn connect(address: &str) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    Ok(stream)
+    })?;
+    let by_loop = [0, 1].map(|number: usize| each.iter().map(|done| done.by_loop[number]).sum());
+    Ok(Done { by_loop, times_us: each.into_iter().flat_map(|done| done.times_us).collect() })
 }
 
 /// Says a word; gives the number of the loop that answered.

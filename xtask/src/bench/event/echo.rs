@@ -3,6 +3,7 @@
 //!
 //! All that are active write, then all read: so every server finds the same batches.
 
+use crate::bench::clients::connect;
 use crate::bench::ground::Ground;
 use crate::bench::process;
 use crate::bench::server::Server;
@@ -173,15 +174,8 @@ pub(super) struct Clients {
 impl Clients {
     /// Connects; every connection has spoken once, so that none is only in the backlog.
     pub(super) fn connect(address: &str, connections: usize) -> io::Result<Self> {
-        let streams: io::Result<Vec<TcpStream>> = (0..connections)
-            .map(|_| {
-                let client = TcpStream::connect(address)?;
-                client.set_nodelay(true)?;
-                client.set_read_timeout(Some(Duration::from_secs(60)))?;
-                Ok(client)
-            })
-            .collect();
-        let mut clients = Self { streams: streams?, active: connections };
+        let streams = (0..connections).map(|_| connect(address)).collect::<io::Result<_>>()?;
+        let mut clients = Self { streams, active: connections };
         clients.exchange()?;
         Ok(clients)
     }
@@ -225,13 +219,12 @@ impl Run {
     fn window(&mut self, window: Duration) -> Result<Sample, Failure> {
         let process = self.server.process();
         self.exchange_for(window / 4)?;
-        let (cpu, ticks) = (process::cpu_ns(process)?, process::user_and_system(process)?);
-        let requests = self.exchange_for(window)?;
-        let cpu = process::cpu_ns(process)? - cpu;
+        let ticks = process::user_and_system(process)?;
+        let (cpu_us, requests) = process::cpu_us(&[process], || self.exchange_for(window))?;
         let [user, system] = process::user_and_system(process)?;
         let (user, system) = (user - ticks[0], system - ticks[1]);
         Ok(Sample {
-            cpu_us: cpu as f64 / 1000.0 / requests as f64,
+            cpu_us: cpu_us / requests as f64,
             user_part: user as f64 / (user + system).max(1) as f64,
         })
     }

@@ -7,6 +7,7 @@
 use super::page::TEXT;
 use super::part::Part;
 use crate::bench::child::wait_until;
+use crate::bench::clients::connect;
 use crate::bench::ground::Ground;
 use crate::bench::process;
 use crate::bench::server::Server;
@@ -79,13 +80,8 @@ fn release(server: &Server) -> Result<Sample, Failure> {
     let failed = |error: io::Error| Failure::new(format!("a release: {error}"));
     let open = || process::descriptors(server.process());
     let (before, bytes) = (open()?, vec![b'r'; SIZE]);
-    let streams: io::Result<Vec<TcpStream>> = (0..CONNECTIONS)
-        .map(|_| {
-            let stream = TcpStream::connect(&server.address)?;
-            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-            Ok(stream)
-        })
-        .collect();
+    let streams: io::Result<Vec<TcpStream>> =
+        (0..CONNECTIONS).map(|_| connect(&server.address)).collect();
     let mut streams = streams.map_err(failed)?;
     if !wait_until(|| open().is_ok_and(|now| now >= before + CONNECTIONS)) {
         return Err(Failure::new("not all connections were accepted"));
