@@ -6,7 +6,6 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt::Display;
 use std::path::Path;
 use std::process::Command;
 
@@ -72,12 +71,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &PlotArguments) -> Result<St
     }
     let path = workspace.root.join(PAGE);
     let page = filled(&shell::read(&path)?, &tables(&shapes));
-    shell::write(&path, &page.ok_or_else(|| failed(&path, &MADE[0]))?)?;
+    shell::write(
+        &path,
+        &page.ok_or_else(|| Failure::new(format!("{PAGE} has no `{}`", MADE[0])))?,
+    )?;
     Ok(format!("wrote {PAGE} and {} pictures", shapes.len()))
-}
-
-fn failed(path: &Path, error: &dyn Display) -> Failure {
-    Failure::new(format!("{}: {error}", path.display()))
 }
 
 fn read(said: &str) -> Result<BTreeMap<String, Shape>, Failure> {
@@ -115,13 +113,15 @@ fn read(said: &str) -> Result<BTreeMap<String, Shape>, Failure> {
 
 /// The workers above, what waits below, over the same seconds.
 fn draw(path: &Path, name: &str, shape: &Shape) -> Result<(), Failure> {
-    let wrong = |error: &dyn Display| failed(path, error);
-    let root = SVGBackend::new(path, SIZE).into_drawing_area();
-    root.fill(&WHITE).map_err(|error| wrong(&error))?;
-    let (above, below) = root.split_vertically(WORKERS_HEIGHT);
-    draw_workers(&above, name, shape).map_err(|error| wrong(&*error))?;
-    draw_waiting(&below, shape).map_err(|error| wrong(&*error))?;
-    root.present().map_err(|error| wrong(&error))
+    let drawn = || -> Result<(), Box<dyn Error>> {
+        let root = SVGBackend::new(path, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (above, below) = root.split_vertically(WORKERS_HEIGHT);
+        draw_workers(&above, name, shape)?;
+        draw_waiting(&below, shape)?;
+        Ok(root.present()?)
+    };
+    drawn().map_err(Failure::at(path.display()))
 }
 
 fn draw_workers(area: &Area<'_>, name: &str, shape: &Shape) -> Result<(), Box<dyn Error>> {
@@ -138,10 +138,11 @@ fn draw_workers(area: &Area<'_>, name: &str, shape: &Shape) -> Result<(), Box<dy
         .label("needed")
         .legend(|(x, y)| Rectangle::new([(x, y - 4), (x + 16, y + 4)], NEEDED.filled()));
     for (run, colour) in shape.runs.iter().zip(COLOURS) {
+        let style = colour.stroke_width(2);
         chart
-            .draw_series(LineSeries::new(run.workers.iter().copied(), colour.stroke_width(2)))?
+            .draw_series(LineSeries::new(run.workers.iter().copied(), style))?
             .label(&run.preset)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
     }
     chart
         .configure_series_labels()

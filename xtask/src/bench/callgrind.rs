@@ -1,6 +1,8 @@
 //! Instructions of a program outside the kernel, counted by callgrind.
 
-use crate::shell::Failure;
+use crate::shell::{self, Failure};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// What one more of something adds: the difference of two runs that do it so many times.
@@ -23,4 +25,104 @@ fn whole_run(command: Command) -> Result<f64, Failure> {
         .filter(|_| output.status.success())
         .and_then(|count| count.parse().ok())
         .ok_or_else(|| Failure::new(format!("callgrind counted nothing\n{said}")))
+}
+
+/// What a program executed in a run, as it wrote it into a file when it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Profile {
+    pub(super) instructions: f64,
+    /// Those among them that come from one source file.
+    pub(super) of_file: f64,
+    /// Calls of allocators.
+    pub(super) allocations: f64,
+}
+
+const ALLOCATORS: [&str; 6] =
+    ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"];
+
+impl Profile {
+    /// Reads the file; one source file is told by the end of its name.
+    pub(super) fn read(path: &Path, file: &str) -> Result<Self, Failure> {
+        Ok(Self::of(&shell::read(path)?, file))
+    }
+
+    /// What each of so many more adds, between this run and one that does more.
+    pub(super) fn of_one_more(self, other: Self, more: f64) -> Self {
+        Self {
+            instructions: (other.instructions - self.instructions) / more,
+            of_file: (other.of_file - self.of_file) / more,
+            allocations: (other.allocations - self.allocations) / more,
+        }
+    }
+
+    /// Reads callgrind's own format: positions, costs, and calls, whose costs are counted elsewhere.
+    /// A name stands only where it first occurs, and a number everywhere: `cfn=(12) malloc`, later
+    /// `cfn=(12)`.
+    fn of(text: &str, file: &str) -> Self {
+        let (mut files, mut functions) = (BTreeMap::new(), BTreeMap::new());
+        // `malloc'2` is a malloc that was called from within another.
+        let is_allocator = |name: &str| ALLOCATORS.contains(&name.split('\'').next().unwrap_or(""));
+        let is_file = |name: &str| name.ends_with(file);
+        let (mut in_file, mut of_allocator, mut is_call) = (false, false, false);
+        let mut profile = Self::default();
+        for line in text.lines() {
+            if let Some((key, value)) = line.split_once('=') {
+                match key {
+                    "fl" | "fi" | "fe" => in_file = looked_up(&mut files, value, is_file),
+                    "cfi" | "cfl" => _ = looked_up(&mut files, value, is_file),
+                    "fn" => _ = looked_up(&mut functions, value, is_allocator),
+                    "cfn" => of_allocator = looked_up(&mut functions, value, is_allocator),
+                    "calls" => {
+                        is_call = true;
+                        let calls = value.split(' ').next().and_then(|count| count.parse().ok());
+                        profile.allocations += calls.filter(|_| of_allocator).unwrap_or(0.0);
+                    }
+                    _ => {}
+                }
+                continue;
+            }
+            let cost = line.split_once(' ').and_then(|(position, cost)| {
+                let is_position =
+                    position.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c));
+                cost.trim().parse::<f64>().ok().filter(|_| is_position)
+            });
+            if let Some(cost) = cost.filter(|_| !std::mem::take(&mut is_call)) {
+                profile.instructions += cost;
+                profile.of_file += if in_file { cost } else { 0.0 };
+            }
+        }
+        profile
+    }
+}
+
+/// Whether the name behind a number is one that counts; `named` remembers it.
+fn looked_up<'t>(
+    named: &mut BTreeMap<&'t str, bool>,
+    text: &'t str,
+    counts: impl Fn(&str) -> bool,
+) -> bool {
+    let (number, name) = text.split_once(' ').unwrap_or((text, ""));
+    if !name.is_empty() {
+        named.insert(number, counts(name.trim()));
+    }
+    named.get(number).copied().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_of_a_file_are_told_apart_and_those_of_calls_are_left_out() {
+        let said = "events: Ir\nfl=(1) /a/src/turn.rs\nfn=(1) turn\n12 10\n+1 5\nfi=(2) /a/src/slab.rs\n7 3\nfe=(1)\n+2 2\ncfi=(3) /b/other.rs\ncfn=(2) other\ncalls=4 9\n* 1000\n* 1\nfl=(3)\nfn=(2)\n1 900\n";
+        let profile = Profile { instructions: 921.0, of_file: 3.0, allocations: 0.0 };
+        assert_eq!(Profile::of(said, "slab.rs"), profile);
+    }
+
+    #[test]
+    fn calls_of_allocators_are_counted() {
+        let text = "fn=(1) main\n1 10\ncfn=(2) malloc\ncalls=3 0\n1 30\ncfn=(3) free\ncalls=9 0\n\
+                    fn=(4) other\ncfn=(2)\ncalls=4 0\n2 40\ntotals: 1234\n";
+        assert_eq!(Profile::of(text, "none.rs").allocations, 7.0);
+    }
 }
