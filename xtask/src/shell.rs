@@ -90,6 +90,13 @@ impl Workspace {
         Ok(self.built("release", &format!("examples/{name}")))
     }
 
+    /// Builds an example without inlining, and says where it is.
+    pub(crate) fn traced_example(&self, package: &str, name: &str) -> Result<PathBuf, Failure> {
+        eprintln!("building without optimisation: {package}, {name}");
+        run(self.cargo(["build", "--profile", "trace", "-p", package, "--example", name]))?;
+        Ok(self.built("trace", &format!("examples/{name}")))
+    }
+
     /// Writes a file of the checkout, and says so.
     pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), Failure> {
         write(&self.root.join(file), text)?;
@@ -97,7 +104,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// A built program, of the profile's folder (`debug` or `release`).
+    /// A built program, of the profile's folder (`debug`, `release` or `trace`).
     pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
         self.target.join(profile).join(name)
     }

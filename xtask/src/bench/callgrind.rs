@@ -27,6 +27,15 @@ fn whole_run(command: Command) -> Result<f64, Failure> {
         .ok_or_else(|| Failure::new(format!("callgrind counted nothing\n{said}")))
 }
 
+/// Runs a program, and returns what callgrind wrote of it into the file `out`.
+pub(super) fn written(command: &Command, out: &Path) -> Result<String, Failure> {
+    let mut counting = Command::new("valgrind");
+    counting.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
+    counting.arg(command.get_program()).args(command.get_args());
+    shell::run(counting)?;
+    shell::read(out)
+}
+
 /// What a program executed in a run, as it wrote it into a file when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Profile {

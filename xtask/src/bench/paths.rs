@@ -2,6 +2,8 @@
 //! those on the page. They do not depend on the load of the machine, so that a change of one in a hundred
 //! shows: work on the inside of the data plane is held against this page.
 
+mod trace;
+
 use super::callgrind;
 use super::statistics::Quartiles;
 use super::template::{Template, row};
@@ -20,6 +22,10 @@ pub(super) struct PathsArguments {
     /// Only this path, which is then not written
     #[arg(long, value_parser = PATHS.map(|path| path.name), conflicts_with = "write")]
     only: Option<String>,
+    /// List the files of the data plane that a request passes through, and count how often its exchange is
+    /// looked up, in a build without inlining
+    #[arg(long, conflicts_with = "write")]
+    files: bool,
     /// Runs of each path; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -54,6 +60,9 @@ const GROWTH_MAX: f64 = 1.03;
 
 pub(super) fn run(workspace: &Workspace, arguments: &PathsArguments) -> Result<(), Failure> {
     requirements::provide(requirements::COUNTING)?;
+    if arguments.files {
+        return trace::print(workspace, arguments.only.as_deref());
+    }
     let program = workspace.example("roadstead-gateway", "paths")?;
     let before = fs::read_to_string(workspace.root.join(PAGE)).unwrap_or_default();
     let mut counts = Vec::new();
