@@ -1,37 +1,36 @@
-//! Bytes of the bodies that a listener takes whole, of all its clients together and of each address.
+//! Limits of the memory of buffered request bodies, per listener and per client address.
 //!
-//! An address holds at most as many bytes as are left free behind them, so that one that sends bodies
-//! and never ends them leaves half of the bound to the others. One body of full size is never too much
-//! for it.
+//! The bodies of an address may use at most as many bytes as remain free, so an address that never completes its
+//! bodies leaves half of the limit to the others. One body of the maximum size is always allowed.
 //!
-//! Addresses are counted by a keyed hash, without a lock between shards. Two that share a count, which
-//! nobody can bring about, have the share of one.
+//! Addresses are counted by a keyed hash, without a lock between shards. Two addresses with the same hash, which a
+//! client cannot cause on purpose, share one limit.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts of addresses.
+/// The number of counters for addresses.
 const COUNTS: usize = 1024;
 
-/// What bodies may hold.
+/// Limits of buffered request bodies.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimits {
-    /// All together, in bytes.
+    /// The maximum size of all bodies, in bytes.
     pub all: usize,
-    /// One of them, in bytes.
+    /// The maximum size of one body, in bytes.
     pub one: usize,
 }
 
-/// Which limit was reached.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub(crate) enum Full {
     All,
     Client,
 }
 
-/// Bytes of the bodies that all shards are taking for one listener.
+/// Bytes of the buffered bodies of one listener, on all shards.
 #[derive(Debug)]
 pub struct Bodies {
     all: AtomicUsize,
@@ -47,14 +46,15 @@ impl Default for Bodies {
 }
 
 impl Bodies {
+    /// The current size of all buffered bodies, in bytes.
     pub fn held(&self) -> usize {
         self.all.load(Ordering::Relaxed)
     }
 
-    /// The share of one body, of a client at this address; one without has no other limit than all.
-    pub fn share(self: &Arc<Self>, client: Option<IpAddr>) -> BodyShare {
+    /// The account of one body of a client at this address. Without an address only the limit of all bodies applies.
+    pub(crate) fn share(self: &Arc<Self>, client: Option<IpAddr>) -> BodyShare {
         let client = client.map(|client| {
-            // As one customer has them.
+            // An IPv6 client usually has a /64 network.
             let network = match client.to_canonical() {
                 IpAddr::V4(address) => u128::from(address.to_bits()),
                 IpAddr::V6(address) => address.to_bits() >> 64,
@@ -72,20 +72,20 @@ impl Bodies {
     }
 }
 
-/// The bytes of one body among those of all that are being taken.
+/// The account of one body. Its bytes are released on drop.
 #[derive(Debug)]
-pub struct BodyShare {
+pub(crate) struct BodyShare {
     bodies: Arc<Bodies>,
     client: Option<usize>,
     bytes: usize,
 }
 
 impl BodyShare {
-    /// Takes so many bytes more.
+    /// Adds bytes.
     ///
     /// # Errors
-    /// The limit that this would exceed.
-    pub fn take(&mut self, bytes: usize, limits: BodyLimits) -> Result<(), Full> {
+    /// The limit that would be exceeded.
+    pub(crate) fn take(&mut self, bytes: usize, limits: BodyLimits) -> Result<(), Full> {
         let more = |all: usize| all.checked_add(bytes).filter(|all| *all <= limits.all);
         let all = &self.bodies.all;
         let before = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

@@ -1,8 +1,8 @@
-//! Rates that a client must keep, counted over a time of which the option says how long it is.
+//! Minimum rates of clients.
 
 use std::time::Duration;
 
-/// Whether so many bytes in this time are enough at `rate_min` bytes a second. None at all never are.
+/// Whether `bytes` in `time` reach `rate_min` bytes per second. Zero bytes never do.
 pub(crate) fn is_enough(bytes: u64, rate_min: usize, time: Duration) -> bool {
     bytes > 0 && u128::from(bytes) * 1000 >= rate_min as u128 * time.as_millis()
 }

@@ -1,7 +1,7 @@
-//! Which way a request goes: to a pool, or to an answer of the route itself.
+//! Routing of a request: to a pool, or to a response of the route itself.
 //!
-//! What it is: the step between a head that was read and a pool that is asked. What it knows: the
-//! routes of a listener and one head. What it must never know: a stream, a pool's state.
+//! What it is: the step from a parsed head to a pool. What it depends on: the routes of a listener and one head. What
+//! it must never depend on: a stream, the state of a pool.
 
 use exchange::PoolId;
 use std::sync::Arc;
@@ -14,62 +14,61 @@ mod config;
 
 pub use config::{Action, GuardConfig, RouteConfig, RoutingConfig};
 
-/// Room for paths, targets and lines, kept from one request to the next.
+/// Buffers for paths, targets and header lines, reused for the next request.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     path: Vec<u8>,
-    /// What the server is asked for, where that is not what the client asked for.
+    /// The rewritten target; empty: that of the client.
     target: Vec<u8>,
     lines: Vec<u8>,
 }
 
 impl Scratch {
-    /// What the server is asked for, to be taken; empty: what the client asked for.
+    /// The rewritten target, to be taken; empty: that of the client.
     pub(crate) const fn target_mut(&mut self) -> &mut Vec<u8> {
         &mut self.target
     }
 
-    /// Lines of the head of an answer.
-    pub fn lines(&self) -> &[u8] {
+    /// Header lines of a response.
+    pub(crate) fn lines(&self) -> &[u8] {
         &self.lines
     }
 }
 
-/// Which way a request goes.
+/// The destination of a request.
 #[derive(Debug)]
-pub enum Way<'a> {
-    /// To this pool; the scratch may have a target.
+pub(crate) enum Way<'a> {
+    /// This pool. The scratch memory may contain a rewritten target.
     Pool { pool: PoolId, route: RouteId, plan: &'a RouteConfig },
-    /// It is answered with this and the lines in the scratch.
+    /// This response, with the header lines in the scratch memory.
     Answer { status: u16, content_type: &'a str, body: &'a [u8], route: RouteId },
-    /// Its path could be understood in more than one way.
+    /// None: the path is ambiguous.
     Unclear(PathFault, RouteId),
-    /// It is not let through; the scratch has what it is told.
+    /// None: the credentials are missing. The challenges are in the scratch memory.
     Unauthorized(RouteId),
-    /// There is no route for it.
+    /// None: there is no route.
     Nowhere,
 }
 
-/// The place of a route, for its reply.
+/// The index of a route, which is needed for the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RouteId(u32);
+pub(crate) struct RouteId(u32);
 
 impl RouteId {
-    /// That of the listener's pool itself, and of requests that no route was found for.
-    pub const REST: Self = Self(u32::MAX);
+    /// The default route, and requests without a route.
+    pub(crate) const REST: Self = Self(u32::MAX);
 }
 
 impl RoutingConfig {
-    /// The way of a request.
-    pub fn way(&self, head: &RequestHead, scratch: &mut Scratch) -> Way<'_> {
-        // Nothing of the request before is left. Each field is named, so that one which is added is not
-        // forgotten.
+    /// Finds the destination of a request.
+    pub(crate) fn way(&self, head: &RequestHead, scratch: &mut Scratch) -> Way<'_> {
+        // All fields are cleared. Each is named, so that a new one cannot be forgotten.
         let Scratch { path: buffer, target, lines } = scratch;
         buffer.clear();
         target.clear();
         lines.clear();
         let raw = head.path();
-        // Without routes there is nothing that a spelling could pass by.
+        // Without routes no spelling can evade one.
         let path = if self.table.is_empty() || raw == b"*" {
             None
         } else {
@@ -137,8 +136,8 @@ impl RoutingConfig {
         }
     }
 
-    /// An earlier route that keeps requests away from what some servers take this path for, where the route
-    /// that was found does not ask for credentials of its own.
+    /// An earlier route that restricts access to another path that some servers treat as this one. It applies if the
+    /// route that was found requires no credentials.
     fn stricter(&self, found: Option<usize>, asked: &Asked<'_>) -> Option<usize> {
         if !self.is_guarded {
             return None;
@@ -160,13 +159,13 @@ impl RoutingConfig {
         self.table.find_loosely(asked, found.unwrap_or(usize::MAX), wanted)
     }
 
-    /// What is changed in replies to requests of a route.
-    pub fn reply(&self, route: RouteId) -> &Edits {
+    /// Changes of the headers of replies to requests of a route.
+    pub(crate) fn reply(&self, route: RouteId) -> &Edits {
         self.plan(route).map_or(&self.reply, |plan| &plan.reply)
     }
 
-    /// What was said of a route.
-    pub fn plan(&self, route: RouteId) -> Option<&RouteConfig> {
+    /// The configuration of a route.
+    pub(crate) fn plan(&self, route: RouteId) -> Option<&RouteConfig> {
         match route {
             RouteId::REST => self.rest.as_ref(),
             RouteId(place) => self.routes.get(place as usize),
@@ -177,7 +176,7 @@ impl RoutingConfig {
 impl GuardConfig {
     fn admits(&self, head: &RequestHead) -> bool {
         let given = head.fields.get(&known::AUTHORIZATION).and_then(Value::bytes);
-        // Of two, another reader might take the other.
+        // If there are two, another parser might use the other one.
         given.is_some_and(|given| {
             head.fields.is_unique(&known::AUTHORIZATION) && self.guard.admits(given)
         })
@@ -185,8 +184,8 @@ impl GuardConfig {
 }
 
 impl RouteConfig {
-    /// Changes the head of a request as it goes to the server.
-    pub fn change(&self, head: &mut RequestHead) {
+    /// Applies the changes of the route to the head of a request.
+    pub(crate) fn change(&self, head: &mut RequestHead) {
         if self.guard.as_ref().is_some_and(|guard| !guard.forwards) {
             head.fields.remove(&known::AUTHORIZATION);
         }

@@ -1,9 +1,8 @@
-//! One client, whatever it speaks: its stream, and the front that finds requests in its bytes and
-//! writes replies.
+//! One client session: its stream, and the protocol that decodes requests and encodes replies.
 //!
-//! What all clients share is in [`Transport`](crate::transport::Transport); what differs is in the
-//! front, one file each. A front submits requests to the engine, gets back parts and outcomes under
-//! the numbers that it gave them, and says what it has to write when it is flushed.
+//! [`Transport`](crate::transport::Transport) has what all protocols share. Each protocol has its own file. It submits
+//! requests to the engine under numbers that it assigns, receives parts and outcomes under these numbers, and writes
+//! its output when it is flushed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,13 +36,14 @@ pub use http::{session_moves, session_moves_made};
 /// During a drain, a connection is not examined more often than this.
 const DRAIN_LOOK_MIN: Duration = Duration::from_millis(100);
 
+/// One client session, from accept to close.
 #[derive(Debug)]
 pub struct Session {
     transport: Transport,
     front: Front,
 }
 
-/// What the client speaks.
+/// The protocol of the client.
 #[derive(Debug)]
 enum Front {
     Frames(Box<Frames>),
@@ -52,6 +52,8 @@ enum Front {
 }
 
 impl Session {
+    /// Starts the session of an accepted connection. `entry`: the address under which it was admitted, if the listener
+    /// limits addresses.
     pub fn open(
         calls: &mut Calls<'_>,
         id: SessionId,
@@ -67,7 +69,7 @@ impl Session {
                 Arc::clone(plan),
                 cx.requests,
             ))),
-            // Of datagrams there are no sessions.
+            // There are no sessions of datagrams.
             FrontConfig::Connect | FrontConfig::Datagrams => {
                 cx.entry = cx.requests.access_log().begin(listener.logged.as_ref());
                 let source = Source::of_listener(peer, listener.id);
@@ -79,17 +81,18 @@ impl Session {
         Self { transport, front }
     }
 
+    /// The listener that accepted the client.
     pub fn listener_id(&self) -> ListenerId {
         self.transport.listener().id
     }
 
-    /// Says whether it is in the shard's list of sessions to flush, and tells whether it was.
+    /// Sets whether the session is in the shard's list of sessions to flush, and returns the old value.
     pub const fn set_dirty(&mut self, dirty: bool) -> bool {
         std::mem::replace(&mut self.transport.dirty, dirty)
     }
 
-    /// Writes the refusal of a connection that does not become a session, or of a datagram. One of
-    /// HTTP is answered by [`Self::refuse_request`].
+    /// Writes the rejection of a datagram, or of a connection that does not become a session. For HTTP see
+    /// [`Self::refuse_request`].
     pub fn refusal(listener: &ListenerConfig, outcome: &Outcome, out: &mut Vec<u8>) {
         match &listener.front {
             FrontConfig::Frames(plan) => plan.write_refusal(outcome, out),
@@ -98,9 +101,8 @@ impl Session {
         }
     }
 
-    /// Writes the refusal of a request on an HTTP connection that does not become a session. False
-    /// while its head is not whole, unless no more of it is waited for (`is_last`). It is written into the
-    /// scratch of the context.
+    /// Writes the rejection of the first request of an HTTP connection that does not become a session, to the scratch
+    /// memory of the context. `false`: the head is incomplete and, unless `is_last`, more of it may arrive.
     pub fn refuse_request(
         listener: &Arc<ListenerConfig>,
         bytes: &[u8],
@@ -114,8 +116,8 @@ impl Session {
         }
     }
 
-    /// Its listener has other settings. A client of HTTP follows them from its next request on. One
-    /// of frames goes to another pool, and keeps the limits that it was let in with.
+    /// Applies new settings of the listener. For HTTP they apply from the next request. A session of frames uses the
+    /// new pool and keeps its limits.
     pub fn handle_listener(
         &mut self,
         calls: &mut Calls<'_>,
@@ -126,18 +128,18 @@ impl Session {
             Front::Frames(frames) => {
                 frames.handle_pool(&mut self.transport, calls, listener.pool, cx);
             }
-            // Its one request is on its way.
+            // The only request was submitted.
             Front::Connect(_) => {}
             Front::Http(..) => self.take_over(calls, listener),
         }
     }
 
-    /// Whether its listener has settings that it has not taken over.
+    /// Whether the listener has settings that the session does not use yet.
     pub fn is_behind(&self, listener: &Arc<ListenerConfig>) -> bool {
         !Arc::ptr_eq(self.transport.listener(), listener)
     }
 
-    /// Takes over what its listener is now, unless a request is on its way that was begun before.
+    /// Applies new settings of the listener, unless a request is in progress.
     pub fn take_over(&mut self, calls: &mut Calls<'_>, listener: &Arc<ListenerConfig>) {
         if let (Front::Http(plan, http), FrontConfig::Http(new)) =
             (&mut self.front, &listener.front)
@@ -149,7 +151,7 @@ impl Session {
         }
     }
 
-    /// Bytes of the client.
+    /// Handles received bytes.
     pub fn handle_data(
         &mut self,
         calls: &mut Calls<'_>,
@@ -169,14 +171,14 @@ impl Session {
         }
         let begun = match &self.front {
             Front::Connect(_) => true,
-            // An empty line before a request, or between messages, is nothing yet.
+            // An empty line before a request or between messages does not begin one.
             Front::Frames(frames) => frames.has_begun(),
             Front::Http(_, http) => http.has_begun(),
         };
         self.transport.heard(calls, begun);
     }
 
-    /// A program of this pool says something to all clients. Whether it is one for this client.
+    /// A program of this pool sent a message to all clients. Returns whether it applies to this client.
     pub fn announce(&mut self, pool: PoolId, frame: &Slice, cx: &mut SessionContext<'_>) -> bool {
         match &mut self.front {
             Front::Frames(frames) => frames.announce(&self.transport, pool, frame, cx),
@@ -184,7 +186,7 @@ impl Session {
         }
     }
 
-    /// What came of request `sequence`.
+    /// Handles an event about request `sequence`.
     pub fn deliver(
         &mut self,
         calls: &mut Calls<'_>,
@@ -201,7 +203,7 @@ impl Session {
         }
     }
 
-    /// All of the reply to request `sequence`: its head, and its end right behind it.
+    /// Handles a complete reply to request `sequence`: its head, and its outcome.
     pub fn deliver_whole(
         &mut self,
         calls: &mut Calls<'_>,
@@ -223,8 +225,8 @@ impl Session {
         self.deliver(calls, sequence, ReplyEvent::End(outcome), cx);
     }
 
-    /// Writes what is ready, as far as the client's output has room, reads on when there is room
-    /// again, and ends when all is said.
+    /// Writes ready replies up to the high-water mark, resumes reading when there is room again, and closes the session
+    /// when it is complete.
     pub fn flush(
         &mut self,
         calls: &mut Calls<'_>,
@@ -238,7 +240,7 @@ impl Session {
         }
     }
 
-    /// Closes its stream at once, and so that no reply looks whole that is not.
+    /// Closes the stream immediately. It is reset if an incomplete reply could be mistaken for a complete one.
     pub fn cut(&self, calls: &mut Calls<'_>) {
         let queued = self.transport.queued(calls);
         match &self.front {
@@ -248,7 +250,7 @@ impl Session {
         }
     }
 
-    /// Writes all that is ready, whether there is room or not, and ends the session once it is sent.
+    /// Writes all ready replies, also above the high-water mark, and closes the session after they are sent.
     pub fn flush_and_finish(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
         match &mut self.front {
             Front::Frames(frames) => {
@@ -257,18 +259,18 @@ impl Session {
             Front::Connect(connect) => {
                 connect.flush_all(&mut self.transport, calls, &mut cx.scratch.bytes);
             }
-            // What came was written when it came.
+            // Replies were written when they arrived.
             Front::Http(_, http) => http.refuse_begun(&mut self.transport, calls, cx),
         }
         if matches!(&self.front, Front::Http(_, http) if http.would_look_whole(0)) {
             return self.transport.reset(calls);
         }
-        // One that has all its replies is only told the end; one that has not may read them.
+        // A client that has received everything needs only the end. Others get time to read.
         let told = self.transport.queued(calls) == 0;
         self.transport.finish(calls, told.then_some(CLOSING_LINGER));
     }
 
-    /// A deadline has passed. Why the connection is closed, if it is: at once, unless it was only
+    /// Handles a deadline. Returns the reason if the connection must be closed: immediately, or cleanly if it was
     /// [idle](Closing::Idle).
     pub fn handle_deadline(
         &mut self,
@@ -316,14 +318,14 @@ impl Session {
                 return Some(Closing::Idle);
             }
         }
-        // It may become idle before the time that was armed for a connection at work.
+        // The connection may become idle before the deadline that was set while it was busy.
         if let Some(keepalive) = draining.filter(|_| !self.transport.is_closing()) {
             self.transport.look_in(calls, keepalive.max(DRAIN_LOOK_MIN));
         }
         None
     }
 
-    /// The client sends no more. True when it has left for good, or nothing is to be said to it.
+    /// The client has shut down its sending direction. `true`: the session must be closed.
     pub fn handle_eof(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) -> bool {
         match &mut self.front {
             Front::Frames(frames) => frames.handle_eof(&self.transport, cx),
@@ -333,14 +335,14 @@ impl Session {
         !self.transport.listener().keeps_half_closed
     }
 
-    /// A client that is not read at this moment sends no more. True when it is to be let go: as of its end.
+    /// A client that is not being read has shut down its sending direction. `true`: the session must be closed.
     pub fn handle_end_ahead(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) -> bool {
         match &mut self.front {
             Front::Http(_, http)
                 if http.awaits_reply() && !self.transport.listener().keeps_half_closed =>
             {
                 let has_left = http.handle_eof(&self.transport, calls, cx);
-                // What it sent before is discarded, up to its end.
+                // Earlier bytes are discarded, up to the end.
                 self.transport.resume(calls);
                 has_left
             }
@@ -348,19 +350,18 @@ impl Session {
         }
     }
 
-    /// The daemon is about to end. Framed requests are rejected from now on. An HTTP connection is
-    /// served until it has received a response with `Connection: close`, or until it was idle for
-    /// `drain_keepalive_timeout`.
+    /// Begins a graceful shutdown. Framed requests are rejected from now on. An HTTP connection is served until it has
+    /// received a response with `Connection: close`, or was idle for `drain_keepalive_timeout`.
     pub fn begin_drain(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
         match &mut self.front {
             Front::Frames(frames) => frames.refuse_all(&mut self.transport, calls, cx),
-            // Its one request is there.
+            // The only request was submitted.
             Front::Connect(_) => {}
             Front::Http(..) => self.transport.look_in(calls, Duration::ZERO),
         }
     }
 
-    /// Whether a request of this client may still be submitted during a drain.
+    /// Whether this client may still submit a request during a drain.
     pub fn may_ask(&self) -> bool {
         match &self.front {
             Front::Frames(_) | Front::Connect(_) => false,
@@ -368,11 +369,10 @@ impl Session {
         }
     }
 
-    /// The peer is gone for both directions, though what it sent before may not be read yet. True
-    /// when nothing of it is wanted any more: it would not be read, or its end is its leaving.
+    /// The client has closed both directions; earlier bytes may be unread. `true`: the session must be closed.
     pub fn handle_hangup(&mut self, calls: &Calls<'_>) -> bool {
         match &mut self.front {
-            // Whatever it asked, it asked for a reply.
+            // HTTP requests are useless without their reply.
             Front::Http(..) => return true,
             Front::Frames(frames) => {
                 if frames.handle_hangup(&self.transport) {
@@ -385,8 +385,8 @@ impl Session {
         !self.transport.listener().keeps_half_closed || unread
     }
 
-    /// Nothing can be sent any more to a client that is not read. True when it is to be let go at once. Else
-    /// what it sent before is read, as far as it may have requests in flight, and its end behind that.
+    /// Sending to a client that is not being read has failed. `true`: the session must be closed. Otherwise its earlier
+    /// bytes are read, up to the end.
     pub fn handle_broken(&mut self, calls: &mut Calls<'_>) -> bool {
         if self.handle_hangup(calls) {
             return true;
@@ -395,7 +395,7 @@ impl Session {
         false
     }
 
-    /// The client is gone, or is cut. What had come of a request is told to the access log.
+    /// The client is gone or was disconnected. An incomplete request is written to the access log.
     pub fn end(&mut self, cause: Cause, cx: &mut SessionContext<'_>) {
         match &mut self.front {
             Front::Frames(_) | Front::Connect(_) => {}
@@ -403,26 +403,26 @@ impl Session {
         }
     }
 
-    /// It was paused for want of room in the queue of its pool, and may send so many requests.
+    /// Allows a paused client to send `requests` requests, because the queue of its pool has room.
     pub fn grant(&mut self, requests: u32) {
         if let Front::Frames(frames) = &mut self.front {
             frames.grant(requests);
         }
     }
 
-    /// It does not wait for room any more.
+    /// Removes the client from the clients that wait for room.
     pub fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
         if let Front::Frames(frames) = &mut self.front {
             frames.stop_waiting(cx);
         }
     }
 
-    /// Whether it is paused for want of room in the queue of its pool.
+    /// Whether the client is paused because the queue of its pool is full.
     fn is_waiting(&self) -> bool {
         matches!(&self.front, Front::Frames(frames) if frames.is_waiting())
     }
 
-    /// Whether a reply waits for the client that is not in its output.
+    /// Whether a reply that is not in the output buffer waits for the client.
     fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
         match &self.front {
             Front::Frames(_) | Front::Connect(_) => false,
@@ -430,20 +430,20 @@ impl Session {
         }
     }
 
-    /// Sweeps what must hold of it between two turns.
+    /// Checks the invariants that hold between two turns. For tests.
     pub fn check(&self) {
         if let Front::Http(_, http) = &self.front {
             http.check();
         }
     }
 
-    /// Whether replies are ready or written that the client has not taken.
+    /// Whether the client has outstanding or unread replies.
     pub fn is_unread(&self, calls: &Calls<'_>) -> bool {
         self.is_owed() || self.transport.queued(calls) > 0
     }
 
-    /// Whether nothing of a request has come that is not answered, and its client has taken all replies.
-    /// One whose own program has served it is not idle: the program knows what only this client knows.
+    /// Whether every request is answered and every reply was read. A session whose own program has served it is not
+    /// idle, because the program keeps state for it.
     pub fn is_idle(&self, calls: &Calls<'_>, requests: &dyn Requests) -> bool {
         if self.is_unread(calls) || self.is_waiting() {
             return false;
@@ -459,8 +459,7 @@ impl Session {
             }
     }
 
-    /// Bytes of memory that are held for it: output, replies that wait for it, and what was received of
-    /// a request that is not whole.
+    /// The memory of the session in bytes: output, waiting replies, and an incomplete request.
     pub fn held(&self, calls: &Calls<'_>) -> usize {
         let replies = match &self.front {
             Front::Frames(frames) => frames.held(),
@@ -470,21 +469,22 @@ impl Session {
         calls.memory_held(self.stream()).saturating_add(replies)
     }
 
-    /// The tick since which neither side has said anything.
+    /// The tick of the last traffic in either direction, in milliseconds.
     pub const fn silent_since(&self) -> u64 {
         self.transport.rested()
     }
 
-    /// Where its address is known, if that is limited.
+    /// The address under which the client was admitted, if the listener limits addresses.
     pub fn entry(&self) -> Option<Entry> {
         self.transport.entry()
     }
 
+    /// The stream of the client.
     pub fn stream(&self) -> StreamId {
         self.transport.stream()
     }
 
-    /// The requests whose outcomes nobody will take.
+    /// The requests in flight, to abandon when the session is closed.
     pub fn abandoned(&self) -> impl Iterator<Item = RequestId> {
         let (frames, one) = match &self.front {
             Front::Frames(frames) => (Some(frames.abandoned()), None),
@@ -494,6 +494,7 @@ impl Session {
         frames.into_iter().flatten().chain(one)
     }
 
+    /// Whether a reply is outstanding or not written yet.
     pub fn is_owed(&self) -> bool {
         match &self.front {
             Front::Frames(frames) => frames.is_owed(),

@@ -1,7 +1,7 @@
-//! A client's stream: what every front needs of it, whatever the client speaks.
+//! The stream of a client, as all protocols use it.
 //!
-//! What it is: sending with back-pressure, pausing, the deadlines of an idle client and of one that
-//! does not take its output, and the ways to end. What it must never know: a message.
+//! What it is: sending with back-pressure, pausing, idle and write timeouts, and the ways to close. What it must never
+//! depend on: a message.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
@@ -15,38 +15,36 @@ use crate::rate::is_enough;
 use flow::address_limits::Entry;
 use flow::client::Source;
 
-/// How long a client that has all its replies may keep its side open before the daemon ends.
+/// How long a client that has received all replies may keep its side open during a drain.
 pub const CLOSING_LINGER: Duration = Duration::from_secs(1);
 
-/// The deadlines of a client's stream: when it is looked whether the client is idle, or takes its
-/// output. A front has [`READ`] for what it waits for.
-pub const LOOK: DeadlineName = DeadlineName(0);
-pub const READ: DeadlineName = DeadlineName(1);
+/// The deadline at which idle and write timeouts are checked.
+pub(crate) const LOOK: DeadlineName = DeadlineName(0);
+/// The deadline for an incomplete request.
+pub(crate) const READ: DeadlineName = DeadlineName(1);
 
-/// Times are ticks of the loop: what happens at every request only writes them down, and the
-/// deadline is moved when it has come.
+/// The stream of a client. Traffic only records the tick of the loop; the deadline is moved when it expires.
 #[derive(Debug)]
 pub(crate) struct Transport {
     stream: StreamId,
     listener: Arc<ListenerConfig>,
     peer: Address,
-    /// Where its address is known, if that is limited.
+    /// The address under which the client was admitted, if the listener limits addresses.
     address: Option<AddressId>,
-    /// When something happened last.
+    /// The tick of the last traffic.
     rested: u64,
-    /// It is watched whether it takes output.
+    /// The write timeout is active.
     watching: bool,
-    /// Neither side has said anything: since it was accepted the client has not begun a request. Until
-    /// then `rested` is the time of its accept.
+    /// The client has not begun a request since it was accepted. Until then `rested` is the tick of the accept.
     silent: bool,
     paused: bool,
-    /// Nothing more is read or answered; it ends once its output is sent.
+    /// Nothing more is read or answered. The stream closes after its output is sent.
     closing: bool,
-    /// Its session is in the shard's list of those to flush.
+    /// The session is in the shard's list of sessions to flush.
     pub dirty: bool,
 }
 
-/// A peer's address in half the space, for most.
+/// The address of a client, compact for IPv4.
 #[derive(Debug)]
 enum Address {
     V4(Ipv4Addr, u16),
@@ -66,17 +64,17 @@ impl From<Peer> for Address {
     }
 }
 
-/// What a look at a client shows.
+/// The result of checking the timeouts of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub(crate) enum Look {
     Fine,
-    /// It has not begun its first request in time.
+    /// `first_request_timeout` has expired.
     Silent,
-    /// Nothing has happened for the time that a client may be idle.
+    /// The idle timeout has expired.
     Idle,
-    /// It has taken nothing for the time that it may take nothing.
+    /// The client has read nothing for `write_stall`.
     Stalled,
-    /// It has taken less in that time than it must.
+    /// The client has read less than `send_rate_min`.
     Slow,
 }
 
@@ -120,7 +118,7 @@ impl Transport {
         }
     }
 
-    /// Where its requests come from.
+    /// The origin of its requests.
     pub(crate) fn source(&self) -> Source {
         Source::of_listener(self.peer(), self.listener.id)
     }
@@ -133,8 +131,7 @@ impl Transport {
         &self.listener
     }
 
-    /// Its listener has other settings from now on, and its idle time begins anew: it may have had
-    /// none, or a longer one.
+    /// Applies new settings of the listener. The idle timeout restarts, because the old one may have been longer.
     pub(crate) fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ListenerConfig>) {
         calls.limits(self.stream, listener.limits);
         self.listener = listener;
@@ -162,12 +159,12 @@ impl Transport {
         }
     }
 
-    /// Whether the client is gone, so that nothing reaches it, though its input may not be read yet.
+    /// Whether sending to the client has failed. Its input may be unread.
     pub(crate) fn is_broken(&self, calls: &Calls<'_>) -> bool {
         calls.is_broken(self.stream)
     }
 
-    /// Bytes that wait to be sent: none once the client is gone.
+    /// Bytes in the output buffer: none after sending has failed.
     pub(crate) fn queued(&self, calls: &Calls<'_>) -> usize {
         if self.is_broken(calls) { 0 } else { calls.queued(self.stream) }
     }
@@ -178,7 +175,7 @@ impl Transport {
         self.queued(calls) > self.listener.limits.send_high
     }
 
-    /// Whether a worker is to wait with the rest of a reply of which so many bytes have come.
+    /// Whether a worker must pause a reply of which `came` bytes have arrived.
     pub(crate) fn holds_back(&self, calls: &Calls<'_>, came: usize) -> bool {
         came >= self.listener.reply_buffered && self.is_clogged(calls)
     }
@@ -190,7 +187,7 @@ impl Transport {
         }
     }
 
-    /// Sends bytes without a copy of them.
+    /// Sends bytes without copying them.
     pub(crate) fn send(&mut self, calls: &mut Calls<'_>, slice: Slice) {
         if !slice.is_empty() {
             calls.send(self.stream, slice);
@@ -204,7 +201,7 @@ impl Transport {
         self.watch_output(calls);
     }
 
-    /// The client has sent something; `begun`: a request has begun with it, or had before.
+    /// Records received bytes. `begun`: a request has begun.
     pub(crate) fn heard(&mut self, calls: &Calls<'_>, begun: bool) {
         self.silent &= !begun;
         if !self.silent {
@@ -212,22 +209,22 @@ impl Transport {
         }
     }
 
-    /// Whether neither side has said anything since the client connected.
+    /// Whether no request has begun since the client connected.
     pub(crate) const fn is_silent(&self) -> bool {
         self.silent
     }
 
-    /// Since which tick neither side has said anything.
+    /// The tick of the last traffic in either direction.
     pub(crate) const fn rested(&self) -> u64 {
         self.rested
     }
 
-    /// Something happened: the idle time begins anew.
+    /// Restarts the idle timeout.
     pub(crate) fn rest(&mut self, calls: &Calls<'_>) {
         self.rested = calls.tick();
     }
 
-    /// What was begun must come to its end within `after`.
+    /// Sets the deadline of an incomplete request.
     pub(crate) fn arm_read(&self, calls: &mut Calls<'_>, after: Duration) {
         calls.deadline_in(self.stream, READ, after);
     }
@@ -244,19 +241,19 @@ impl Transport {
         }
     }
 
-    /// Output is to come that does not pass here.
+    /// Prepares for output that is forwarded directly to the stream.
     pub(crate) fn expect(&mut self, calls: &mut Calls<'_>) {
         self.watch_output(calls);
     }
 
-    /// Some of that was taken.
+    /// Records that such output was read.
     pub(crate) fn relayed(&mut self, calls: &mut Calls<'_>) {
         self.rest(calls);
         self.watch_output(calls);
     }
 
-    /// The time to look at the client has come. `waited_for`: output waits for it that does not pass
-    /// here. `idle`: how long nothing may happen.
+    /// Checks the timeouts. `waited_for`: output that is not in the buffer waits for the client; `idle`: the idle
+    /// timeout.
     pub(crate) fn look(
         &mut self,
         calls: &mut Calls<'_>,
@@ -287,7 +284,7 @@ impl Transport {
         Look::Fine
     }
 
-    /// The next look is when the client has been idle for long enough, or has stalled.
+    /// Sets the next check to the earliest time at which a timeout can expire.
     pub(crate) fn arm_look(&self, calls: &mut Calls<'_>, idle: Option<Duration>) {
         let now = calls.tick();
         let first = self.listener.first_request_timeout.filter(|_| self.silent);
@@ -301,24 +298,24 @@ impl Transport {
         }
     }
 
-    /// The next look comes within this time.
+    /// Sets the next check to `time` from now.
     pub(crate) fn look_in(&self, calls: &mut Calls<'_>, time: Duration) {
         calls.deadline_in(self.stream, LOOK, time);
     }
 
-    /// Ends the stream at once by a reset: what it was sent is not all.
+    /// Resets the stream, because its output is incomplete.
     pub(crate) fn reset(&mut self, calls: &mut Calls<'_>) {
         self.closing = true;
         calls.reset(self.stream);
     }
 
-    /// Ends our direction once its output is sent; what the client says goes on.
+    /// Shuts down the sending direction after the output is sent. The client may still send.
     pub(crate) fn finish_sending(&self, calls: &mut Calls<'_>) {
         calls.finish_sending(self.stream);
     }
 
-    /// Ends the stream once its output is sent, and waits for the client's end for `linger` at
-    /// most, or for the loop's own time.
+    /// Closes the stream after its output is sent, and waits at most `linger` for the client's end, by default the
+    /// time of the loop.
     pub(crate) fn finish(&mut self, calls: &mut Calls<'_>, linger: Option<Duration>) {
         if !std::mem::replace(&mut self.closing, true) {
             calls.finish(self.stream, linger);
@@ -326,7 +323,7 @@ impl Transport {
     }
 }
 
-/// What is left of a time of which so many milliseconds have passed.
+/// The rest of a duration of which `passed` milliseconds have elapsed.
 const fn left(of: Duration, passed: u64) -> Duration {
     of.saturating_sub(Duration::from_millis(passed))
 }

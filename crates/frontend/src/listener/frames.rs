@@ -1,28 +1,37 @@
-//! A listener of framed messages.
+//! The configuration of a listener for framed messages.
 
 use std::time::Duration;
 
 use wire::Marks;
 
-/// What a front of frames needs to know.
+/// The configuration of a listener for framed messages.
 #[derive(Debug)]
 pub struct FramesConfig {
+    /// How messages are delimited.
     pub framing: wire::Framing,
+    /// What happens after a message over `frame_max`.
     pub over: wire::Over,
+    /// How rejections are distinguished from replies.
     pub marks: Marks,
-    /// A rejection adds no bytes: it resets the connection.
+    /// A rejection is not written; it resets the connection.
     pub resets: bool,
+    /// A last message without its end mark is accepted.
     pub accepts_last: bool,
+    /// The maximum size of a message in bytes, excluding framing.
     pub frame_max: usize,
+    /// The maximum number of requests in flight per client. At the limit the client is not read.
     pub in_flight_max: usize,
+    /// The maximum size of replies that wait for their turn, in bytes per client.
     pub reply_held_max: usize,
+    /// The maximum size of buffered output, in bytes per client.
     pub send_max: usize,
+    /// The time in which a message must be complete; `None`: no limit.
     pub read: Option<Duration>,
 }
 
 impl FramesConfig {
-    /// What a frame is called in a text for its client.
-    pub const fn word(&self) -> &'static str {
+    /// The word for a message in texts for the client.
+    pub(crate) const fn word(&self) -> &'static str {
         match self.framing {
             wire::Framing::Lines => "line",
             wire::Framing::JsonRpc | wire::Framing::ContentLength => "message",

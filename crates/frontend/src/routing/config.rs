@@ -1,65 +1,91 @@
-//! The routes of a listener.
+//! The configuration of the routes of a listener.
 
 use std::sync::Arc;
 
 use exchange::{PoolId, Slice};
 use route::{Edits, Guard, Rewrite, Table, Template};
 
-/// Which way requests of a listener go.
+/// The routes of a listener.
 #[derive(Debug)]
 pub struct RoutingConfig {
+    /// The conditions of the routes.
     pub table: Table,
-    /// By their places in the table.
+    /// The routes, by their index in the table.
     pub routes: Vec<RouteConfig>,
-    /// For requests that no route is for.
+    /// The default route; `None`: requests without a route are answered with 404.
     pub rest: Option<RouteConfig>,
-    /// Who is told that there is no route.
+    /// The credentials that are required before a missing route is disclosed.
     pub guard: Option<Arc<GuardConfig>>,
-    /// What is changed in replies to requests of no route.
+    /// Changes of the headers of replies to requests without a route.
     pub reply: Edits,
-    /// Some route keeps requests from a pool, so no other spelling of its paths may pass it by.
+    /// Some route restricts access, so ambiguous spellings of paths must be rejected.
     pub is_guarded: bool,
 }
 
-/// What becomes of the requests of a route.
+/// The configuration of a route.
 #[derive(Debug)]
 pub struct RouteConfig {
+    /// What happens to a request.
     pub action: Action,
+    /// The credentials that are required; `None`: none.
     pub guard: Option<Arc<GuardConfig>>,
+    /// Changes of request headers.
     pub request: Edits,
+    /// Changes of reply headers.
     pub reply: Edits,
-    /// Its requests may ask for another protocol.
+    /// Upgrades to another protocol are accepted.
     pub allow_upgrade: bool,
-    /// Segments of its prefix; what lies behind them is the rest of a path.
+    /// The number of segments in its path prefix.
     pub segments: usize,
 }
 
 impl RouteConfig {
-    /// Whether it answers all requests with an error.
+    /// Whether the route answers all requests with an error.
     pub const fn rejects(&self) -> bool {
         matches!(self.action, Action::Fixed { status: 400.., .. })
     }
 
-    /// Whether it lets only some requests through, or answers all with an error.
+    /// Whether the route restricts access: it requires credentials, or answers all requests with an error.
     pub const fn is_guard(&self) -> bool {
         self.guard.is_some() || self.rejects()
     }
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Debug)]
 pub enum Action {
-    Pool { pool: PoolId, rewrite: Option<Rewrite> },
-    Redirect { status: u16, to: Template },
-    Fixed { status: u16, body: Slice, content_type: String },
+    /// It goes to a pool.
+    Pool {
+        /// The pool.
+        pool: PoolId,
+        /// The change of its path.
+        rewrite: Option<Rewrite>,
+    },
+    /// It is answered with a redirect.
+    Redirect {
+        /// The status code.
+        status: u16,
+        /// The value of `Location`.
+        to: Template,
+    },
+    /// It is answered with a fixed response.
+    Fixed {
+        /// The status code.
+        status: u16,
+        /// The body.
+        body: Slice,
+        /// The value of `Content-Type`.
+        content_type: String,
+    },
 }
 
-/// Who is let through.
+/// The credentials that a route requires.
 #[derive(Debug)]
 pub struct GuardConfig {
+    /// The accepted credentials.
     pub guard: Guard,
-    /// The server gets the credentials too.
+    /// The credentials are also forwarded to the server.
     pub forwards: bool,
-    /// What the others are told.
+    /// `WWW-Authenticate` header lines for other requests, each ending in CRLF.
     pub challenges: Vec<u8>,
 }

@@ -1,7 +1,7 @@
-//! A client whose connection is its request, as of the day-time and time protocols: it says
-//! nothing, gets one reply as it is, and its connection is closed.
+//! A client whose connection is its request, as in the Daytime and Time protocols: it receives one reply, and the
+//! connection is closed.
 //!
-//! What it sends all the same is discarded.
+//! Bytes that it sends are discarded.
 
 use std::collections::VecDeque;
 
@@ -20,28 +20,28 @@ use flow::request_meta::RequestMeta;
 #[derive(Debug)]
 pub(super) struct Connect {
     pool: PoolId,
-    /// While more of its reply comes.
+    /// The request, until its reply is complete.
     request: Option<RequestId>,
-    /// What came and is not sent.
+    /// Parts that are not sent yet.
     parts: VecDeque<Slice>,
-    /// Bytes of them.
+    /// Their size in bytes.
     held: usize,
-    /// Bytes of the reply that have come.
+    /// Bytes of the reply that have arrived.
     came: usize,
-    /// The end, until it is sent.
+    /// The outcome, until it is sent.
     outcome: Option<Outcome>,
-    /// The worker was asked to wait.
+    /// The worker is paused.
     holding: bool,
 }
 
-/// Writes the refusal of a connection: a line.
+/// Writes the rejection of a connection as a line.
 pub(super) fn write_refusal(outcome: &Outcome, out: &mut Vec<u8>) {
     let refused = write_reply(Framing::Raw, Marks::Plain, outcome, Asked::Unknown, out);
     debug_assert!(refused.is_ok(), "an ending can always be carried");
 }
 
 impl Connect {
-    /// Submits the request: its body is who connected.
+    /// Submits the request. Its body is the address of the client.
     pub(super) fn open(
         id: SessionId,
         pool: PoolId,
@@ -85,7 +85,7 @@ impl Connect {
             ReplyEvent::Part(part) | ReplyEvent::End(Outcome::Reply(part)) => part.len(),
             ReplyEvent::End(Outcome::Sorry(_, body)) => body.len(),
             ReplyEvent::End(Outcome::Ended(..)) => 0,
-            // Of messages only.
+            // These occur with message protocols only.
             ReplyEvent::Head(_)
             | ReplyEvent::Page(_)
             | ReplyEvent::PlainReply(_)
@@ -122,7 +122,7 @@ impl Connect {
                     ended => ended,
                 });
             }
-            // Those it left above.
+            // Handled above.
             _ => {}
         }
     }
@@ -184,7 +184,7 @@ impl Connect {
         }
     }
 
-    /// Bytes of the reply that wait.
+    /// Bytes of the reply that are not sent yet.
     pub(super) const fn held(&self) -> usize {
         self.held
     }

@@ -1,48 +1,55 @@
-//! What a session is lent for one call: where its requests go, memory to work with, and the access-log
-//! entry of the request at hand.
+//! The context of a session for one call: the engine, scratch memory, and the access log entry of the current request.
 //!
-//! The shard owns all of it and makes a context for each call, so nothing of one client's request can be
-//! left for the next.
+//! The shard owns the parts and creates a context for each call, so data of one client cannot remain for the next.
 
 use crate::routing;
 use flow::address_limits::AddressLimits;
 use flow::requests::Requests;
 use observe::access_log::AccessEntry;
 
-/// Memory that is used again by one client after the other.
+/// Scratch memory that sessions share.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// For whoever writes something that is sent at once: see [`Self::take`].
+    /// Memory for output that is sent immediately: see [`Self::take`].
     pub bytes: Vec<u8>,
-    /// For the route of a request.
+    /// Memory for routing.
     pub(super) routes: routing::Scratch,
 }
 
 impl Scratch {
-    /// Empty memory to write to, which is given back with [`Self::give`]. This is the one place where what
-    /// was written before is removed.
+    /// Takes the output memory, cleared. Return it with [`Self::give`].
     pub fn take(&mut self) -> Vec<u8> {
         let mut out = std::mem::take(&mut self.bytes);
         out.clear();
         out
     }
 
+    /// Returns memory that was taken with [`Self::take`].
     pub fn give(&mut self, out: Vec<u8>) {
         self.bytes = out;
     }
 }
 
-/// What a session works with during one call.
+/// The context of a session for one call.
 pub struct SessionContext<'a> {
+    /// The engine.
     pub requests: &'a mut dyn Requests,
-    /// The limits of clients by their addresses.
+    /// Limits per client address.
     pub address_limits: &'a mut dyn AddressLimits,
+    /// Scratch memory.
     pub scratch: &'a mut Scratch,
-    /// The access-log entry of the request at hand, until that is submitted or rejected.
+    /// The access log entry of the current request, until that is submitted or rejected.
     pub entry: Option<Box<AccessEntry>>,
 }
 
+impl std::fmt::Debug for SessionContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionContext").field("entry", &self.entry).finish_non_exhaustive()
+    }
+}
+
 impl<'a> SessionContext<'a> {
+    /// A context without an access log entry.
     pub fn new(
         requests: &'a mut dyn Requests,
         address_limits: &'a mut dyn AddressLimits,

@@ -1,5 +1,4 @@
-//! A client that speaks in frames, of any framing: each frame is a request, and its reply is one
-//! frame or, when it comes in parts, several.
+//! A client that sends framed messages: each frame is a request, and its reply is one frame or, in parts, several.
 //!
 //! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
 //! client with `in_flight_max` requests in flight is paused, not refused, and so are clients while the
@@ -30,28 +29,28 @@ mod pace;
 mod too_long;
 mod writing;
 
-/// How often it is looked whether output is sent before a connection is reset.
+/// How often to check whether output is sent before a connection is reset.
 const RESET_LOOK: Duration = Duration::from_millis(10);
 
 /// Why a message is rejected that a shared program might ignore.
 const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
 
-/// What is done with what the client sends.
+/// How input is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     /// Frames become requests.
     Open,
-    /// Frames are refused, because the daemon is about to end.
+    /// Frames are rejected, because the daemon drains.
     Refusing,
-    /// There will be no more.
+    /// The input has ended.
     Ended,
 }
 
-/// How the connection ends once all replies are written.
+/// How the connection ends after all replies are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Clean,
-    /// Its own program has exited well: requests that end after that get no reply.
+    /// The client's own program has exited with code 0: requests that end after that get no reply.
     Silent,
     /// A failure that the client sees as a reset.
     Reset,
@@ -66,26 +65,26 @@ pub(super) struct Frames {
     input: Input,
     ending: Ending,
     reply_queue: ReplyQueue,
-    /// Replies are rows, a line each.
+    /// Replies are rows, one per line.
     rows: bool,
-    /// A row of the reply that is being written could not be, and the client has heard its end.
+    /// A row of the current reply could not be written, and the client has received its end.
     broken: bool,
-    /// A worker has answered something, or is this client's own.
+    /// A worker has answered a request, or is this client's own.
     answered: bool,
-    /// Whether it may send requests, or waits until its pool has room.
+    /// Admission to the pool.
     permit: Permit,
-    /// A frame was begun, and its deadline is armed, if there is one.
+    /// A frame has begun. Its deadline is set, if there is one.
     begun: bool,
-    /// Its client is gone for both directions.
+    /// The client has closed both directions.
     is_gone: bool,
-    /// The request whose worker was asked to wait.
+    /// The request whose worker is paused.
     holding: Option<RequestId>,
-    /// The pool of its own program, which was asked to wait.
+    /// The pool of its own program, whose output is paused.
     hushing: Option<PoolId>,
 }
 
 impl FramesConfig {
-    /// Writes the refusal of a connection.
+    /// Writes the rejection of a connection.
     pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
         if self.resets {
             return;
@@ -96,8 +95,7 @@ impl FramesConfig {
 }
 
 impl Frames {
-    /// Requests from now on go to this pool, unless its replies are of another kind than what this
-    /// client was let in for.
+    /// Sends further requests to this pool, unless its replies are of another kind than those of the old pool.
     pub(super) fn handle_pool(
         &mut self,
         transport: &mut Transport,
@@ -151,7 +149,7 @@ impl Frames {
     ) {
         let bytes = data.bytes();
         if self.input == Input::Ended {
-            // The rest of a client whose frame was broken or did not end in time.
+            // The rest after a frame that was malformed or not complete in time.
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);
@@ -177,7 +175,7 @@ impl Frames {
         data.consume(consumed);
         if self.is_full(cx.requests) || transport.is_clogged(calls) {
             transport.pause(calls);
-            // It may have gone before: that is not told again.
+            // The client may have left before; it is not reported again.
             if self.has_left(transport) {
                 return transport.reset(calls);
             }
@@ -185,7 +183,7 @@ impl Frames {
         self.watch_begun(transport, calls, shown - consumed, found);
     }
 
-    /// The rest of the bytes of a client that sends no more.
+    /// Handles the remaining bytes of a client that has ended its input.
     fn handle_last(&mut self, transport: &Transport, rest: &[u8], cx: &mut SessionContext<'_>) {
         self.finish_too_long(transport, cx);
         let incomplete = match self.decoder.finish(rest) {
@@ -217,12 +215,12 @@ impl Frames {
     ) {
         match piece {
             Piece::Frame(range) => self.handle_frame(transport, range, bytes, cx),
-            // What it is comes next.
+            // The next piece shows what it is.
             Piece::TooLong { .. } if self.plan.framing.is_json() => {}
             Piece::TooLong { .. } => self.refuse_too_long(transport, Name::Unknown, cx),
             Piece::Skimmed(skimmed) => self.refuse_too_long(transport, Name::of(skimmed), cx),
             Piece::Broken(wire::Fault::TooLong) => {
-                // What comes behind its beginning is not read.
+                // The rest after its beginning is not parsed.
                 let start = self.decoder.start_of_too_long(bytes);
                 let is_json = self.plan.framing.is_json();
                 let name = if is_json { Name::at_start(start) } else { Name::Unknown };
@@ -230,7 +228,7 @@ impl Frames {
                 self.input = Input::Ended;
             }
             Piece::Broken(fault) => {
-                // Whoever wrote this cannot be understood any more: it is told once.
+                // Nothing after this can be parsed. The client receives one error.
                 let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
                 self.refuse(transport, outcome, Name::Unknown, cx);
                 self.input = Input::Ended;
@@ -250,7 +248,7 @@ impl Frames {
             match jsonrpc::scan(frame) {
                 Ok(message) => match self.name(frame, &message, cx) {
                     Some(name) if self.is_exit(frame, &message) => {
-                        // What an editor says last (LSP); its own program is told.
+                        // The last message of an editor (LSP), for its own program.
                         self.input = Input::Ended;
                         name
                     }
@@ -303,14 +301,14 @@ impl Frames {
             && message.is_method(frame, "exit")
     }
 
-    /// How the reply to this message is to be named; none for a message that is no request.
+    /// The id for the reply to this message; `None`: it is no request.
     fn name(
         &mut self,
         frame: &[u8],
         message: &Message,
         cx: &mut SessionContext<'_>,
     ) -> Option<Name> {
-        // A program that is this connection's own knows its ids and may ask it: all is passed on.
+        // The connection's own program receives all messages with their ids.
         let is_own = cx.requests.has_owners(self.pool);
         if is_own && message.kind() != Kind::Request {
             return Some(Name::Nothing);
@@ -332,7 +330,7 @@ impl Frames {
                 message.id.clone().map(|place| Name::Id(Slice::copy_of(&frame[place])))
             }
             Kind::Notification => Some(Name::Nothing),
-            // Nobody asked the client: requests of programs are not passed on.
+            // Requests of programs are not forwarded to clients, so this reply belongs to none.
             Kind::Response => None,
         }
     }
@@ -351,13 +349,13 @@ impl Frames {
         self.reply_queue.push_ready(outcome, name);
     }
 
-    /// Bytes of replies that wait.
+    /// The size of waiting replies in bytes.
     pub(super) fn held(&self) -> usize {
         self.reply_queue.held()
     }
 
-    /// Whether the end of the connection would seem to be the end of its replies: those of raw bytes have no
-    /// other, and something of them was not sent.
+    /// Whether the end of the connection could be mistaken for the end of a reply. Raw replies have no other end, and
+    /// some of their bytes were not sent.
     pub(super) fn would_look_whole(&self, queued: usize) -> bool {
         self.plan.resets && (queued > 0 || !self.reply_queue.is_empty())
     }
@@ -367,18 +365,17 @@ impl Frames {
         self.begun || self.reply_queue.next_number() > 0
     }
 
-    /// Whether no frame is begun or waits unread.
+    /// Whether no frame has begun or waits unread.
     pub(super) const fn is_between_requests(&self) -> bool {
         !self.begun
     }
 
-    /// Whether its client has a program of its own.
+    /// Whether the client has its own program.
     pub(super) fn has_own(&self, requests: &dyn Requests) -> bool {
         requests.has_owners(self.pool)
     }
 
-    /// A frame that was begun did not end in time: it is refused, and the client with it, once it
-    /// has the replies that it waits for.
+    /// A frame was not complete in time. It is rejected, and the connection ends after the outstanding replies.
     pub(super) fn handle_slow(
         &mut self,
         transport: &Transport,
@@ -386,7 +383,7 @@ impl Frames {
         cx: &mut SessionContext<'_>,
     ) {
         if self.ending == Ending::Reset {
-            // The output is looked at again when the session is flushed.
+            // The flush of the session checks the output.
             return;
         }
         let text = format!("a {} that was begun did not end in time", self.plan.word());
@@ -418,8 +415,8 @@ impl Frames {
         }
     }
 
-    /// A program of this pool says something to all clients: it is for those that have got an
-    /// answer from there.
+    /// A program of this pool sent a message to all clients. Clients receive it if they have received a reply from the
+    /// pool.
     pub(super) fn announce(
         &mut self,
         transport: &Transport,
@@ -438,8 +435,8 @@ impl Frames {
         true
     }
 
-    /// Something came of request `sequence`. Where it is over a limit, the client is told that
-    /// instead, and so is the engine.
+    /// Handles an event about request `sequence`. If it exceeds a limit, the client receives an error instead, and the
+    /// engine is notified.
     pub(super) fn deliver(
         &mut self,
         transport: &Transport,
@@ -493,7 +490,7 @@ impl Frames {
         }
     }
 
-    /// Resets the connection once the output before the failure is sent.
+    /// Resets the connection after the output before the failure is sent.
     fn reset(&self, transport: &mut Transport, calls: &mut Calls<'_>) {
         if transport.queued(calls) == 0 {
             transport.reset(calls);
@@ -525,17 +522,17 @@ impl Frames {
             let Some(ready) = self.reply_queue.pop_ready() else { break };
             self.write(ready, scratch);
             if broken {
-                // It would be dropped, and no `Drained` would ask for the rest.
+                // It would be dropped, and no `Drained` event would follow.
                 scratch.clear();
             }
         }
         transport.send_bytes(calls, scratch);
     }
 
-    /// A worker whose parts the client does not take waits, where it can.
+    /// Pauses the worker whose parts the client does not read, if its protocol allows it.
     fn hold(&mut self, transport: &Transport, calls: &Calls<'_>, cx: &mut SessionContext<'_>) {
         let clogged = transport.is_clogged(calls);
-        // Whatever its own program says is for this client, asked or not.
+        // All output of its own program is for this client.
         let hush = (clogged && self.reply_queue.has_asides()).then_some(self.pool);
         if hush != self.hushing {
             if let Some(before) = std::mem::replace(&mut self.hushing, hush) {

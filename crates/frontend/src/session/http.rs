@@ -1,30 +1,29 @@
 //! A client that speaks HTTP/1.
 //!
-//! One request of a connection is on its way at a time; what comes behind it waits unread. The
-//! moves of the two directions, which are all that the connection knows of time (`moves.rs` has them as a
-//! table):
+//! One request of a connection is in flight at a time; further bytes remain unread. The transitions of both directions
+//! (`states.rs` has them as a table):
 //!
 //! ```text
 //!   input    what happens               becomes     and
-//!   Head     a whole head, no body      Whole       it is submitted
-//!   Head     a whole head, more body    Body        it is submitted, the client waits
-//!   Body     the worker wants it        Body        parts go on
+//!   Head     a complete head, no body   Whole       it is submitted
+//!   Head     a complete head, and body  Body        it is submitted, the body waits
+//!   Body     the worker accepts more    Body        parts are forwarded
 //!   Body     the last byte of it        Whole
 //!   Head     a head, to a program       BufferedBody
 //!   BufferedBody the last byte of a body   Whole       it is submitted with its body
-//!   Whole    the reply is whole         Head        or the connection ends
-//!   any      a broken rule, too slow    Ended       it is answered, nothing behind it is read
-//!   Whole    the client's end           Whole       its reply is the last; or Ended, see `ends.rs`
-//!   others   the client's end           Ended       what was begun is given up
+//!   Whole    the reply is complete      Head        or the connection ends
+//!   any      malformed, or a timeout    Ended       it is rejected, nothing after it is read
+//!   Whole    the client's end           Whole       its reply is the last; or Ended, see `half_close.rs`
+//!   others   the client's end           Ended       the incomplete request is abandoned
 //!
 //!   output   None ─head─▶ Begun ─end─▶ Done         a head of status 1xx changes nothing
-//!               └─────── answer of ours ──▶ Done
-//!   both     101: Switched, both sides speak freely. The client's end is passed on, and what the server
-//!            still says comes back; the server's end is that of both
+//!               └─────── local reply ─────▶ Done
+//!   both     101: Switched, a tunnel. The client's end is forwarded, and further bytes of the server are still
+//!            delivered; the server's end ends both directions
 //! ```
 //!
-//! A reply that is whole before its request is ends the connection: what is left of the request
-//! must not be read as the next one.
+//! A reply that is complete before its request ends the connection: the rest of the request must not be read as the
+//! next one.
 
 mod answers;
 mod buffered_body;
@@ -69,25 +68,25 @@ use route_context::RouteContext;
 use states::Move;
 pub use states::{session_moves, session_moves_made};
 
-/// A body is taken along with its head as far as it is there, up to this; such a request can be
-/// given to another server.
+/// The maximum size of a body part that is submitted with the head, in bytes. A request with a complete body can be
+/// retried on another server.
 const BODY_HELD_MAX: usize = 64 << 10;
 
 impl HttpExchange {
-    /// Whether the response to the request at hand announces the end of the connection, whatever the
-    /// request says: the client sends no more, or the daemon is about to end.
+    /// Whether the response to the current request must announce the end of the connection, regardless of the
+    /// request: the client has ended its input, or the daemon drains.
     fn is_last(&self, requests: &dyn Requests) -> bool {
         self.refusing || requests.drain_keepalive_timeout().is_some()
     }
 
-    /// Where what comes of the next request goes.
+    /// The destination of the reply to the next request.
     fn next_client(&mut self) -> Client {
         self.number = self.number.wrapping_add(1);
         Client::Session { session: self.id, sequence: u64::from(self.number) }
     }
 
-    /// Whether nothing is begun or to be said. It may be behind an empty line, which is not consumed:
-    /// whoever reads the next head reads that line again.
+    /// Whether nothing has begun and nothing is outstanding. An empty line may have been received; it is not
+    /// consumed, and is parsed again with the next head.
     fn is_over(&self) -> bool {
         let open = matches!(self.input, Input::Head) && !self.scan.is_begun() && !self.refusing;
         open && self.asked.is_none() && self.ending == Ending::No && !self.watched
@@ -106,7 +105,7 @@ impl HttpExchange {
             match &mut self.input {
                 Input::Ended => return data.consume(bytes.len()),
                 Input::Head if bytes.is_empty() => return,
-                // What routes answer by themselves waits for nobody but the client.
+                // Responses of routes wait only for the client.
                 Input::Head if transport.is_clogged(calls) => return transport.pause(calls),
                 Input::Head => {
                     self.method = method_begun(bytes);
@@ -131,7 +130,7 @@ impl HttpExchange {
                 }
                 Input::Body(body) => {
                     let Some(asked) = self.asked.as_ref().filter(|asked| asked.wanted) else {
-                        // It is not read before the worker wants it.
+                        // The body is not read before the worker accepts it.
                         return transport.pause(calls);
                     };
                     let run = match body.run(bytes, &plan.limits) {
@@ -170,7 +169,7 @@ impl HttpExchange {
         }
     }
 
-    /// Submits a request, with as much of its body as is there.
+    /// Submits a request, with the part of its body that has arrived.
     fn ask(
         &mut self,
         plan: &Arc<HttpConfig>,
@@ -236,8 +235,7 @@ impl HttpExchange {
         let upgrades = head.upgrade.then(|| head.switches_to());
         let waits = head.expects_continue;
         route_context.prepare(plan, transport.peer(), head);
-        // A server is given chunks only where it must be: what comes behind a body is told from it most
-        // surely by a length.
+        // Chunks are forwarded only if the length is unknown: a length is the most reliable end of a body.
         let whole = Some(data.bytes()).filter(|_| head.body == BodyKind::Chunked);
         let whole = whole.and_then(|bytes| WholeChunks::find(bytes, &plan.limits));
         if let Some(whole) = whole {
@@ -306,7 +304,7 @@ impl HttpExchange {
     }
 }
 
-/// Takes what is there of a body along with its head, and counts its bytes without framing.
+/// Takes the part of a body that has arrived with the head, and counts its bytes without framing.
 fn take_held(
     body: &mut Body,
     limits: &Limits,

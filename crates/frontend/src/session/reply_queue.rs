@@ -1,13 +1,13 @@
-//! The replies that a client waits for.
+//! The outstanding replies of a client.
 //!
 //! ```text
 //!   replies   [ ready ][ waiting, parts ][ ready ][ waiting ]   in the order of the requests
 //!   number      first    first+1           …
-//!                 └ written as soon as the client's output has room
+//!                 └ written as soon as the output buffer has room
 //! ```
 //!
-//! In order, a reply behind one that waits is held. Out of order, each is written when it comes and
-//! leaves its place to those behind it, so that one that takes long stands in nobody's way.
+//! In order, a reply is held until all earlier ones are written. Out of order, each reply is written when it arrives,
+//! so a slow one does not delay others.
 
 use std::collections::VecDeque;
 
@@ -17,19 +17,19 @@ use wire::jsonrpc::{Skimmed, named_at_start};
 
 use flow::reply_event::ReplyEvent;
 
-/// What an error object must name, kept until the reply is written.
+/// The id for an error object, kept until the reply is written.
 #[derive(Clone, Debug)]
 pub(super) enum Name {
     /// This id.
     Id(Slice),
-    /// The framing has no ids, or this one could not be read.
+    /// The framing has no ids, or the id could not be parsed.
     Unknown,
-    /// It was a notification: nothing may be answered.
+    /// It was a notification, which must not be answered.
     Nothing,
 }
 
 impl Name {
-    /// How the rejection of a message is named that is too long; a notification and a reply get none.
+    /// The id for the rejection of a message that is too long. A notification or a reply gets none.
     pub(super) fn of(skimmed: Skimmed) -> Self {
         match skimmed {
             Skimmed::Request(id) => Self::Id(Slice::copy_of(&id)),
@@ -38,7 +38,7 @@ impl Name {
         }
     }
 
-    /// The same, where no more than its beginning is read.
+    /// The id for such a message, of which only the beginning was received.
     pub(super) fn at_start(start: &[u8]) -> Self {
         match named_at_start(start) {
             Asked::Id(id) => Self::Id(Slice::copy_of(id)),
@@ -59,18 +59,18 @@ impl Name {
 #[derive(Debug)]
 struct Reply {
     number: u64,
-    /// Whose it is, while an outcome is waited for.
+    /// The request, until its outcome arrives.
     request: Option<RequestId>,
     name: Name,
-    /// What came of it and is not written; there once a part has come.
+    /// Parts that are not written yet. Allocated with the first part.
     #[expect(clippy::box_collection, reason = "most have none, and each is moved when it leaves")]
     parts: Option<Box<VecDeque<Slice>>>,
-    /// Bytes of parts that have come.
+    /// Bytes of parts that have arrived.
     came: usize,
     outcome: Option<Outcome>,
 }
 
-/// What is to be written next.
+/// The next item to write.
 #[derive(Debug)]
 pub(super) enum Ready {
     Part(Slice),
@@ -78,7 +78,7 @@ pub(super) enum Ready {
 }
 
 impl Ready {
-    /// Bytes that it keeps in memory.
+    /// Its memory in bytes.
     fn size(&self) -> usize {
         match self {
             Self::Part(part) => part_size(part),
@@ -87,47 +87,47 @@ impl Ready {
     }
 }
 
-/// Replies by number.
+/// The outstanding replies, by number.
 #[derive(Debug)]
 pub(super) struct ReplyQueue {
     /// By ascending number.
     replies: VecDeque<Reply>,
-    /// The number of the next one.
+    /// The number of the next reply.
     next: u64,
-    /// Bytes of memory that what is ready and not written keeps.
+    /// Memory of items that are ready and not written, in bytes.
     held: usize,
-    /// Bytes of output that it becomes, envelopes of more than a byte excepted.
+    /// The size of these items as output in bytes, without most of the framing.
     output: usize,
     in_order: bool,
-    /// The end of a reply of parts is for the client, also where it adds nothing to them.
+    /// The end of a reply in parts is written even if it is empty.
     tells_ends: bool,
-    /// Out of order: numbers of those with something to write, and [`ASIDE`].
+    /// Out of order: numbers of replies with something to write, and [`ASIDE`].
     changed: VecDeque<u64>,
-    /// What belongs to no reply; most clients never have any.
+    /// Unsolicited messages. Most clients never have any.
     asides: Option<Box<Asides>>,
 }
 
-/// What belongs to no reply. It takes none of the room for replies: whoever says it is told to wait.
+/// Unsolicited messages. They do not count against the limit of replies, because their program is paused.
 #[derive(Debug, Default)]
 struct Asides {
-    /// Each with the number of the reply that it goes before.
+    /// Each message with the number of the reply before which it is written.
     queue: VecDeque<(u64, Ready)>,
-    /// Bytes of it.
+    /// Their size in bytes.
     held: usize,
 }
 
-/// In the place of a number: the next aside.
+/// In place of a number: the next unsolicited message.
 const ASIDE: u64 = u64::MAX;
-/// Bytes of memory over the limit of its output that a worker may fill in the moment before it hears that it is to
-/// wait: one read of lines of one byte, each of which keeps as much memory as some twenty bytes of output.
+/// Bytes of memory beyond the output limit that a worker may fill before it is paused: one read of lines of one byte,
+/// each of which needs about as much memory as twenty bytes of output.
 const MEMORY_SLACK: usize = 2 << 20;
 
-/// Bytes that may be held for one client.
+/// Limits of the memory of one client, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// For replies that wait for their turn.
+    /// Replies that wait for their turn.
     pub(super) held_max: usize,
-    /// For all of its output.
+    /// All of its output.
     pub(super) send_max: usize,
 }
 
@@ -149,7 +149,7 @@ impl ReplyQueue {
         self.replies.len()
     }
 
-    /// Bytes that are ready and not written.
+    /// The memory of items that are ready and not written, in bytes.
     pub(super) fn held(&self) -> usize {
         self.held + self.asides.as_ref().map_or(0, |asides| asides.held)
     }
@@ -158,12 +158,12 @@ impl ReplyQueue {
         self.replies.is_empty()
     }
 
-    /// The number of the next one.
+    /// The number of the next reply.
     pub(super) fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Where a reply stands: most often as far behind the first as their numbers say.
+    /// The index of a reply. It is usually the difference of its number and that of the first one.
     fn place(&self, number: u64) -> Option<usize> {
         let first = self.replies.front()?.number;
         let place = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -173,12 +173,12 @@ impl ReplyQueue {
         self.replies.binary_search_by_key(&number, |reply| reply.number).ok()
     }
 
-    /// One that is waited for.
+    /// Adds a reply that is outstanding.
     pub(super) fn push(&mut self, request: RequestId, name: Name) {
         self.add(Some(request), name, None);
     }
 
-    /// One that is ready.
+    /// Adds a reply that is ready.
     pub(super) fn push_ready(&mut self, outcome: Outcome, name: Name) {
         self.held += size(&outcome);
         self.output += output(&outcome);
@@ -199,8 +199,8 @@ impl ReplyQueue {
         }
     }
 
-    /// Something came of request `number`. Where it is over a limit, an outcome that says so takes
-    /// its place and is returned, with the request if more would come of that.
+    /// Handles an event about request `number`. If it exceeds a limit, an error outcome replaces it and is returned,
+    /// with the request if that is still in flight.
     pub(super) fn deliver(
         &mut self,
         number: u64,
@@ -213,7 +213,7 @@ impl ReplyQueue {
         let (bytes, length) = match &reply_event {
             ReplyEvent::Part(part) => (part_size(part), part.len()),
             ReplyEvent::End(outcome) => (size(outcome), length(outcome)),
-            // Of messages only; a frame has neither a head nor a body that follows it.
+            // HTTP only: a frame has no head and no separate body.
             ReplyEvent::Head(_)
             | ReplyEvent::Page(_)
             | ReplyEvent::PlainReply(_)
@@ -224,7 +224,7 @@ impl ReplyQueue {
             | ReplyEvent::Unsolicited(..)
             | ReplyEvent::Finished => return None,
         };
-        // Beside others, or behind parts of its own.
+        // Together with other replies, or after parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
         let is_held_up = waits_for_turn && self.held + bytes > limits.held_max;
         let is_full = self.output + length + END > limits.send_max
@@ -250,15 +250,15 @@ impl ReplyQueue {
                 reply.request = None;
                 reply.outcome = Some(outcome);
             }
-            // Those it left above.
+            // Handled above.
             _ => {}
         }
         self.note(number);
         None
     }
 
-    /// Its own program says this unasked: behind the replies that are there, and before the others.
-    /// Where it is over a limit, an outcome that says so takes its place and is returned.
+    /// Adds an unsolicited message of the client's own program, after the replies that have arrived and before the
+    /// others. If it exceeds a limit, an error outcome replaces it and is returned.
     pub(super) fn push_aside(&mut self, frame: Slice, limits: Limits) -> Option<Outcome> {
         let bytes = part_size(&frame);
         let is_over = frame.len() > limits.send_max
@@ -267,7 +267,7 @@ impl ReplyQueue {
         let told = is_over.then(|| over(false, limits));
         let asides = self.asides.get_or_insert_default();
         let ready = match &told {
-            // That more is lost need not be said again.
+            // Further lost messages are not reported again.
             Some(_) if matches!(asides.queue.back(), Some((_, Ready::End(..)))) => return told,
             Some(outcome) => Ready::End(Name::Unknown, outcome.clone()),
             None => Ready::Part(frame),
@@ -280,7 +280,7 @@ impl ReplyQueue {
         told
     }
 
-    /// Whether this very frame waits among them.
+    /// Whether an equal message is waiting.
     pub(super) fn has_aside(&self, frame: &[u8]) -> bool {
         let mut asides = self.asides.iter().flat_map(|asides| asides.queue.iter());
         asides.any(|(_, ready)| matches!(ready, Ready::Part(part) if part[..] == *frame))
@@ -290,7 +290,7 @@ impl ReplyQueue {
         self.asides.is_some()
     }
 
-    /// Takes the next aside, if it is its turn.
+    /// Takes the next unsolicited message, if it is its turn.
     fn pop_aside(&mut self) -> Option<Ready> {
         let asides = self.asides.as_mut()?;
         let first = self.replies.front().map_or(self.next, |reply| reply.number);
@@ -309,7 +309,7 @@ impl ReplyQueue {
         Some(ready)
     }
 
-    /// What can be written next. It is written by whoever takes it.
+    /// Takes the next item to write.
     pub(super) fn pop_ready(&mut self) -> Option<Ready> {
         loop {
             let turn = if self.in_order { Some(0) } else { self.changed_place() };
@@ -332,7 +332,7 @@ impl ReplyQueue {
                 }
                 continue;
             }
-            // Most often the first, which nobody has to be moved up for.
+            // Usually the first one, whose removal moves no others.
             let taken = match place {
                 0 => self.replies.pop_front(),
                 _ => self.replies.remove(place),
@@ -343,7 +343,7 @@ impl ReplyQueue {
             let is_parted = parts.is_some();
             self.held -= size(&outcome);
             self.output -= output(&outcome);
-            // What ends a reply of parts without saying more, or answers a notification.
+            // An empty end after parts, or the outcome of a notification.
             let is_empty = matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
             let adds_nothing = is_parted && is_empty && !self.tells_ends;
             let says_nothing = adds_nothing || matches!(name, Name::Nothing);
@@ -353,33 +353,33 @@ impl ReplyQueue {
         }
     }
 
-    /// The place of the first that has something to write, out of order.
+    /// Out of order: the index of the first reply with something to write.
     fn changed_place(&mut self) -> Option<usize> {
         loop {
             let number = *self.changed.front().filter(|number| **number != ASIDE)?;
             if let Some(place) = self.place(number) {
                 return Some(place);
             }
-            // Written already, with an earlier note of it.
+            // Already written, because of an earlier entry.
             self.changed.pop_front();
         }
     }
 
-    /// The request whose parts are being written, the only one that a worker should wait for, and the
-    /// bytes of its parts that have come.
+    /// The request whose parts are being written, and the bytes of parts that have arrived. Only its worker should be
+    /// paused.
     pub(super) fn streaming(&self) -> Option<(RequestId, usize)> {
         let first = self.replies.front().filter(|reply| reply.parts.is_some())?;
         Some((first.request?, first.came))
     }
 
-    /// The request with this id of the client's own.
+    /// The request with this id of the client.
     pub(super) fn find(&self, id: &[u8]) -> Option<RequestId> {
         let mut replies = self.replies.iter();
         let found = replies.find(|reply| matches!(&reply.name, Name::Id(name) if name[..] == *id));
         found.and_then(|reply| reply.request)
     }
 
-    /// Nothing is said of this request any more.
+    /// Suppresses the reply to this request.
     pub(super) fn silence(&mut self, request: RequestId) {
         let reply = self.replies.iter_mut().find(|reply| reply.request == Some(request));
         if let Some(reply) = reply {
@@ -387,20 +387,19 @@ impl ReplyQueue {
         }
     }
 
-    /// Whether a reply with an id is waited for.
+    /// Whether a reply with an id is outstanding.
     pub(super) fn waits_for_named(&self) -> bool {
         let is_named = |it: &Reply| it.request.is_some() && matches!(it.name, Name::Id(_));
         self.replies.iter().any(is_named)
     }
 
-    /// The requests that are waited for.
+    /// The outstanding requests.
     pub(super) fn requests(&self) -> impl Iterator<Item = RequestId> {
         self.replies.iter().filter_map(|reply| reply.request)
     }
 }
 
-/// What stands for a reply that is over a limit: that of those that wait for their turn, or that of
-/// the whole output.
+/// The error outcome for a reply over a limit: that of replies that wait for their turn, or that of all output.
 #[cold]
 fn over(is_held_up: bool, limits: Limits) -> Outcome {
     let Limits { held_max, send_max } = limits;
@@ -412,26 +411,26 @@ fn over(is_held_up: bool, limits: Limits) -> Outcome {
     Outcome::ended(Cause::Reply, Phase::Reply, &text)
 }
 
-/// Bytes that a part keeps in memory. Empty ones are not for nothing.
+/// The memory of a part in bytes, which is not zero for an empty part.
 fn part_size(part: &Slice) -> usize {
     part.held() + size_of::<Slice>()
 }
 
-/// Bytes that an outcome puts into the client's output, a few of marks excepted.
+/// The size of an outcome as output in bytes, without a few bytes of marks.
 fn length(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.len(),
     }
 }
 
-/// The least that the end of a frame adds to it.
+/// The minimum size of framing, in bytes.
 const END: usize = 1;
 
 fn output(outcome: &Outcome) -> usize {
     length(outcome) + END
 }
 
-/// Bytes that an outcome keeps in memory.
+/// The memory of an outcome in bytes.
 fn size(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.held(),

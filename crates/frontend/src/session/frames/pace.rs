@@ -1,5 +1,5 @@
-//! When a client of frames is read: not while it has too many requests in flight, while its pool has no
-//! room for more, or while it does not take its output; and how long a frame may take.
+//! When a client of frames is read: not while it has too many requests in flight, its pool has no room, or its output
+//! is above the high-water mark. Also the timeout of a frame.
 
 use event::Calls;
 
@@ -22,7 +22,7 @@ impl Frames {
         cx.requests.stop_waiting(self.pool, &mut self.permit);
     }
 
-    /// Whether there is room for the next request, which has at most as many bytes as have come.
+    /// Whether there is room for the next request, which has at most `come` bytes.
     pub(super) fn may_send(&mut self, come: usize, cx: &mut SessionContext<'_>) -> bool {
         if come == 0 || self.input == Input::Refusing {
             return true;
@@ -37,7 +37,7 @@ impl Frames {
         waits || self.is_waiting() || self.reply_queue.len() >= self.plan.in_flight_max
     }
 
-    /// A frame that was begun must come to its end in time.
+    /// Sets or clears the deadline of an incomplete frame.
     pub(super) fn watch_begun(
         &mut self,
         transport: &Transport,
@@ -56,15 +56,15 @@ impl Frames {
         self.begun = begun;
     }
 
-    /// The client is gone for both directions. True when it is to be let go at once.
+    /// The client has closed both directions. `true`: the session must be closed.
     pub(in crate::session) fn handle_hangup(&mut self, transport: &Transport) -> bool {
         self.is_gone = true;
         self.has_left(transport)
     }
 
-    /// Whether it is gone and not read, so that no read shows its end, and waits for replies that are all it
-    /// wants: to messages, also while those wait for room in the queue, or rows, or one of which a part has come.
-    /// They keep slots for nobody. Other frames may be wanted without their replies.
+    /// Whether the client is gone and its outstanding requests are useless without it: messages (also those that wait
+    /// for room in the queue), queries, and requests with a partial reply. They would occupy slots for no client.
+    /// Other frames may be wanted without their replies. The client is not being read, so no read shows its end.
     pub(super) fn has_left(&self, transport: &Transport) -> bool {
         if !self.is_gone || !transport.is_paused() {
             return false;
@@ -75,7 +75,7 @@ impl Frames {
             || self.rows && !self.reply_queue.is_empty()
     }
 
-    /// Reads a paused client again, if nothing stands in the way. One that has left is let go.
+    /// Resumes reading a paused client, if nothing prevents it. A client that has left is disconnected.
     pub(super) fn read_on(
         &self,
         transport: &mut Transport,

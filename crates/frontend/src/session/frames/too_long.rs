@@ -1,4 +1,4 @@
-//! Frames over the limit are rejected.
+//! Rejection of frames over the limit.
 
 use exchange::{Cause, Outcome, Phase};
 
@@ -8,14 +8,14 @@ use crate::session::reply_queue::Name;
 use crate::transport::Transport;
 
 impl Frames {
-    /// The client sends no more of a message that was too long, if there is one.
+    /// Ends a message that was too long, if there is one.
     pub(super) fn finish_too_long(&mut self, transport: &Transport, cx: &mut SessionContext<'_>) {
         if let Some(skimmed) = self.decoder.finish_skimming() {
             self.refuse_too_long(transport, Name::of(skimmed), cx);
         }
     }
 
-    /// A frame is too long. A message is rejected by its id, where that is found.
+    /// Rejects a frame that is too long. A message is rejected by its id, if that is found.
     pub(super) fn refuse_too_long(
         &mut self,
         transport: &Transport,

@@ -1,7 +1,7 @@
-//! How replies are written as frames.
+//! Encoding of replies as frames.
 //!
-//! Where replies are the rows of a query, a line each, every row is a frame, and [`END_OF_ROWS`] is
-//! the one behind the last. A reply that ends as anything else has another last frame.
+//! If replies are rows of a query, every row is a frame, and [`END_OF_ROWS`] follows the last one. A reply that ends
+//! with an error has another last frame.
 
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::{Marks, Unframable, encode, write_reply};
@@ -9,8 +9,8 @@ use wire::{Marks, Unframable, encode, write_reply};
 use super::{Ending, Frames, Input};
 use crate::session::reply_queue::{Name, Ready};
 
-/// The frame behind the last row, as PostgreSQL's `COPY` writes it. No row is like it: JSON begins
-/// with a brace, and in TSV a backslash is followed by something else.
+/// The frame after the last row, as in PostgreSQL's `COPY`. No row is equal to it: JSON begins with a brace, and in
+/// TSV other characters follow a backslash.
 const END_OF_ROWS: &[u8] = b"\\.";
 
 impl Frames {
@@ -57,7 +57,7 @@ impl Frames {
     }
 }
 
-/// Writes a frame of a reply of several.
+/// Writes one frame of a reply in parts.
 fn write_part(
     framing: wire::Framing,
     marks: Marks,
@@ -71,7 +71,7 @@ fn write_part(
     write_reply(framing, marks, &part, wire::Asked::Unknown, out)
 }
 
-/// Writes lines as frames without their ends.
+/// Writes each line as a frame, without its line end.
 fn write_rows(
     framing: wire::Framing,
     marks: Marks,
@@ -80,7 +80,7 @@ fn write_rows(
 ) -> Result<(), Unframable> {
     let mut lines = lines.split(|&byte| byte == b'\n').peekable();
     while let Some(line) = lines.next() {
-        // Behind the last line end is nothing.
+        // Nothing follows the last line end.
         if lines.peek().is_some() || !line.is_empty() {
             write_part(framing, marks, line, out)?;
         }
@@ -88,8 +88,8 @@ fn write_rows(
     Ok(())
 }
 
-/// Whether a reply is a line with its end, as the whole output of a program often is. On a listener
-/// of lines it is the end that every reply gets.
+/// Whether a reply is one line with its line end, as the output of a program often is. On a listener of lines, that is
+/// the end of the frame.
 fn is_one_line(framing: wire::Framing, body: &[u8]) -> bool {
     framing == wire::Framing::Lines && body.ends_with(b"\n")
 }

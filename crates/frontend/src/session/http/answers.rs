@@ -1,4 +1,4 @@
-//! Requests whose way leads to no pool: routes that answer by themselves, and refusals of them.
+//! Requests that go to no pool: responses and rejections of routes.
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
@@ -10,8 +10,8 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl HttpExchange {
-    /// Answers a request whose way leads to no pool. A body of it is not read: the connection ends
-    /// behind the answer.
+    /// Answers a request that goes to no pool. If it has a body, the body is not read and the connection ends after the
+    /// response.
     pub(super) fn answer(
         &mut self,
         transport: &mut Transport,

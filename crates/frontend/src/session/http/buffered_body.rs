@@ -1,5 +1,5 @@
-//! Requests whose body is taken whole before they are submitted: to programs, which get one object
-//! each, and to what stores records.
+//! Requests whose body is buffered before they are submitted: to programs, which receive one object, and to pools that
+//! store records.
 
 use event::{Calls, Data};
 use exchange::{Cause, Outcome, Phase, Slice};
@@ -18,11 +18,11 @@ use flow::http_request::HttpRequest;
 use flow::payload::Payload;
 use flow::request_shape::RequestShape;
 
-/// What a client that waits to be told so may do.
+/// The interim response to `Expect: 100-continue`.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 impl HttpExchange {
-    /// Begins a request that is submitted once it is whole.
+    /// Begins a request that is submitted when its body is complete.
     pub(super) fn ask_whole(
         &mut self,
         (shape, route_context): (&RequestShape, &RouteContext<'_>),
@@ -53,7 +53,7 @@ impl HttpExchange {
         self.begin_gathering(buffered, waits, transport, calls, cx);
     }
 
-    /// Takes the body before anything else is done. A client that waits to be told so is.
+    /// Begins to buffer the body. A client with `Expect: 100-continue` receives the interim response.
     fn begin_gathering(
         &mut self,
         mut buffered: BufferedBody,
@@ -69,8 +69,8 @@ impl HttpExchange {
         self.step(Move::Gather, Input::BufferedBody(Box::new(buffered)));
     }
 
-    /// Takes more of the body, and submits the request once that is whole. False when nothing more can
-    /// be done with what is there.
+    /// Buffers more of the body, and submits the request when it is complete. `false`: the received bytes allow no
+    /// further progress.
     pub(super) fn gather(
         &mut self,
         plan: &HttpConfig,
@@ -105,14 +105,14 @@ impl HttpExchange {
         }
     }
 
-    /// What is refused now has the line in the access log that was begun with its head.
+    /// Restores the access log entry that was begun with the head, for a rejection.
     pub(super) fn restore_trail(&mut self, cx: &mut SessionContext<'_>) {
         if let Input::BufferedBody(buffered) = &mut self.input {
             cx.entry = buffered.log_entry.take();
         }
     }
 
-    /// All bodies together are as large as they may be, or those of this client.
+    /// Rejects a request because the limit of all bodies or of this client's bodies was reached.
     fn refuse_full(
         &mut self,
         full: Full,
@@ -131,7 +131,7 @@ impl HttpExchange {
         self.refuse_with(transport, calls, (503, route), Why::of(Cause::Full, &text), cx);
     }
 
-    /// The client is gone in the middle of a body: its request ends here, and has its line.
+    /// Ends a request whose client left before its body was complete, and writes its access log line.
     pub(super) fn end_gathering(
         &mut self,
         transport: &Transport,
@@ -159,7 +159,7 @@ impl HttpExchange {
         let BufferedBody { pool, route, told, mut request, held, log_entry, .. } = whole;
         let head = request.head_mut();
         if head.body == BodyKind::Chunked {
-            // Its framing is gone.
+            // The framing was removed.
             head.give_length(held.len());
         }
         let requester = Requester { method: head.method(), version: head.version, route };

@@ -1,5 +1,5 @@
-//! What a client of HTTP keeps while it is idle: next to nothing. The rest is there from the first
-//! byte of a request to the last of its reply.
+//! The state of an idle HTTP client, which is minimal. An exchange exists from the first byte of a request to the last
+//! byte of its reply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use flow::ids::SessionId;
 use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 
-/// SpareExchanges that are kept for the next who asks: of as many clients as are busy in one turn.
+/// The maximum number of unused exchanges. It covers the clients that are busy in one turn.
 const SPARES_MAX: usize = 256;
 
-/// SpareExchanges that are over. Only their memory is reused: [`Self::take`] makes each anew, so no field
-/// of one client's exchange can reach the next client.
+/// Unused exchanges. Only their memory is reused: [`Self::take`] initializes every field, so no data of one client can
+/// reach the next one.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "the boxes move between here and the clients")]
 pub struct Spares(Vec<Box<HttpExchange>>);
@@ -36,7 +36,7 @@ impl Spares {
         exchange
     }
 
-    /// Takes back one that is over.
+    /// Returns an exchange that is complete.
     fn give(&mut self, exchange: Box<HttpExchange>) {
         if self.0.len() < SPARES_MAX {
             self.0.push(exchange);
@@ -47,7 +47,7 @@ impl Spares {
 #[derive(Debug)]
 pub(in crate::session) struct Http {
     id: SessionId,
-    /// Number of its last request.
+    /// The number of its last request.
     number: u32,
     exchange: Option<Box<HttpExchange>>,
 }
@@ -78,7 +78,7 @@ impl Http {
         self.exchange = Some(exchange);
     }
 
-    /// Something came of the request on its way.
+    /// Handles an event about the current request.
     pub(in crate::session) fn deliver(
         &mut self,
         plan: &HttpConfig,
@@ -93,7 +93,7 @@ impl Http {
         }
     }
 
-    /// A head and, right behind it, the end of the reply.
+    /// Handles a complete reply: its head and its outcome.
     pub(in crate::session) fn deliver_whole(
         &mut self,
         plan: &HttpConfig,
@@ -113,7 +113,7 @@ impl Http {
         }
     }
 
-    /// How long nobody may speak, where both sides speak freely.
+    /// The idle timeout of a tunnel, if there is one.
     pub(in crate::session) fn tunnel_idle(
         &self,
         plan: &HttpConfig,
@@ -124,14 +124,14 @@ impl Http {
         tunnel.map(|exchange| exchange.tunnel_idle(plan, transport))
     }
 
-    /// Whether a reply waits for the client that is not in its output.
+    /// Whether a reply that is not in the output buffer waits for the client.
     pub(in crate::session) fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
         let asked = self.exchange.as_ref().and_then(|exchange| exchange.asked.as_ref());
         let from = asked.and_then(|asked| asked.relayed_from);
         from.is_some_and(|from| calls.relay_waits(from))
     }
 
-    /// The client is gone. A request whose body was still coming has ended with it.
+    /// The client is gone. A request with an incomplete body ends.
     pub(in crate::session) fn end_gathering(
         &mut self,
         transport: &Transport,
@@ -143,7 +143,7 @@ impl Http {
         }
     }
 
-    /// A head or a body did not come in time.
+    /// A head or a body was not complete in time.
     pub(in crate::session) fn handle_slow(
         &mut self,
         plan: &HttpConfig,
@@ -156,14 +156,14 @@ impl Http {
         }
     }
 
-    /// Whether a request is with a worker, or waits for one, and no tunnel was made.
+    /// Whether a request is queued or in flight, and is not a tunnel.
     pub(in crate::session) fn awaits_reply(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| {
             exchange.asked.is_some() && matches!(exchange.input, Input::Body(_) | Input::Whole)
         })
     }
 
-    /// The client sends no more. True when nothing is to be said to it any more.
+    /// The client has shut down its sending direction. `true`: the session must be closed.
     pub(in crate::session) fn handle_eof(
         &mut self,
         transport: &Transport,
@@ -180,8 +180,8 @@ impl Http {
         cut_off || !is_owed && transport.queued(calls) == 0
     }
 
-    /// Whether a further request of this connection can be served during a drain: no response has
-    /// announced the end of the connection yet, and the one in flight will not do so either.
+    /// Whether a further request of this connection can be served during a drain: no response has announced the end
+    /// of the connection, and the one in flight will not either.
     pub(in crate::session) fn may_ask(&self) -> bool {
         let Some(exchange) = &self.exchange else { return true };
         if exchange.ending != Ending::No {
@@ -194,7 +194,7 @@ impl Http {
         }
     }
 
-    /// The connection ends: of what was begun and is not whole the client is told so.
+    /// Ends the connection. An incomplete request is rejected.
     pub(in crate::session) fn refuse_begun(
         &mut self,
         transport: &mut Transport,
@@ -224,7 +224,7 @@ impl Http {
         }
     }
 
-    /// Bytes of a body that is taken whole before its request goes on.
+    /// The size of the buffered body, in bytes.
     pub(in crate::session) fn held(&self) -> usize {
         match self.exchange.as_ref().map(|exchange| &exchange.input) {
             Some(Input::BufferedBody(buffered)) => buffered.held(),
@@ -232,25 +232,24 @@ impl Http {
         }
     }
 
-    /// Whether anything of a request has come that is not over.
+    /// Whether a request has begun and is not complete.
     pub(in crate::session) fn has_begun(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| !exchange.is_over())
     }
 
-    /// Whether a request is on its way, or half read: it goes on as it was begun.
+    /// Whether a request is in progress, which uses the settings that it began with.
     pub(in crate::session) const fn is_at_work(&self) -> bool {
         self.exchange.is_some()
     }
 
     pub(in crate::session) fn abandoned(&self) -> Option<RequestId> {
         let exchange = self.exchange.as_ref()?;
-        // A tunnel of which both directions have ended comes to its end without its client.
+        // A tunnel whose directions have both ended needs nothing more from its client.
         let asked = exchange.asked.as_ref();
         Some(asked.filter(|asked| !(asked.said_all && exchange.half_closed))?.request)
     }
 
-    /// Whether the connection's end, if it came now, would be taken for the end of a reply of which not
-    /// all was sent.
+    /// Whether the end of the connection could be mistaken for the end of a reply that is incomplete.
     pub(in crate::session) fn would_look_whole(&self, queued: usize) -> bool {
         let Some(exchange) = &self.exchange else { return false };
         match exchange.ending {

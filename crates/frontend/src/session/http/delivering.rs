@@ -1,4 +1,4 @@
-//! What comes of the request on its way goes to the client.
+//! Delivery of replies to the client.
 
 use event::Calls;
 use exchange::{Outcome, Slice};
@@ -12,11 +12,11 @@ use crate::transport::Transport;
 use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 
-/// The body of a reply is copied behind its head up to this; a longer one is sent as it lies.
+/// The maximum size of a body that is copied after its head, in bytes. A longer one is sent without a copy.
 const BODY_ALONG_MAX: usize = 1024;
 
 impl HttpExchange {
-    /// Something came of the request on its way.
+    /// Handles an event about the current request.
     pub(super) fn deliver(
         &mut self,
         plan: &HttpConfig,
@@ -55,12 +55,12 @@ impl HttpExchange {
             ReplyEvent::BodyWanted(wanted) => self.handle_flow(plan, transport, calls, wanted),
             ReplyEvent::ReplyEnd => self.handle_said_all(plan, transport, calls),
             ReplyEvent::End(outcome) => self.deliver_end(transport, calls, outcome, cx),
-            // Of frames only.
+            // These occur with frames only.
             ReplyEvent::Unsolicited(..) | ReplyEvent::Finished => {}
         }
     }
 
-    /// A head comes with all that follows it.
+    /// Handles a complete reply: its head and its outcome.
     pub(super) fn deliver_whole(
         &mut self,
         plan: &HttpConfig,
@@ -81,7 +81,7 @@ impl HttpExchange {
         self.deliver_end(transport, calls, outcome, cx);
     }
 
-    /// Sends a head, and `body` along with it where both are small: then nothing is left of that.
+    /// Sends a head, together with `body` if both are small; `body` is then empty.
     fn deliver_head(
         &mut self,
         plan: &HttpConfig,
@@ -95,7 +95,7 @@ impl HttpExchange {
         let Some(asked) = &mut self.asked else { return carried.recycle() };
         let head = carried.head();
         if head.is_interim() && asked.version == Version::Http10 {
-            // It would not know what to do with it.
+            // An HTTP/1.0 client does not know interim responses.
             return carried.recycle();
         }
         let sending = head.prepare(asked.version);
@@ -117,7 +117,7 @@ impl HttpExchange {
             }
         }
         if !head.is_interim() && !matches!(self.input, Input::Whole) && head.status != 101 {
-            // What is left of the request would be read as the next one, so the connection ends.
+            // The connection ends, since the rest of the request would be read as the next one.
             asked.keep = false;
         }
         let told_to_send =
@@ -174,7 +174,7 @@ impl HttpExchange {
                 }
             }
             (Output::HeadOnly, Outcome::Reply(_)) => {}
-            // It cannot be taken back: that the connection ends says that it is not whole.
+            // The head was sent. The end of the connection shows that the reply is incomplete.
             (Output::Begun(_) | Output::HeadOnly, Outcome::Ended(..)) => asked.keep = false,
             (_, outcome) => {
                 asked.keep &= whole && !is_last;

@@ -1,4 +1,4 @@
-//! A request whose body is taken whole before it is submitted.
+//! A request whose body is buffered before it is submitted.
 
 use event::Data;
 use exchange::{Peer, PoolId};
@@ -11,40 +11,40 @@ use crate::routing::RouteId;
 use flow::http_request::HttpRequest;
 use observe::access_log::AccessEntry;
 
-/// A request whose body comes. It holds at most what the listener takes as a body.
+/// A request whose body is being buffered. Its size is limited by the listener.
 #[derive(Debug)]
 pub(super) struct BufferedBody {
     pub(super) pool: PoolId,
     pub(super) route: RouteId,
-    /// Its head, as its worker is to see it.
+    /// The head as the worker receives it.
     pub(super) request: HttpRequest,
-    /// What a reply without a head of its own is.
+    /// The HTTP status and type for a reply without a head.
     pub(super) told: Told,
     pub(super) body: Body,
-    /// What has come of it.
+    /// The received part of the body.
     pub(super) held: Vec<u8>,
     pub(super) share: BodyShare,
-    /// Of its line in the access log: others are submitted before it.
+    /// Its access log entry, kept here because other requests are submitted before it.
     pub(super) log_entry: Option<Box<AccessEntry>>,
 }
 
 impl BufferedBody {
-    /// Bytes of the body that have come.
+    /// The size of the received part of the body, in bytes.
     pub(super) const fn held(&self) -> usize {
         self.held.len()
     }
 }
 
-/// What has come of a body.
+/// The state of a body.
 pub(super) enum Taken {
     More,
     Whole,
-    /// All bodies together, or those of its client, may hold no more.
+    /// A limit of buffered bodies was reached.
     Full(Full),
 }
 
 impl BufferedBody {
-    /// One with this head.
+    /// Begins to buffer the body of a request with this head.
     pub(super) fn new(
         (pool, route): (PoolId, RouteId),
         plan: &HttpConfig,
@@ -57,12 +57,12 @@ impl BufferedBody {
         Self { pool, route, request, told, body, held, share, log_entry: None }
     }
 
-    /// Which way its request goes.
+    /// The route of the request.
     pub(super) const fn route(&self) -> RouteId {
         self.route
     }
 
-    /// Takes what is there of the body.
+    /// Buffers the received part of the body.
     pub(super) fn take(
         &mut self,
         plan: &HttpConfig,

@@ -1,9 +1,8 @@
-//! What the end of a client's bytes means over HTTP.
+//! How to treat a client half-close over HTTP.
 //!
-//! A `close` looks like it, and so does a client that has said all and reads on. With
-//! `half_close = "keep"` what was asked for whole is answered; with `"left"` what a worker has not
-//! begun to answer is given up, also when more was sent behind it. What was decided before is told in
-//! both cases.
+//! A half-close looks the same whether the client has closed its socket or still reads. With `half_close = "keep"` a
+//! complete request is answered. With `"left"` a request is abandoned unless its reply has begun, even if more bytes
+//! follow it. A rejection that was already decided is sent in both cases.
 
 use event::Calls;
 use exchange::Cause;
@@ -14,8 +13,8 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl HttpExchange {
-    /// The client sends no more. True when it is to be cut off: its reply has begun and will not
-    /// come to its end.
+    /// Handles the half-close. `true`: the connection must be closed, because its reply has begun and will not be
+    /// completed.
     pub(super) fn handle_eof(
         &mut self,
         transport: &Transport,
@@ -28,13 +27,13 @@ impl HttpExchange {
         match (&self.input, &self.asked) {
             (Input::Ended, _) => return false,
             (Input::Whole, Some(_)) if keeps => return false,
-            // Each direction of a tunnel ends by itself.
+            // Each direction of a tunnel ends separately.
             (Input::Switched, Some(asked)) => {
                 cx.requests.pass_end(asked.request);
                 return false;
             }
             (_, Some(asked)) if asked.output != Output::None => return true,
-            // More of it may be there while it is not read.
+            // If the client is paused, more of the body may be unread.
             (Input::Body(_) | Input::BufferedBody(_), _) if !transport.is_paused() => {
                 cx.requests.rejects().count_request(Refusal::Truncated as usize);
             }

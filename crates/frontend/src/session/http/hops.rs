@@ -1,5 +1,5 @@
-//! Requests that go no further than here: TRACE and OPTIONS whose `Max-Forwards` is used up (RFC 9110
-//! §7.6.2). Their route was found before, and has let them through.
+//! TRACE and OPTIONS requests with `Max-Forwards: 0`, which are answered here (RFC 9110 §7.6.2). Their route was found
+//! and has admitted them.
 
 use event::Calls;
 use exchange::{Outcome, Slice};
@@ -11,8 +11,8 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl HttpExchange {
-    /// Answers a request that goes no further, and counts the hop of one that does. True when nothing more
-    /// is to be done.
+    /// Answers a request with `Max-Forwards: 0`, and decrements the value of another one. `true`: the request was
+    /// answered.
     pub(super) fn stops_here(
         &mut self,
         route: RouteId,
@@ -33,8 +33,8 @@ impl HttpExchange {
         true
     }
 
-    /// Answers as the final recipient: TRACE with the request as it was received, OPTIONS with nothing. A
-    /// body is not read.
+    /// Answers as the final recipient: TRACE with the received request, OPTIONS with an empty body. The body of the
+    /// request is not read.
     fn answer_last_hop(
         &mut self,
         route: RouteId,

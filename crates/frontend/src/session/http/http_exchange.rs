@@ -1,4 +1,4 @@
-//! What is kept of a client between the first byte of a request and the last of its reply.
+//! The state of an HTTP client from the first byte of a request to the last byte of its reply.
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use crate::routing::RouteId;
 use flow::ids::SessionId;
 use flow::page::Page;
 
-/// What is done with what the client sends.
+/// How input is processed.
 #[derive(Debug)]
 pub(super) enum Input {
     Head,
     Body(Body),
-    /// A body is taken whole before its request is submitted.
+    /// The body is buffered before the request is submitted.
     BufferedBody(Box<BufferedBody>),
     Whole,
     Switched,
-    /// There will be no more.
+    /// The input has ended.
     Ended,
 }
 
-/// How far the reply has come.
+/// The state of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Output {
     None,
     Begun(Sending),
-    /// A head has gone to which nothing is added, whatever the worker sends: the reply to HEAD.
+    /// The head of a reply to `HEAD` was sent. Bytes of a body are discarded.
     HeadOnly,
     Done,
 }
 
 impl Output {
-    /// What is sent behind the head of a reply to this method.
+    /// The state after the head of a reply to this method.
     pub(super) const fn begun(method: Method, sending: Sending) -> Self {
         if matches!(method, Method::Head) { Self::HeadOnly } else { Self::Begun(sending) }
     }
@@ -47,49 +47,49 @@ impl Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     No,
-    /// Once its output is sent.
+    /// After its output is sent.
     Said,
-    /// Likewise, and its end is the end of its last reply.
+    /// After its output is sent. The end of the connection marks the end of its last reply.
     OpenEnded,
-    /// By a reset: its end would be taken for that of a reply which is not whole.
+    /// By a reset, because a clean end could be mistaken for the end of an incomplete reply.
     CutOff,
 }
 
-/// The request on its way.
+/// The request in flight.
 #[derive(Debug)]
 pub(super) struct ActiveRequest {
     pub(super) request: RequestId,
     pub(super) method: Method,
     pub(super) version: Version,
     pub(super) output: Output,
-    /// Which way it went.
+    /// The route of the request.
     pub(super) route: RouteId,
-    /// The connection goes on behind the reply.
+    /// The connection remains open after the reply.
     pub(super) keep: bool,
-    /// The connection's end is all that tells its client where the reply ends.
+    /// The end of the connection marks the end of the reply.
     pub(super) open_ended: bool,
-    /// The worker takes parts of the body.
+    /// The worker accepts more of the body.
     pub(super) wanted: bool,
-    /// The client says nothing of its body before the worker has said that it may.
+    /// The client sends its body only after `100 Continue`.
     pub(super) waits: bool,
-    /// The worker was asked to wait with parts of the reply.
+    /// The reply is paused.
     pub(super) holding: bool,
-    /// Bytes of the reply that have come.
+    /// Bytes of the reply that have arrived.
     pub(super) came: usize,
-    /// The server has ended its direction of a tunnel.
+    /// The server has closed its direction of a tunnel.
     pub(super) said_all: bool,
-    /// Where parts of the reply come from that go to the client unseen.
+    /// The stream from which the rest of the reply is forwarded directly.
     pub(super) relayed_from: Option<StreamId>,
-    /// How the answer of a pool that is sorry is told.
+    /// The fallback response for the outcome.
     pub(super) page: Option<Arc<Page>>,
-    /// Where the reply comes in chunks and the client knows none: where in them it is.
+    /// Decodes a chunked reply for a client that does not support chunked coding.
     pub(super) chunks: Option<Box<Body>>,
-    /// What a reply without a head of its own is.
+    /// The HTTP status and type for a reply without a head.
     pub(super) told: Told,
 }
 
 impl ActiveRequest {
-    /// One that was submitted, of which nothing has come. `keep`: the connection goes on behind its reply.
+    /// A request that was submitted. `keep`: the connection remains open after the reply.
     pub(super) const fn new(
         request: RequestId,
         requester: Requester,
@@ -122,26 +122,25 @@ impl ActiveRequest {
     }
 }
 
-/// What was begun with a client and has not come to its end. Between two requests there is none.
+/// The exchange in progress. Between two requests there is none.
 #[derive(Debug)]
 pub(crate) struct HttpExchange {
     pub(super) id: SessionId,
-    /// Number of the request on its way, or of the last one. Only the one on its way is compared, so
-    /// it may begin anew.
+    /// The number of the current or last request. Only that of a request in flight is compared, so it may wrap.
     pub(super) number: u32,
     pub(super) scan: HeadScan,
     pub(super) input: Input,
     pub(super) asked: Option<ActiveRequest>,
-    /// No further request is taken: the client sends no more.
+    /// No further request is accepted, because the client has ended its input.
     pub(super) refusing: bool,
-    /// The client has ended its direction.
+    /// The client has shut down its sending direction.
     pub(super) half_closed: bool,
     pub(super) ending: Ending,
-    /// The deadline of a head or a body is armed.
+    /// The deadline of a head or a body is set.
     pub(super) watched: bool,
-    /// Bytes of a body that have come since it was.
+    /// Bytes of the body that have arrived since then.
     pub(super) came: usize,
-    /// The method of the request at hand, as far as it has come.
+    /// The method of the current request, once it is known.
     pub(super) method: Method,
 }
 
@@ -177,8 +176,8 @@ impl Input {
 }
 
 impl HttpExchange {
-    /// Makes a move, and gives what was kept of the stage before. That the table allows it is looked at
-    /// where debug assertions are: what a peer says must not end a daemon.
+    /// Makes a transition, and returns the old input state. The table is checked with debug assertions only: input of a
+    /// peer must never end the daemon.
     pub(super) fn step(&mut self, step: Move, next: Input) -> Input {
         if cfg!(debug_assertions) {
             let (from, to) = (self.input.stage(), next.stage());
@@ -188,7 +187,7 @@ impl HttpExchange {
         std::mem::replace(&mut self.input, next)
     }
 
-    /// Sweeps that the reply has come no further than it may at this stage of the request.
+    /// Checks that the state of the reply is allowed in the stage of the request.
     pub(super) fn check(&self) {
         let allowed = self.input.stage().replies();
         let fits = match self.asked.as_ref().map(|asked| asked.output) {

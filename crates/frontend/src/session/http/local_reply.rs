@@ -1,4 +1,4 @@
-//! How outcomes are told over HTTP by whoever has no head of its own.
+//! HTTP responses for outcomes whose worker supplied no head.
 
 use event::Calls;
 use exchange::{Cause, Outcome, Slice};
@@ -15,7 +15,7 @@ use observe::http_status::status_of;
 
 pub(super) use flow::plain_reply::{PlainReply as Told, TEXT};
 
-/// Who is told, and which way the request went.
+/// The properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requester {
     pub(super) method: Method,
@@ -24,12 +24,12 @@ pub(super) struct Requester {
 }
 
 impl Requester {
-    /// Whoever asked for nothing that was understood.
+    /// A request that could not be parsed.
     pub(super) const NOBODY: Self =
         Self { method: Method::Get, version: Version::Http11, route: RouteId::REST };
 }
 
-/// An outcome as an answer of ours.
+/// An outcome as a response.
 pub(super) struct Said {
     status: u16,
     content_type: &'static str,
@@ -37,7 +37,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// `told` is how a worker's reply is.
+    /// `told`: the status and type for the reply of a worker.
     pub(super) fn of(outcome: &Outcome, told: Told) -> Self {
         match outcome {
             Outcome::Reply(body) => {
@@ -45,8 +45,8 @@ impl Said {
             }
             Outcome::Sorry(_, body) => Self { status: 503, content_type: TEXT, body: body.clone() },
             Outcome::Ended(end, text) => {
-                // What was found out about workers is for the log and not for clients, unless the
-                // pool says otherwise (`last_words`).
+                // Details about workers are for the log and not for clients, unless `last_words` allows
+                // it.
                 let said: &[u8] = match (end.cause, outcome.text()) {
                     (
                         Cause::Worker
@@ -79,7 +79,7 @@ impl Said {
     }
 }
 
-/// A page with a body that [`Page::fill`] has made.
+/// A configured response with a body from [`Page::fill`].
 pub(super) fn of_page<'a>(page: &'a Page, body: &'a [u8], keep_alive: bool) -> Answer<'a> {
     Answer {
         status: page.status,
@@ -90,10 +90,10 @@ pub(super) fn of_page<'a>(page: &'a Page, body: &'a [u8], keep_alive: bool) -> A
     }
 }
 
-/// When to ask again.
+/// The header line for a rejected request that may be retried.
 pub(super) const RETRY: &[u8] = b"Retry-After: 1\r\n";
 
-/// Sends an answer of ours, with what the route of its request changes in replies.
+/// Sends a response with the changes of the route of its request.
 pub(super) fn tell(
     answer: &Answer<'_>,
     requester: Requester,
@@ -108,13 +108,13 @@ pub(super) fn tell(
     cx.scratch.give(out);
 }
 
-/// What is changed in replies to requests of that route, if anything may be.
+/// The changes of replies to requests of a route.
 pub(super) fn edits(transport: &Transport, route: RouteId) -> Option<&Edits> {
     let FrontConfig::Http(plan) = &transport.listener().front else { return None };
     plan.routing.as_ref().map(|routing| routing.reply(route))
 }
 
-/// Writes an answer with these changes, if there are any.
+/// Writes a response with these changes, if there are any.
 pub(super) fn write(
     answer: &Answer<'_>,
     requester: Requester,
@@ -135,7 +135,7 @@ pub(super) fn write(
     write_answer(&answer, method, version, b"", out);
 }
 
-/// The lines of the head of an answer whose body comes in parts.
+/// The header lines of a response whose body follows in parts.
 pub(super) fn open_lines(content_type: &str, edits: Option<&Edits>, date: &DateLine) -> Vec<u8> {
     let mut lines = date.to_vec();
     write_type(content_type, &mut lines);

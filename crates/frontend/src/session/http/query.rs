@@ -1,7 +1,7 @@
-//! Questions: requests whose worker takes the parameters of a target and gives a body.
+//! Queries: requests whose worker receives the parameters of the target and returns a body.
 //!
-//! A reply that is small comes whole, with its length. Of a larger one parts come as the worker makes
-//! them, behind a head of ours; what goes wrong then can only be told by ending the connection.
+//! A small reply is sent as a whole, with its length. A larger one is sent in parts as the worker produces them. After
+//! the first part, the only way to report an error is to end the connection.
 
 use event::Calls;
 use exchange::Slice;
@@ -19,7 +19,7 @@ use flow::request_meta::RequestMeta;
 use flow::request_shape::RequestShape;
 
 impl HttpExchange {
-    /// Submits a question that was checked.
+    /// Submits a query that was validated.
     pub(super) fn submit_question(
         &mut self,
         shape: &RequestShape,
@@ -34,7 +34,7 @@ impl HttpExchange {
             Requester { method: head.method(), version: head.version, route: route_context.route };
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         self.step(Move::Ask, Input::Whole);
-        // Of a reply to HEAD nothing is sent but its length, which takes all of it.
+        // A reply to HEAD needs the length, which requires the whole body.
         let meta = RequestMeta { streams: requester.method == Method::Get, ..request.meta() };
         let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::default());
         let (client, entry) = (self.next_client(), cx.entry.take());
@@ -46,7 +46,7 @@ impl HttpExchange {
 }
 
 impl ActiveRequest {
-    /// Writes the head of a reply whose first part has come.
+    /// Writes the head of a reply whose first part has arrived.
     pub(super) fn begin(
         &mut self,
         transport: &mut Transport,
@@ -63,7 +63,7 @@ impl ActiveRequest {
         self.open_ended = matches!(self.output, Output::Begun(Sending::Verbatim | Sending::Data));
     }
 
-    /// Sends a part of the body on, as the client takes it.
+    /// Sends a part of the body in the coding of the client.
     pub(super) fn send_part(
         &mut self,
         transport: &mut Transport,
@@ -89,8 +89,7 @@ impl ActiveRequest {
     }
 }
 
-/// Sends what is data of a part of a body in chunks. The worker has read it by the same rules, so
-/// nothing in it can be wrong, and nothing waits for more.
+/// Sends the data of a part of a chunked body. The backend has validated it by the same rules, so decoding cannot fail.
 fn send_data(chunks: &mut Body, transport: &mut Transport, calls: &mut Calls<'_>, mut part: &[u8]) {
     while let Ok(Some(span)) = chunks.next(part, &Limits::REPLY) {
         let (bytes, rest) = part.split_at(span.length);

@@ -1,4 +1,4 @@
-//! Requests that get no further than their session.
+//! Requests that are rejected before they are submitted.
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase};
@@ -12,7 +12,7 @@ use crate::transport::Transport;
 use flow::rejected::Rejected;
 
 impl HttpExchange {
-    /// A request is answered without a worker. The connection goes on where no body is to come.
+    /// Rejects a request. The connection remains open if the request has no body.
     pub(super) fn refuse_whole(
         &mut self,
         transport: &mut Transport,
@@ -38,7 +38,7 @@ impl HttpExchange {
         }
     }
 
-    /// What broke a rule is answered, unless its reply has begun, and the connection ends.
+    /// Rejects malformed input, unless its reply has begun, and ends the connection.
     pub(super) fn refuse(
         &mut self,
         transport: &mut Transport,
@@ -50,7 +50,7 @@ impl HttpExchange {
         self.refuse_on(route, transport, calls, refusal, cx);
     }
 
-    /// The same of a request whose route is known and which was not submitted yet.
+    /// Rejects a request whose route is known and that was not submitted.
     pub(super) fn refuse_on(
         &mut self,
         route: RouteId,
@@ -65,7 +65,7 @@ impl HttpExchange {
         self.refuse_with(transport, calls, (refusal.status(), route), why, cx);
     }
 
-    /// Whether a request was begun that is not whole, and so has not been submitted.
+    /// Whether an incomplete request has begun, which was not submitted.
     pub(super) fn is_begun(&self) -> bool {
         match self.input {
             Input::Head => self.scan.is_begun(),
@@ -74,7 +74,7 @@ impl HttpExchange {
         }
     }
 
-    /// The daemon is about to end, and a request is not whole.
+    /// Rejects an incomplete request, because the daemon stops.
     pub(super) fn refuse_draining(
         &mut self,
         transport: &mut Transport,
@@ -88,8 +88,7 @@ impl HttpExchange {
         self.refuse_with(transport, calls, (503, route), Why::of(cause, &text), cx);
     }
 
-    /// What breaks a rule before its head is read has its line in the access log, with as much of its first
-    /// line as there is.
+    /// Rejects input whose head cannot be parsed. Its access log line contains the received part of its first line.
     pub(super) fn refuse_unread(
         &mut self,
         bytes: &[u8],
@@ -103,7 +102,7 @@ impl HttpExchange {
         self.refuse(transport, calls, refusal, cx);
     }
 
-    /// A request that did not get so far as to be submitted has its line in the access log too.
+    /// Begins the access log entry of a request that is rejected before it is submitted.
     pub(super) fn begin_refused(
         &self,
         transport: &Transport,
@@ -121,7 +120,7 @@ impl HttpExchange {
         }
     }
 
-    /// Which way the request at hand goes, as far as that is known.
+    /// The route of the current request, if it is known.
     pub(super) fn route(&self) -> RouteId {
         match (&self.asked, &self.input) {
             (Some(asked), _) => asked.route,
@@ -130,8 +129,8 @@ impl HttpExchange {
         }
     }
 
-    /// Answers what is at hand, unless its reply has begun, and the connection ends. It is counted and
-    /// logged once: a pool that has it by now does so.
+    /// Rejects the current request, unless its reply has begun, and ends the connection. It is counted and logged
+    /// once: by its pool, if it was submitted.
     pub(super) fn refuse_with(
         &mut self,
         transport: &mut Transport,
@@ -142,7 +141,7 @@ impl HttpExchange {
     ) {
         let Why { cause, reason, text } = why;
         let told = Rejected { status, reason };
-        // Its end is decided, and comes in this turn: that is what it is told, and what is logged.
+        // Its outcome exists and arrives in this turn. The client and the log receive that one.
         if self.asked.as_ref().is_some_and(|asked| !cx.requests.is_under_way(asked.request)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Why a request is rejected, and the response to one of a connection that does not become a session.
+//! Reasons of rejections, and the rejection of a connection that does not become a session.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::listener::{HttpConfig, ListenerConfig};
 use crate::routing::RouteId;
 use crate::session::SessionContext;
 
-/// Why a request is rejected.
+/// The reason of a rejection.
 #[derive(Clone, Copy)]
 pub(super) struct Why<'a> {
     pub(super) cause: Cause,
-    /// The rule that it broke; empty where it broke none.
+    /// The protocol rule that was violated; empty: none.
     pub(super) reason: &'static str,
     pub(super) text: &'a str,
 }
 
 impl<'a> Why<'a> {
-    /// Without a rule that was broken.
+    /// A reason other than a protocol violation.
     pub(super) const fn of(cause: Cause, text: &'a str) -> Self {
         Self { cause, reason: "", text }
     }
 }
 
-/// The method of a request of which so much has come: HEAD, whose replies have no body, or any other.
+/// The method of an incomplete request: `HEAD`, whose replies have no body, or any other.
 pub(super) fn method_begun(bytes: &[u8]) -> Method {
     let line = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
     let is_head = line.is_some_and(|at| bytes[at..].starts_with(b"HEAD "));
@@ -34,8 +34,8 @@ pub(super) fn method_begun(bytes: &[u8]) -> Method {
 }
 
 impl HttpConfig {
-    /// Writes the response to the first request of a connection that is rejected. False while the
-    /// head is not whole and more of it is waited for.
+    /// Writes the response to the first request of a connection that is rejected. `false`: the head is incomplete,
+    /// and more of it may arrive.
     pub(in crate::session) fn refuse_request(
         &self,
         listener: &Arc<ListenerConfig>,

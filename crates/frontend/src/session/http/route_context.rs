@@ -1,4 +1,4 @@
-//! Which way a request goes, and what its route makes of it.
+//! The destination of a request and the changes of its route.
 
 use exchange::{Peer, PoolId};
 use wire::http1::RequestHead;
@@ -6,7 +6,7 @@ use wire::http1::RequestHead;
 use crate::listener::HttpConfig;
 use crate::routing::{RouteConfig, RouteId};
 
-/// Which way a request goes, and what its route changes in it.
+/// The destination of a request and the changes of its route.
 pub(super) struct RouteContext<'a> {
     pub(super) pool: PoolId,
     pub(super) route: RouteId,
@@ -14,8 +14,7 @@ pub(super) struct RouteContext<'a> {
 }
 
 impl RouteContext<'_> {
-    /// Makes a head what its worker is to see: nothing that concerned the client's connection is left, and
-    /// what the route changes is changed.
+    /// Prepares a head for its worker: removes hop-by-hop headers and applies the changes of the route.
     pub(super) fn prepare(&self, plan: &HttpConfig, peer: Peer, head: &mut RequestHead) {
         head.prepare(&plan.forwarded_for(peer, head.version));
         if let Some(changes) = self.changes {

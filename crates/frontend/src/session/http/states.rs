@@ -1,9 +1,8 @@
-//! What may follow on what in a connection of a client: the table of the moves of both directions.
-//! `http.rs` has the picture.
+//! The transition table of an HTTP connection, for both directions. `http.rs` has the diagram.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far the request has come, without what is kept of it.
+/// The state of the request, without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Head,
@@ -14,29 +13,29 @@ pub(super) enum Stage {
     Ended,
 }
 
-/// What can happen to a connection.
+/// A transition of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Move {
-    /// A whole request is submitted.
+    /// A complete request is submitted.
     Ask,
-    /// One is submitted whose body is still to come.
+    /// A request with an incomplete body is submitted.
     AskPart,
-    /// A body is taken before its request is submitted.
+    /// A body is buffered before its request is submitted.
     Gather,
-    /// The last byte of a body has come.
+    /// The last byte of a body has arrived.
     Complete,
-    /// The server has changed the protocol.
+    /// The server has switched the protocol.
     Switch,
-    /// Request and reply are whole: the next may come.
+    /// Request and reply are complete. The next request may follow.
     Next,
-    /// Nothing that comes is read any more.
+    /// Further input is not read.
     End,
 }
 
 const STAGES: usize = 6;
 const MOVES: usize = 7;
 
-/// What each move makes of each stage; `None` cannot happen.
+/// The next stage for each stage and transition. `None`: the transition is impossible.
 const TABLE: [[Option<Stage>; MOVES]; STAGES] = {
     use Stage::{Body, BufferedBody, Ended, Head, Switched, Whole};
     const NO: Option<Stage> = None;
@@ -54,7 +53,7 @@ const TABLE: [[Option<Stage>; MOVES]; STAGES] = {
     ]
 };
 
-/// How far a reply may have come in each stage: not at all, begun. Where neither, nothing is asked.
+/// Whether, in each stage, a reply may be not begun, and begun. Without either there is no request.
 const REPLIES: [[bool; 2]; STAGES] =
     [[false, false], [true, true], [false, false], [true, true], [false, true], [false, false]];
 
@@ -62,18 +61,18 @@ const STAGE_WORDS: [&str; STAGES] = ["head", "body", "buffered", "whole", "switc
 const MOVE_WORDS: [&str; MOVES] =
     ["ask", "ask part", "gather", "complete", "switch", "next", "end"];
 
-/// The moves that were made in this process, a bit each.
+/// The transitions that occurred in this process, one bit each.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-/// The moves of connections of HTTP that were made in this process, each by the words of its stage and
-/// its own. They are only noted where debug assertions are: for tests.
+/// The transitions of HTTP connections that occurred in this process, each as the names of the old stage and of the
+/// transition. For tests: they are recorded only with debug assertions.
 #[must_use]
 pub fn session_moves_made() -> Vec<(&'static str, &'static str)> {
     let made = MADE.load(Ordering::Relaxed);
     listed(|stage, step| (made >> bit(stage, step)) & 1 == 1)
 }
 
-/// Every move that the table allows, in the same words.
+/// Every transition that the table allows, in the same form.
 #[must_use]
 pub fn session_moves() -> Vec<(&'static str, &'static str)> {
     listed(|stage, step| TABLE[stage][step].is_some())
@@ -91,19 +90,19 @@ const fn bit(stage: usize, step: usize) -> usize {
 }
 
 impl Stage {
-    /// How far a reply may have come: not at all, begun. Where neither, nothing is asked.
+    /// Whether a reply may be not begun, and begun. Without either there is no request.
     pub(super) const fn replies(self) -> [bool; 2] {
         REPLIES[self as usize]
     }
 }
 
 impl Move {
-    /// What it makes of a stage; none: it cannot happen.
+    /// The next stage. `None`: the transition is impossible.
     pub(super) const fn of(self, stage: Stage) -> Option<Stage> {
         TABLE[stage as usize][self as usize]
     }
 
-    /// It is made at this stage: for tests.
+    /// Records that the transition occurred in this stage, for tests.
     pub(super) fn note(self, stage: Stage) {
         MADE.fetch_or(1 << bit(stage as usize, self as usize), Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! Clients that are too slow: a head has the time of `read`, and a body has to bring enough in each such
-//! time, for as long as the worker wants it.
+//! Timeouts of slow clients: a head must be complete within `read`, and a body must reach its minimum rate over each
+//! `read`, while the worker accepts it.
 
 use event::Calls;
 use exchange::Cause;
@@ -12,7 +12,7 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl HttpExchange {
-    /// A head that was begun must come to its end in time; an empty line before it is not begun.
+    /// Sets the deadline of an incomplete head. An empty line before it does not begin one.
     pub(super) fn watch_head(
         &mut self,
         plan: &HttpConfig,
@@ -39,8 +39,7 @@ impl HttpExchange {
         }
     }
 
-    /// So much of a body has come. Its deadline is not put off by that: when it has passed it is looked
-    /// how much has come in all.
+    /// Counts bytes of a body. They do not move the deadline: the total is checked when it expires.
     pub(super) fn watch_body(
         &mut self,
         plan: &HttpConfig,
@@ -63,7 +62,7 @@ impl HttpExchange {
         }
     }
 
-    /// The time of a head or a body has passed.
+    /// Handles the deadline of a head or a body.
     pub(super) fn handle_slow(
         &mut self,
         plan: &HttpConfig,
@@ -72,7 +71,7 @@ impl HttpExchange {
         cx: &mut SessionContext<'_>,
     ) {
         self.watched = false;
-        // A body that nobody wants yet is not late.
+        // A body that the worker does not accept yet is not late.
         if self.asked.as_ref().is_some_and(|asked| !asked.wanted) {
             return;
         }

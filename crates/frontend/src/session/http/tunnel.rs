@@ -1,9 +1,9 @@
-//! Behind a 101: what both sides say goes on as it comes, and whoever speaks faster than the other
-//! listens waits. Each direction ends by itself; the tunnel ends with both.
+//! The tunnel after a 101 response: bytes are forwarded in both directions, with flow control. Each direction ends
+//! separately; the tunnel ends with both.
 //!
 //! ```text
-//!   client ──read while `wanted`──▶ link     the link says when it takes no more, and takes more again
-//!   client ◀──while not `holding`── link     the client's output says the same
+//!   client ──read while `wanted`──▶ worker   paused and resumed by the output buffer of the worker
+//!   client ◀──while not `holding`── worker   paused and resumed by the output buffer of the client
 //! ```
 
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl ActiveRequest {
-    /// The server has changed the protocol.
+    /// The server has switched the protocol.
     pub(super) fn begin_to_talk(&mut self) {
-        // Nothing was said to the link that it could not take.
+        // The output buffer of the worker is empty.
         self.wanted = true;
-        // The connection's end is all that tells the client that the server has ended in order.
+        // The end of the connection shows the client that the server has ended cleanly.
         self.open_ended = !active(Plant::QuietCut);
     }
 }
 
 impl HttpExchange {
-    /// Passes on what the client says, or leaves it unread until the server takes it.
+    /// Forwards bytes of the client, or leaves them unread until the server accepts them.
     pub(super) fn talk(
         &self,
         transport: &mut Transport,
@@ -45,7 +45,7 @@ impl HttpExchange {
         }
     }
 
-    /// The server says no more; the client may go on, for as long as one may that waits for no reply.
+    /// The server has closed its direction. The client may still send; the idle timeout of the listener applies.
     pub(super) fn handle_said_all(
         &mut self,
         plan: &HttpConfig,
@@ -59,14 +59,14 @@ impl HttpExchange {
         transport.arm_look(calls, self.tunnel_idle(plan, transport));
     }
 
-    /// How long neither side may say anything.
+    /// The idle timeout of the tunnel.
     pub(super) fn tunnel_idle(&self, plan: &HttpConfig, transport: &Transport) -> Option<Duration> {
         let ends = self.asked.as_ref().is_some_and(|asked| asked.said_all);
         let idle = transport.listener().idle.filter(|_| ends);
         idle.into_iter().chain(plan.tunnel_idle).min()
     }
 
-    /// The worker takes more of what the client says, or none for now.
+    /// The worker pauses or resumes input of the client.
     pub(super) fn handle_flow(
         &mut self,
         plan: &HttpConfig,
@@ -82,12 +82,12 @@ impl HttpExchange {
         }
         transport.resume(calls);
         match self.input {
-            // Until it is told that its body may come it is the worker that is waited for.
+            // Until `100 Continue` is sent, the timeout is attributed to the worker.
             Input::Body(_) if asked.waits => {}
             Input::Body(_) => self.watch_anew(plan, transport, calls),
-            // That it was taken is a sign of life.
+            // Progress of the worker counts as traffic.
             Input::Switched => transport.rest(calls),
-            // All was said before it was known that more is wanted.
+            // The body was complete before the worker accepted more.
             Input::Head | Input::BufferedBody(_) | Input::Whole | Input::Ended => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Requests that no worker of their pool could be given: they are answered before they are submitted.
+//! Requests that no worker of their pool accepts. They are rejected before they are submitted.
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase};
@@ -12,7 +12,7 @@ use flow::rejected::Rejected;
 use flow::request_shape::Unfit;
 
 impl HttpExchange {
-    /// Answers such a request. The connection goes on where no body is to come.
+    /// Rejects such a request. The connection remains open if the request has no body.
     pub(super) fn answer_unfit(
         &mut self,
         why: &Unfit,
