@@ -43,7 +43,7 @@ const LISTENER: &[Family<ListenerMetrics>] = &[
     counter(
         "roadstead_accept_failed_total",
         |it| &it.accept_failed,
-        "Seconds in which no connection could be accepted for want of descriptors.",
+        "Attempts to accept a connection that failed, for example because no descriptor was left.",
     ),
 ];
 
