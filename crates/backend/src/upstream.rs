@@ -34,6 +34,7 @@ mod link;
 mod places;
 mod rejected;
 mod retry;
+mod server;
 mod spawned;
 mod time;
 mod trust;
@@ -44,7 +45,7 @@ pub use config::UpstreamConfig;
 use fault::Fault;
 use link::{Link, Step};
 use retry::{Budget, Declared, Reached, Then};
-
+use server::Server;
 use trust::Trust;
 
 /// The deadline of a link: whatever it waits for.
@@ -52,20 +53,8 @@ const LINK: DeadlineName = DeadlineName(0);
 /// The deadline of a whole exchange.
 const TOTAL: DeadlineName = DeadlineName(1);
 
-struct Server {
-    worker: WorkerId,
-    /// Links that wait for a request, the one used last at the end.
-    idle: Vec<LinkId>,
-    in_flight: u32,
-    /// It gets no further request, and whether we wanted that.
-    retired: Option<bool>,
-    served: u64,
-    /// A connection to it was made since it was started.
-    reached: bool,
-}
-
 /// The servers of one pool.
-pub struct Upstream {
+pub(crate) struct Upstream {
     pool: String,
     pool_id: PoolId,
     plan: UpstreamConfig,
@@ -87,7 +76,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub fn new(
+    pub(crate) fn new(
         (id, pool): (PoolId, &str),
         plan: UpstreamConfig,
         room: Option<ConnectionCounts>,
@@ -118,19 +107,12 @@ impl Upstream {
     }
 
     /// A server serves.
-    pub fn start(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn start(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
         // Its pool knows each by name and gives it the index of its name.
         if self.plan.addresses.get(worker).is_none() {
             return up.push(BackendEvent::StartFailed { worker });
         }
-        *self.live.at(worker) = Some(Server {
-            worker,
-            idle: Vec::new(),
-            in_flight: 0,
-            retired: None,
-            served: 0,
-            reached: false,
-        });
+        *self.live.at(worker) = Some(Server::new(worker));
         // A program that is started is another server than the one that had its index.
         if self.plan.is_hosted {
             self.forget_trust(worker.into());
@@ -139,7 +121,7 @@ impl Upstream {
     }
 
     /// Gives it a request, on the link used last or on a new one.
-    pub fn dispatch(
+    pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -208,7 +190,7 @@ impl Upstream {
 
     /// What is heard on one of its links.
     #[inline]
-    pub fn hear(
+    pub(crate) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
         id: LinkId,
@@ -443,7 +425,12 @@ impl Upstream {
     }
 
     /// It gets no further request until its pool starts it again.
-    pub fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn retire(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let Some(server) = self.find(worker) else { return };
         if server.retired.is_some() {
             return;
@@ -530,7 +517,7 @@ impl Upstream {
     }
 
     /// Something is said of a request that it has.
-    pub fn tell(
+    pub(crate) fn tell(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -577,7 +564,12 @@ impl Upstream {
     }
 
     /// Ends a server that has nothing to do.
-    pub fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn stop(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let Some(server) = self.find(worker) else { return };
         server.retired = Some(true);
         for id in std::mem::take(&mut server.idle) {
@@ -591,19 +583,13 @@ impl Upstream {
         self.plan.addresses.get(worker).map_or("", |address| &address.1)
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.live.values().all(Option::is_none)
     }
 
-    pub fn status(&self) -> Vec<WorkerStatus> {
+    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
         let live = self.live.values().flatten();
-        live.map(|server| WorkerStatus {
-            name: format!("{}/{}", self.pool, self.shown(server.worker)),
-            pid: None,
-            state: if server.retired.is_some() { "ending" } else { "serving" },
-            in_flight: server.in_flight as usize,
-            served: server.served,
-        })
-        .collect()
+        live.map(|server| server.status(format!("{}/{}", self.pool, self.shown(server.worker))))
+            .collect()
     }
 }

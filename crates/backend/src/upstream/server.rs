@@ -1,0 +1,38 @@
+//! One server of a pool, without its connections.
+
+use exchange::WorkerId;
+use flow::ids::LinkId;
+use observe::status::WorkerStatus;
+
+/// A server that was started and has not ended.
+pub(super) struct Server {
+    pub(super) worker: WorkerId,
+    /// Idle connections, the one used last at the end.
+    pub(super) idle: Vec<LinkId>,
+    /// Requests in flight.
+    pub(super) in_flight: u32,
+    /// Once the server gets no further request: whether that was requested by its pool.
+    pub(super) retired: Option<bool>,
+    /// Requests answered.
+    pub(super) served: u64,
+    /// A connection was established since the start.
+    pub(super) reached: bool,
+}
+
+impl Server {
+    /// A server without connections.
+    pub(super) const fn new(worker: WorkerId) -> Self {
+        Self { worker, idle: Vec::new(), in_flight: 0, retired: None, served: 0, reached: false }
+    }
+
+    /// The state of the server, which is shown as `name`.
+    pub(super) fn status(&self, name: String) -> WorkerStatus {
+        WorkerStatus {
+            name,
+            pid: None,
+            state: if self.retired.is_some() { "ending" } else { "serving" },
+            in_flight: self.in_flight as usize,
+            served: self.served,
+        }
+    }
+}
