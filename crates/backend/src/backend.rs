@@ -1,4 +1,4 @@
-//! What a shard asks of the workers of a pool, of whatever kind they are.
+//! The interface of all kinds of workers.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -18,25 +18,25 @@ use flow::worker_report::HandlerReport;
 use flow::worker_traits::WorkerTraits;
 use observe::status::WorkerStatus;
 
-/// What a backend works with during one call.
+/// The context of a backend for one call.
 #[derive(Debug)]
 pub struct BackendContext<'a, 'b> {
     /// The loop.
     pub calls: &'a mut Calls<'b>,
     /// Processes and threads.
     pub system: &'a mut System,
-    /// What the backend reports. The engine takes the events in their order after the call.
+    /// Receives the events of the backend. The engine handles them in order after the call.
     pub events: &'a mut Vec<BackendEvent>,
 }
 
-/// The workers of one pool. The engine decides which of them starts, ends and gets a request; a backend
-/// carries that out and reports what becomes of it as [`BackendEvent`]s.
+/// The workers of one pool. The engine decides which of them starts, stops or receives a request. A backend carries
+/// that out and reports the results as [`BackendEvent`]s.
 ///
-/// A kind of worker implements what concerns it: by default a call does nothing.
+/// A kind of worker implements the methods that it needs; the others do nothing by default.
 pub trait Backend: Send {
-    /// The configuration was reloaded. `plan` is what [`Self`] was made from, with other values: no pool gets
-    /// workers of another kind. `names` are those of the workers; `connections` are counted for all shards,
-    /// where several connect to the same servers.
+    /// Applies a reload. `plan` has the type that [`OpenBackend::into_plan`] returns, since a reload never changes the
+    /// kind of workers. `names` are those of the workers; `connections`: counts for all shards, if several connect to
+    /// the same servers.
     fn configure(
         &mut self,
         plan: Box<dyn Any>,
@@ -44,16 +44,16 @@ pub trait Backend: Send {
         connections: Option<ConnectionCounts>,
     );
 
-    /// Starts a worker. It is reported as started, or as failed to start.
+    /// Starts a worker. The result is reported as an event.
     fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId);
 
-    /// Ends a worker that has no request in flight.
+    /// Stops a worker that has no request in flight.
     fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId);
 
-    /// Ends a worker that gets no further request, as soon as it has none in flight.
+    /// Stops a worker as soon as it has no request in flight. It receives no further requests.
     fn retire(&mut self, _cx: &mut BackendContext<'_, '_>, _worker: WorkerId) {}
 
-    /// Gives a request to a worker. `more_follow`: other requests of the same batch follow in this turn.
+    /// Sends a request to a worker. `more_follow`: other requests of the same batch follow in this turn.
     fn dispatch(
         &mut self,
         cx: &mut BackendContext<'_, '_>,
@@ -63,7 +63,7 @@ pub trait Backend: Send {
         more_follow: bool,
     );
 
-    /// Tells a worker something about a request that it has.
+    /// Passes a control message for a request in flight.
     fn control(
         &mut self,
         cx: &mut BackendContext<'_, '_>,
@@ -72,7 +72,7 @@ pub trait Backend: Send {
         control: RequestControl,
     );
 
-    /// An event of a stream that belongs to one of the workers.
+    /// Handles an event on a stream of one of the workers.
     fn on_stream(
         &mut self,
         _cx: &mut BackendContext<'_, '_>,
@@ -81,10 +81,10 @@ pub trait Backend: Send {
     ) {
     }
 
-    /// A timer of one of the workers fired.
+    /// Handles a timer of one of the workers.
     fn on_timer(&mut self, _cx: &mut BackendContext<'_, '_>, _timer: (TimerId, WorkerTimer)) {}
 
-    /// The supervisor reports something about the process of a worker.
+    /// Handles a report of the process supervisor about a worker.
     fn on_process(
         &mut self,
         _cx: &mut BackendContext<'_, '_>,
@@ -93,7 +93,7 @@ pub trait Backend: Send {
     ) {
     }
 
-    /// The thread of a worker reports something.
+    /// Handles a report of the thread of a worker.
     fn on_report(
         &mut self,
         _cx: &mut BackendContext<'_, '_>,
@@ -102,10 +102,10 @@ pub trait Backend: Send {
     ) {
     }
 
-    /// The name of a server resolves to another address.
+    /// Applies a new address of a named server.
     fn on_moved(&mut self, _cx: &mut BackendContext<'_, '_>, _name: &str, _to: SocketAddr) {}
 
-    /// Whether the process that accepted a connection to the address of a worker is this worker.
+    /// Whether a connection to the address of a worker was accepted by this worker itself.
     fn accepts(
         &mut self,
         _calls: &Calls<'_>,
@@ -116,12 +116,12 @@ pub trait Backend: Send {
         true
     }
 
-    /// The address that a worker got when it started.
+    /// The address that was assigned to a worker at its start.
     fn address(&self, _worker: WorkerId) -> Option<&Address> {
         None
     }
 
-    /// Whether a worker was started and does not listen at its address yet.
+    /// Whether a worker was started and does not listen on its address yet.
     fn is_starting(&self, _worker: WorkerId) -> bool {
         false
     }
@@ -129,39 +129,39 @@ pub trait Backend: Send {
     /// Closes an idle connection to a worker, so that another shard can open one.
     fn release_idle(&mut self, _calls: &mut Calls<'_>, _worker: WorkerIndex) {}
 
-    /// Closes any idle connection. False when there is none.
+    /// Closes any idle connection. `false`: there is none.
     fn close_one_idle(&mut self, _calls: &mut Calls<'_>) -> bool {
         false
     }
 
-    /// Whether the connection that owns a worker receives what the worker sends without a request.
+    /// Sets whether the connection that owns a worker receives its unsolicited messages.
     fn set_heard(&mut self, _worker: WorkerId, _heard: bool) {}
 
-    /// The connection that owns a worker accepts nothing for now (`paused`), or accepts again.
+    /// Pauses or resumes the output of a worker for the connection that owns it.
     fn throttle(&mut self, _calls: &mut Calls<'_>, _worker: WorkerId, _paused: bool) {}
 
-    /// The connection that owns a worker sends no further request, or has closed (`gone`). `replaced`: the
-    /// worker is to serve no other.
+    /// The connection that owns a worker sends no further requests, or is closed (`gone`). `replaced`: the worker
+    /// must not serve another connection.
     fn leave(&mut self, _worker: WorkerId, _gone: bool, _replaced: bool) {}
 
-    /// The daemon ends: work in progress is asked to end.
+    /// Asks for the abort of work in progress, because the daemon stops.
     fn interrupt(&self) {}
 
-    /// Whether no worker runs.
+    /// Whether no worker is running.
     fn is_empty(&self) -> bool;
 
-    /// The workers at this moment.
+    /// The status of the workers.
     fn status(&self) -> Vec<WorkerStatus>;
 }
 
-/// What a pool of another kind of worker is configured with, so that a kind can be added outside of this crate.
+/// The configuration of workers whose kind is implemented outside of this crate.
 pub trait OpenBackend: Send {
-    /// The workers of this pool.
+    /// Creates the workers of a pool. `pool`: its id and name.
     fn open(self: Box<Self>, pool: (PoolId, &str)) -> Box<dyn Backend>;
 
-    /// What [`Backend::configure`] is given after a reload.
+    /// The value for [`Backend::configure`] after a reload.
     fn into_plan(self: Box<Self>) -> Box<dyn Any>;
 
-    /// What the kind of worker means for the requests of a pool.
+    /// Properties of the kind of worker that affect the requests of a pool.
     fn traits(&self) -> WorkerTraits;
 }

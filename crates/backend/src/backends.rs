@@ -1,8 +1,7 @@
-//! The workers of all pools, and the checks that look at them: what runs on the shard's loop or is reached
-//! from it.
+//! The workers of all pools of a shard, and their health checks.
 //!
-//! What it is: effects of the core and events of the loop go in, reports for the core come out
-//! ([`Backends::reports`]). What it must never know: an exchange, a session, the core.
+//! What it is: commands of the engine and events of the loop go in, events for the engine come out
+//! ([`Backends::reports`]). What it must never depend on: an exchange, a session, the engine.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -23,25 +22,27 @@ use flow::worker_report::{HandlerReport, Reports};
 use observe::metrics::Metrics;
 use observe::status::WorkerStatus;
 
-/// The workers of one pool and how they are checked.
+/// The configuration of the workers of one pool.
+#[derive(Debug)]
 pub struct BackendConfig {
+    /// The workers.
     pub workers: WorkersConfig,
-    /// How they are looked at while nobody asks them.
+    /// Active health checks; `None`: there are none.
     pub check: Option<CheckConfig>,
 }
 
 impl BackendConfig {
-    /// Of a pool that another shard serves.
+    /// The configuration for a pool that another shard serves.
     pub const fn off_shard() -> Self {
         Self { workers: WorkersConfig::OffShard, check: None }
     }
 }
 
-/// Of one pool.
+/// The workers of one pool.
 struct PoolBackend {
     name: String,
     workers: Box<dyn Backend>,
-    /// Looks at them while nobody asks them.
+    /// Active health checks.
     checks: Option<Box<Checks>>,
 }
 
@@ -51,16 +52,24 @@ pub struct Backends {
     system: System,
     /// Whether any pool is checked.
     is_checked: bool,
-    /// What the last call has to report.
+    /// The events of the last call.
     reports: Vec<BackendEvent>,
 }
 
+impl std::fmt::Debug for Backends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Backends").field("system", &self.system).finish_non_exhaustive()
+    }
+}
+
 impl Backends {
+    /// Backends without pools.
     pub fn new(system: System) -> Self {
         Self { pools: Table::default(), system, is_checked: false, reports: Vec::new() }
     }
 
-    /// Adds those of another pool. `room`: where other shards have connections to the same servers.
+    /// Adds the workers of a pool. `room`: connection counts, if other shards connect to the same servers; `seed`:
+    /// for the jitter of health checks.
     pub fn insert(
         &mut self,
         pool: (PoolId, &str),
@@ -79,7 +88,7 @@ impl Backends {
         self.pools.insert_as(id, backend);
     }
 
-    /// Where reports go that come in a later turn.
+    /// Delivers reports from other threads or in a later turn.
     pub const fn later(&self) -> &Reports {
         &self.system.reports
     }
@@ -89,13 +98,13 @@ impl Backends {
         self.pools.next_id(next)
     }
 
-    /// What the last call reports of its pool. Each call is to be followed by this one.
+    /// Removes and returns the events of the last call, which belong to its pool. It must follow each call.
     #[inline]
     pub fn reports(&mut self) -> std::vec::Drain<'_, BackendEvent> {
         self.reports.drain(..)
     }
 
-    /// Runs `act` on the workers of a pool, if it is still there.
+    /// Runs `act` on the workers of a pool, if it exists.
     #[inline]
     fn with_workers(
         &mut self,
@@ -112,7 +121,7 @@ impl Backends {
         }
     }
 
-    /// Runs `act` on the checks of a pool, if it has any.
+    /// Runs `act` on the health checks of a pool, if it has any.
     fn with_checks(&mut self, pool: PoolId, act: impl FnOnce(&mut Checks, &mut Vec<BackendEvent>)) {
         let Self { pools, reports, .. } = self;
         let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
@@ -121,7 +130,7 @@ impl Backends {
         }
     }
 
-    /// Carries out an effect of the core.
+    /// Carries out a command of the engine.
     #[inline]
     pub fn carry_out(&mut self, calls: &mut Calls<'_>, pool: PoolId, effect: BackendEffect) {
         if let BackendEffect::CheckNow { worker } = effect {
@@ -152,7 +161,7 @@ impl Backends {
         });
     }
 
-    /// Something is heard on a stream to a worker of this pool.
+    /// Handles an event on a stream to a worker of this pool.
     #[inline]
     pub fn hear(
         &mut self,
@@ -164,7 +173,7 @@ impl Backends {
         self.with_workers(calls, pool, |workers, cx| workers.on_stream(cx, of, heard));
     }
 
-    /// Something is heard on the stream of a check of the worker at the place `target`.
+    /// Handles an event on the stream of a health check of the worker with the index `target`.
     pub fn hear_check(
         &mut self,
         calls: &mut Calls<'_>,
@@ -176,7 +185,7 @@ impl Backends {
         let found = pools.get_mut(pool);
         let Some(PoolBackend { workers, checks: Some(checks), .. }) = found else { return };
         match heard {
-            // Nothing is sent on it unless the worker itself takes it.
+            // Nothing is sent before it is known that the worker itself accepted the connection.
             StreamEvent::Connected => {
                 let worker = checks.looks_at(target);
                 match worker.is_none_or(|it| workers.accepts(calls, it, stream, system)) {
@@ -188,7 +197,7 @@ impl Backends {
         }
     }
 
-    /// A timer of the workers of a pool fired.
+    /// Handles a timer of the workers of a pool.
     pub fn handle_timer(
         &mut self,
         calls: &mut Calls<'_>,
@@ -198,7 +207,7 @@ impl Backends {
         self.with_workers(calls, pool, |workers, cx| workers.on_timer(cx, timer));
     }
 
-    /// What the thread of a worker says.
+    /// Handles a report of a handler thread.
     pub fn handle_thread(
         &mut self,
         calls: &mut Calls<'_>,
@@ -209,7 +218,8 @@ impl Backends {
         self.with_workers(calls, pool, |workers, cx| workers.on_report(cx, worker, report));
     }
 
-    /// What the keeper says of the process with this token. Gives its pool, unless nobody has it any more.
+    /// Handles a report of the process supervisor about the process with this token. Returns its pool; `None`: the
+    /// token is stale.
     pub fn handle_process(
         &mut self,
         calls: &mut Calls<'_>,
@@ -224,7 +234,7 @@ impl Backends {
         Some(pool)
     }
 
-    /// Of a program that checks a worker.
+    /// Handles a report about a program that checks a worker.
     fn handle_check_process(
         &mut self,
         calls: &mut Calls<'_>,
@@ -238,35 +248,35 @@ impl Backends {
         Some(pool)
     }
 
-    /// A worker answered the line that it was asked under this number.
+    /// Handles the outcome of the health check request with this number.
     pub fn handle_answer(&mut self, now: Instant, pool: PoolId, number: u64, outcome: &Outcome) {
         self.with_checks(pool, |checks, up| checks.handle_answer(now, number, outcome, up));
     }
 
-    /// The line with this number is not asked.
+    /// The health check request with this number was not sent.
     pub fn handle_unasked(&mut self, now: Instant, pool: PoolId, number: u64) {
         self.with_checks(pool, |checks, _| checks.handle_unasked(now, number));
     }
 
-    /// Begins the checks of a pool that are due. Gives the lines that workers are to be asked.
+    /// Starts the health checks of a pool that are due. Returns those that are sent as requests.
     pub fn run_checks(&mut self, calls: &mut Calls<'_>, pool: PoolId) -> Vec<ProbeRequest> {
         let Self { pools, system, reports, .. } = self;
         let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
         checks.map_or_else(Vec::new, |checks| checks.run(calls, pool, system, reports))
     }
 
-    /// Whether any pool is checked, or was.
+    /// Whether any pool has, or had, health checks.
     pub const fn is_checked(&self) -> bool {
         self.is_checked
     }
 
-    /// Whether a check of this pool is due.
+    /// Whether a health check of this pool is due.
     pub fn is_check_due(&self, now: Instant, pool: PoolId) -> bool {
         let checks = self.pools.get(pool).and_then(|backend| backend.checks.as_ref());
         checks.and_then(|checks| checks.next_time()).is_some_and(|next| next <= now)
     }
 
-    /// When the next check of any pool is due.
+    /// When the next health check of any pool is due.
     #[inline]
     pub fn next_time(&self) -> Option<Instant> {
         if !self.is_checked {
@@ -276,7 +286,7 @@ impl Backends {
         checks.filter_map(|checks| checks.next_time()).min()
     }
 
-    /// A server that has a name has another address. Nobody who is with it is cut off.
+    /// Applies a new address of a named server. Requests in flight continue on the old one.
     pub fn handle_moved(
         &mut self,
         calls: &mut Calls<'_>,
@@ -288,8 +298,7 @@ impl Backends {
         self.with_checks(pool, |checks, _| checks.handle_moved(name, to));
     }
 
-    /// Other settings from now on, for workers that their pool sees so; `seed` and `room` are as for
-    /// [`Self::insert`].
+    /// Applies new settings to the workers of a pool. `seed` and `room` are as for [`Self::insert`].
     pub fn reload(
         &mut self,
         calls: &mut Calls<'_>,
@@ -306,12 +315,12 @@ impl Backends {
         backend.reload_checks(calls, (check, seed), roster, system);
     }
 
-    /// Asks workers to come to an end, whatever they are at, because the daemon ends.
+    /// Asks handlers to abort their work, because the daemon stops.
     pub fn interrupt(&self) {
         self.pools.values().for_each(|backend| backend.workers.interrupt());
     }
 
-    /// Closes a connection to a server that carries no request, of whatever pool. False when there is none.
+    /// Closes one idle connection to a server of any pool. `false`: there is none.
     pub fn close_idle_server(&mut self, calls: &mut Calls<'_>) -> bool {
         self.pools.values_mut().any(|backend| backend.workers.close_one_idle(calls))
     }
@@ -321,7 +330,7 @@ impl Backends {
         self.pools.values().all(|backend| backend.workers.is_empty())
     }
 
-    /// Stores the numbers of checks.
+    /// Publishes the numbers of health checks.
     #[inline]
     pub fn publish(&self, metrics: &Metrics) {
         if !self.is_checked {
@@ -337,19 +346,19 @@ impl Backends {
         }
     }
 
-    /// The workers of a pool at this moment.
+    /// The status of the workers of a pool.
     pub fn status(&self, pool: PoolId) -> Vec<WorkerStatus> {
         self.pools.get(pool).map_or_else(Vec::new, |backend| backend.workers.status())
     }
 
-    /// What the last check of the worker at a place came to, and how long ago.
+    /// The result of the last health check of the worker with the index `place`, and how long ago it was.
     pub fn last_check(&self, pool: PoolId, place: usize, now: Instant) -> Option<Remark> {
         self.pools.get(pool)?.checks.as_ref()?.last(place, now)
     }
 }
 
 impl PoolBackend {
-    /// Its checks follow what its workers report.
+    /// Updates the health checks after events of the workers.
     fn follow(&mut self, now: Instant, reports: &[BackendEvent]) {
         let Some(checks) = &mut self.checks else { return };
         for report in reports {

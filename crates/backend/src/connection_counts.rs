@@ -1,21 +1,21 @@
-//! How many links all shards together have to each server of a pool.
+//! The number of connections of all shards to each server of a pool.
 //!
-//! A server that takes so many requests at once may have room for no more connections: a link that
-//! rests on one shard would stand in the way of another shard's. So whoever makes one more than
-//! there are slots has the others close one that they do not use.
+//! A server with a limit of concurrent requests may accept no more connections than that, and an idle connection of one
+//! shard would block another shard. When a shard opens more connections than the server has slots, the other shards
+//! close an idle one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use exchange::{ByWorker, WorkerId, WorkerIndex};
 
-/// Links of all shards to one server.
+/// Connections of all shards to one server.
 #[derive(Debug, Default)]
 struct Count {
     links: AtomicU32,
     /// The slots of the server.
     slots: AtomicU32,
-    /// Times that a shard found that it sent bytes that no request asked for.
+    /// Times a shard received bytes of the server without a request.
     reports: AtomicU32,
 }
 
@@ -25,48 +25,47 @@ impl Count {
     }
 }
 
-/// The same of all servers of a pool.
+/// The connections to all servers of a pool.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionCounts(ByWorker<Arc<Count>>);
 
 impl ConnectionCounts {
-    /// The same with so many slots of each server, and further servers.
+    /// The same counters with the slots of each server after a reload, which may add servers.
     pub fn with(&self, slots: &[u32]) -> Self {
         let mut counts = self.0.clone();
         for (index, &slots) in (0..).map(WorkerIndex::new).zip(slots) {
-            // A shard that sees it late only closes a link that it need not have closed.
+            // A shard that reads the old value closes one connection too many, at worst.
             counts.at(index).slots.store(slots, Ordering::Relaxed);
         }
         Self(counts)
     }
 
-    /// One link more. True when another must go for it.
+    /// Counts a new connection. `true`: another shard must close an idle one.
     pub(super) fn open(&self, server: WorkerId) -> bool {
         let more =
             |count: &Arc<Count>| count.links.fetch_add(1, Ordering::Relaxed) >= count.slots();
         self.0.get(server).is_some_and(more)
     }
 
-    /// A server sent bytes that no request asked for: the other shards are to know. The number of such
-    /// reports.
+    /// Reports to all shards that a server sent bytes without a request. Returns the number of such reports.
     pub(super) fn report(&self, server: WorkerId) -> u32 {
         let add = |count: &Arc<Count>| count.reports.fetch_add(1, Ordering::Relaxed) + 1;
         self.0.get(server).map_or(0, add)
     }
 
-    /// The number of these reports by now.
+    /// The number of these reports.
     pub(super) fn reports(&self, server: WorkerIndex) -> u32 {
         self.0.get(server).map_or(0, |count| count.reports.load(Ordering::Relaxed))
     }
 
-    /// One link fewer.
+    /// Counts a closed connection.
     pub(super) fn close(&self, server: WorkerId) {
         if let Some(count) = self.0.get(server) {
             count.links.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether there are more than slots.
+    /// Whether there are more connections than slots.
     pub(super) fn is_short(&self, server: WorkerIndex) -> bool {
         let short = |count: &Arc<Count>| count.links.load(Ordering::Relaxed) > count.slots();
         self.0.get(server).is_some_and(short)

@@ -72,7 +72,7 @@ impl Serving {
 }
 
 /// The handlers of one pool.
-pub struct Handlers {
+pub(crate) struct Handlers {
     pool: String,
     pool_id: PoolId,
     factory: Arc<dyn Factory>,
@@ -83,7 +83,7 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    pub fn new((id, pool): (PoolId, &str), plan: HandlerThreadsConfig) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), plan: HandlerThreadsConfig) -> Self {
         let HandlerThreadsConfig { factory, deadline, shape } = plan;
         Self {
             pool: pool.to_owned(),
@@ -105,7 +105,12 @@ impl Handlers {
         serving.as_mut().filter(|serving| serving.worker == worker)
     }
 
-    pub fn start(&mut self, worker: WorkerId, system: &mut System, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn start(
+        &mut self,
+        worker: WorkerId,
+        system: &mut System,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let name = format!("{}/{}", self.pool, worker.index());
         let (batches, receiver) = sync_channel(1);
         let thread = HandlerThread {
@@ -136,7 +141,7 @@ impl Handlers {
         });
     }
 
-    pub fn stop(&mut self, worker: WorkerId, system: &mut System) {
+    pub(crate) fn stop(&mut self, worker: WorkerId, system: &mut System) {
         if let Some(serving) = self.find(worker) {
             serving.batches = None;
             system.runner.handed(&serving.name);
@@ -167,7 +172,7 @@ impl Handlers {
     /// A request of the batch that is being filled. The batch goes to its thread with the last, behind
     /// which none `follow`.
     #[inline]
-    pub fn dispatch(
+    pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -238,7 +243,7 @@ impl Handlers {
 
     /// A worker is told something of a request that it has. Those that write go on whatever it is:
     /// they do what was asked also for a client that has left.
-    pub fn tell(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
+    pub(crate) fn tell(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
         let Some(serving) = self.find(worker) else { return };
         let Some(flow) = serving.flow.as_ref().filter(|_| serving.in_flight == [Some(id)]) else {
             return;
@@ -253,7 +258,12 @@ impl Handlers {
     }
 
     /// The timer of a worker fired.
-    pub fn handle_timer(&mut self, timer: TimerId, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn handle_timer(
+        &mut self,
+        timer: TimerId,
+        worker: WorkerId,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let deadline = self.deadline;
         let found = self.find(worker).filter(|serving| serving.timer == Some(timer));
         let Some(serving) = found else { return };
@@ -317,15 +327,15 @@ impl Handlers {
     }
 
     /// Asks all handlers to come to an end, because the daemon does.
-    pub fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         self.live.values().flatten().for_each(Serving::interrupt);
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.live.values().all(Option::is_none)
     }
 
-    pub fn status(&self) -> Vec<WorkerStatus> {
+    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
         let live = self.live.values().flatten();
         live.map(|serving| WorkerStatus {
             name: serving.name.clone(),

@@ -1,17 +1,17 @@
-//! Looks at workers while nobody asks them.
+//! Active health checks.
 //!
-//! What it is: for each worker of one pool the check that is on its way, when the next one is due, and
-//! what the last one came to. What it knows: connections, lines, HTTP, programs of the operator. What
-//! it must never know: what follows from a check; that is for `pool` to say.
+//! What it is: for each worker of one pool the running check, the time of the next one, and the last result. What it
+//! depends on: connections, lines, HTTP, programs of the operator. What it must never depend on: the consequences of a
+//! result, which `pool` determines.
 //!
 //! ```text
-//!   Resting ──due──▶ Running ──what it came to──▶ Resting
-//!                       └──── timeout, bad ───────┘
+//!   Resting ──due──▶ Running ──────result──────▶ Resting
+//!                       └──── timeout, bad ──────┘
 //! ```
 //!
 //! Checks of several workers are spread over the interval. A worker whose checks fail is checked at least every
-//! five seconds. Only one check of a worker is on its way at a time. A program is asked its line
-//! while it has nothing else to do: one that works shows that it lives, or is ended by its deadline.
+//! five seconds. At most one check per worker is running. A program receives its check line only while it is idle: a
+//! busy one shows that it is alive, or is killed at its deadline.
 
 mod config;
 mod probe;
@@ -32,33 +32,33 @@ pub use config::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
 pub use probe::Remark;
 use probe::{Seen, Verdict};
 
-/// The deadline of a check's stream.
+/// The deadline of the stream of a check.
 const CHECK: DeadlineName = DeadlineName(0);
-/// Bytes of an answer that may wait to be looked at.
+/// The maximum number of unread bytes of a reply.
 const HOLD_MAX: usize = 64 << 10;
-/// A worker whose last check failed is checked again at least this soon, so that it is soon found to be back.
+/// The maximum interval after a failed check, so that a recovery is detected soon.
 const FAILING_INTERVAL_MAX: Duration = Duration::from_secs(5);
-/// A check comes earlier or later than its interval by up to this part of it.
+/// The interval varies by up to one part in this many.
 const JITTER: u64 = 10;
 
-/// Of one place: the worker that has it, and what its checks say.
+/// A worker index: its current worker and the results of its checks.
 #[derive(Debug, Default)]
 struct Target {
-    /// None: nobody is there to be checked.
+    /// `None`: there is no worker to check.
     worker: Option<WorkerId>,
     due: Option<Instant>,
     running: Option<Running>,
-    /// Whom it looks at: what comes of it says nothing of another.
+    /// The worker that is being checked. The result does not apply to another one.
     of: Option<WorkerId>,
-    /// The number of a line that it was asked and has not answered, perhaps too late already.
+    /// The number of a check request without a reply, perhaps already timed out.
     owed: Option<u64>,
-    /// Bad checks in a row.
+    /// Consecutive failed checks.
     bad: u32,
-    /// What the last one came to, and when.
+    /// The time and the result of the last check.
     last: Option<(Instant, Remark)>,
 }
 
-/// A check on its way.
+/// A running check.
 #[derive(Debug)]
 enum Running {
     Stream {
@@ -70,7 +70,7 @@ enum Running {
         token: u64,
         until: Instant,
     },
-    /// A line that a program was asked, under a number of its own.
+    /// A request to a program, with its number.
     Asked {
         number: u64,
         until: Instant,
@@ -86,21 +86,24 @@ impl Running {
     }
 }
 
-/// A line to be asked of a worker, as a request like others.
+/// A health check that is sent as a request.
 #[derive(Debug)]
 pub struct ProbeRequest {
+    /// The worker to check.
     pub worker: WorkerId,
+    /// The number of the check, unique within its pool.
     pub number: u64,
+    /// The body of the request.
     pub line: String,
 }
 
 /// The checks of one pool.
 #[derive(Debug)]
-pub struct Checks {
+pub(crate) struct Checks {
     pool: String,
     plan: CheckConfig,
     targets: Vec<Target>,
-    /// When something is to be done, or earlier.
+    /// The time of the next action, or an earlier one.
     next: Option<Instant>,
     random: u64,
     numbers: u64,
@@ -109,7 +112,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    pub fn new(pool: &str, plan: CheckConfig, seed: u64) -> Self {
+    pub(crate) fn new(pool: &str, plan: CheckConfig, seed: u64) -> Self {
         Self {
             pool: pool.to_owned(),
             plan,
@@ -122,11 +125,11 @@ impl Checks {
         }
     }
 
-    /// Checks as this plan says from now on. What runs is carried through, and counts.
+    /// Applies new settings. Running checks continue and count.
     pub(crate) fn handle_plan(&mut self, mut plan: CheckConfig, now: Instant) {
         let hastened = plan.interval < self.plan.interval;
         if plan.names.is_empty() {
-            // Workers without names have their addresses from their starts.
+            // Workers without names have the addresses that were assigned at their start.
             plan.addresses = std::mem::take(&mut self.plan.addresses);
         }
         self.plan = plan;
@@ -140,16 +143,16 @@ impl Checks {
         }
     }
 
-    /// A server that has a name has another address: it is looked at there from now on.
-    pub fn handle_moved(&mut self, name: &str, to: SocketAddr) {
+    /// Applies a new address of a named server.
+    pub(crate) fn handle_moved(&mut self, name: &str, to: SocketAddr) {
         let CheckConfig { addresses, names, port, .. } = &mut self.plan;
         for (address, _) in addresses.iter_mut().zip(names).filter(|(_, it)| *it == name) {
             *address = check_address(&event::Address::Internet(to), *port);
         }
     }
 
-    /// There are no checks any more: those that run are ended.
-    pub fn end_all(&mut self, calls: &mut Calls<'_>, system: &mut System) {
+    /// Ends all running checks.
+    pub(crate) fn end_all(&mut self, calls: &mut Calls<'_>, system: &mut System) {
         for target in &mut self.targets {
             match target.running.take() {
                 Some(Running::Stream { stream, .. }) => calls.close(stream),
@@ -159,21 +162,21 @@ impl Checks {
         }
     }
 
-    /// Checks made, and how many of them were bad.
-    pub const fn counts(&self) -> (u64, u64) {
+    /// The number of checks, and how many of them failed.
+    pub(crate) const fn counts(&self) -> (u64, u64) {
         (self.made, self.failed)
     }
 
-    /// What the last check of the worker at a place came to, and how long ago.
-    pub fn last(&self, place: usize, now: Instant) -> Option<Remark> {
+    /// The result of the last check of the worker with the index `place`, and how long ago it was.
+    pub(crate) fn last(&self, place: usize, now: Instant) -> Option<Remark> {
         let (at, Remark { text, kind }) = self.targets.get(place)?.last.as_ref()?;
         let ago = now.saturating_duration_since(*at).as_secs_f64();
         let dated = |said: &str| format!("{said}, {ago:.1}s ago");
         Some(Remark { text: dated(text), kind: dated(kind) })
     }
 
-    /// A worker runs.
-    pub fn handle_started(&mut self, now: Instant, worker: WorkerId) {
+    /// A worker has started.
+    pub(crate) fn handle_started(&mut self, now: Instant, worker: WorkerId) {
         if self.targets.len() <= worker.index() {
             self.targets.resize_with(worker.index() + 1, Target::default);
         }
@@ -186,7 +189,7 @@ impl Checks {
         self.hasten(target_time(&self.targets[worker.index()]));
     }
 
-    /// A worker serves at an address that it has from its start.
+    /// A worker has the address that was assigned at its start.
     pub(crate) fn handle_home(&mut self, worker: WorkerId, address: &event::Address) {
         let addresses = &mut self.plan.addresses;
         if addresses.len() <= worker.index() {
@@ -195,15 +198,15 @@ impl Checks {
         addresses[worker.index()] = address.clone();
     }
 
-    /// A worker is gone, or serves nobody any more.
-    pub fn handle_gone(&mut self, worker: WorkerId) {
+    /// A worker has ended or is retiring.
+    pub(crate) fn handle_gone(&mut self, worker: WorkerId) {
         if let Some(target) = self.target(worker) {
             target.worker = None;
             target.due = None;
         }
     }
 
-    /// A request could not be brought to this worker: it is looked at now.
+    /// A request could not be delivered to this worker: it is checked now.
     pub(crate) fn handle_doubt(&mut self, now: Instant, worker: WorkerId) {
         if let Some(target) = self.target(worker).filter(|target| target.running.is_none()) {
             target.due = Some(now);
@@ -216,7 +219,7 @@ impl Checks {
         (target.worker == Some(worker)).then_some(target)
     }
 
-    pub const fn next_time(&self) -> Option<Instant> {
+    pub(crate) const fn next_time(&self) -> Option<Instant> {
         self.next
     }
 
@@ -224,9 +227,8 @@ impl Checks {
         self.next = [self.next, at].into_iter().flatten().min();
     }
 
-    /// Begins what is due, and ends what takes too long. Gives the lines that workers are to be
-    /// asked.
-    pub fn run(
+    /// Starts due checks, and ends those that have timed out. Returns the checks that are sent as requests.
+    pub(crate) fn run(
         &mut self,
         calls: &mut Calls<'_>,
         pool: PoolId,
@@ -297,19 +299,19 @@ impl Checks {
                 calls.send_bytes(stream, &bytes);
                 Running::Stream { stream, seen: Box::new(seen) }
             }
-            // A program on pipes has no address: the settings do not allow such a check.
+            // A program on pipes has no address, and the settings reject such a check.
             (ProbeConfig::Tcp | ProbeConfig::Http(_), None) => return,
         };
         self.targets[place].running = Some(running);
         self.targets[place].of = Some(worker);
     }
 
-    /// A check has come to its end.
+    /// Records the result of a check.
     fn end(&mut self, now: Instant, place: usize, said: Verdict, up: &mut Vec<BackendEvent>) {
         let target = &mut self.targets[place];
         target.running = None;
         if target.of.take() != target.worker {
-            // It was begun for one that is gone.
+            // It was started for a worker that is gone.
             return self.rest(now, place);
         }
         let good = said.is_ok();
@@ -324,7 +326,7 @@ impl Checks {
         up.extend(worker.map(|worker| BackendEvent::Checked { worker, good, text }));
     }
 
-    /// The next check of a worker comes after a pause.
+    /// Schedules the next check of a worker.
     fn rest(&mut self, now: Instant, place: usize) {
         let target = &self.targets[place];
         if target.worker.is_none() {
@@ -359,9 +361,9 @@ impl Checks {
         }
     }
 
-    /// Something is heard on the stream of the check of a place. Who made its connection is known to
-    /// whoever calls [`Self::handle_connected`].
-    pub fn hear(
+    /// Handles an event on the stream of a check. The caller verifies who accepted a connection, before it calls
+    /// [`Self::handle_connected`].
+    pub(crate) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
         place: usize,
@@ -392,12 +394,12 @@ impl Checks {
         }
     }
 
-    /// Whom the check that is on its way looks at.
-    pub fn looks_at(&self, place: usize) -> Option<WorkerId> {
+    /// The worker that the running check of an index applies to.
+    pub(crate) fn looks_at(&self, place: usize) -> Option<WorkerId> {
         self.targets.get(place)?.of
     }
 
-    /// Somebody else took the connection.
+    /// Another process accepted the connection.
     pub(crate) fn handle_taken(
         &mut self,
         calls: &mut Calls<'_>,
@@ -451,7 +453,7 @@ impl Checks {
     ) {
         if self.seen(place, stream).is_some() {
             if reason == Reason::ConnectFailed(std::io::ErrorKind::QuotaExceeded) {
-                // That says nothing of the worker: it is asked again after a pause.
+                // This is no result for the worker. It is checked again after a pause.
                 let target = &mut self.targets[place];
                 (target.running, target.of) = (None, None);
                 return self.rest(now, place);
@@ -476,8 +478,8 @@ impl Checks {
         }
     }
 
-    /// What the report of the keeper means for the check that a program of the operator makes; none as
-    /// long as it runs. What that writes is read and thrown away.
+    /// Converts a report about a check program to a result; `None`: the program is still running. Its output is
+    /// discarded.
     pub(crate) fn read_report(
         calls: &mut Calls<'_>,
         report: spawn::Report,
@@ -501,7 +503,7 @@ impl Checks {
         }
     }
 
-    /// A program of the operator has come to its end.
+    /// A check program has ended.
     pub(crate) fn handle_program(
         &mut self,
         now: Instant,
@@ -517,8 +519,8 @@ impl Checks {
         }
     }
 
-    /// A line was not asked, or never came to its worker: that says nothing of the worker.
-    pub fn handle_unasked(&mut self, now: Instant, number: u64) {
+    /// A check request was not sent or not delivered. This is no result for the worker.
+    pub(crate) fn handle_unasked(&mut self, now: Instant, number: u64) {
         let owes = |target: &Target| target.owed == Some(number);
         let Some(place) = self.targets.iter().position(owes) else { return };
         self.targets[place].owed = None;
@@ -528,8 +530,8 @@ impl Checks {
         }
     }
 
-    /// A worker answered the line that it was asked.
-    pub fn handle_answer(
+    /// Handles the outcome of a check request.
+    pub(crate) fn handle_answer(
         &mut self,
         now: Instant,
         of: u64,
@@ -550,14 +552,14 @@ impl Checks {
             },
         };
         self.targets[place].owed = None;
-        // One that comes too late was counted when its time was over.
+        // A late reply was counted at the timeout.
         if matches!(self.targets[place].running, Some(Running::Asked { number, .. }) if number == of)
         {
             self.end(now, place, said, up);
         }
     }
 
-    /// A time below `limit`.
+    /// A random duration below `limit`.
     fn below(&mut self, limit: Duration) -> Duration {
         let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX).max(1);
         Duration::from_micros(self.draw() % limit)
@@ -568,7 +570,7 @@ impl Checks {
         pause.saturating_sub(part) + self.below(part.saturating_mul(2))
     }
 
-    /// The next number of a sequence (SplitMix64) that begins at the seed.
+    /// The next pseudo-random number (SplitMix64).
     fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;

@@ -1,12 +1,11 @@
 //! Workers.
 //!
 //! What it is: programs on pipes, connections to HTTP servers, programs that serve HTTP, handlers on threads, and
-//! health checks of all of them. Each takes neutral requests, writes them for its worker, and reports what the
-//! worker answers. What it depends on: protocols (`wire`), the spawner (`spawn`), the streams of workers. What it must
-//! never depend on: a client, a queue, a pool, the engine.
+//! health checks of all of them. Each kind encodes protocol-neutral requests for its workers and reports events. What
+//! it depends on: protocols (`wire`), the spawner (`spawn`), the streams of workers. What it must never depend on: a
+//! client, a queue, a pool, the engine.
 
 #![forbid(unsafe_code)]
-#![allow(missing_docs, missing_debug_implementations)]
 
 pub mod backend;
 pub mod backends;

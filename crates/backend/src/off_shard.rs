@@ -11,7 +11,7 @@ use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
 use observe::status::WorkerStatus;
 
-/// No worker is ever started here, so nothing is asked of one.
+/// A backend without workers: they run on another shard.
 #[derive(Debug)]
 pub(crate) struct OffShard;
 

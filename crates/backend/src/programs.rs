@@ -49,14 +49,14 @@ mod trouble;
 use audience::Audience;
 pub use config::{LaunchPolicy, ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
-pub use fault::ExitReport;
+pub(crate) use fault::ExitReport;
 use fault::Fault;
 use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
 
 /// The programs of one pool.
-pub struct Programs {
+pub(crate) struct Programs {
     pool: String,
     pool_id: PoolId,
     plan: Arc<ProgramConfig>,
@@ -69,15 +69,15 @@ pub struct Programs {
 
 /// What one program is started with beside what all of its pool are.
 #[derive(Debug, Default)]
-pub struct LaunchOptions {
+pub(crate) struct LaunchOptions {
     /// In place of the arguments of all.
-    pub arguments: Option<Vec<String>>,
-    pub env: Vec<(String, String)>,
-    pub socket: Option<spawn::Socket>,
+    pub(crate) arguments: Option<Vec<String>>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) socket: Option<spawn::Socket>,
 }
 
 impl Programs {
-    pub fn new((id, pool): (PoolId, &str), plan: Arc<ProgramConfig>) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), plan: Arc<ProgramConfig>) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,
@@ -106,7 +106,7 @@ impl Programs {
         links.for_each(|link| link.handle_alignment(&self.plan, self.known));
     }
 
-    pub fn start(
+    pub(crate) fn start(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -243,7 +243,7 @@ impl Programs {
     }
 
     /// Sends it a request. One that was found out in the same turn gets none: the request goes back.
-    pub fn dispatch(
+    pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -279,7 +279,7 @@ impl Programs {
     }
 
     /// That connection takes nothing of what it says, or takes it again.
-    pub fn hush(&mut self, calls: &mut Calls<'_>, worker: WorkerId, hush: bool) {
+    pub(crate) fn hush(&mut self, calls: &mut Calls<'_>, worker: WorkerId, hush: bool) {
         let deadline = self.plan.deadline;
         if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
             if hush { link.hush(calls) } else { link.unhush(calls, deadline) }
@@ -287,7 +287,7 @@ impl Programs {
     }
 
     /// Something is said of a request that it has.
-    pub fn tell(
+    pub(crate) fn tell(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -497,12 +497,17 @@ impl Programs {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.live.values().all(Option::is_none)
     }
 
     /// One that serves HTTP accepts connections.
-    pub fn accepts(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn accepts(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let starting = self.find(worker).filter(|program| program.phase == Phase::Starting);
         if let Some(program) = starting {
             program.serve(calls, up);
@@ -510,22 +515,22 @@ impl Programs {
     }
 
     /// Its process is there, whether it serves yet or not.
-    pub fn runs(&mut self, worker: WorkerId) -> bool {
+    pub(crate) fn runs(&mut self, worker: WorkerId) -> bool {
         self.find(worker).is_some_and(|program| program.pid.is_some())
     }
 
     /// The process of one that runs.
-    pub fn pid(&mut self, worker: WorkerId) -> Option<u32> {
+    pub(crate) fn pid(&mut self, worker: WorkerId) -> Option<u32> {
         self.find(worker)?.pid
     }
 
     /// What a program that serves HTTP is called.
-    pub fn name(&self, worker: WorkerId) -> String {
+    pub(crate) fn name(&self, worker: WorkerId) -> String {
         format!("{}/{}", self.pool, worker.index())
     }
 
     /// It has answered something.
-    pub fn look_at_memory(
+    pub(crate) fn look_at_memory(
         &mut self,
         calls: &Calls<'_>,
         worker: WorkerId,
@@ -539,7 +544,7 @@ impl Programs {
         }
     }
 
-    pub fn status(&self) -> Vec<WorkerStatus> {
+    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
         self.status_with(|worker| match self.live.get(worker).and_then(Option::as_ref) {
             Some(program) => (program.link.as_ref().map_or(0, Link::in_flight), program.served),
             None => (0, 0),

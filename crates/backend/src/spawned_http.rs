@@ -66,7 +66,7 @@ struct Departed {
 }
 
 /// The programs of one pool that serve HTTP.
-pub struct SpawnedHttp {
+pub(crate) struct SpawnedHttp {
     pool_id: PoolId,
     programs: Programs,
     servers: Upstream,
@@ -84,7 +84,7 @@ pub struct SpawnedHttp {
 }
 
 impl SpawnedHttp {
-    pub fn new(pool: (PoolId, &str), plan: SpawnedHttpConfig) -> Self {
+    pub(crate) fn new(pool: (PoolId, &str), plan: SpawnedHttpConfig) -> Self {
         let SpawnedHttpConfig { program, servers, socket } = plan;
         Self {
             pool_id: pool.0,
@@ -111,7 +111,7 @@ impl SpawnedHttp {
         self.servers.handle_terms(servers);
     }
 
-    pub fn start(
+    pub(crate) fn start(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -138,7 +138,7 @@ impl SpawnedHttp {
     }
 
     /// Ends one that has nothing to do.
-    pub fn stop(
+    pub(crate) fn stop(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -156,7 +156,7 @@ impl SpawnedHttp {
     }
 
     /// Ends one that is to serve nobody else, once what it has is answered.
-    pub fn retire(
+    pub(crate) fn retire(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -168,7 +168,7 @@ impl SpawnedHttp {
         });
     }
 
-    pub fn dispatch(
+    pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -179,7 +179,7 @@ impl SpawnedHttp {
         self.servers.dispatch(calls, worker, request, meta, up);
     }
 
-    pub fn tell(
+    pub(crate) fn tell(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -198,20 +198,20 @@ impl SpawnedHttp {
     }
 
     /// Where one serves.
-    pub fn home(&self, worker: WorkerId) -> Option<&Address> {
+    pub(crate) fn home(&self, worker: WorkerId) -> Option<&Address> {
         self.servers.home(worker)
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.programs.is_empty() && self.lost.is_empty() && self.departed.is_empty()
     }
 
-    pub fn status(&self) -> Vec<WorkerStatus> {
+    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
         self.programs.status_with(|worker| self.servers.load(worker))
     }
 
     /// What is heard on a stream to one of them.
-    pub fn hear(
+    pub(crate) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
         (stream, purpose): (StreamId, StreamPurpose),
@@ -467,7 +467,7 @@ impl SpawnedHttp {
     }
 
     /// Who accepts a connection that was made to one of them.
-    pub fn port_owner(
+    pub(crate) fn port_owner(
         &mut self,
         calls: &Calls<'_>,
         worker: WorkerId,
@@ -488,7 +488,7 @@ impl SpawnedHttp {
     }
 
     /// A timer of one of them, or of all, fired.
-    pub fn handle_timer(
+    pub(crate) fn handle_timer(
         &mut self,
         calls: &mut Calls<'_>,
         (timer, of): (TimerId, WorkerTimer),

@@ -1,5 +1,4 @@
-//! What a shard reaches outside of itself: programs, threads, what these report. A simulation replaces
-//! all of it.
+//! Access to processes and threads. A simulation replaces all of it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,16 +8,16 @@ use spawn::Spawn;
 
 use flow::worker_report::Reports;
 
-/// Starts the threads of handlers. A simulation replaces it.
+/// Starts handler threads. A simulation replaces it.
 pub trait ThreadSpawner: Send {
-    /// Runs `body` on a thread of that name.
+    /// Runs `body` on a new thread named `name`.
     ///
     /// # Errors
-    /// When the system has no more threads to give.
+    /// When the operating system cannot start a thread.
     fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-    /// A batch, or the end, was put where the latest thread of that name finds it. Threads of the
-    /// system see that by themselves; a simulation must know whose turn it is.
+    /// A batch or the end was passed to the latest thread named `name`. Only a simulation needs this call, to schedule
+    /// that thread.
     fn handed(&mut self, name: &str) {
         let _ = name;
     }
@@ -34,21 +33,24 @@ impl ThreadSpawner for Threads {
     }
 }
 
-/// What workers use outside of the shard.
+/// Processes and threads of a shard.
 pub struct System {
+    /// Starts and stops processes.
     pub spawner: Box<dyn Spawn>,
+    /// Starts threads.
     pub runner: Box<dyn ThreadSpawner>,
-    /// Where threads report to.
+    /// Delivers reports of threads.
     pub reports: Reports,
-    /// Which worker a report of the spawner is about.
+    /// The worker for each token in reports of the spawner.
     pub tokens: BTreeMap<u64, (PoolId, WorkerId)>,
+    /// The next token.
     pub token_next: u64,
-    /// Which check a report of the spawner is about: its pool and the place of the worker.
+    /// The pool and the worker index of the health check for each token in reports of the spawner.
     pub checks: BTreeMap<u64, (PoolId, usize)>,
 }
 
 impl System {
-    /// A token by which the spawner's reports find this worker.
+    /// A new token for the process of a worker.
     pub fn token(&mut self, pool: PoolId, worker: WorkerId) -> u64 {
         let token = self.token_next;
         self.token_next += 1;
@@ -56,7 +58,7 @@ impl System {
         token
     }
 
-    /// The same for the program that checks the worker at a place.
+    /// A new token for the program that checks the worker with the index `place`.
     pub fn check_token(&mut self, pool: PoolId, place: usize) -> u64 {
         let token = self.token_next;
         self.token_next += 1;

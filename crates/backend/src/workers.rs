@@ -1,5 +1,4 @@
-//! Which kinds of worker there are. This is the one place that lists them: each kind is a [`Backend`], and nobody
-//! else asks which kind a backend is.
+//! The kinds of workers. Each kind implements [`Backend`]; this is the only list of kinds.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,9 +14,9 @@ use crate::spawned_http::{SpawnedHttp, SpawnedHttpConfig};
 use crate::upstream::{Upstream, UpstreamConfig};
 use flow::worker_traits::WorkerTraits;
 
-/// What the workers of a pool are configured with.
+/// The configuration of the workers of a pool.
 pub enum WorkersConfig {
-    /// Servers.
+    /// Servers on the network.
     Upstream(Box<UpstreamConfig>),
     /// Programs on pipes.
     Programs(Arc<ProgramConfig>),
@@ -27,13 +26,25 @@ pub enum WorkersConfig {
     Handlers(HandlerThreadsConfig),
     /// Workers of another kind.
     Other(Box<dyn OpenBackend>),
-    /// On another shard.
+    /// Workers of another shard.
     OffShard,
 }
 
+impl std::fmt::Debug for WorkersConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Upstream(plan) => f.debug_tuple("Upstream").field(plan).finish(),
+            Self::Programs(plan) => f.debug_tuple("Programs").field(plan).finish(),
+            Self::SpawnedHttp(plan) => f.debug_tuple("SpawnedHttp").field(plan).finish(),
+            Self::Handlers(plan) => f.debug_tuple("Handlers").field(plan).finish(),
+            Self::Other(_) => f.debug_struct("Other").finish_non_exhaustive(),
+            Self::OffShard => f.write_str("OffShard"),
+        }
+    }
+}
+
 impl WorkersConfig {
-    /// The workers of this pool. `connections`: counted for all shards, where several connect to the same
-    /// servers.
+    /// Creates the workers of a pool. `connections`: counts for all shards, if several connect to the same servers.
     pub(crate) fn open(
         self,
         pool: (PoolId, &str),
@@ -49,7 +60,7 @@ impl WorkersConfig {
         }
     }
 
-    /// What [`Backend::configure`] is given.
+    /// The value for [`Backend::configure`].
     pub(crate) fn into_plan(self) -> Box<dyn Any> {
         match self {
             Self::Upstream(plan) => plan,
@@ -61,7 +72,7 @@ impl WorkersConfig {
         }
     }
 
-    /// Where they listen, and how that is shown, if they do before they are started.
+    /// The addresses of servers, and their display forms. Empty for workers that have no address before their start.
     pub fn addresses(&self) -> &[(event::Address, String)] {
         match self {
             Self::Upstream(plan) => plan.addresses.as_slice(),
@@ -69,9 +80,8 @@ impl WorkersConfig {
         }
     }
 
-    /// What another program of the operator starts from that serves this pool: no command yet, but the user
-    /// and the environment of the pool's programs. Where they are not programs, those of the daemon, less the
-    /// variables that are withheld.
+    /// The base of a command for an auxiliary program of the pool, such as a health check: the user and the
+    /// environment of the pool's programs or, without programs, those of the daemon.
     pub fn helper(&self) -> spawn::Command {
         let program = match self {
             Self::Programs(program) => program,
@@ -86,7 +96,7 @@ impl WorkersConfig {
         }
     }
 
-    /// What they mean for the requests of their pool.
+    /// Properties of the workers that affect the requests of their pool.
     pub fn traits(&self) -> WorkerTraits {
         match self {
             Self::Handlers(_) => WorkerTraits { takes_batches: true, replaces_down: false },
@@ -98,7 +108,7 @@ impl WorkersConfig {
         }
     }
 
-    /// The same on a shard that is not their home.
+    /// Adapts the configuration for a member shard.
     pub fn branch(&mut self) {
         if let Self::Upstream(plan) = self {
             plan.is_branch = true;

@@ -1,4 +1,4 @@
-//! What a pool of handlers on threads is configured with.
+//! The configuration of handlers on threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use exchange::Factory;
 use flow::request_shape::RequestShape;
 
-/// What a pool of handlers on threads is configured with.
+/// The configuration of a pool of handlers on threads.
 pub struct HandlerThreadsConfig {
-    /// Makes one handler for each thread.
+    /// Creates one handler per thread.
     pub factory: Arc<dyn Factory>,
-    /// How long a batch may take.
+    /// The maximum duration of a batch.
     pub deadline: Duration,
-    /// What requests of HTTP become for them. A request that only reads has no effect: it may be cut short
-    /// when its client has left.
+    /// The form in which the handlers accept HTTP requests. A query has no effect, so it is aborted when its client has
+    /// left.
     pub shape: RequestShape,
 }
 

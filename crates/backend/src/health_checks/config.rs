@@ -1,24 +1,27 @@
-//! How the workers of a pool are checked.
+//! The configuration of active health checks.
 
 use std::time::Duration;
 
-/// How the workers of a pool are looked at while nobody asks them.
+/// The active health checks of a pool.
 #[derive(Clone, Debug)]
 pub struct CheckConfig {
+    /// What one check does.
     pub probe: ProbeConfig,
-    /// Where the servers are connected to for it, by place; none where workers have no address.
+    /// The addresses of the workers, by their index; empty if they have none.
     pub addresses: Vec<event::Address>,
-    /// What the workers are called, by place, where they have names.
+    /// The names of the workers, by their index; empty if they have none.
     pub names: Vec<String>,
-    /// The port that is connected to in place of theirs.
+    /// The port for checks, instead of that of the worker.
     pub port: Option<u16>,
+    /// The time between two checks of a worker.
     pub interval: Duration,
+    /// The time in which a check must complete.
     pub timeout: Duration,
 }
 
 impl CheckConfig {
-    /// Puts the addresses into the order of workers that have these names at their places. Where
-    /// nobody of a name is in the plan, its worker is one that leaves, and any will do.
+    /// Sorts the addresses by the index of the workers with these names. A name that is not configured belongs to a
+    /// worker that is being removed; it gets any address.
     pub(crate) fn arrange(&mut self, names: &[Option<String>]) {
         let of = |name: &Option<String>| {
             let found = self.names.iter().position(|other| Some(other) == name.as_ref());
@@ -33,23 +36,37 @@ impl CheckConfig {
 /// What one check does.
 #[derive(Clone, Debug)]
 pub enum ProbeConfig {
+    /// Opens a TCP connection.
     Tcp,
+    /// Sends an HTTP request.
     Http(HttpProbeConfig),
-    Line { send: String, expect: String },
+    /// Sends a line, and expects a reply line.
+    Line {
+        /// The line to send.
+        send: String,
+        /// The text that the reply must contain; empty: any reply is good.
+        expect: String,
+    },
+    /// Runs a program of the operator, whose exit code is the result.
     Program(Box<spawn::Command>),
 }
 
-/// A request of HTTP and what a good reply is.
+/// An HTTP health check.
 #[derive(Clone, Debug)]
 pub struct HttpProbeConfig {
+    /// The method of the request.
     pub method: String,
+    /// The path and query of the request.
     pub path: String,
+    /// The `Host` of the request; `None`: the address of the server.
     pub host: Option<String>,
+    /// The inclusive range of good statuses.
     pub status: (u16, u16),
+    /// The text that the body must contain.
     pub body: Option<String>,
 }
 
-/// Where a server of this address is connected to for a check.
+/// The address for checks of a server: with `port`, if one is configured.
 pub fn check_address(address: &event::Address, port: Option<u16>) -> event::Address {
     match (address, port) {
         (event::Address::Internet(address), Some(port)) => {

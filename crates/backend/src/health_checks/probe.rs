@@ -1,19 +1,19 @@
-//! What is asked over a connection of a check's own, and what a good answer is.
+//! Health checks over a connection: what is sent, and which replies are good.
 
 use event::Data;
 use wire::http1::{Asked, Body, HeadScan, Kind, Limits, Method, ReplyHead, Upgrades};
 
 use super::config::{HttpProbeConfig, ProbeConfig};
 
-/// What a check came to; an error is a bad one.
+/// The result of a check. An error is a failed check.
 pub(super) type Verdict = Result<Remark, Remark>;
 
-/// What a check came to, in words.
+/// The result of a check, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// For operators: with what the worker answered.
+    /// For operators: includes the reply of the worker.
     pub text: String,
-    /// For everybody: of what kind it is. An answer may be an error message with a password in it.
+    /// For clients: the kind of result only. A reply may be an error message that contains a password.
     pub kind: String,
 }
 
@@ -29,13 +29,13 @@ impl From<&str> for Remark {
     }
 }
 
-/// Bytes of an answer that are looked at.
+/// The maximum number of bytes of a reply that are examined.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// What has come of an answer.
+/// The received part of a reply.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// None is expected: that the server takes the connection says it all.
+    /// No reply is expected: the connection alone is the check.
     Connection,
     Line {
         expect: String,
@@ -44,22 +44,22 @@ pub(super) enum Seen {
     Http(Box<Reply>),
 }
 
-/// A reply of HTTP.
+/// An HTTP reply.
 #[derive(Debug)]
 pub(super) struct Reply {
     plan: HttpProbeConfig,
     scan: HeadScan,
     interim: u32,
-    /// Behind the head.
+    /// The bytes after the head.
     body: Option<Body>,
     status: u16,
     text: Vec<u8>,
-    /// Bytes of it that what is expected was looked for in.
+    /// The number of these bytes that were searched.
     searched: usize,
 }
 
 impl Seen {
-    /// A check of a server whose address is shown as `host`, and what is sent to it.
+    /// Starts a check of a server with the display address `host`. Returns the bytes to send.
     pub(super) fn new(probe: &ProbeConfig, host: &str) -> (Self, Vec<u8>) {
         match probe {
             ProbeConfig::Tcp | ProbeConfig::Program(_) => (Self::Connection, Vec::new()),
@@ -83,7 +83,7 @@ impl Seen {
         matches!(self, Self::Connection)
     }
 
-    /// Takes what came. None: more has to come.
+    /// Handles received bytes. `None`: the result is not known yet.
     pub(super) fn receive(&mut self, data: &mut Data<'_>) -> Option<Verdict> {
         match self {
             Self::Connection => None,
@@ -99,7 +99,7 @@ impl Seen {
         }
     }
 
-    /// Nothing more will come.
+    /// The result at the end of the stream.
     pub(super) fn ended(&mut self) -> Verdict {
         match self {
             Self::Connection => Err("it ended the connection".into()),
@@ -110,7 +110,7 @@ impl Seen {
     }
 }
 
-/// Whether an answer is good.
+/// The result for a reply line.
 pub(super) fn line(text: &[u8], expect: &str) -> Verdict {
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     let shown = String::from_utf8_lossy(&text[..text.len().min(60)]);
@@ -124,7 +124,7 @@ pub(super) fn line(text: &[u8], expect: &str) -> Verdict {
     }
 }
 
-/// Whether `wanted` stands in a text; nothing stands in every text.
+/// Whether a text contains `wanted`. Every text contains the empty one.
 fn holds(text: &[u8], wanted: &[u8]) -> bool {
     wanted.is_empty() || text.windows(wanted.len()).any(|part| part == wanted)
 }
@@ -176,8 +176,8 @@ impl Reply {
         whole.then(|| Err(self.without(&wanted)))
     }
 
-    /// Whether what is expected stands in what has come; looks at each byte of it once, and once
-    /// more where what is expected may have begun before.
+    /// Whether the received bytes contain `wanted`. Bytes are searched once, except for an overlap of the length of
+    /// `wanted`.
     fn has_come(&mut self, wanted: &[u8]) -> bool {
         let from = self.searched.saturating_sub(wanted.len().saturating_sub(1));
         self.searched = self.text.len();
@@ -189,7 +189,7 @@ impl Reply {
         Remark { text, kind: format!("it answers {} without what is expected", self.status) }
     }
 
-    /// Reads the next head; true when there was one.
+    /// Parses the next head. `true`: there was one.
     fn head(&mut self, data: &mut Data<'_>) -> Result<bool, wire::http1::Refusal> {
         let Some(found) = self.scan.next(data.bytes(), &Limits::REPLY)? else { return Ok(false) };
         let method = if self.plan.method == "HEAD" { Method::Head } else { Method::Get };

@@ -1,87 +1,105 @@
-//! What programs of a pool are started with, how they are asked and what they are held to.
+//! The configuration of programs on pipes.
 
 use std::time::Duration;
 
 use exchange::WorkerIndex;
 use settings::{LastWords, Processors};
 
-/// What the workers of a program pool are started and held to.
+/// The configuration of a pool of programs.
 #[derive(Clone, Debug)]
 pub struct ProgramConfig {
+    /// The program: a path, or a name that is found in `PATH`.
     pub program: String,
+    /// Its arguments.
     pub arguments: Vec<String>,
+    /// Its working directory; `None`: that of the daemon.
     pub cwd: Option<std::path::PathBuf>,
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
+    /// How the processes are connected and restricted.
     pub policy: Box<LaunchPolicy>,
+    /// How messages on the pipes are delimited.
     pub framing: wire::Framing,
-    /// It serves HTTP on a socket, and its pipes carry nothing.
+    /// The programs serve HTTP on a socket; their pipes carry no requests.
     pub is_hosted: bool,
-    /// How it is watched for frames that nobody asked for; none where that says nothing.
+    /// How unsolicited output is detected; `None`: it is not.
     pub alignment: Option<settings::Alignment>,
-    /// What of a request its reply must carry.
+    /// The part of a request that its reply must repeat (`match`).
     pub carries: Option<settings::Carried>,
-    /// Requests that some readers of lines take for several are rejected.
+    /// Requests are rejected if they contain characters that some programs treat as line ends.
     pub rejects_line_breaks: bool,
-    /// Requests go out with tags, and replies come in any order.
+    /// Requests carry ids that the daemon assigns, and replies may arrive in any order.
     pub tagged: bool,
+    /// Replies may have several frames; `None`: one frame.
     pub stream: Option<ReplyStreamConfig>,
-    /// It is greeted before it serves.
+    /// The daemon performs the handshake with a program before it serves.
     pub greets: bool,
-    /// It may have requests of several clients in its hands.
+    /// A program may have requests of several clients in flight.
     pub is_shared: bool,
-    /// Each is one connection's own: what either side says is for the other.
+    /// Each program serves one connection only, which exchanges all messages with it.
     pub is_own: bool,
-    /// Times that what it had when it ended may be given to a program; 1: never again.
+    /// The maximum number of times a request is sent, if programs exit before they reply; 1: no retry.
     pub tries: u8,
-    /// Its memory is looked at after replies.
+    /// The memory of a program is measured after replies.
     pub watches_memory: bool,
+    /// Further timeouts.
     pub times: ProgramTimeouts,
-    /// Its first frame says that it is ready.
+    /// The first frame of a program reports that it is ready.
     pub says_ready: bool,
+    /// The maximum size of a reply, in bytes.
     pub reply_max: usize,
+    /// The time that a program has to exit, first after its input is closed and again after SIGTERM.
     pub grace: Duration,
+    /// The maximum time to a complete reply. A program that exceeds it is killed.
     pub deadline: Duration,
+    /// What clients learn about a program that exited.
     pub last_words: LastWords,
 }
 
-/// How long a program may take for this and that, beside the deadline.
+/// Timeouts of a program, besides its deadline.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramTimeouts {
-    /// Until it is ready.
+    /// The time in which a program must be ready.
     pub start: Duration,
-    /// Until the first byte of a reply.
+    /// The maximum time to the first byte of a reply; `None`: no limit.
     pub first_byte: Option<Duration>,
-    /// Until a request is worth a line in the log.
+    /// The time after which a slow request is logged; `None`: never.
     pub slow: Option<Duration>,
-    /// Without reading what waits for it.
+    /// How long a program may read nothing of its input; `None`: no limit.
     pub write_stall: Option<Duration>,
 }
 
 /// When a reply of several frames is complete.
 #[derive(Clone, Debug)]
 pub struct ReplyStreamConfig {
+    /// The frame that ends a reply.
     pub until: Option<Vec<u8>>,
+    /// The silence that ends a reply.
     pub gap: Option<Duration>,
 }
 
-/// How programs are connected and what they are held to.
+/// How processes are connected and restricted.
 #[derive(Clone, Debug)]
 pub struct LaunchPolicy {
+    /// The environment of the daemon is not inherited.
     pub env_clear: bool,
+    /// How the standard streams are connected.
     pub wiring: spawn::Wiring,
+    /// User, group and resource limits.
     pub bounds: spawn::Bounds,
+    /// The processors that the programs may run on.
     pub cpu: Processors,
 }
 
 impl LaunchPolicy {
-    /// As whom programs run, without what else they are held to.
+    /// User, group and privileges of the programs, without resource limits.
     pub fn identity(&self) -> spawn::Bounds {
         let spawn::Bounds { user, group, no_new_privs, .. } = self.bounds.clone();
         spawn::Bounds { user, group, no_new_privs, ..spawn::Bounds::default() }
     }
 
-    /// What this program of its pool is held to. Called on the loop's thread, which
-    /// stays where it is when programs are to be near.
+    /// The restrictions of the program with this index. It must be called on the thread of the loop, which is pinned
+    /// to its processor when the programs run on the same one.
     pub fn bounds(&self, worker: WorkerIndex) -> spawn::Bounds {
         let cpus = match &self.cpu {
             Processors::Any => Vec::new(),

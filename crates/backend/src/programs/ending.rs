@@ -14,7 +14,7 @@ use flow::backend_event::BackendEvent;
 
 impl Programs {
     /// The timer of a program fired: its grace has passed.
-    pub fn handle_timer(
+    pub(crate) fn handle_timer(
         &mut self,
         calls: &mut Calls<'_>,
         (timer, worker): (TimerId, WorkerId),
@@ -146,7 +146,7 @@ impl Programs {
     }
 
     /// Ends a program that has nothing to do.
-    pub fn stop(
+    pub(crate) fn stop(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -188,7 +188,12 @@ impl Programs {
     }
 
     /// Ends a program that has nothing to do and is to serve nobody else. Another takes its place.
-    pub fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn retire(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<BackendEvent>,
+    ) {
         let grace = self.plan.grace;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {

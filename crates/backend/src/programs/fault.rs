@@ -90,7 +90,7 @@ const TAIL_MAX: usize = 8 << 10;
 
 /// What is told of a program that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExitReport {
+pub(crate) struct ExitReport {
     /// In a line, behind its name.
     line: String,
     /// To whoever can read more than a line.
@@ -121,7 +121,7 @@ impl ExitReport {
     }
 
     /// What becomes of a request that it had.
-    pub fn outcome(&self, phase: Phase, name: &str) -> Outcome {
+    pub(crate) fn outcome(&self, phase: Phase, name: &str) -> Outcome {
         let line = match &self.line {
             how if how.is_empty() => format!("worker {name} ended"),
             how => format!("worker {name} ended ({how})"),

@@ -11,7 +11,7 @@ use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
 
 impl Programs {
-    pub fn hear(
+    pub(crate) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
         (worker, pipe): (WorkerId, Pipe),
@@ -45,7 +45,7 @@ impl Programs {
 
     /// That connection asks nothing more, or has `gone`; `replaced`: it is to serve no other. Where the
     /// connection has gone its end is nobody's loss unless it fails, until it is told to forget.
-    pub fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
+    pub(crate) fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
         let Some(program) = self.find(worker) else { return };
         program.is_left |= gone;
         if let Some(link) = program.link.as_mut() {

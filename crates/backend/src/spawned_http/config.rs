@@ -1,4 +1,4 @@
-//! What programs that serve HTTP are started with and how they are asked.
+//! The configuration of programs that serve HTTP.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use settings::HttpSocket;
 use crate::programs::ProgramConfig;
 use crate::upstream::UpstreamConfig;
 
-/// Programs that serve HTTP.
+/// The configuration of a pool of programs that serve HTTP.
 #[derive(Clone, Debug)]
 pub struct SpawnedHttpConfig {
-    /// What they are started with.
+    /// How the programs are started.
     pub program: Arc<ProgramConfig>,
-    /// How they are asked. They have no address before they start.
+    /// How requests are sent to them. Their addresses are assigned at the start.
     pub servers: UpstreamConfig,
-    /// Where they serve.
+    /// The kind of socket that they serve on.
     pub socket: HttpSocket,
 }

@@ -1,4 +1,4 @@
-//! Where the servers of a pool are and how they are asked.
+//! The configuration of servers on the network.
 
 use std::time::Duration;
 
@@ -6,29 +6,35 @@ use event::StreamLimits;
 use exchange::ByWorker;
 use settings::Idempotent;
 
-/// What the servers of a pool are.
+/// The configuration of a pool of servers.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
-    /// Where they listen, and how that is shown.
+    /// The addresses, and their display forms.
     pub addresses: ByWorker<(event::Address, String)>,
+    /// Limits of reply heads and bodies.
     pub reply: wire::http1::Limits,
+    /// Buffer limits of the connections.
     pub limits: StreamLimits,
+    /// The time in which a connection must be established.
     pub connect: Duration,
-    /// Until the first byte of the reply.
+    /// The maximum time from the request to the first byte of the reply.
     pub deadline: Duration,
+    /// The maximum gap between two reads of a reply.
     pub between: Duration,
+    /// The maximum duration of a whole exchange; `None`: no limit.
     pub total: Option<Duration>,
+    /// How long an idle connection is kept.
     pub idle: Duration,
-    /// After so long without a word the kernel asks whether a server is there.
+    /// The idle time before TCP keepalive probes; `None`: they are off.
     pub keepalive: Option<Duration>,
-    /// How often a request is given to another when one failed it.
+    /// Retries of failed requests on other servers.
     pub retries: settings::Retries,
-    /// Which requests may be made again though a server had them.
+    /// Which requests may be retried after a server may have received them.
     pub idempotent: Idempotent,
-    /// Checks say when a server is down; without them it retires when it cannot be connected to.
+    /// Health checks determine whether a server is down. Without them, a server retires when a connection fails.
     pub checked: bool,
-    /// They are programs of ours.
+    /// The servers are programs that the daemon starts.
     pub is_hosted: bool,
-    /// What follows when one cannot be connected to is for the pool's home to say, on another shard.
+    /// This is a member shard: the owner shard handles failed connections.
     pub is_branch: bool,
 }

@@ -50,7 +50,7 @@ impl Upstream {
     /// A server that has a name has another address. Links that wait are closed, those that are busy
     /// end with what they have, and new ones go to the new address. What a link has that is still
     /// connecting goes there too: nothing of it has left, and maybe nobody is at the old address.
-    pub fn handle_moved(
+    pub(crate) fn handle_moved(
         &mut self,
         calls: &mut Calls<'_>,
         name: &str,
@@ -86,7 +86,7 @@ impl Upstream {
 
     /// Another shard wants a link to this server: one that rests here goes for it, the
     /// one that rested longest.
-    pub fn spare(&mut self, calls: &mut Calls<'_>, server: WorkerIndex) {
+    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, server: WorkerIndex) {
         let short = self.room.as_ref().is_some_and(|room| room.is_short(server));
         let server = self.live.get(server).and_then(Option::as_ref);
         let resting = server.filter(|_| short).and_then(|server| server.idle.first().copied());

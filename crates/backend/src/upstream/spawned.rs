@@ -16,13 +16,18 @@ impl Upstream {
     }
 
     /// Where it listens.
-    pub fn home(&self, worker: WorkerId) -> Option<&event::Address> {
+    pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
         self.plan.addresses.get(worker).map(|(address, _)| address)
     }
 
     /// It was not the program that took this connection. Nothing was sent on it, and the program serves
     /// nobody any more.
-    pub fn refuse(&mut self, calls: &mut Calls<'_>, link: LinkId, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn refuse(
+        &mut self,
+        calls: &mut Calls<'_>,
+        link: LinkId,
+        up: &mut Vec<BackendEvent>,
+    ) {
         self.lose(calls, link, Fault::Taken, up);
     }
 
@@ -74,7 +79,7 @@ impl Upstream {
     }
 
     /// It has gone: what it had goes back or ends.
-    pub fn mark_gone(
+    pub(crate) fn mark_gone(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -99,7 +104,7 @@ impl Upstream {
     }
 
     /// Whose a link is.
-    pub fn worker_of(&mut self, id: LinkId) -> Option<WorkerId> {
+    pub(crate) fn worker_of(&mut self, id: LinkId) -> Option<WorkerId> {
         self.link(id).map(|link| link.worker)
     }
 
@@ -112,7 +117,7 @@ impl Upstream {
     }
 
     /// What a worker has in its hands, and what it has answered.
-    pub fn load(&self, worker: WorkerIndex) -> (usize, u64) {
+    pub(crate) fn load(&self, worker: WorkerIndex) -> (usize, u64) {
         let server = self.live.get(worker).and_then(Option::as_ref);
         server.map_or((0, 0), |server| (server.in_flight as usize, server.served))
     }
