@@ -300,6 +300,7 @@ impl Exchanges {
         self.table.len()
     }
 
+    #[expect(clippy::wrong_self_convention, reason = "it is no conversion")]
     pub(crate) const fn from_shards(&self) -> usize {
         self.from_shards
     }

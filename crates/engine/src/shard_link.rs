@@ -115,6 +115,7 @@ impl ShardLink {
     }
 
     /// The local id of a request of another shard. The request may have ended.
+    #[expect(clippy::wrong_self_convention, reason = "it is no conversion")]
     pub(crate) fn from_shard(&self, from: RequestId) -> Option<RequestId> {
         let from_shards = self.from_shards.get(from.shard() as usize)?;
         from_shards.get(from.index()).filter(|(id, _)| *id == from).map(|(_, here)| *here)

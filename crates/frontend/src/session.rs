@@ -1,6 +1,6 @@
 //! One client session: its stream, and the protocol that decodes requests and encodes replies.
 //!
-//! [`Transport`](crate::transport::Transport) has what all protocols share. Each protocol has its own file. It submits
+//! `transport.rs` has what all protocols share. Each protocol has its own file. It submits
 //! requests to the engine under numbers that it assigns, receives parts and outcomes under these numbers, and writes
 //! its output when it is flushed.
 

@@ -19,7 +19,7 @@ use flow::reply_head::Carried;
 /// The maximum number of unused exchanges. It covers the clients that are busy in one turn.
 const SPARES_MAX: usize = 256;
 
-/// Unused exchanges. Only their memory is reused: [`Self::take`] initializes every field, so no data of one client can
+/// Unused exchanges. Only their memory is reused: `take` initializes every field, so no data of one client can
 /// reach the next one.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "the boxes move between here and the clients")]

@@ -60,12 +60,12 @@ impl HttpConfig {
                     }
                     Err(_) => {
                         cx.entry =
-                            cx.requests.access_log().begin_unread(listener.logged.as_ref(), bytes)
+                            cx.requests.access_log().begin_unread(listener.logged.as_ref(), bytes);
                     }
                 }
             }
             Ok(None) | Err(_) => {
-                cx.entry = cx.requests.access_log().begin_unread(listener.logged.as_ref(), bytes)
+                cx.entry = cx.requests.access_log().begin_unread(listener.logged.as_ref(), bytes);
             }
         }
         let date = cx.requests.date_line();
