@@ -1,8 +1,8 @@
-//! Workers that are threads of ours.
+//! Workers that are handlers on threads of the daemon.
 //!
-//! Each worker is one thread with one [`exchange::Handler`] and room for one batch. The shard hands
-//! it a batch when its pool says so, and gets answers and the slot back as mail. The thread has no
-//! queue: the pool dispatches to it only when its slot is free.
+//! Each worker is one thread with one [`exchange::Handler`] and room for one batch. The shard sends a batch to the
+//! thread and receives its outcomes as mail. The thread has no queue: the pool dispatches to it only when its slot is
+//! free.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,29 +32,28 @@ mod part_flow;
 pub use config::HandlerThreadsConfig;
 use part_flow::Flow;
 
-/// Parts of one reply that are kept until its end, in bytes.
+/// The maximum size of the parts of a reply that is sent as a whole, in bytes.
 const PARTS_MAX: usize = 1 << 20;
 
-/// Requests whose room is kept from one batch to the next at most.
+/// The maximum number of requests whose memory is kept for the next batch.
 const KEPT_REQUESTS_MAX: usize = 4096;
 
-/// What a thread is given.
+/// The work of a thread.
 type Work = (Batch, Stop, Option<Arc<Flow>>);
 
 struct Serving {
     worker: WorkerId,
     name: String,
     batches: Option<SyncSender<Work>>,
-    /// Of the batch in its hands.
+    /// Aborts the batch in progress.
     stop: Stop,
-    /// The parts of the reply that it makes, where it reads.
+    /// Flow control of the parts of a query reply.
     flow: Option<Arc<Flow>>,
     /// The batch that is being filled.
     filling: Batch,
-    /// Requests of HTTP in that batch as they came, by their places in it: to be given back if its thread
-    /// has gone.
+    /// The original HTTP requests of that batch, by their index: returned to the queue if the thread is gone.
     asked: Vec<(usize, Payload)>,
-    /// The requests in its hands, by their place in the batch; `None` once answered.
+    /// The requests in flight, by their index in the batch; `None`: answered.
     in_flight: Vec<Option<RequestId>>,
     timer: Option<TimerId>,
     opened: bool,
@@ -62,7 +61,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Asks for the end of what is in its hands.
+    /// Asks the handler to abort the batch in progress.
     fn interrupt(&self) {
         self.stop.request();
         if let Some(flow) = &self.flow {
@@ -77,7 +76,7 @@ pub(crate) struct Handlers {
     pool_id: PoolId,
     factory: Arc<dyn Factory>,
     deadline: Duration,
-    /// What they take of requests of HTTP.
+    /// The form in which the handlers accept HTTP requests.
     shape: RequestShape,
     live: ByWorker<Option<Serving>>,
 }
@@ -95,7 +94,7 @@ impl Handlers {
         }
     }
 
-    /// Another deadline, for batches that are given from now on, and what is taken for those.
+    /// Applies new settings, for batches that are sent from now on.
     pub(crate) fn handle_plan(&mut self, deadline: Duration, shape: RequestShape) {
         (self.deadline, self.shape) = (deadline, shape);
     }
@@ -148,7 +147,7 @@ impl Handlers {
         }
     }
 
-    /// Adds a request to the batch that is being filled. Gives it back when there is no such worker.
+    /// Adds a request to the batch that is being filled. Returns it if there is no such worker.
     #[inline]
     fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
         let place = self.live.get_mut(worker).and_then(Option::as_mut);
@@ -169,8 +168,7 @@ impl Handlers {
         None
     }
 
-    /// A request of the batch that is being filled. The batch goes to its thread with the last, behind
-    /// which none `follow`.
+    /// Adds a request to the batch. The batch is sent to its thread with the last request, after which none `follow`.
     #[inline]
     pub(crate) fn dispatch(
         &mut self,
@@ -182,14 +180,14 @@ impl Handlers {
     ) {
         match self.add(worker, request) {
             Some(request) => {
-                up.push(BackendEvent::Returned { id: request.id, payload: request.payload })
+                up.push(BackendEvent::Returned { id: request.id, payload: request.payload });
             }
             None if more_follow => {}
             None => self.send(calls, worker, meta.streams, system, up),
         }
     }
 
-    /// Hands the batch to its thread; `streams`: parts of the reply may be sent on as they come.
+    /// Sends the batch to its thread. `streams`: parts of the reply may be forwarded as they arrive.
     fn send(
         &mut self,
         calls: &mut Calls<'_>,
@@ -198,7 +196,7 @@ impl Handlers {
         system: &mut System,
         up: &mut Vec<BackendEvent>,
     ) {
-        // What reads has no effect, and does one thing at a time.
+        // A query has no effect and is the only request of its batch.
         let (deadline, reads) = (self.deadline, matches!(self.shape, RequestShape::Records(_)));
         let key = WorkerTimer::Batch(worker).key(self.pool_id);
         let Some(serving) = self.find(worker) else { return };
@@ -227,7 +225,7 @@ impl Handlers {
             serving.asked.clear();
             system.runner.handed(&serving.name);
         }
-        // Its thread has gone and the report of that is on the way; nothing of this was begun.
+        // The thread is gone and its report is pending. Nothing of this batch was begun.
         if let Some(batch) = refused {
             serving.in_flight.clear();
             let mut asked = serving.asked.drain(..).peekable();
@@ -241,8 +239,7 @@ impl Handlers {
         }
     }
 
-    /// A worker is told something of a request that it has. Those that write go on whatever it is:
-    /// they do what was asked also for a client that has left.
+    /// Handles a control message for a request in flight. Writes are never aborted, even if their client has left.
     pub(crate) fn tell(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
         let Some(serving) = self.find(worker) else { return };
         let Some(flow) = serving.flow.as_ref().filter(|_| serving.in_flight == [Some(id)]) else {
@@ -252,12 +249,12 @@ impl Handlers {
             RequestControl::Pause => flow.hold(true),
             RequestControl::Resume => flow.hold(false),
             RequestControl::Abandoned => serving.interrupt(),
-            // A frame has no body.
+            // A frame has no separate body.
             RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
         }
     }
 
-    /// The timer of a worker fired.
+    /// Handles the timer of a worker.
     pub(crate) fn handle_timer(
         &mut self,
         timer: TimerId,
@@ -326,7 +323,7 @@ impl Handlers {
         }
     }
 
-    /// Asks all handlers to come to an end, because the daemon does.
+    /// Asks all handlers to abort their work, because the daemon stops.
     pub(crate) fn interrupt(&self) {
         self.live.values().flatten().for_each(Serving::interrupt);
     }
@@ -353,8 +350,7 @@ impl Handlers {
 }
 
 impl Serving {
-    /// A batch has come back. Its blocks go to the pool of this thread, from which those of the next
-    /// are taken; given back where they were read, they would be missing here.
+    /// Reuses a returned batch. Its blocks go to the pool of this thread, from which they were taken.
     fn reuse(&mut self, mut batch: Batch) {
         batch.requests.clear();
         if self.filling.requests.is_empty() && batch.requests.capacity() <= KEPT_REQUESTS_MAX {
@@ -374,7 +370,7 @@ impl Serving {
     }
 }
 
-/// Ends what a handler still owes.
+/// Ends the unanswered requests of a handler.
 fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<BackendEvent>) {
     for id in serving.in_flight.iter_mut().filter_map(Option::take) {
         up.push(BackendEvent::Answered { id, outcome: Outcome::ended(cause, Phase::Work, text) });
@@ -383,7 +379,7 @@ fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<BackendEve
 
 type Report = Box<dyn Fn(HandlerReport) + Send>;
 
-/// What runs on a handler's thread.
+/// The code of a handler thread.
 struct HandlerThread {
     factory: Arc<dyn Factory>,
     report: Report,
@@ -391,7 +387,7 @@ struct HandlerThread {
 
 impl HandlerThread {
     fn run(self, batches: &Receiver<Work>) {
-        // What a panic leaves behind is not used: the factory is only asked for another handler.
+        // State after a panic is not used: the factory creates another handler.
         let opened = catch_unwind(AssertUnwindSafe(|| self.factory.open()));
         let failed = |why: Arc<str>| (self.report)(HandlerReport::OpenFailed(why));
         let mut handler = match opened {
@@ -413,7 +409,7 @@ impl HandlerThread {
     ) -> std::thread::Result<()> {
         while let Ok((batch, stop, flow)) = batches.recv() {
             let mut outbox = MailOutbox::new(&self.report, batch.requests.len(), flow);
-            // The handler is not used again after a panic, nor is what it was given.
+            // Neither the handler nor its batch is used after a panic.
             catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &stop)))?;
             let answers = outbox.answers;
             (self.report)(HandlerReport::Served { answers, batch });
@@ -422,13 +418,13 @@ impl HandlerThread {
     }
 }
 
-/// Collects the answers of a batch and sends them as one message.
+/// Collects the outcomes of a batch and sends them as one message.
 struct MailOutbox<'a> {
     report: &'a Report,
     answers: Vec<(usize, Outcome)>,
     parts: Vec<Vec<u8>>,
     size: usize,
-    /// Where parts are sent on as they come.
+    /// Flow control, if parts are forwarded as they arrive.
     flow: Option<Arc<Flow>>,
 }
 

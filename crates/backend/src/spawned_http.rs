@@ -1,15 +1,15 @@
-//! Workers that are programs which serve HTTP on a socket that they are given.
+//! Workers that are programs which serve HTTP on an assigned socket.
 //!
-//! What it is: two halves of one worker, joined. Its life is a program's ([`Programs`]), whose pipes
-//! carry nothing but what it says of itself; its requests are a server's ([`Upstream`]), whose address
-//! comes with the start and goes with the end. What it must never know: a request, a reply.
+//! What it is: the combination of a program (`programs.rs`), whose pipes carry only its log output, and a server
+//! (`upstream.rs`), whose address is assigned at the start and released at the end. What it must never depend on: the
+//! content of requests and replies.
 //!
 //! ```text
 //!            program                                server
 //!   start ─▶ Starting ── it accepts connections ──▶ Serving ◀── requests
 //!   stop  ───────────────────────────────────────▶ retired ── nothing in flight ──▶ gone
-//!            told to end ◀───────────────────────────────────────────────────────────┘
-//!            it exits ───────────────────────────▶ retired, its links lost, gone
+//!            SIGTERM ◀───────────────────────────────────────────────────────────────┘
+//!            it exits ───────────────────────────▶ retired, connections closed, gone
 //! ```
 
 use std::time::Duration;
@@ -41,27 +41,27 @@ use ports::{Made, Ports};
 use readiness::{Readiness, Step};
 use socket::Homes;
 
-/// How long the end of a connection with a reply owed waits for the end of the program: its exit
-/// and its last words are told to whoever waited, and nobody is given to it meanwhile.
+/// How long the end of a connection with an outstanding reply waits for the exit of the program, so that the outcome
+/// can contain its exit status. Meanwhile the program receives no requests.
 const EXIT_WAIT: Duration = Duration::from_millis(100);
 
-/// How long nobody more is brought to a program whose backlog is full.
+/// The pause before the next connection to a program with a full listen backlog.
 const CROWDED: Duration = Duration::from_millis(5);
-/// The shortest time for which others may hold the connections of one that has ended.
+/// The minimum time for which other processes may keep connections of a program that has exited.
 const GRACE_MIN: Duration = Duration::from_millis(20);
 
-/// What is told only once it is known whether the program ended.
+/// An event that is delayed until it is known whether the program has exited.
 struct Lost {
     worker: WorkerId,
     report: BackendEvent,
 }
 
-/// One that has ended. What it said to the last may still stand in its connections.
+/// A program that has exited. Its connections may contain unread replies.
 struct Departed {
     worker: WorkerId,
-    /// How it ended, for those whom it did not answer.
+    /// The exit message for unanswered requests.
     text: ExitMessage,
-    /// Its end, to be told.
+    /// The event of its end, reported later.
     report: BackendEvent,
 }
 
@@ -72,14 +72,14 @@ pub(crate) struct SpawnedHttp {
     servers: Upstream,
     homes: Homes,
     ports: Ports,
-    /// Those that do not serve yet.
+    /// Programs that do not serve yet.
     births: Vec<Readiness>,
     lost: Vec<Lost>,
     lost_timer: Option<TimerId>,
     departed: Vec<Departed>,
     departed_timer: Option<TimerId>,
     crowded_timer: Option<TimerId>,
-    /// How long others may hold the connections of one that has ended.
+    /// How long other processes may keep connections of a program that has exited.
     grace: Duration,
 }
 
@@ -102,7 +102,7 @@ impl SpawnedHttp {
         }
     }
 
-    /// Programs that are started from now on are started so, and all are asked so.
+    /// Applies new settings: those of processes at their start, those of requests immediately.
     pub(crate) fn handle_plan(&mut self, plan: SpawnedHttpConfig) {
         let SpawnedHttpConfig { program, servers, socket } = plan;
         self.grace = program.grace.max(GRACE_MIN);
@@ -137,7 +137,7 @@ impl SpawnedHttp {
         });
     }
 
-    /// Ends one that has nothing to do.
+    /// Stops an idle program.
     pub(crate) fn stop(
         &mut self,
         calls: &mut Calls<'_>,
@@ -155,7 +155,7 @@ impl SpawnedHttp {
         });
     }
 
-    /// Ends one that is to serve nobody else, once what it has is answered.
+    /// Stops a program as soon as its requests in flight are answered.
     pub(crate) fn retire(
         &mut self,
         calls: &mut Calls<'_>,
@@ -197,7 +197,7 @@ impl SpawnedHttp {
         self.births.iter().any(|birth| birth.worker == worker)
     }
 
-    /// Where one serves.
+    /// The address of a program.
     pub(crate) fn home(&self, worker: WorkerId) -> Option<&Address> {
         self.servers.home(worker)
     }
@@ -210,7 +210,7 @@ impl SpawnedHttp {
         self.programs.status_with(|worker| self.servers.load(worker))
     }
 
-    /// What is heard on a stream to one of them.
+    /// Handles an event on a stream to a program.
     pub(crate) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
@@ -246,13 +246,13 @@ impl SpawnedHttp {
             (StreamPurpose::Trial(worker), StreamEvent::Closed(_)) => {
                 self.handle_closed(calls, worker, stream);
             }
-            // It is asked nothing there.
+            // No request is sent on this stream.
             (StreamPurpose::Trial(_), StreamEvent::Data(data)) => data.consume(data.bytes().len()),
             (StreamPurpose::Trial(_), _) => {}
         }
     }
 
-    /// What the keeper says of the process of one.
+    /// Handles a report of the process supervisor.
     pub(crate) fn handle_report(
         &mut self,
         calls: &mut Calls<'_>,
@@ -266,7 +266,7 @@ impl SpawnedHttp {
         });
     }
 
-    /// What is heard of their processes.
+    /// Runs `act` on the processes and handles their events.
     fn with_programs<R>(
         &mut self,
         calls: &mut Calls<'_>,
@@ -331,7 +331,7 @@ impl SpawnedHttp {
         }
     }
 
-    /// The process is gone. What it said is read before its end is told, as long as a client takes it.
+    /// The process has exited. Its unread replies are delivered before its end is reported.
     fn depart(
         &mut self,
         calls: &mut Calls<'_>,
@@ -356,7 +356,7 @@ impl SpawnedHttp {
         self.departed_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + grace));
     }
 
-    /// Nothing more comes of it.
+    /// Reports the end of a program.
     fn bury(&mut self, calls: &mut Calls<'_>, departed: Departed, up: &mut Vec<BackendEvent>) {
         let Departed { worker, text, report } = departed;
         let mut inner = Vec::new();
@@ -367,14 +367,14 @@ impl SpawnedHttp {
         up.push(report);
     }
 
-    /// Takes out one that has ended.
+    /// Removes a program that has exited.
     fn departed(&mut self, worker: WorkerId) -> Option<Departed> {
         let found = self.departed.iter().position(|departed| departed.worker == worker)?;
         Some(self.departed.swap_remove(found))
     }
 
-    /// Whoever still holds connections of programs that have ended is not waited for, unless it is
-    /// our own client.
+    /// Reports the end of programs whose connections are kept open by other processes. Connections with a paused
+    /// client are still waited for.
     fn bury_all(&mut self, calls: &mut Calls<'_>, up: &mut Vec<BackendEvent>) {
         let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.departed)
             .into_iter()
@@ -425,8 +425,8 @@ impl SpawnedHttp {
             }
         }
         if late {
-            // One that does not answer in time is given nothing more, and ends when the others
-            // that it has are answered.
+            // A program that exceeds a timeout receives no more requests, and ends when the
+            // others in flight are answered.
             self.retire(calls, worker, system, up);
         }
     }
@@ -437,14 +437,14 @@ impl SpawnedHttp {
         self.lost_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + EXIT_WAIT));
     }
 
-    /// Its start is over, one way or the other.
+    /// Ends the readiness check of a program.
     fn born(&mut self, calls: &mut Calls<'_>, worker: WorkerId) {
         if let Some(found) = self.births.iter().position(|birth| birth.worker == worker) {
             self.births.swap_remove(found).end(calls);
         }
     }
 
-    /// A connection was made that shows whether one accepts them.
+    /// A connection of the readiness check was established.
     fn handle_connected(
         &mut self,
         calls: &mut Calls<'_>,
@@ -466,7 +466,7 @@ impl SpawnedHttp {
         }
     }
 
-    /// Who accepts a connection that was made to one of them.
+    /// Which process accepts a connection to the address of a program.
     pub(crate) fn port_owner(
         &mut self,
         calls: &Calls<'_>,
@@ -480,14 +480,14 @@ impl SpawnedHttp {
         self.ports.look(calls, &made, system)
     }
 
-    /// Such a connection could not be made, or has ended.
+    /// A connection of the readiness check has failed or ended.
     fn handle_closed(&mut self, calls: &mut Calls<'_>, worker: WorkerId, stream: StreamId) {
         if let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) {
             birth.handle_closed(calls, stream);
         }
     }
 
-    /// A timer of one of them, or of all, fired.
+    /// Handles a timer.
     pub(crate) fn handle_timer(
         &mut self,
         calls: &mut Calls<'_>,
@@ -527,17 +527,17 @@ impl SpawnedHttp {
                     programs.handle_timer(calls, (timer, worker), system, up);
                 });
             }
-            // It has no such timer, or has another by now.
+            // The timer is stale.
             _ => {}
         }
     }
 }
 
-/// What is told of a program that ended, behind its name.
+/// The name and the exit report of a program.
 #[derive(Debug)]
 struct ExitMessage(String, ExitReport);
 
-/// The same, with the end of the program as its cause where that ended it.
+/// The event, with the exit of the program as its cause if that caused it.
 fn told(report: BackendEvent, ExitMessage(name, exit_report): &ExitMessage) -> BackendEvent {
     match report {
         BackendEvent::Answered { id, outcome } if outcome.end().cause == Cause::Died => {

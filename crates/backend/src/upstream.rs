@@ -1,13 +1,13 @@
 //! Workers that are servers on the network.
 //!
-//! A server is a worker from the start of its pool; links to it are made when they are needed and
-//! kept, the one used last first. One that cannot be connected to gets no further request: it
-//! retires, ends when what it has is answered, and its pool tries it again after a pause.
+//! A server is a worker from the start of its pool. Connections are opened on demand and kept alive; the one used last
+//! is reused first. A server that does not accept connections retires: it gets no further requests, ends when those in
+//! flight are answered, and is started again by its pool after a pause.
 //!
 //! ```text
-//!   link   Connecting ──connected──▶ Busy ◀──request── Idle
-//!              │                      │ ──whole reply──▶ │
-//!              └── refused, late      └── end, late, broken: closed, never used again
+//!   connection   Connecting ──connected──▶ Busy ◀────request───── Idle
+//!                    │                      │ ──complete reply──▶ │
+//!                    └── refused, timeout   └── end, timeout, malformed reply: closed, never reused
 //! ```
 
 use std::io::ErrorKind;
@@ -48,7 +48,7 @@ use retry::{Budget, Declared, Reached, Then};
 use server::Server;
 use trust::Trust;
 
-/// The deadline of a link: whatever it waits for.
+/// The deadline of a connection for its next step.
 const LINK: DeadlineName = DeadlineName(0);
 /// The deadline of a whole exchange.
 const TOTAL: DeadlineName = DeadlineName(1);
@@ -60,18 +60,18 @@ pub(crate) struct Upstream {
     plan: UpstreamConfig,
     live: ByWorker<Option<Server>>,
     links: Table<LinkId, Link>,
-    /// Which link a request was given to, by the place of the request; it may have gone since.
+    /// The connection of each request, by the index of the request. It may be stale.
     of_request: Vec<LinkId>,
     budget: Budget,
-    /// Where other shards have links to them as well.
+    /// Connection counts, if other shards connect to the same servers.
     room: Option<ConnectionCounts>,
-    /// What is known of the replies of each.
+    /// Whether the connections of each server may be reused.
     trust: ByWorker<Trust>,
-    /// Whose backlogs were full, once for each slot that stays taken for that.
+    /// Workers with a full listen backlog, once for each slot that remains occupied for it.
     crowded: Vec<WorkerId>,
-    /// That was said.
+    /// The full backlog was logged.
     has_crowded: bool,
-    /// Where heads of requests are written.
+    /// The buffer for encoding request heads.
     scratch: Vec<u8>,
 }
 
@@ -106,21 +106,21 @@ impl Upstream {
         self.links.get_mut(id)
     }
 
-    /// A server serves.
+    /// Starts a server.
     pub(crate) fn start(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
-        // Its pool knows each by name and gives it the index of its name.
+        // The pool assigns indexes by name, so an index without an address has no server.
         if self.plan.addresses.get(worker).is_none() {
             return up.push(BackendEvent::StartFailed { worker });
         }
         *self.live.at(worker) = Some(Server::new(worker));
-        // A program that is started is another server than the one that had its index.
+        // A new program is another server than the one that had its index.
         if self.plan.is_hosted {
             self.forget_trust(worker.into());
         }
         up.push(BackendEvent::Started { worker });
     }
 
-    /// Gives it a request, on the link used last or on a new one.
+    /// Sends a request on the idle connection used last, or on a new one.
     pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
@@ -140,7 +140,7 @@ impl Upstream {
         };
         server.in_flight += 1;
         if !self.may_reuse(calls.now(), worker) {
-            // Another shard may have found that out.
+            // Another shard may have detected unrequested bytes.
             self.close_idle(calls, worker);
         }
         let idle = self.find(worker).and_then(|server| server.idle.pop());
@@ -155,11 +155,11 @@ impl Upstream {
         let (deadline, total) = (self.plan.deadline, self.plan.total);
         let Some(link) = self.links.get_mut(id) else { return };
         if idle.is_some() {
-            // What has come by now would be taken for the reply.
+            // Bytes that have already arrived would be taken for the reply.
             calls.expect_silence(link.stream);
         }
         link.send(calls, request, meta, &mut self.scratch, up);
-        // One that connects has its own, shorter deadline first.
+        // A new connection has the connect timeout first.
         if idle.is_some() {
             calls.deadline_in(link.stream, LINK, deadline);
         }
@@ -188,7 +188,7 @@ impl Upstream {
         id
     }
 
-    /// What is heard on one of its links.
+    /// Handles an event on a connection.
     #[inline]
     pub(crate) fn hear(
         &mut self,
@@ -265,7 +265,7 @@ impl Upstream {
         }
     }
 
-    /// A reply has come to its end. The link serves on, unless its state is in doubt.
+    /// Completes a reply. The connection is kept, unless its state is uncertain.
     fn whole(
         &mut self,
         calls: &mut Calls<'_>,
@@ -277,7 +277,7 @@ impl Upstream {
         let Some(link) = self.link(id) else { return };
         let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
         let Some(flight) = link.flight.take() else { return };
-        // A request that goes on behind its reply would be read as the next one.
+        // The rest of a request after its reply would be read as the next one.
         let is_early = flight.meta.more || calls.queued(stream) > 0;
         if is_early && !flight.is_tunnel() {
             up.push(BackendEvent::Broken { refusal: Refusal::Early });
@@ -291,7 +291,7 @@ impl Upstream {
         self.release(worker, true, up);
     }
 
-    /// A connection has no request any more: it waits for the next one, or is closed.
+    /// Keeps a connection without a request as idle, or closes it.
     fn keep_or_close(&mut self, calls: &mut Calls<'_>, id: LinkId, keep: bool) {
         let idle = self.plan.idle;
         let Some(link) = self.link(id) else { return };
@@ -308,7 +308,7 @@ impl Upstream {
         }
     }
 
-    /// One request fewer is with this server.
+    /// Counts a request that has left this server.
     fn release(&mut self, worker: WorkerId, served: bool, up: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker) else { return };
         server.in_flight -= 1;
@@ -319,7 +319,7 @@ impl Upstream {
         }
     }
 
-    /// A server that retired has ended once nothing is with it.
+    /// Ends a retired server that has no request in flight.
     fn try_end(&mut self, worker: WorkerId, expected: bool, up: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker).filter(|server| server.in_flight == 0) else { return };
         let reached = server.reached;
@@ -339,7 +339,7 @@ impl Upstream {
         }
     }
 
-    /// A link has ended, or is of no use any more. What it had goes back or ends.
+    /// Closes a connection after a fault. Its request is retried or ends.
     fn lose(
         &mut self,
         calls: &mut Calls<'_>,
@@ -359,7 +359,7 @@ impl Upstream {
         if self.plan.is_hosted && fault == Fault::Connect(ErrorKind::WouldBlock) {
             return self.backlog_full(worker, flight, up);
         }
-        // That nobody is at an address that it had says nothing of it.
+        // A failure at an old address does not count against the server.
         if !leaves && matches!(fault, Fault::Connect(_) | Fault::ConnectLate | Fault::Taken) {
             if !self.plan.checked || fault == Fault::Taken {
                 tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
@@ -378,7 +378,7 @@ impl Upstream {
         };
         up.extend(refusal.map(|refusal| BackendEvent::Broken { refusal }));
         let Some(flight) = flight else { return };
-        // What may not be made again takes none of what is in hand for those that may.
+        // A request that must not be retried does not use the retry budget.
         let declared = Declared::of(&self.plan);
         let is_retried = retry::is_retried(&fault, reached, declared.on);
         let may = is_retried
@@ -389,7 +389,7 @@ impl Upstream {
             true => retry::then(reached, flight.passed, flight.meta, declared, budget),
             false => Then::End,
         };
-        // Idle connections were closed for it. Where there are none, it must not be tried without end.
+        // Idle connections were closed to free descriptors. If there are none, the attempts must be limited.
         if fault == Fault::NoDescriptor && flight.meta.tries.saturating_add(1) >= declared.tries {
             again = Then::End;
         }
@@ -400,12 +400,12 @@ impl Upstream {
             again = Then::End;
         }
         if again == Then::Again && !flight.abandoned {
-            // A try is one that a server had something of, or one that found no descriptor.
+            // An attempt counts if a server received bytes of the request, or no descriptor was free.
             let counts = reached == Reached::Server || fault == Fault::NoDescriptor;
             let tries = flight.meta.tries.saturating_add(u8::from(counts));
             let meta = RequestMeta { tries, ..flight.meta };
-            // A link that had ended before anything was sent says nothing of its server, nor does an
-            // address that it has no more.
+            // A connection that had ended before anything was sent does not count against its server,
+            // nor does an old address.
             let says_nothing = matches!(fault, Fault::Ended | Fault::Moved | Fault::NoDescriptor);
             let failed = reached == Reached::Server || !says_nothing;
             let failed = failed.then(|| (worker, fault.cause()));
@@ -424,7 +424,7 @@ impl Upstream {
         if found { self.shown(worker).to_owned() } else { String::new() }
     }
 
-    /// It gets no further request until its pool starts it again.
+    /// Retires a server. It gets no further requests until its pool starts it again.
     pub(crate) fn retire(
         &mut self,
         calls: &mut Calls<'_>,
@@ -443,7 +443,7 @@ impl Upstream {
         }
     }
 
-    /// The server sends no more.
+    /// The server has shut down its sending direction.
     fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<BackendEvent>) {
         let Some(link) = self.link(id) else { return };
         match link.ended() {
@@ -468,7 +468,7 @@ impl Upstream {
         if link.flight.is_none() {
             return self.close(calls, id);
         }
-        // All that it had to say came; what its client says now it takes no more.
+        // The server has sent everything, and accepts no more bytes of the client.
         if link.has_said_all() {
             return self.whole(calls, id, Slice::default(), false, up);
         }
@@ -485,7 +485,7 @@ impl Upstream {
         self.lose(calls, id, fault, up);
     }
 
-    /// A part of a reply went to its client without being looked at.
+    /// Bytes of a reply were forwarded directly to the client's stream.
     fn handle_relayed(
         &mut self,
         calls: &mut Calls<'_>,
@@ -500,7 +500,7 @@ impl Upstream {
         }
     }
 
-    /// It takes output again.
+    /// The output buffer has room again.
     fn handle_drained(&mut self, id: LinkId, up: &mut Vec<BackendEvent>) {
         if let Some(flight) = self.link(id).and_then(|link| link.flight.as_ref())
             && flight.meta.more
@@ -509,14 +509,14 @@ impl Upstream {
         }
     }
 
-    /// The link of a request that was abandoned. Its place may belong to another by now, which was
-    /// given to a worker before this was told.
+    /// The connection of an abandoned request. The index of the request may belong to a newer one, which was dispatched
+    /// before this call.
     fn link_of(&mut self, worker: WorkerId, request: RequestId) -> Option<LinkId> {
         let mut ids = self.links.places().into_iter().map(LinkId);
         ids.find(|id| self.link(*id).is_some_and(|link| link.serves(worker, request)))
     }
 
-    /// Something is said of a request that it has.
+    /// Handles a control message for a request in flight.
     pub(crate) fn tell(
         &mut self,
         calls: &mut Calls<'_>,
@@ -556,14 +556,14 @@ impl Upstream {
             }
             RequestControl::Splice(to) => link.relay(calls, to),
             RequestControl::Abandoned => {
-                // A reply that nobody wants cannot be taken back: its link goes with it.
+                // An abandoned reply cannot be cancelled in HTTP/1, so its connection is closed.
                 self.cut(calls, id);
                 self.release(worker, false, up);
             }
         }
     }
 
-    /// Ends a server that has nothing to do.
+    /// Stops an idle server.
     pub(crate) fn stop(
         &mut self,
         calls: &mut Calls<'_>,
@@ -578,7 +578,7 @@ impl Upstream {
         self.try_end(worker, true, up);
     }
 
-    /// How the address of a worker is shown.
+    /// The display form of the address of a worker.
     fn shown(&self, worker: WorkerId) -> &str {
         self.plan.addresses.get(worker).map_or("", |address| &address.1)
     }

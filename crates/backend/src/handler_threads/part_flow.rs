@@ -1,18 +1,18 @@
-//! The parts of one reply, from the thread of a handler to a client that takes them as they come.
+//! Flow control of the parts of one reply, between a handler thread and the shard.
 //!
 //! ```text
-//!   thread: part ─ waits while too much is ahead, or its client takes nothing ─▶ mail
-//!   shard:  took ─ the part went on to the client's output
-//!           hold, go on ─ as that output fills and empties
-//!           leave ─ nobody wants the rest: the thread hears it at its next part, or waiting for room
+//!   thread: wait ─ blocks while too many bytes are unread, or the client is paused ─▶ mail
+//!   shard:  took ─ the part was added to the client's output
+//!           hold ─ pauses and resumes, as that output fills and empties
+//!           leave ─ the rest is not needed: the next or current `wait` returns false
 //! ```
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of parts between the thread and the shard at most; a single part may be larger.
+/// The maximum size of parts between the thread and the shard, in bytes. A single part may be larger.
 const AHEAD_MAX: usize = 256 << 10;
 
-/// Shared by the thread and its shard.
+/// The state that the thread and its shard share.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     state: Mutex<State>,
@@ -28,11 +28,11 @@ struct State {
 
 impl Flow {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Three plain values: nobody can leave them half-changed.
+        // Three plain values, which are valid after a panic at any point.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a part of so many bytes may go. False when nobody wants it any more.
+    /// Blocks until a part of `bytes` bytes may be sent. `false`: the reply is not needed any more.
     pub(super) fn wait(&self, bytes: usize) -> bool {
         let full = |state: &mut State| {
             let over = state.ahead > 0 && state.ahead + bytes > AHEAD_MAX;
@@ -44,20 +44,20 @@ impl Flow {
         !state.left
     }
 
-    /// The shard took a part of so many bytes.
+    /// The shard has received a part of `bytes` bytes.
     pub(super) fn took(&self, bytes: usize) {
         let mut state = self.state();
         state.ahead = state.ahead.saturating_sub(bytes);
         self.changed.notify_one();
     }
 
-    /// Whether the client's output is full.
+    /// Pauses or resumes the thread.
     pub(super) fn hold(&self, held: bool) {
         self.state().held = held;
         self.changed.notify_one();
     }
 
-    /// Nobody wants what is still to come.
+    /// The rest of the reply is not needed.
     pub(super) fn leave(&self) {
         self.state().left = true;
         self.changed.notify_one();

@@ -44,7 +44,7 @@ pub enum ProbeConfig {
     Line {
         /// The line to send.
         send: String,
-        /// The text that the reply must contain; empty: any reply is good.
+        /// The text that the reply must start with; empty: any reply is good.
         expect: String,
     },
     /// Runs a program of the operator, whose exit code is the result.

@@ -1,4 +1,4 @@
-//! Programs that serve HTTP, as a shard asks them.
+//! [`Backend`] for programs that serve HTTP.
 
 use std::any::Any;
 

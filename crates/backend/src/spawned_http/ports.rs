@@ -1,6 +1,6 @@
-//! Who accepts connections at the ports of programs. Any user of the machine can listen on a port on which
-//! nobody does: before its program, and while that lives on without listening. So it is looked at for each
-//! connection, before anything is sent on it.
+//! Verifies which process accepts connections on the port of a program. Any user of the machine can listen on a free
+//! port, before the program does or after it has stopped listening. So each connection is verified before anything is
+//! sent on it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -18,14 +18,14 @@ pub(super) struct Made<'a> {
     pub(super) name: &'a str,
     /// The process, while it runs.
     pub(super) pid: Option<u32>,
-    /// Where it was made to.
+    /// The address of the program.
     pub(super) address: &'a Address,
 }
 
 struct Known {
     worker: WorkerId,
     program: PortProgram,
-    /// The other user who was found last, so that each is logged once.
+    /// The other user that was found last, so that each is logged once.
     stranger: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Who accepts a connection. No program can be known by a socket in the file system: that is its own.
+    /// Which process accepts a connection. A socket in the file system belongs to its program and needs no check.
     pub(super) fn look(
         &mut self,
         calls: &Calls<'_>,
@@ -54,7 +54,7 @@ impl Ports {
             }
         };
         let Known { program, stranger, .. } = &mut self.known[place];
-        // A simulated kernel has no addresses, and its spawner does not ask for them.
+        // A simulated kernel has no addresses, and its spawner does not need them.
         let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let own = calls.own_address(made.stream).unwrap_or(nowhere);
         let owner = system.spawner.port_owner(program, own);
@@ -71,7 +71,7 @@ impl Ports {
         owner
     }
 
-    /// A program has ended, or was never there.
+    /// Removes the state of a program that has ended or was never started.
     pub(super) fn leave(&mut self, worker: WorkerId) {
         self.known.retain(|known| known.worker != worker);
     }

@@ -1,10 +1,10 @@
-//! One that does not serve yet: connections are made to it until it is known that it accepts them.
+//! Readiness check of a program: connections are opened until it accepts them.
 //!
-//! A socket that it inherits takes a connection before anybody accepts it, but no second one while
-//! the first waits. One that it makes itself takes none before it is there.
+//! An inherited socket completes one connection before the program accepts it, but not a second one while the first
+//! waits. A socket that the program creates itself completes none before it exists.
 //!
 //! ```text
-//!   begin ──▶ trying ──connected──▶ made ──── as many as are needed ──▶ it accepts
+//!   begin ──▶ trying ──connected──▶ made ──── as many as needed ──▶ ready
 //!               ▲ └──refused──▶ pause ─┐
 //!               └──────────────────────┘
 //! ```
@@ -17,14 +17,14 @@ use spawn::PortOwner;
 
 use flow::stream_owner::{StreamOwner, StreamPurpose, WorkerTimer};
 
-/// The pause before another try: the first, doubled up to the last.
+/// The pause before another attempt: the first one is doubled up to the maximum.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
 const PAUSE_LAST: Duration = Duration::from_millis(160);
 
-/// What follows from a connection.
+/// The result of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Not enough is known.
+    /// More connections are needed.
     Waits,
     /// The program accepts connections.
     Accepts,
@@ -34,7 +34,7 @@ pub(super) struct Readiness {
     pool: PoolId,
     pub(super) worker: WorkerId,
     address: Address,
-    /// The one that it inherits; it is the program's alone once that serves.
+    /// The inherited socket, which is closed here when the program serves.
     socket: Option<spawn::Socket>,
     has_begun: bool,
     trying: Option<StreamId>,
@@ -66,7 +66,7 @@ impl Readiness {
         if self.socket.is_some() { 2 } else { 1 }
     }
 
-    /// Its process is there.
+    /// The process has started.
     pub(super) fn begin(&mut self, calls: &mut Calls<'_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.connect(calls);

@@ -1,4 +1,4 @@
-//! Where each program serves: what it is told of it, and what goes when it has ended.
+//! The sockets of programs: their creation, their announcement to the program, and their removal.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,7 +10,7 @@ use spawn::{At, Home, Serves, Spawn};
 
 use crate::programs::LaunchOptions;
 
-/// Where the programs of one pool serve.
+/// The sockets of the programs of one pool.
 pub(super) struct Homes {
     socket: HttpSocket,
     arguments: Vec<String>,
@@ -22,15 +22,16 @@ impl Homes {
         Self { socket, arguments, kept: ByWorker::default() }
     }
 
-    /// Programs that are started from now on serve so.
+    /// Applies new settings, for programs that are started from now on.
     pub(super) fn handle_plan(&mut self, socket: HttpSocket, arguments: Vec<String>) {
         (self.socket, self.arguments) = (socket, arguments);
     }
 
-    /// One for a program, kept until that leaves, and what the program is started with.
+    /// Creates the socket of a program, which is kept until the program ends. Returns its address and the launch
+    /// options.
     ///
     /// # Errors
-    /// What the system says: no folder, no descriptor, no port.
+    /// When the operating system cannot create it: no directory, descriptor or port.
     pub(super) fn make(
         &mut self,
         worker: WorkerId,

@@ -1,4 +1,4 @@
-//! Servers, as a shard asks them.
+//! [`Backend`] for servers.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -61,7 +61,7 @@ impl Backend for Upstream {
         self.tell(cx.calls, worker, id, control, cx.events);
     }
 
-    /// Times of servers are deadlines of their connections.
+    /// Servers have no timers: their timeouts are deadlines of connections.
     fn on_stream(
         &mut self,
         cx: &mut BackendContext<'_, '_>,

@@ -1,34 +1,34 @@
-//! Why a link is of no use any more.
+//! Faults of connections to servers.
 
 use std::io;
 
 use exchange::Cause;
 use wire::http1::Refusal;
 
-/// Why a link is of no use any more.
+/// Why a connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// No connection could be made.
+    /// The connection failed.
     Connect(io::ErrorKind),
-    /// The daemon has no descriptor for one.
+    /// The daemon has no file descriptor for a connection.
     NoDescriptor,
-    /// None was made in time.
+    /// The connection was not established in time.
     ConnectLate,
-    /// Its server has another address, before a connection was made.
+    /// The address of the server changed before the connection was established.
     Moved,
-    /// Somebody else took the connection, or nobody.
+    /// The connection was accepted by another process, or by none.
     Taken,
-    /// It ended with a reply owed.
+    /// The connection ended before the reply was complete.
     Ended,
-    /// The reply, or more of it, did not come in time.
+    /// The reply, or the next part of it, did not arrive in time.
     Late,
-    /// The request took too long in all, and its server owed nothing.
+    /// The total time was exceeded while the server was not expected to act.
     Overtime(Cause),
-    /// What came is no reply.
+    /// The reply is malformed.
     Broken(Refusal),
 }
 
-/// Which ends of links become which causes.
+/// The cause of the outcome for each fault.
 impl Fault {
     pub(super) fn cause(&self) -> Cause {
         match self {

@@ -1,4 +1,4 @@
-//! One connection to a server: a request out, its reply in, and the next.
+//! One connection to a server. It carries one request at a time.
 
 use event::{Calls, Data, StreamId};
 use exchange::plant::{Plant, active};
@@ -12,118 +12,116 @@ use flow::payload::{Payload, Request};
 use flow::reply_head::Carried;
 use flow::request_meta::{RequestMeta, ResponseKind};
 
-/// A reply of which so much is still to come goes on without being looked at, where that can be: less
-/// costs more to arrange than it saves.
+/// The minimum size of the rest of a reply body for direct forwarding, in bytes. For less, the setup costs more than
+/// it saves.
 const UNSEEN_MIN: u64 = 128 << 10;
 
-/// What a server may send on an idle connection before it closes it.
+/// A response that a server may send on an idle connection before it closes it.
 const FAREWELLS: [&[u8]; 2] = [b"HTTP/1.1 408 ", b"HTTP/1.0 408 "];
 
-/// What follows from received bytes, or their end.
+/// The result of received bytes or of their end.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// More has to come.
+    /// The reply is incomplete.
     More,
-    /// The reply is whole with what is `last` of its body; `keep`: the server goes on with the
-    /// connection.
+    /// The reply is complete with `last`, the rest of its body. `keep`: the server keeps the connection open.
     Whole {
         last: Slice,
         keep: bool,
     },
-    /// The server has ended its direction of a tunnel.
+    /// The server has closed its direction of a tunnel.
     SaidAll(RequestId),
-    /// It sent bytes though it has no request; `is_farewell`: as it may before it closes.
+    /// The server sent bytes without a request. `is_farewell`: an allowed response before it closes the connection.
     Unrequested {
         is_farewell: bool,
     },
-    /// The response has a status after which the request is given to another server.
+    /// The response has a status after which the request is retried on another server.
     Rejected(u16),
     Fault(Fault),
 }
 
 impl Step {
-    /// Nothing is left of the reply that was not passed on.
+    /// A complete reply whose body was already forwarded.
     fn whole(keep: bool) -> Self {
         Self::Whole { last: Slice::default(), keep }
     }
 }
 
-/// How far the reply has come.
+/// The state of the reply.
 #[derive(Debug)]
 enum Reply {
-    /// The scan is of this reply alone: each request begins with a new one.
+    /// Its head is incomplete. Each request starts with a new scan.
     Head(HeadScan),
     Body(Body),
-    /// Both sides speak freely.
+    /// A tunnel.
     Switched,
 }
 
-/// The request that a link has.
+/// The request on a connection.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) id: RequestId,
-    /// As it was given to us, to be given back: until a head of the reply has come.
+    /// Its content for a retry, kept until a head of the reply arrives.
     pub(super) payload: Payload,
-    /// Bytes of it as they were written.
+    /// Its encoded size in bytes.
     written: usize,
     pub(super) meta: RequestMeta,
-    /// Parts of its body went on, or were asked for and may be on their way here: then it can be
-    /// given to nobody else.
+    /// Parts of its body were forwarded or requested, so it cannot be retried.
     pub(super) passed: bool,
-    /// Nobody wants the reply.
+    /// The reply is no longer needed.
     pub(super) abandoned: bool,
-    /// Its client does not take the reply at the moment.
+    /// The reply is paused.
     pub(super) held: bool,
-    /// A head of the reply went on. Whatever came before one was nobody's.
+    /// A head of the reply was forwarded.
     begun: bool,
-    /// It was said that much is to come.
+    /// Direct forwarding was offered.
     long: bool,
     reply: Reply,
     interim: u32,
-    /// The request has a body, which the server may leave unread.
+    /// The request has a body that the server may leave unread.
     has_body: bool,
     keep: bool,
-    /// The server has ended its direction of a tunnel.
+    /// The server has closed its direction of a tunnel.
     said_all: bool,
 }
 
 impl Flight {
-    /// Whether both sides speak freely.
+    /// Whether this is a tunnel.
     pub(super) const fn is_tunnel(&self) -> bool {
         matches!(self.reply, Reply::Switched)
     }
 
-    /// Whether the server may have changed the protocol, though its 101 has not come yet.
+    /// Whether the server may have switched the protocol, although its 101 has not arrived.
     const fn may_be_tunnel(&self) -> bool {
         let is_open = matches!(self.reply, Reply::Head(_));
         self.is_tunnel() || is_open && matches!(self.meta.expects, ResponseKind::Switch(_))
     }
 }
 
-/// A connection. What belongs to one request is in its [`Flight`], which is made for each request; only
-/// what belongs to the connection itself is kept from one request to the next.
+/// A connection. The state of a request is in its [`Flight`], which is created for each request; the other fields
+/// belong to the connection.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) stream: StreamId,
     pub(super) worker: WorkerId,
     pub(super) flight: Option<Flight>,
-    /// Its server has another address by now: it is not kept.
+    /// The server has another address now, so the connection is not kept.
     pub(super) leaves: bool,
     connecting: bool,
 }
 
-/// Whether a body of a request with this method means nothing (RFC 9110 §9.3): some servers would not read
-/// it, and take it for the next request. Its client would choose what another client is answered.
+/// Whether the body of a request with this method has no meaning (RFC 9110 §9.3). Some servers would not read it and
+/// would parse it as the next request, so the client could forge a reply to another client.
 const fn has_unexpected_body(method: Method) -> bool {
     use Method::{Delete, Get, Head, Options, Trace};
     matches!(method, Get | Head | Delete | Options | Trace)
 }
 
-/// A body of at most so many bytes goes out in one part with its head.
+/// The maximum size of a body that is sent together with its head, in bytes.
 const BODY_COPIED_MAX: usize = 4096;
 
-/// Whether a server often says this before it has read the body of the request, or without doing so: then
-/// it may take the body for the next request.
+/// Whether servers often send this status without reading the body of the request. They may then parse the body as the
+/// next request.
 const fn may_leave_body(status: u16) -> bool {
     status >= 400 || matches!(status, 301 | 307 | 308)
 }
@@ -137,13 +135,12 @@ impl Link {
         self.connecting
     }
 
-    /// Whether the server owes nothing at the moment: its client has not said all and what it said has
-    /// left us, or does not take what came.
+    /// Whether the client is expected to act: it has not completed the request, or does not read the reply.
     pub(super) fn waits_for_client(&self, calls: &Calls<'_>) -> bool {
         self.owed_by_client(calls).is_some()
     }
 
-    /// What the client is to blame for when a time passes in which the server owes nothing.
+    /// The cause if a timeout expires while the client is expected to act.
     pub(super) fn owed_by_client(&self, calls: &Calls<'_>) -> Option<Cause> {
         let flight = self.flight.as_ref()?;
         let is_untaken = flight.held || calls.relay_waits(self.stream);
@@ -158,23 +155,23 @@ impl Link {
         }
     }
 
-    /// Whether the body of its reply is not whole.
+    /// Whether the body of the reply is incomplete.
     pub(super) fn owes_body(&self) -> bool {
         let reply = self.flight.as_ref().map(|flight| &flight.reply);
         matches!(reply, Some(Reply::Body(body)) if !body.is_done())
     }
 
-    /// Whether the head of its reply has come.
+    /// Whether the head of the reply has arrived.
     pub(super) fn has_answered(&self) -> bool {
         self.flight.as_ref().is_some_and(|flight| !matches!(flight.reply, Reply::Head(_)))
     }
 
-    /// Whether both sides speak freely.
+    /// Whether this is a tunnel.
     pub(super) fn is_tunnel(&self) -> bool {
         self.flight.as_ref().is_some_and(Flight::is_tunnel)
     }
 
-    /// Whether its server could take an orderly end for the end of what a client says in a tunnel.
+    /// Whether a clean end could be mistaken by the server for the end of the client's data in a tunnel.
     pub(super) fn ends_by_reset(&self) -> bool {
         self.flight.as_ref().is_some_and(Flight::may_be_tunnel)
     }
@@ -207,7 +204,7 @@ impl Link {
                 let has_body = meta.more || !body.is_empty();
                 (written, has_body, !(has_body && has_unexpected_body(head.head().method())))
             }
-            // What is asked in this process is a message as it is.
+            // A request of this process is already encoded.
             Payload::Frame(message) => {
                 calls.send_kept(self.stream, message);
                 (message.len(), true, false)
@@ -229,7 +226,7 @@ impl Link {
             keep,
             said_all: false,
         });
-        // As long as it connects the request may go to another server, and its body with it.
+        // Until the connection is established, the request and its body may go to another server.
         if meta.more && !self.connecting {
             up.push(BackendEvent::BodyWanted { id, wanted: true });
         }
@@ -244,7 +241,7 @@ impl Link {
         }
     }
 
-    /// A part of the request's body. Returns the bytes that wait to be sent.
+    /// Sends a part of the request body. Returns the bytes in the output buffer.
     pub(super) fn pass(&mut self, calls: &mut Calls<'_>, part: Slice) -> usize {
         if let Some(flight) = &mut self.flight {
             flight.meta.waits = false;
@@ -252,7 +249,7 @@ impl Link {
         calls.send(self.stream, part)
     }
 
-    /// All of the request's body was passed, or its client ended its direction of a tunnel.
+    /// Ends the request body, or the client's direction of a tunnel.
     pub(super) fn pass_end(&mut self, calls: &mut Calls<'_>) {
         let Some(flight) = &mut self.flight else { return };
         flight.meta.more = false;
@@ -261,12 +258,12 @@ impl Link {
         }
     }
 
-    /// Whether both directions of a tunnel have ended.
+    /// Whether both directions of a tunnel are closed.
     pub(super) fn both_have_ended(&self) -> bool {
         self.flight.as_ref().is_some_and(|flight| flight.said_all && !flight.meta.more)
     }
 
-    /// Whether the server has ended its direction of a tunnel.
+    /// Whether the server has closed its direction of a tunnel.
     pub(super) fn has_said_all(&self) -> bool {
         self.flight.as_ref().is_some_and(|flight| flight.said_all)
     }
@@ -282,12 +279,12 @@ impl Link {
         }
     }
 
-    /// How far its request has come, seen while its stream is there or its end is told.
+    /// How far the request has come. It must be called before the stream is gone.
     pub(super) fn reached(&self, calls: &Calls<'_>) -> Reached {
         match &self.flight {
             _ if self.connecting => Reached::Nobody,
             Some(flight) if flight.begun => Reached::Reply,
-            // All of it still waits in our own output.
+            // All of it is still in the output buffer.
             Some(flight) if calls.queued(self.stream) >= flight.written && !flight.passed => {
                 Reached::Nobody
             }
@@ -295,7 +292,7 @@ impl Link {
         }
     }
 
-    /// Takes what came of the reply. `again`: what may be retried after its status; none: nothing.
+    /// Handles received bytes. `again`: which requests may be retried after a status; `None`: none.
     pub(super) fn receive(
         &mut self,
         data: &mut Data<'_>,
@@ -304,8 +301,8 @@ impl Link {
         up: &mut Vec<BackendEvent>,
     ) -> Step {
         let Some(flight) = &mut self.flight else {
-            // Nothing that it sends now is anybody's. Some servers say that a connection was idle for
-            // too long before they close it (RFC 9110 §15.5.9).
+            // No request is waiting for these bytes. Some servers send 408 before they close an idle connection
+            // (RFC 9110 §15.5.9).
             let is_farewell = FAREWELLS.iter().any(|it| data.bytes().starts_with(it));
             return Step::Unrequested { is_farewell };
         };
@@ -319,7 +316,7 @@ impl Link {
                         if head.tells_of_a_body_in_vain() {
                             up.push(BackendEvent::Broken { refusal: Refusal::Bodiless });
                         }
-                        // What one of status 1xx has behind it would be read as the reply.
+                        // A body after a 1xx status would be read as the reply.
                         flight.keep &= head.connection.keep_alive;
                         if head.is_interim() {
                             flight.interim += 1;
@@ -329,7 +326,7 @@ impl Link {
                         } else {
                             flight.keep &= !(flight.has_body && may_leave_body(head.status));
                             flight.reply = if head.status == 101 {
-                                // What the client says now comes behind its request.
+                                // Further bytes of the client follow its request.
                                 flight.meta.more = true;
                                 flight.passed = true;
                                 Reply::Switched
@@ -345,7 +342,7 @@ impl Link {
                         }
                         flight.begun = true;
                         flight.meta.waits = false;
-                        // It is given to nobody else from here on.
+                        // From here on the request cannot be retried.
                         flight.payload = Payload::default();
                         up.push(BackendEvent::Head { id: flight.id, head: carried });
                     }
@@ -382,8 +379,7 @@ impl Link {
         }
     }
 
-    /// Discards a response that nobody gets. True when all of it has come, and the server goes on with
-    /// the connection.
+    /// Discards a rejected response. `true`: it is complete, and the server keeps the connection open.
     pub(super) fn discard(&mut self, data: &mut Data<'_>, limits: &Limits) -> bool {
         let Some(Flight { reply: Reply::Body(body), keep, .. }) = &mut self.flight else {
             return false;
@@ -398,18 +394,18 @@ impl Link {
         *keep && data.bytes().is_empty()
     }
 
-    /// What lies ahead of the body goes to this stream, as far as it need not be looked at: the last
-    /// byte comes here, and what the server says behind it.
+    /// Forwards the rest of the body directly to this stream, except for its last byte, which is received here together
+    /// with any bytes after it.
     pub(super) fn relay(&mut self, calls: &mut Calls<'_>, to: StreamId) {
         if let Some(Flight { reply: Reply::Body(body), .. }) = &self.flight
             && body.ahead() > 1
         {
-            // Where a stream has gone, its end is told.
+            // If the stream is gone, its end is reported.
             let _ = calls.relay(self.stream, to, Some(body.ahead() - 1));
         }
     }
 
-    /// So much of it has gone.
+    /// Counts bytes that were forwarded directly.
     pub(super) fn relayed(&mut self, count: u64, done: bool, up: &mut Vec<BackendEvent>) {
         if let Some(flight) = &mut self.flight
             && let Reply::Body(body) = &mut flight.reply
@@ -419,7 +415,7 @@ impl Link {
         }
     }
 
-    /// The server sends no more.
+    /// Handles the end of received bytes.
     pub(super) fn ended(&mut self) -> Step {
         let Some(flight) = &mut self.flight else { return Step::More };
         match &mut flight.reply {

@@ -1,5 +1,4 @@
-//! Which server is where: other settings, names that have another address, and what other shards say of
-//! a server.
+//! Addresses of servers: reloads, changed addresses of names, and notifications of other shards.
 
 use std::net::SocketAddr;
 
@@ -13,8 +12,8 @@ use crate::connection_counts::ConnectionCounts;
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
-    /// Other settings from now on, for workers that have these names. Where nobody
-    /// of a name is in the plan, its server is one that leaves, and keeps its address.
+    /// Applies new settings to the workers with these names. A server whose name is not configured is being removed and
+    /// keeps its address.
     pub(crate) fn handle_plan(
         &mut self,
         mut plan: UpstreamConfig,
@@ -27,7 +26,7 @@ impl Upstream {
         let (before, now) = (&self.plan.addresses, &plan.addresses);
         let of = |(server, name): (WorkerIndex, &Option<String>)| {
             let called = |it: &&(event::Address, String)| Some(&it.1) == name.as_ref();
-            // What a name was found at may be older in the plan than what was told since.
+            // The address in the configuration may be older than the last resolved one.
             let found = before.values().find(called).or_else(|| now.values().find(called));
             let kept = || before.get(server).or_else(|| now.values().next());
             found.or_else(kept).expect("a pool has a server").clone()
@@ -41,15 +40,15 @@ impl Upstream {
         }
     }
 
-    /// The same for workers that have their addresses from elsewhere.
+    /// Applies new settings to workers whose addresses are assigned at their start.
     pub(crate) fn handle_terms(&mut self, plan: UpstreamConfig) {
         let addresses = std::mem::take(&mut self.plan.addresses);
         self.plan = UpstreamConfig { addresses, ..plan };
     }
 
-    /// A server that has a name has another address. Links that wait are closed, those that are busy
-    /// end with what they have, and new ones go to the new address. What a link has that is still
-    /// connecting goes there too: nothing of it has left, and maybe nobody is at the old address.
+    /// Applies a new address of a named server. Idle connections are closed, busy ones are closed after their
+    /// request, and new ones use the new address. The request of a connection that is not established goes to the new
+    /// address, too.
     pub(crate) fn handle_moved(
         &mut self,
         calls: &mut Calls<'_>,
@@ -75,7 +74,7 @@ impl Upstream {
                     continue;
                 };
                 link.leaves = true;
-                // One that has told its client to send more cannot be given to another.
+                // A request whose client was told to send its body cannot be retried.
                 let whole = link.flight.as_ref().is_none_or(|flight| !flight.passed);
                 if link.is_connecting() && whole {
                     self.lose(calls, id, Fault::Moved, up);
@@ -84,8 +83,7 @@ impl Upstream {
         }
     }
 
-    /// Another shard wants a link to this server: one that rests here goes for it, the
-    /// one that rested longest.
+    /// Closes the connection to this server that has been idle longest, because another shard needs one.
     pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, server: WorkerIndex) {
         let short = self.room.as_ref().is_some_and(|room| room.is_short(server));
         let server = self.live.get(server).and_then(Option::as_ref);
@@ -95,8 +93,8 @@ impl Upstream {
         }
     }
 
-    /// Another shard could not connect to it, or its home does not trust it since: links that wait
-    /// are closed, and at its home it retires.
+    /// Another shard could not connect to the server, or the owner shard considers it down: idle connections are
+    /// closed, and the owner shard retires it.
     pub(crate) fn stop_using(
         &mut self,
         calls: &mut Calls<'_>,

@@ -1,4 +1,4 @@
-//! Responses that nobody gets: their status is one after which the request goes to another server.
+//! Responses that are discarded because of their status, whose requests are retried on another server.
 
 use event::Calls;
 use exchange::Cause;
@@ -8,8 +8,8 @@ use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
 impl Upstream {
-    /// A response of this status came, after which the request is given to another server. `whole`: all
-    /// of it has come, and the connection can be used again.
+    /// Retries a request after a response with this status. `whole`: the response is complete, and the connection can
+    /// be reused.
     pub(super) fn retry_after(
         &mut self,
         calls: &mut Calls<'_>,

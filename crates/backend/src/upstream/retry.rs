@@ -1,4 +1,4 @@
-//! Whether a request that a server did not answer may be given to a server again. Pure: a table.
+//! Whether a failed request may be retried. Pure: a table.
 
 use settings::{Idempotent, Retries, RetryFault, RetryOn};
 
@@ -6,33 +6,33 @@ use super::config::UpstreamConfig;
 use super::fault::Fault;
 use flow::request_meta::{Effect, RequestMeta, ResponseKind};
 
-/// How far a request had come when its link ended.
+/// How far a request had come when its connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// Nothing of it left us: no connection was made, or the kernel took no byte.
+    /// Nothing was sent: the connection was not established, or the kernel accepted no byte.
     Nobody,
-    /// The kernel took bytes of it, and nothing of a reply went on: none came, or what came was none.
+    /// The kernel accepted bytes of the request, and no part of a reply was forwarded.
     Server,
-    /// A head of the reply went on.
+    /// A head of the reply was forwarded.
     Reply,
 }
 
-/// What remains to be done with it.
+/// What happens to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// It goes back to its queue.
+    /// It is retried.
     Again,
     /// It ends.
     End,
 }
 
-/// What a pool declares of requests that a server had.
+/// The retry settings of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Declared {
     pub(super) idempotent: Idempotent,
-    /// Times that one of them may be given to a server.
+    /// The maximum number of attempts.
     pub(super) tries: u8,
-    /// On which failures.
+    /// The failures after which a request is retried.
     pub(super) on: RetryOn,
 }
 
@@ -41,13 +41,13 @@ impl Declared {
         Self { idempotent: plan.idempotent, tries: plan.retries.tries, on: plan.retries.on }
     }
 
-    /// Whether a request of this form may be made again after a response of this status.
+    /// Whether a request with these properties may be retried after a response with this status.
     pub(super) fn allows_after(self, status: u16, meta: RequestMeta) -> bool {
         self.on.is_on_status(status) && self.allows(meta)
     }
 
-    /// Whether a request of this form may be made again. One that asks for another protocol never may: both
-    /// sides may have spoken.
+    /// Whether a request with these properties may be retried. An upgrade never may, because both sides may have sent
+    /// bytes.
     const fn allows(self, meta: RequestMeta) -> bool {
         let declared = match self.idempotent {
             Idempotent::None => false,
@@ -60,8 +60,8 @@ impl Declared {
     }
 }
 
-/// Whether the pool retries after this fault at all. A connection that had ended before anything of the
-/// request left us is no failure of its server.
+/// Whether the pool retries after this fault. A connection that had ended before anything was sent is no failure of its
+/// server.
 pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> bool {
     match fault {
         Fault::Connect(_) | Fault::ConnectLate | Fault::Taken => on.is_on(RetryFault::Connect),
@@ -72,7 +72,7 @@ pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> 
     }
 }
 
-/// The rule. `passed`: parts of its body went on, which are gone from here.
+/// The rule. `passed`: parts of the body were forwarded and are not available any more.
 pub(super) fn then(
     reached: Reached,
     passed: bool,
@@ -81,7 +81,7 @@ pub(super) fn then(
     budget: bool,
 ) -> Then {
     let safe = match reached {
-        // How long it goes on asking is for its queue to say.
+        // The queue timeout limits these attempts.
         Reached::Nobody => true,
         Reached::Server => declared.allows(meta) && budget,
         Reached::Reply => false,
@@ -89,10 +89,10 @@ pub(super) fn then(
     if safe && !passed { Then::Again } else { Then::End }
 }
 
-/// What retries may cost: a share of the requests, and a few in hand.
+/// The retry budget: a share of the requests, and a reserve.
 ///
 /// ```text
-///   0 ≤ hundredths ≤ 100 × reserve;  a request adds the share, a retry takes a hundred
+///   0 ≤ hundredths ≤ 100 × reserve;  a request adds the share, a retry takes 100
 /// ```
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -114,7 +114,7 @@ impl Budget {
         self.hundredths >= 100
     }
 
-    /// Takes one retry, if there is one.
+    /// Uses one retry. `false`: there is none left.
     pub(super) fn spend(&mut self) -> bool {
         let left = self.hundredths.checked_sub(100);
         self.hundredths = left.unwrap_or(self.hundredths);

@@ -1,5 +1,4 @@
-//! By when a server is to have done what it owes. While it owes nothing, because its client has the
-//! next word or does not take what it said, no time of it runs.
+//! Timeouts of servers. They are suspended while the client is expected to act.
 
 use event::{Calls, DeadlineName};
 
@@ -8,7 +7,7 @@ use super::{LINK, LinkId, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
-    /// What the server owes now has all its time from now on.
+    /// Restarts the timeout of the server.
     pub(super) fn owes_from_now(&mut self, calls: &mut Calls<'_>, id: LinkId) {
         let (deadline, between) = (self.plan.deadline, self.plan.between);
         if let Some(link) = self.link(id) {

@@ -1,35 +1,33 @@
 //! Servers whose connections are not reused, because they sent bytes that no request asked for.
 //!
-//! A server that answers one request twice shifts the replies of a connection: the second reply is
-//! taken for the reply to the next request, which may be another client's. Bytes that arrive while a
-//! connection is idle, or behind a complete reply, prove that a server does so. From then on each of
-//! its connections carries one request, for a minute at first and for twice as long each further time,
-//! up to an hour.
+//! A server that answers one request twice shifts the replies of a connection: the second reply would be taken for the
+//! reply to the next request, which may be another client's. Bytes that arrive while a connection is idle, or after a
+//! complete reply, prove this. From then on each connection to the server carries one request only: for one minute, and
+//! for twice as long each further time, up to one hour.
 
 use std::time::{Duration, Instant};
 
-/// How long the connections of a server are not reused, the first time and at most.
+/// The first and the maximum time in which connections of a server are not reused.
 const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// What is known of one server.
+/// Whether the connections of one server may be reused.
 ///
 /// ```text
-///   trusted ──unrequested bytes──▶ distrusted ──its time has passed──▶ trusted
+///   trusted ──unrequested bytes──▶ distrusted ──time expired──▶ trusted
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trust {
-    /// Its connections are not reused before this.
+    /// The time before which connections are not reused.
     pub(super) until: Option<Instant>,
-    /// Times that it became distrusted.
+    /// Times the server became distrusted.
     pub(super) times: u32,
-    /// Reports of all shards that were taken into account.
+    /// The number of reports of all shards that were handled.
     pub(super) reports: u32,
 }
 
 impl Trust {
-    /// The server sent bytes that no request asked for. How long it is distrusted now, if it was
-    /// trusted before.
+    /// The server sent bytes without a request. Returns for how long it is distrusted, if it was trusted before.
     pub(super) fn distrust(&mut self, now: Instant) -> Option<Duration> {
         let was_trusted = self.is_given(now);
         self.times = self.times.saturating_add(u32::from(was_trusted));

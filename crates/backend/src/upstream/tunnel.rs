@@ -1,4 +1,4 @@
-//! Links behind a 101, on which both sides speak freely: how they end.
+//! The end of tunnels, which follow a 101 response.
 
 use event::Calls;
 use exchange::{RequestId, Slice};
@@ -7,7 +7,7 @@ use super::{LinkId, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
-    /// The server has ended its direction.
+    /// The server has closed its direction.
     pub(super) fn said_all(
         &mut self,
         calls: &mut Calls<'_>,
@@ -19,8 +19,7 @@ impl Upstream {
         self.end_if_over(calls, id, up);
     }
 
-    /// A tunnel ends with both of its directions; what its client said last has to leave first, within
-    /// the time that a server has for more of a reply.
+    /// Ends a tunnel when both directions are closed. The client's last bytes are sent first, within the read timeout.
     pub(super) fn end_if_over(
         &mut self,
         calls: &mut Calls<'_>,
@@ -34,8 +33,8 @@ impl Upstream {
         self.owes_from_now(calls, id);
     }
 
-    /// As [`Self::close`]. A tunnel ends by a reset, also one whose 101 is still on its way: its server
-    /// must not take what came for all that was to come.
+    /// Like [`Self::close`], but a tunnel is reset, also before its 101 has arrived, so that the server does not
+    /// mistake the end for a complete transfer.
     pub(super) fn cut(&mut self, calls: &mut Calls<'_>, id: LinkId) {
         if let Some(link) = self.link(id).filter(|link| link.ends_by_reset()) {
             calls.reset(link.stream);

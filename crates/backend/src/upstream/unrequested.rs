@@ -1,4 +1,4 @@
-//! What follows where a server is distrusted, or trusted again: `trust.rs` says when it is.
+//! The handling of servers that send unrequested bytes: see `trust.rs`.
 
 use std::time::Instant;
 
@@ -11,13 +11,13 @@ use super::trust::Trust;
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
-    /// Another server has this index: nothing is known of it.
+    /// Resets the state of an index that another server gets.
     pub(super) fn forget_trust(&mut self, server: WorkerIndex) {
         let reports = self.room.as_ref().map_or(0, |room| room.reports(server));
         *self.trust.at(server) = Trust { reports, ..Trust::default() };
     }
 
-    /// Whether connections of a server may be reused.
+    /// Whether the connections of a server may be reused.
     pub(super) fn may_reuse(&mut self, now: Instant, worker: WorkerId) -> bool {
         let reports = self.room.as_ref().map_or(0, |room| room.reports(worker.into()));
         let trust = self.trust.at(worker);
@@ -28,7 +28,7 @@ impl Upstream {
         trust.is_given(now) || active(Plant::Trusting)
     }
 
-    /// A server sent bytes that no request asked for.
+    /// A server sent bytes without a request.
     pub(super) fn distrust_replies(
         &mut self,
         calls: &mut Calls<'_>,
@@ -39,7 +39,7 @@ impl Upstream {
         let reports = self.room.as_ref().map_or(0, |room| room.report(worker));
         let trust = self.trust.at(worker);
         trust.reports = reports;
-        // While it is distrusted nothing is logged again.
+        // While it is distrusted, this is not logged again.
         if let Some(span) = trust.distrust(calls.now()) {
             let (server, pool) = (self.address(worker), &self.pool);
             tracing::warn!(
@@ -52,7 +52,7 @@ impl Upstream {
         self.close_idle(calls, worker);
     }
 
-    /// Closes a connection that carries no request, of any server. False when there is none.
+    /// Closes an idle connection to any server. `false`: there is none.
     pub(crate) fn close_one_idle(&mut self, calls: &mut Calls<'_>) -> bool {
         let idle = self
             .live
@@ -62,7 +62,7 @@ impl Upstream {
         idle.inspect(|id| self.close(calls, *id)).is_some()
     }
 
-    /// Closes the connections of a server that carry no request.
+    /// Closes the idle connections to a server.
     pub(super) fn close_idle(&mut self, calls: &mut Calls<'_>, worker: WorkerId) {
         let idle = self.find(worker).map(|server| std::mem::take(&mut server.idle));
         for id in idle.unwrap_or_default() {
