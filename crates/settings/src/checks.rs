@@ -22,8 +22,9 @@ use std::collections::HashMap;
 
 use crate::diagnostics::{Fault, Trust};
 use crate::model::{Address, Preset, Protocol};
-use crate::options::{Choice, Of};
-use crate::walk::{Group, Section, Value};
+use crate::options::Of;
+use crate::options::{Group, Value};
+use crate::walk::Section;
 
 pub use routes::unreached;
 
@@ -42,7 +43,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
             frames::framing(pool, faults);
         }
         identity::check(&pool.group, faults);
-        if let Some(Value::Group(workers)) = pool.group.value("workers") {
+        if let Some(workers) = pool.group.inner("workers") {
             worker_counts(workers, faults);
         }
     }
@@ -67,7 +68,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     for section in sections {
         pool_names::check(&section.group, &pools, faults);
         for name in ["sorry"] {
-            if let Some(Value::Group(group)) = section.group.value(name) {
+            if let Some(group) = section.group.inner(name) {
                 pool_names::check(group, &pools, faults);
             }
         }
@@ -119,9 +120,9 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
 /// `min` and `spare` lie within `max`; a static number is one.
 fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
     let Some(max) = workers.number("max") else { return };
-    if let (Some(Value::Word(Choice::Preset(Preset::Static))), Some(min), Some(place)) =
-        (workers.value("preset"), workers.number("min"), workers.place("preset"))
+    if let (Some(min), Some(place)) = (workers.number("min"), workers.place("preset"))
         && min < max
+        && workers.is("preset", Preset::Static)
     {
         let message = format!("a static number of workers is one, and not {min} to {max}");
         faults.push(Fault::at(place, message).mend("give `max` alone, or remove `preset`"));
@@ -197,10 +198,7 @@ fn taken_twice(sections: &[Section], faults: &mut Vec<Fault>) {
     for section in sections {
         let Some(Value::Address(address)) = section.group.value("listen") else { continue };
         // UDP and TCP have ports of their own.
-        let datagrams = |section: &Section| {
-            let protocol = section.group.value("protocol");
-            matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Datagrams))))
-        };
+        let datagrams = |section: &Section| section.group.is("protocol", Protocol::Datagrams);
         let conflict = taken.iter().find(|(other, there)| {
             overlap(there, address)
                 && (datagrams(other) == datagrams(section) || matches!(there, Address::Unix(_)))

@@ -307,13 +307,14 @@ pub(crate) const INSTEAD_OF_REGEX: &str = "write a `prefix`, or a `pattern` in w
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{self, Kind, SECTIONS};
+    use crate::options::{self, Kind};
+    use crate::table::{self, SECTIONS};
 
     #[test]
     fn nothing_that_exists_is_called_otherwise() {
         let options_of = |scope| match scope {
-            Scope::Listener => options::section("listener").map(|it| it.options),
-            Scope::Pool => options::section("pool").map(|it| it.options),
+            Scope::Listener => table::section("listener").map(|it| it.options),
+            Scope::Pool => table::section("pool").map(|it| it.options),
             _ => None,
         };
         for Advice { scope, names, .. } in OPTIONS {

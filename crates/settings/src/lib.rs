@@ -4,17 +4,21 @@
 //! with place and mend, the reference page. What it depends on: names, types, defaults, ranges. What it
 //! must never depend on: a socket, a thread, a runtime; what an option is used for.
 //!
-//! The way of a file: `tree` (TOML with places, recovering from errors) → `walk` (the table of
-//! `options` laid over the tree) → `checks` (what only holds between options) → `fill` (the
-//! typed model). Faults are collected on the whole way; only a file without any is filled.
+//! An option is one row, at the field of the `model` that it fills: name, type, range, default, meaning, and
+//! whether a reload changes it. The parser, the defaults, the reference page and the reload rule are made from it;
+//! `options::declare` says how rows are written.
+//!
+//! The way of a file: `tree` (TOML with places, recovering from errors) → `walk` (the rows laid over the tree) →
+//! `checks` (what only holds between options) → the model. Faults are collected on the whole way; the model is
+//! filled only from a file without any.
 //!
 //! The layers; each module imports only from those above its own, or from an earlier one of the same line:
 //!
-//! - `quantities` (numbers with units), `model` (the typed configuration), `values` (values of the model read
-//!   from their texts);
+//! - `quantities` (numbers with units), the leaves of `model` (addresses, keys), `values` (those read from texts);
+//! - `options` (what a row is), `model` (the rows, and the typed configuration), `table` (its sections), `shown`;
 //! - `source`, `diagnostics`, `tree`, `remarks`: a file, and errors at their places in it;
-//! - `options` (the table), `walk`: what is in the file, option by option;
-//! - `routes`, `access_log`, `checks`, `fill`: rules between options, and the model made;
+//! - `walk`: what is in the file, option by option;
+//! - `routes`, `checks`: rules between options;
 //! - `parse`, `flags`, `load`: the ways in; `reload`, `secrets` and `reference` answer questions about
 //!   configurations and the table.
 //!
@@ -25,10 +29,8 @@
 //! assert_eq!(configuration.pools[0].workers.max, 4);
 //! ```
 
-mod access_log;
 mod checks;
 mod diagnostics;
-mod fill;
 mod flags;
 mod foreign;
 mod load;
@@ -44,7 +46,9 @@ mod reload;
 mod remarks;
 mod routes;
 mod secrets;
+mod shown;
 mod source;
+mod table;
 mod tree;
 mod values;
 mod walk;

@@ -9,7 +9,8 @@
 
 use std::ops::Range;
 
-use crate::options::{self, Shows};
+use crate::options::Shows;
+use crate::shown as options;
 use crate::source::COMMAND;
 
 /// What a value begins with that is a place and no secret.

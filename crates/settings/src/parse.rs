@@ -1,10 +1,12 @@
 //! From the text of a configuration file to what it says.
 
 use crate::diagnostics::{Diagnostics, Fault};
-use crate::model::Configuration;
+use crate::model::{Balance, Configuration, Health, Retries};
+use crate::options::Options;
 use crate::source::Source;
 use crate::tree::{self, Table};
-use crate::{checks, fill, walk};
+use crate::walk::Section;
+use crate::{checks, walk};
 
 /// Makes a configuration of a text, or says everything that is wrong with it.
 ///
@@ -30,5 +32,51 @@ pub(crate) fn configuration(
 ) -> Result<Configuration, Diagnostics> {
     let sections = walk::walk(table, &source.text, &mut faults);
     checks::check(&sections, &mut faults);
-    if faults.is_empty() { Ok(fill::fill(&sections)) } else { Err(Diagnostics::of(source, faults)) }
+    if faults.is_empty() { Ok(filled(&sections)) } else { Err(Diagnostics::of(source, faults)) }
+}
+
+/// The model of sections that were walked and checked without a fault.
+fn filled(sections: &[Section]) -> Configuration {
+    fn of<T: Options>(sections: &[Section], name: &str) -> Vec<T> {
+        let sections = sections.iter().filter(|section| section.kind.name == name);
+        sections.map(|section| T::fill(&section.group)).collect()
+    }
+    Configuration {
+        daemon: of(sections, "daemon")
+            .pop()
+            .expect("the walk adds this section where it is missing"),
+        admin: of(sections, "admin").pop(),
+        access_log: of(sections, "access_log").pop(),
+        listeners: of(sections, "listener"),
+        pools: of(sections, "pool"),
+    }
+}
+
+/// What holds of every pool where nothing is said.
+fn unsaid() -> Balance {
+    let text = "[pool.main]\nprogram = [\"cat\"]\n".to_owned();
+    let source = Source { name: String::new(), text };
+    let mut read = parse(&source, &|_| None).expect("a pool needs nothing but its worker");
+    read.pools.remove(0).balance
+}
+
+impl Default for Balance {
+    /// What holds where nothing is said.
+    fn default() -> Self {
+        unsaid()
+    }
+}
+
+impl Default for Retries {
+    /// What holds where nothing is said.
+    fn default() -> Self {
+        unsaid().retries
+    }
+}
+
+impl Default for Health {
+    /// What holds where nothing is said.
+    fn default() -> Self {
+        unsaid().health
+    }
 }

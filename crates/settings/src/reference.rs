@@ -3,7 +3,8 @@
 //! What it is: the table as Markdown. What it knows: the table. What it must never know: anything
 //! that does not stand in it.
 
-use crate::options::{Default, Kind, Of, Opt, SECTIONS, Section, Short};
+use crate::options::{Default, Kind, Of, Opt, Reload, Section, Short};
+use crate::table::SECTIONS;
 use crate::walk::range;
 
 const HEAD: &str = "\
@@ -17,6 +18,9 @@ IPv4 address of the machine), `\"localhost:7000\"`, `\"unix:/path\"` or
 `\"fd:NAME\"` (a listening socket that systemd, or whoever starts the daemon, hands over under this name); port 0 lets the system choose. Names of listeners
 and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths are relative to the daemon's folder.
 Unknown options are errors.
+
+The column Reload says whether a running daemon takes over a new value on SIGHUP or `roadstead ctl reload`. Where it
+says no, a file with another value is rejected until the daemon is restarted.
 ";
 
 /// A Markdown page of every option: name, type, default, range and meaning.
@@ -73,7 +77,9 @@ fn inner_tables(page: &mut String, list: &str, options: &[Opt]) {
 }
 
 fn table(page: &mut String, options: &[Opt], of: Of) {
-    page.push_str("\n| Option | Type | Default | Range | Meaning |\n|---|---|---|---|---|\n");
+    page.push_str(
+        "\n| Option | Type | Default | Range | Reload | Meaning |\n|---|---|---|---|---|---|\n",
+    );
     for option in options {
         let meaning = match option.of {
             Of::Any => option.about.to_owned(),
@@ -83,11 +89,12 @@ fn table(page: &mut String, options: &[Opt], of: Of) {
             Of::Servers => format!("Servers only. {}", option.about),
         };
         page.push_str(&format!(
-            "| `{}` | {} | {} | {} | {meaning} |\n",
+            "| `{}` | {} | {} | {} | {} | {meaning} |\n",
             option.name,
             type_text(&option.kind),
             default_text(option, of),
             range(&option.kind).map_or_else(String::new, |(min, max)| format!("{min} – {max}")),
+            reload_text(option.reload),
         ));
     }
 }
@@ -122,9 +129,9 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::Key => "key",
         Kind::Percent => "percent",
         Kind::Pool => "name of a pool",
-        Kind::Text => "text",
+        Kind::Text(_) => "text",
         Kind::Template => "text with `{name}`",
-        Kind::Names => "list of names",
+        Kind::Names(_) => "list of names",
         Kind::Command => "list of texts",
         Kind::Variables => "table of texts",
         Kind::Target => "database",
@@ -159,6 +166,15 @@ fn default_text(option: &Opt, of: Of) -> String {
     }
 }
 
+fn reload_text(reload: Reload) -> String {
+    match reload {
+        Reload::Live => "yes".to_owned(),
+        Reload::Replace => "yes, with new programs".to_owned(),
+        Reload::Restart => "no".to_owned(),
+        Reload::RestartIf(case) => format!("no, if {case}"),
+    }
+}
+
 fn as_written(kind: &Kind, text: &str) -> String {
     match kind {
         Kind::Count { .. } | Kind::Switch => text.to_owned(),
@@ -177,7 +193,7 @@ mod tests {
                 .lines()
                 .find(|line| line.starts_with(&format!("| `{}` |", option.name)))
                 .unwrap_or_else(|| panic!("{} has no row", option.name));
-            assert_eq!(row.matches('|').count(), 6, "{row}");
+            assert_eq!(row.matches('|').count(), 7, "{row}");
             if let Kind::Group(inner, _) = &option.kind {
                 rows(page, inner);
             }
@@ -191,8 +207,8 @@ mod tests {
             assert!(page.contains(&format!("\n## `{}`\n", section.header())));
             rows(&page, section.options);
         }
-        let row = "| `frame_max` | size | `\"64KiB\"` | 1B – 1GiB | Bytes of a request, without \
-                   what marks its ends; 16MiB with `jsonrpc` and `content-length` unless it is given. |";
+        let row = "| `frame_max` | size | `\"64KiB\"` | 1B – 1GiB | no, if `protocol` is \
+                   `datagrams` | Bytes of a request, without what marks its ends; 16MiB with `jsonrpc` and `content-length` unless it is given. |";
         assert!(page.contains(row), "{page}");
     }
 }

@@ -1,12 +1,13 @@
 //! What a daemon that serves can take over from another configuration, and what it cannot.
 //!
-//! What it is: two configurations compared, with a remark at each option that needs another start.
-//! What it must never know: how the rest is taken over.
+//! What it is: two configurations compared, with a remark at each option that needs another start. Each row says
+//! whether a reload changes its option; the cases in which it does not are decided here. What it must never know:
+//! how the rest is taken over.
 
 use crate::model::{
-    Configuration, Daemon, Idempotent, Listener, Pool, Program, Protocol, Shards, SorryAnswer,
-    Worker,
+    Action, Configuration, Idempotent, Listener, Pool, Protocol, Shards, SorryAnswer, Worker,
 };
+use crate::options::{Opt, Options, Reload};
 use crate::remarks::Remark;
 
 /// What of `new` cannot be taken over by a daemon that serves `old`, each at its option of `new`.
@@ -14,24 +15,18 @@ use crate::remarks::Remark;
 #[must_use]
 pub fn fixed(old: &Configuration, new: &Configuration) -> Vec<Remark> {
     let mut found = Fixed::default();
-    let Daemon { drain: _, drain_keepalive_timeout: _, memory_max: _, event, shards } = &old.daemon;
-    found.option(["daemon", "event"], *event == new.daemon.event);
-    found.option(["daemon", "shards"], *shards == new.daemon.shards);
-    found.option(["admin", "listen"], old.admin == new.admin);
-    found.option(["access_log", "to"], old.access_log == new.access_log);
-    let alone = *shards == Shards::Count(1);
+    found.section("daemon", Some(&old.daemon), Some(&new.daemon), "shards");
+    found.section("admin", old.admin.as_ref(), new.admin.as_ref(), "listen");
+    found.section("access_log", old.access_log.as_ref(), new.access_log.as_ref(), "to");
+    let alone = old.daemon.shards == Shards::Count(1);
     let names = |it: &Configuration| it.listeners.iter().map(|it| it.name.clone()).collect();
     found.names("listener", names(old), names(new));
-    for (old, new) in pairs(&old.listeners, &new.listeners, |it| &it.name) {
-        found.listener(old, new, alone);
-    }
     let smallest = |it: &Configuration| it.listeners.iter().map(|it| it.send_max).min();
-    if let Some(now) = smallest(new)
-        && !alone
-        && smallest(old).is_some_and(|before| now < before)
-        && let Some(listener) = new.listeners.iter().find(|it| it.send_max == now)
-    {
-        found.option(["listener", &listener.name, "send_max"], false);
+    let least = smallest(new);
+    let is_smaller = least < smallest(old);
+    for (old, new) in pairs(&old.listeners, &new.listeners, |it| &it.name) {
+        let has_smallest_output = is_smaller && Some(new.send_max) == least;
+        found.listener(old, new, alone, has_smallest_output);
     }
     let names = |it: &Configuration| it.pools.iter().map(|it| it.name.clone()).collect();
     found.names("pool", names(old), names(new));
@@ -49,15 +44,8 @@ pub fn replaces(before: &Pool, now: &Pool) -> bool {
         return false;
     };
     let repeats = |pool: &Pool| pool.idempotent == Idempotent::All;
-    let started = |program: &Program| Program {
-        // What is looked at anew each time.
-        grace: new.grace,
-        settle: new.settle,
-        recycle: new.recycle,
-        start_timeout: new.start_timeout,
-        ..program.clone()
-    };
-    started(old) != started(new) || repeats(before) != repeats(now)
+    let is_started_otherwise = old.changed(new).iter().any(|option| option.reload != Reload::Live);
+    is_started_otherwise || repeats(before) != repeats(now)
 }
 
 /// Puts listeners and pools into the order that they have in `old`. Both must have the same names.
@@ -85,11 +73,32 @@ impl Fixed {
         self.0.push(Remark { path: path.iter().map(|&key| key.to_owned()).collect(), message });
     }
 
-    /// An option that must be as it was.
-    fn option<const N: usize>(&mut self, path: [&str; N], same: bool) {
-        if !same {
-            let name = path[N - 1];
-            self.say(&path, format!("`{name}` cannot change while the daemon serves: restart it"));
+    /// An option that cannot change.
+    fn option(&mut self, path: &[&str]) {
+        let name = path.last().unwrap_or(&"");
+        self.say(path, format!("`{name}` cannot change while the daemon serves: restart it"));
+    }
+
+    /// Those of the options that changed which cannot: `is_case` says of one that sometimes can whether it is so.
+    fn options(&mut self, at: &[&str], changed: &[&Opt], is_case: impl Fn(&str) -> bool) {
+        for option in changed {
+            let is_fixed = match option.reload {
+                Reload::Live | Reload::Replace => false,
+                Reload::Restart => true,
+                Reload::RestartIf(_) => is_case(option.name),
+            };
+            if is_fixed {
+                self.option(&[at, &[option.name]].concat());
+            }
+        }
+    }
+
+    /// A section without a name; one that is there in one of the two only differs in the option `first`.
+    fn section<T: Options>(&mut self, name: &str, old: Option<&T>, new: Option<&T>, first: &str) {
+        match (old, new) {
+            (Some(old), Some(new)) => self.options(&[name], &old.changed(new), |_| true),
+            (None, None) => {}
+            _ => self.option(&[name, first]),
         }
     }
 
@@ -106,70 +115,66 @@ impl Fixed {
         }
     }
 
-    fn listener(&mut self, old: &Listener, new: &Listener, alone: bool) {
-        let at = |option| ["listener", new.name.as_str(), option];
-        self.option(at("listen"), old.listen == new.listen);
-        self.option(at("protocol"), old.protocol == new.protocol);
-        self.option(at("backlog"), old.backlog == new.backlog);
-        self.option(at("tcp_keepalive"), old.tcp_keepalive == new.tcp_keepalive);
-        self.option(at("reuse_address"), old.reuse_address == new.reuse_address);
-        if old.protocol == Protocol::Datagrams {
-            self.option(at("frame_max"), old.frame_max == new.frame_max);
-        }
-        // Addresses are counted on one shard, which alone listens then.
-        let counted = old.addresses.limits.is_some() == new.addresses.limits.is_some();
-        self.option(at("per_address"), alone || counted);
+    fn listener(&mut self, old: &Listener, new: &Listener, alone: bool, has_smallest_output: bool) {
+        self.options(&["listener", &new.name], &old.changed(new), |option| match option {
+            "frame_max" => old.protocol == Protocol::Datagrams,
+            "send_max" => !alone && has_smallest_output,
+            // Addresses are counted on one shard, which alone listens then.
+            "per_address" => {
+                !alone && old.addresses.limits.is_some() != new.addresses.limits.is_some()
+            }
+            _ => unreachable!("`{option}` of a listener has no rule"),
+        });
     }
 
     fn pool(&mut self, old: &Pool, new: &Pool, alone: bool) {
-        let at = |option| ["pool", new.name.as_str(), option];
-        // Pools that hand on to each other are at home together, from the start.
-        self.option(at("then"), alone || old.then == new.then);
         let other = |pool: &Pool| match pool.balance.sorry.as_ref().map(|it| it.answer.clone()) {
             Some(SorryAnswer::Pool(name)) => Some(name),
             Some(SorryAnswer::Line(_) | SorryAnswer::File(_) | SorryAnswer::Redirect(_)) | None => {
                 None
             }
         };
-        let sorry = alone || other(new).is_none() || other(old) == other(new);
-        self.option(at("sorry"), sorry);
+        let is_moved =
+            new.servers().is_some() && !alone && old.needs_one_place() != new.needs_one_place();
+        let mut changed = old.changed(new);
+        // The workers are compared below.
+        changed.retain(|option| option.name != "handler");
+        self.options(&["pool", &new.name], &changed, |option| match option {
+            // Pools that hand on to each other are at home together, from the start.
+            "then" => !alone,
+            "sorry" => !alone && other(new).is_some() && other(old) != other(new),
+            // Servers are served by all shards or by one, from the start.
+            "slots_max" | "sticky" => is_moved,
+            _ => unreachable!("`{option}` of a pool has no rule"),
+        });
+        let at = ["pool", &new.name];
         match (&old.worker, &new.worker) {
-            (Worker::Program(before), Worker::Program(program)) => {
-                self.program(before, program, &at);
+            // A reply of a program may become larger, that of a query may not.
+            (Worker::Program(old), Worker::Program(new)) => {
+                self.options(&at, &old.changed(new), |_| false);
             }
-            (Worker::Servers(_), Worker::Servers(_)) if alone => {}
-            (Worker::Servers(_), Worker::Servers(_)) => self.servers(old, new, &at),
+            (Worker::Servers(old), Worker::Servers(new)) => {
+                self.options(&at, &old.changed(new), |_| true);
+            }
             (Worker::Database(old), Worker::Database(new)) => {
-                self.option(at("database"), old == new);
+                let mut changed = old.changed(new);
+                changed.retain(|option| option.name != "insert");
+                self.options(&at, &changed, |_| true);
+                if old.action != new.action {
+                    self.option(&[&at[..], &[action(&new.action)]].concat());
+                }
             }
-            (Worker::Handler(old), Worker::Handler(new)) => self.option(at("handler"), old == new),
-            (_, new) => self.option(at(kind(new)), false),
+            (Worker::Handler(old), Worker::Handler(new)) if old == new => {}
+            (_, new) => self.option(&[&at[..], &[kind(new)]].concat()),
         }
     }
+}
 
-    /// Servers are served by all shards or by one, from the start.
-    fn servers<'a>(&mut self, old: &Pool, new: &Pool, at: &impl Fn(&'static str) -> [&'a str; 3]) {
-        if old.needs_one_place() != new.needs_one_place() {
-            self.option(at("slots_max"), old.balance.slots_max == new.balance.slots_max);
-            self.option(at("sticky"), old.balance.sticky == new.balance.sticky);
-            self.option(at("batch"), old.batch == new.batch);
-        }
-    }
-
-    /// How a program is spoken to is what its link was made for.
-    fn program<'a>(
-        &mut self,
-        old: &Program,
-        new: &Program,
-        at: &impl Fn(&'static str) -> [&'a str; 3],
-    ) {
-        self.option(at("framing"), old.framing == new.framing);
-        self.option(at("dispatch"), old.dispatch == new.dispatch);
-        self.option(at("pipeline"), old.pipeline == new.pipeline);
-        self.option(at("handshake"), old.handshake == new.handshake);
-        self.option(at("stream"), old.stream == new.stream);
-        self.option(at("reset"), old.reset == new.reset);
-        self.option(at("match"), old.carries == new.carries);
+const fn action(action: &Action) -> &'static str {
+    match action {
+        Action::Insert(_) => "insert",
+        Action::Statement(_) => "statement",
+        Action::Query(_) => "query",
     }
 }
 

@@ -12,8 +12,8 @@ use route::{
 use crate::diagnostics::Fault;
 use crate::foreign;
 use crate::model::{Authenticate, FixedBody, Route, RouteAccess, RouteAction, Secret};
+use crate::options::{Group, Value};
 use crate::values;
-use crate::walk::{Group, Value};
 
 /// Statuses that send a client elsewhere.
 const REDIRECTS: [u64; 5] = [301, 302, 303, 307, 308];
@@ -340,7 +340,7 @@ fn fixed(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
 /// What is changed in a head; what cannot be is left out.
 pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edits {
     let mut edits = Edits::none();
-    let Some(Value::Group(inner)) = group.value(option) else { return edits };
+    let Some(inner) = group.inner(option) else { return edits };
     let mend = "see docs/routes.md for what can be changed";
     for name in texts(inner, "remove") {
         if let Err(why) = edits.remove(name) {
@@ -363,7 +363,7 @@ pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edi
 
 /// Who is let through, if that is said.
 pub(crate) fn authenticate(group: &Group, faults: &mut Vec<Fault>) -> Option<Authenticate> {
-    let Some(Value::Group(inner)) = group.value("authenticate") else { return None };
+    let Some(inner) = group.inner("authenticate") else { return None };
     let realm = text(inner, "realm")?;
     if let Err(why) = Guard::new(realm) {
         fault(inner, "realm", wrong("realm", realm, why), "write plain words", faults);

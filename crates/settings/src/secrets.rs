@@ -50,9 +50,10 @@ fn of_pool(pool: &Pool) -> impl Iterator<Item = &Secret> {
 
 #[cfg(test)]
 mod tests {
-    use crate::options::{Kind, Opt, SECTIONS};
+    use crate::options::{Kind, Opt};
     use crate::parse::parse;
     use crate::source::Source;
+    use crate::table::SECTIONS;
 
     #[test]
     fn every_option_that_names_a_secret_is_known() {

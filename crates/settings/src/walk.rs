@@ -4,11 +4,9 @@
 //! keeps what is right, completed by the defaults. What it knows: the table and the tree. What it
 //! must never know: what holds between two options (that is `checks`).
 
-mod found;
 mod read;
 mod report;
 
-pub(crate) use found::{Group, Section, Value};
 pub(crate) use read::range;
 #[cfg(test)]
 pub(crate) use read::readable;
@@ -19,11 +17,11 @@ use crate::diagnostics::{Fault, Trust};
 use crate::foreign::{self, Scope};
 use crate::model::{Framing, Preset, Protocol};
 use crate::nearest::nearest;
-use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS, Short};
+use crate::options::{self, Default, Found, Group, Kind, Of, Opt, Short, Value};
+use crate::table::{self, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
 
-use found::Found;
 use report::{Walk, list, shown, with_mend};
 
 /// Workers that `preset = "prefork"` keeps free.
@@ -36,6 +34,19 @@ const QUEUE_GROWS_ABOVE: u64 = 3;
 /// Behind so many errors nothing is suggested any more: somebody else may have written the file, and only
 /// the first errors are shown.
 const SUGGESTED_MAX: usize = 1000;
+
+/// A section that was found.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) kind: &'static options::Section,
+    /// Its own name; the kind's where there is only one.
+    pub(crate) name: String,
+    /// Where its name stands.
+    pub(crate) place: Range<usize>,
+    /// Whose options it has; `None` when it is a pool that does not say, or says both.
+    pub(crate) worker: Option<Of>,
+    pub(crate) group: Group,
+}
 
 /// Where in a file the walk is.
 #[derive(Clone, Debug)]
@@ -52,8 +63,7 @@ pub(crate) fn walk(table: &Table, text: &str, faults: &mut Vec<Fault>) -> Vec<Se
     let mut walk = Walk { text, faults };
     let mut sections = Vec::new();
     for entry in table {
-        let Some(kind) = options::section(&entry.key).or_else(|| walk.unknown_section(entry))
-        else {
+        let Some(kind) = table::section(&entry.key).or_else(|| walk.unknown_section(entry)) else {
             continue;
         };
         match &entry.node.raw {
@@ -74,7 +84,7 @@ pub(crate) fn walk(table: &Table, text: &str, faults: &mut Vec<Fault>) -> Vec<Se
         }
     }
     for kind in SECTIONS.iter().filter(|kind| kind.name == "daemon") {
-        if !sections.iter().any(|section| std::ptr::eq(section.kind, kind)) {
+        if !sections.iter().any(|section| section.kind.name == kind.name) {
             let place = Place { title: kind.header(), header: 0..0, worker: Some(Of::Any) };
             sections.push(walk.section(kind, kind.name, place, &Table::new()));
         }
@@ -122,13 +132,14 @@ impl Walk<'_> {
         place: Place,
         table: &Table,
     ) -> Section {
-        let group = self.group(kind.options, table, &place);
+        let mut group = self.group(kind.options, table, &place);
+        group.name = name.to_owned();
         Section { kind, name: name.to_owned(), place: place.header, worker: place.worker, group }
     }
 
     /// The options of one table.
     fn group(&mut self, options: &'static [Opt], table: &Table, place: &Place) -> Group {
-        let mut group = Group { options: Vec::new(), place: place.header.clone() };
+        let mut group = Group { place: place.header.clone(), ..Group::default() };
         for entry in table {
             let Some(option) = options::find(options, &entry.key) else {
                 // What was misspelt is wrong once, and not missing as well.
@@ -190,8 +201,8 @@ impl Walk<'_> {
         {
             group.presume("max", min);
         }
-        if let Some(Value::Word(Choice::Preset(preset))) = group.value("preset") {
-            preset_defaults(*preset, group);
+        if let Some(preset) = group.get("preset") {
+            preset_defaults(preset, group);
         }
         message_limits(group);
     }
@@ -313,7 +324,7 @@ impl Walk<'_> {
             let meant = foreign::meant(advice)?;
             return names.into_iter().find(|name| *name == meant);
         }
-        let home = options::home(&entry.key);
+        let home = table::home(&entry.key);
         let meant = if home.is_none() { nearest(&entry.key, names.iter().copied()) } else { None };
         self.faults.push(match (home, meant) {
             (Some(home), _) => {
@@ -338,7 +349,7 @@ impl Walk<'_> {
         let message = format!("there is no section `{}`", shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message);
         let meant = nearest(&entry.key, SECTIONS.iter().map(|section| section.name));
-        let meant = meant.and_then(options::section);
+        let meant = meant.and_then(table::section);
         self.faults.push(match meant {
             Some(section) => fault
                 .expected(format!("did you mean `{}`?", section.name))
@@ -358,7 +369,7 @@ impl Walk<'_> {
     fn outside(&mut self, entry: &Entry) {
         let message = format!("`{}` stands before any section", shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message).expected("expected a section first");
-        self.faults.push(match options::home(&entry.key) {
+        self.faults.push(match table::home(&entry.key) {
             Some(home) => fault.mend(format!("it is an option of {home}")),
             None => fault.mend("begin with a section like `[listener.main]`"),
         });
@@ -388,17 +399,12 @@ fn preset_defaults(preset: Preset, group: &mut Group) {
 /// The limits of JSON-RPC messages, where they were not given: those of MCP and LSP carry whole files.
 fn message_limits(group: &mut Group) {
     let is_json = |framing| matches!(framing, Framing::JsonRpc | Framing::ContentLength);
-    match (group.value("protocol"), group.value("framing")) {
-        (Some(Value::Word(Choice::Protocol(Protocol::Frames(framing)))), _)
-            if is_json(*framing) =>
-        {
-            group.presume("frame_max", MESSAGE_MAX);
-            group.presume("send_max", MESSAGE_MAX);
-        }
-        (_, Some(Value::Word(Choice::Framing(framing)))) if is_json(*framing) => {
-            group.presume("reply_max", MESSAGE_MAX);
-        }
-        _ => {}
+    if matches!(group.get("protocol"), Some(Protocol::Frames(framing)) if is_json(framing)) {
+        group.presume("frame_max", MESSAGE_MAX);
+        group.presume("send_max", MESSAGE_MAX);
+    }
+    if group.get("framing").is_some_and(is_json) {
+        group.presume("reply_max", MESSAGE_MAX);
     }
 }
 
@@ -419,7 +425,7 @@ fn example(option: &Opt) -> String {
     let value = match option.kind {
         Kind::Address | Kind::Server => "\"127.0.0.1:7000\"",
         Kind::Pool => "\"NAME\"",
-        Kind::Names => "[\"NAME\", …]",
+        Kind::Names(_) => "[\"NAME\", …]",
         _ => "\"…\"",
     };
     format!("{} = {value}", option.name)

@@ -1,19 +1,15 @@
 //! What the access log can be told.
 
-use crate::access_log;
 use crate::diagnostics::Fault;
-use crate::walk::{Section, Value};
+use crate::model::{log_format, log_target};
+use crate::walk::Section;
 
 /// Adds a fault for every value that is none.
 pub(super) fn check(section: &Section, faults: &mut Vec<Fault>) {
     let group = &section.group;
-    let text = |name| match group.value(name) {
-        Some(Value::Text(text)) => Some(text),
-        _ => None,
-    };
     let bad = [
-        ("to", text("to").and_then(|text| access_log::target(text).err())),
-        ("format", text("format").and_then(|text| access_log::format(text, &mut Vec::new()).err())),
+        ("to", group.text("to").and_then(|text| log_target(text).err())),
+        ("format", group.text("format").and_then(|text| log_format(text, &mut Vec::new()).err())),
     ];
     for (name, bad) in bad {
         let (Some(bad), Some(place)) = (bad, group.place(name)) else { continue };

@@ -2,9 +2,9 @@
 
 use crate::diagnostics::Fault;
 use crate::model::{Address, Forwarded};
-use crate::options::Choice;
+use crate::options::{Group, Value};
 use crate::values;
-use crate::walk::{Group, Section, Value};
+use crate::walk::Section;
 
 /// Adds a fault for every rule that is broken.
 pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
@@ -22,24 +22,21 @@ pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
             );
         }
     }
-    let forwarded = group.value("forwarded");
-    if let (Some(Value::Word(Choice::Forwarded(Forwarded::Nothing))), Some(place)) =
-        (forwarded, group.key("trusted"))
-    {
+    if let (true, Some(place)) = (group.is("forwarded", Forwarded::Nothing), group.key("trusted")) {
         faults.push(
             Fault::at(place, "`trusted` is given, but servers are told nothing of who asked")
                 .expected("it goes with `forwarded = \"x-forwarded\"` or `\"standard\"`")
                 .mend("remove it, or choose one of these"),
         );
     }
-    if let Some(Value::Group(limits)) = group.value("per_address") {
+    if let Some(limits) = group.inner("per_address") {
         per_address(limits, group, faults);
     }
 }
 
 /// A list of addresses and networks.
 fn networks(group: &Group, option: &str, faults: &mut Vec<Fault>) {
-    let Some(Value::Texts(texts)) = group.value(option) else { return };
+    let texts = group.texts(option);
     for text in texts {
         if let (Err(bad), Some(place)) = (values::network(text), group.place(option)) {
             let fault = Fault::at(place, format!("`{text}` {}", bad.why));

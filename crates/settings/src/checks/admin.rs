@@ -2,7 +2,8 @@
 
 use crate::diagnostics::Fault;
 use crate::model::Address;
-use crate::walk::{Section, Value};
+use crate::options::Value;
+use crate::walk::Section;
 
 /// Adds a fault for every rule that is broken.
 pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
@@ -35,7 +36,7 @@ pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
                 .mend("remove it, or write `listen = \"unix:/run/roadstead/admin.sock\"`"),
         );
     }
-    let Some(Value::Texts(hosts)) = group.value("allowed_hosts") else { return };
+    let hosts = group.texts("allowed_hosts");
     for host in hosts.iter().filter(|host| !is_host(host)) {
         let place = group.place("allowed_hosts").unwrap_or(0..0);
         faults.push(

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::diagnostics::Fault;
 use crate::model::{CookieMode, CookieValue, Protocol, SameSite};
-use crate::options::{Choice, Of};
-use crate::walk::{Group, Section, Value};
+use crate::options::Of;
+use crate::options::{Group, Value};
+use crate::walk::Section;
 
 /// What belongs to a cookie.
 const OF_COOKIES: &[&str] =
@@ -43,16 +44,16 @@ pub(super) fn check(
         _ => Gets::Records,
     };
     key(&pool.group, "hash", gets, faults);
-    if let Some(Value::Group(queue)) = pool.group.value("queue") {
+    if let Some(queue) = pool.group.inner("queue") {
         key(queue, "fair", gets, faults);
         key(queue, "priority", gets, faults);
     }
-    if let Some(Value::Group(sticky)) = pool.group.value("sticky") {
+    if let Some(sticky) = pool.group.inner("sticky") {
         key(sticky, "key", gets, faults);
         known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), gets, faults);
         cookie(sticky, gets, faults);
     }
-    if let Some(Value::Group(sorry)) = pool.group.value("sorry") {
+    if let Some(sorry) = pool.group.inner("sorry") {
         for name in OF_HTTP.iter().filter(|_| gets == Gets::Nothing) {
             if let Some(place) = sorry.key(name) {
                 faults.push(
@@ -79,11 +80,10 @@ const NOBODY_ASKS: &str = "no listener of HTTP asks this pool";
 /// Whether a listener asks this pool, of HTTP or of anything else: itself, or by way of a pool that is
 /// sorry or hands on what it answers.
 fn asked_by(pool: &Section, listeners: &[&Section], pools: &[&Section], over_http: bool) -> bool {
-    let http = Some(Choice::Protocol(Protocol::Http));
-    let speaks = |listener: &&&Section| match listener.group.value("protocol") {
-        Some(Value::Word(word)) => (Some(*word) == http) == over_http,
+    let speaks = |listener: &&&Section| match listener.group.get::<Protocol>("protocol") {
+        Some(protocol) => (protocol == Protocol::Http) == over_http,
         // A wrong one has its own error.
-        _ => over_http,
+        None => over_http,
     };
     let named = |group: &Group, name: &str| match group.value(name) {
         Some(Value::Text(name)) => Some(name.clone()),
@@ -172,8 +172,7 @@ fn known_by(sticky: &Group, place: Range<usize>, gets: Gets, faults: &mut Vec<Fa
 }
 
 fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
-    let (Some(Value::Text(name)), Some(place)) = (sticky.value("cookie"), sticky.place("cookie"))
-    else {
+    let Some((name, place)) = sticky.given_text("cookie") else {
         return;
     };
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -181,10 +180,8 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
         let message = format!("`{name}` cannot be the name of a cookie");
         faults.push(Fault::at(place, message).mend("write letters, digits, `-` and `_`"));
     }
-    let is =
-        |name, choice| matches!(sticky.value(name), Some(Value::Word(found)) if *found == choice);
     if gets == Gets::Objects
-        && is("mode", Choice::Mode(CookieMode::Prefix))
+        && sticky.is("mode", CookieMode::Prefix)
         && let Some(place) = sticky.place("mode")
     {
         faults.push(
@@ -193,15 +190,15 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
                 .mend("write \"insert\" or \"rewrite\""),
         );
     }
-    let inserts = is("mode", Choice::Mode(CookieMode::Insert));
+    let inserts = sticky.is("mode", CookieMode::Insert);
     for name in OF_INSERTED.iter().filter(|_| !inserts) {
         if let Some(place) = sticky.key(name) {
             let message = format!("`{name}` is given, but the cookie is the server's");
             faults.push(Fault::at(place, message).mend("write `mode = \"insert\"`, or remove it"));
         }
     }
-    let signed = is("value", Choice::Value(CookieValue::Signed));
-    let passive = is("mode", Choice::Mode(CookieMode::Passive));
+    let signed = sticky.is("value", CookieValue::Signed);
+    let passive = sticky.is("mode", CookieMode::Passive);
     without_a_table(sticky, signed, passive, faults);
     if let (true, None, Some(place)) = (signed, sticky.key("secret"), sticky.place("value")) {
         faults.push(
@@ -209,7 +206,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
                 .mend("add `secret = \"env:COOKIE_SECRET\"`"),
         );
     }
-    let anywhere = is("same_site", Choice::SameSite(SameSite::None));
+    let anywhere = sticky.is("same_site", SameSite::None);
     if let (true, Some(Value::Switch(false)), Some(place)) =
         (anywhere, sticky.value("secure"), sticky.place("same_site"))
     {
@@ -219,7 +216,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
         );
     }
     let odd = |byte: u8| byte == b';' || !byte.is_ascii_graphic();
-    if let (Some(Value::Text(path)), Some(place)) = (sticky.value("path"), sticky.place("path"))
+    if let Some((path, place)) = sticky.given_text("path")
         && (!path.starts_with('/') || path.bytes().any(odd))
     {
         let message = format!("`{path}` cannot be the path of a cookie");
@@ -248,7 +245,7 @@ fn without_a_table(sticky: &Group, signed: bool, passive: bool, faults: &mut Vec
 /// What is written into a head must not end its line, and a redirect has a status of its own.
 fn head(sorry: &Group, faults: &mut Vec<Fault>) {
     for name in ["redirect", "type"] {
-        let (Some(Value::Text(text)), Some(place)) = (sorry.value(name), sorry.place(name)) else {
+        let Some((text, place)) = sorry.given_text(name) else {
             continue;
         };
         if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {

@@ -2,16 +2,16 @@
 
 use crate::diagnostics::Fault;
 use crate::model::{Dispatch, Idempotent, Schedule};
-use crate::options::{Choice, Of};
-use crate::walk::{Group, Section, Value};
+use crate::options::Of;
+use crate::options::{Group, Value};
+use crate::walk::Section;
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
-    if let Some(Value::Group(sorry)) = group.value("sorry") {
+    if let Some(sorry) = group.inner("sorry") {
         one_answer(sorry, group, faults);
     }
-    let hashed =
-        matches!(group.value("schedule"), Some(Value::Word(Choice::Schedule(Schedule::Hash))));
+    let hashed = group.is("schedule", Schedule::Hash);
     if let (Some(place), false) = (group.key("hash"), hashed) {
         faults.push(
             Fault::at(place, "`hash` is given, but the schedule is another")
@@ -36,9 +36,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// A worker that is new cannot be given less where the schedule does not ask for weights.
 fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
-    let (Some(place), Some(Value::Word(Choice::Schedule(schedule)))) =
-        (group.key("slow_start"), group.value("schedule"))
-    else {
+    let (Some(place), Some(schedule)) = (group.key("slow_start"), group.get("schedule")) else {
         return;
     };
     let why = match schedule {
@@ -60,10 +58,8 @@ fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
 fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
     let Some(place) = group.key("idempotent") else { return };
-    let session =
-        matches!(group.value("dispatch"), Some(Value::Word(Choice::Dispatch(Dispatch::Session))));
-    let all =
-        matches!(group.value("idempotent"), Some(Value::Word(Choice::Idempotent(Idempotent::All))));
+    let session = group.is("dispatch", Dispatch::Session);
+    let all = group.is("idempotent", Idempotent::All);
     let (message, expected) = match pool.worker {
         Some(Of::Database) => (
             "`idempotent` stands in a database pool",
@@ -85,7 +81,7 @@ fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
 /// place is another. Only servers are who they were.
 fn holds_for_nobody(pool: &Section, faults: &mut Vec<Fault>) {
     let others = pool.worker.is_some_and(|worker| worker != Of::Servers);
-    let Some(Value::Group(queue)) = pool.group.value("queue") else { return };
+    let Some(queue) = pool.group.inner("queue") else { return };
     let held = matches!(queue.value("hold"), Some(Value::Time(hold)) if !hold.is_zero());
     if let (Some(place), true, true) =
         (queue.key("hold"), held && others, pool.group.key("sticky").is_some())

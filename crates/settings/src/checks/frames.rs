@@ -2,21 +2,18 @@
 
 use crate::diagnostics::Fault;
 use crate::model::{Alignment, Carried, Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
-use crate::options::Choice;
-use crate::walk::{Group, Section, Value};
+use crate::options::{Group, Value};
+use crate::walk::Section;
 
 /// What a framing can carry, and what makes no sense with it.
 pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
-    let Some(Value::Word(Choice::Framing(framing))) = group.value("framing") else { return };
+    let Some(framing) = group.get("framing") else { return };
     let is_json = matches!(framing, Framing::JsonRpc | Framing::ContentLength);
-    let tags = match group.value("dispatch") {
-        Some(Value::Word(Choice::Dispatch(dispatch))) => match dispatch {
-            Dispatch::Auto => is_json,
-            Dispatch::InOrder | Dispatch::Session => false,
-            Dispatch::Tagged => true,
-        },
-        _ => false,
+    let tags = match group.get("dispatch") {
+        Some(Dispatch::Auto) => is_json,
+        Some(Dispatch::InOrder | Dispatch::Session) | None => false,
+        Some(Dispatch::Tagged) => true,
     };
     if let (true, false, Some(place)) = (tags, is_json, group.place("dispatch")) {
         faults.push(
@@ -25,8 +22,8 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
                 .mend("remove `dispatch`, or set `framing` to one of these"),
         );
     }
-    if let (false, Some(Value::Word(Choice::Handshake(Handshake::Mcp))), Some(place)) =
-        (tags, group.value("handshake"), group.place("handshake"))
+    if let (false, true, Some(place)) =
+        (tags, group.is("handshake", Handshake::Mcp), group.place("handshake"))
     {
         faults.push(
             Fault::at(place, "this handshake needs a program that is shared by its ids")
@@ -44,16 +41,15 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
                 .mend("remove `pipeline`; `workers` says how many run at once"),
         );
     }
-    greeting(group, *framing, faults);
-    session(pool, *framing, faults);
-    stream(pool, *framing, tags, faults);
-    alignment(group, *framing, tags, faults);
+    greeting(group, framing, faults);
+    session(pool, framing, faults);
+    stream(pool, framing, tags, faults);
+    alignment(group, framing, tags, faults);
 }
 
 /// What tells which request a reply belongs to, where nothing in the framing does.
 fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault>) {
-    let is_session =
-        matches!(group.value("dispatch"), Some(Value::Word(Choice::Dispatch(Dispatch::Session))));
+    let is_session = group.is("dispatch", Dispatch::Session);
     let why = match framing {
         Framing::Oneshot => Some("a `oneshot` process has one request, so its reply is that one's"),
         Framing::Http => Some("a program that serves HTTP has a connection for each request"),
@@ -82,8 +78,8 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
             );
         }
     }
-    if let (Some(Value::Word(Choice::Alignment(Alignment::Strict))), Some(place), None) =
-        (group.value("alignment"), group.key("alignment"), why)
+    if let (true, Some(place), None) =
+        (group.is("alignment", Alignment::Strict), group.key("alignment"), why)
         && group.number("pipeline").is_some_and(|pipeline| pipeline > 1)
         && group.key("match").is_none()
     {
@@ -135,19 +131,16 @@ fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
                 .mend("remove `sticky`"),
         );
     }
-    let (Some(Value::Word(Choice::Ready(Ready::Line))), Some(place)) =
-        (group.value("ready"), group.place("ready"))
-    else {
+    let (true, Some(place)) = (group.is("ready", Ready::Line), group.place("ready")) else {
         return;
     };
-    let handshake = group.value("handshake");
     if oneshot {
         faults.push(
             Fault::at(place, "all that a `oneshot` program says is its reply")
                 .expected("`ready = \"start\"`")
                 .mend("remove `ready`"),
         );
-    } else if let Some(Value::Word(Choice::Handshake(Handshake::Mcp))) = handshake {
+    } else if group.is("handshake", Handshake::Mcp) {
         faults.push(
             Fault::at(place, "a program that is greeted is ready when it has answered that")
                 .expected("`ready = \"start\"` with `handshake = \"mcp\"`")
@@ -159,8 +152,7 @@ fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
 /// Programs that are a connection's own.
 fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     let group = &pool.group;
-    let is_session =
-        matches!(group.value("dispatch"), Some(Value::Word(Choice::Dispatch(Dispatch::Session))));
+    let is_session = group.is("dispatch", Dispatch::Session);
     if let (false, Some(place)) = (is_session, group.key("reset")) {
         faults.push(
             Fault::at(place, "nothing is to be forgotten between connections")
@@ -188,9 +180,7 @@ fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
 
 /// Whether what makes a program forget its client is one frame of its framing.
 fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
-    let (Some(Value::Text(text)), Some(place)) =
-        (pool.group.value("reset"), pool.group.place("reset"))
-    else {
+    let Some((text, place)) = pool.group.given_text("reset") else {
         return;
     };
     if framing == Framing::Raw {
@@ -221,14 +211,11 @@ fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
 /// What another pool replied belongs to no connection, and a program that is a connection's own
 /// answers nobody else.
 pub(super) fn feeds_a_session(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
-    let (Some(Value::Text(name)), Some(place)) =
-        (pool.group.value("then"), pool.group.place("then"))
-    else {
+    let Some((name, place)) = pool.group.given_text("then") else {
         return;
     };
     let next = pools.iter().find(|next| next.name == *name);
-    let dispatch = next.and_then(|next| next.group.value("dispatch"));
-    if let Some(Value::Word(Choice::Dispatch(Dispatch::Session))) = dispatch {
+    if next.is_some_and(|next| next.group.is("dispatch", Dispatch::Session)) {
         faults.push(
             Fault::at(
                 place,
@@ -282,12 +269,10 @@ fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>)
 pub(super) fn marks(listener: &Section, faults: &mut Vec<Fault>) {
     let group = &listener.group;
     if let (
-        Some(Value::Word(Choice::Protocol(Protocol::Frames(
-            Framing::JsonRpc | Framing::ContentLength,
-        )))),
-        Some(Value::Word(Choice::ReplyStyle(ReplyStyle::Status))),
+        Some(Protocol::Frames(Framing::JsonRpc | Framing::ContentLength)),
+        Some(ReplyStyle::Status),
         Some(place),
-    ) = (group.value("protocol"), group.value("reply"), group.place("reply"))
+    ) = (group.get("protocol"), group.get("reply"), group.place("reply"))
     {
         faults.push(
             Fault::at(place, "JSON-RPC messages carry no marks")

@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::{http, routes};
 use crate::diagnostics::Fault;
 use crate::model::{Dispatch, Protocol};
-use crate::options::{Choice, Of};
-use crate::walk::{Group, Section, Value};
+use crate::options::Of;
+use crate::options::{Group, Value};
+use crate::walk::Section;
 
 /// Whether the workers of a pool take messages of HTTP, and not frames.
 fn takes_messages(pool: &Section) -> bool {
@@ -20,7 +21,7 @@ fn takes_messages(pool: &Section) -> bool {
 /// Adds a fault for every pool that hands on what the other cannot read.
 pub(super) fn check(sections: &[Section], pools: &[&Section], faults: &mut Vec<Fault>) {
     for pool in pools {
-        let Some(Value::Group(sorry)) = pool.group.value("sorry") else { continue };
+        let Some(sorry) = pool.group.inner("sorry") else { continue };
         let Some((other, place)) = named(sorry, "pool", pools) else { continue };
         if can_read(pool, other, &place, (sections, pools), faults) {
             own(other, place, faults);
@@ -68,7 +69,7 @@ fn named<'a>(
     option: &str,
     pools: &[&'a Section],
 ) -> Option<(&'a Section, Range<usize>)> {
-    let Some(Value::Text(name)) = group.value(option) else { return None };
+    let Some(name) = group.text(option) else { return None };
     let other = pools.iter().find(|other| other.name == *name)?;
     Some((other, group.place(option)?))
 }
@@ -125,19 +126,14 @@ fn is_asked_in_http(pool: &Section, sections: &[Section]) -> bool {
 fn is_asked(pool: &Section, sections: &[Section], in_http: bool) -> bool {
     let listeners = sections.iter().filter(|section| section.kind.name == "listener");
     listeners
-        .filter(|listener| {
-            let protocol = listener.group.value("protocol");
-            let is_http = matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Http))));
-            is_http == in_http
-        })
+        .filter(|listener| listener.group.is("protocol", Protocol::Http) == in_http)
         .flat_map(routes::with_routes)
         .any(|group| matches!(group.value("pool"), Some(Value::Text(name)) if *name == pool.name))
 }
 
 /// Programs that are each a connection's own answer for nobody else.
 fn own(other: &Section, place: Range<usize>, faults: &mut Vec<Fault>) {
-    let dispatch = other.group.value("dispatch");
-    if matches!(dispatch, Some(Value::Word(Choice::Dispatch(Dispatch::Session)))) {
+    if other.group.is("dispatch", Dispatch::Session) {
         let name = &other.name;
         let message = format!("the programs of `[pool.{name}]` are each a connection's own");
         faults.push(

@@ -2,10 +2,11 @@
 
 use super::identity;
 use crate::diagnostics::Fault;
-use crate::model::{CheckKind, Dispatch};
-use crate::options::{Choice, Of};
+use crate::model::{CheckKind, Dispatch, Statuses};
+use crate::options::Of;
+use crate::options::{Group, Value};
 use crate::quantities;
-use crate::walk::{Group, Section, Value};
+use crate::walk::Section;
 
 /// Which options belong to one way of checking alone.
 const OWN: &[(&str, CheckKind)] = &[
@@ -25,13 +26,12 @@ const OWN: &[(&str, CheckKind)] = &[
 const EVERY: &[&str] = &["interval", "timeout", "rise", "fall", "checked_first", "port"];
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
-    let Some(Value::Group(health)) = pool.group.value("health") else { return };
+    let Some(health) = pool.group.inner("health") else { return };
     identity::check(health, faults);
     of_errors(health, faults);
     ejection(health, faults);
     failing(pool, health, faults);
-    let Some(Value::Word(Choice::Check(kind))) = health.value("check") else { return };
-    let kind = *kind;
+    let Some(kind) = health.get("check") else { return };
     without_a_check(health, kind, faults);
     of_another_check(health, kind, faults);
     missing(health, kind, faults);
@@ -120,10 +120,7 @@ fn failing(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
 /// A check of a program with sessions is a session of its own, behind which a program without `reset` is
 /// replaced.
 fn session_alone(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
-    let session = matches!(
-        pool.group.value("dispatch"),
-        Some(Value::Word(Choice::Dispatch(Dispatch::Session)))
-    );
+    let session = pool.group.is("dispatch", Dispatch::Session);
     if session && pool.group.find("reset").is_none() {
         let place = health.place("check").unwrap_or(0..0);
         faults.push(
@@ -209,8 +206,7 @@ fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &m
 /// What is written into a request must not end its line.
 fn head(health: &Group, faults: &mut Vec<Fault>) {
     for name in ["method", "path", "host"] {
-        let (Some(Value::Text(text)), Some(place)) = (health.value(name), health.place(name))
-        else {
+        let Some((text, place)) = health.given_text(name) else {
             continue;
         };
         let wrong = match name {
@@ -230,11 +226,8 @@ fn head(health: &Group, faults: &mut Vec<Fault>) {
 }
 
 fn statuses(health: &Group, name: &str, faults: &mut Vec<Fault>) {
-    let (Some(Value::Text(text)), Some(place)) = (health.value(name), health.place(name)) else {
-        return;
-    };
-    let good = |(from, to): (u64, u64)| from <= to && (100..=599).contains(&from) && to <= 599;
-    if !quantities::span(text).is_ok_and(good) {
+    let Some((text, place)) = health.given_text(name) else { return };
+    if Statuses::read(text).is_none() {
         faults.push(
             Fault::at(place, format!("`{text}` is no range of statuses"))
                 .expected("expected two numbers from 100 to 599")

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::diagnostics::Fault;
 use crate::model::{Address, Framing, HttpSocket, Protocol, RetryFault, RetryOn};
-use crate::options::{Choice, Of};
-use crate::walk::{Section, Value};
+use crate::options::Of;
+use crate::options::Value;
+use crate::walk::Section;
 
 /// Each server is a worker: there is nothing to count.
 pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
@@ -53,8 +54,8 @@ pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// `retries.on` names failures and statuses.
 pub(super) fn retried_on(pool: &Section, faults: &mut Vec<Fault>) {
-    let Some(Value::Group(retries)) = pool.group.value("retries") else { return };
-    let Some(Value::Texts(entries)) = retries.value("on") else { return };
+    let Some(retries) = pool.group.inner("retries") else { return };
+    let entries = retries.texts("on");
     if let (Err(entry), Some(place)) = (RetryOn::read(entries), retries.place("on")) {
         let words = RetryFault::ALL.map(|(word, _)| format!("`{word}`")).join(", ");
         faults.push(
@@ -72,9 +73,9 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
         // What it was meant to be is not known, and it has its own error.
         return;
     }
-    let http = matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Http))));
+    let http = listener.group.is("protocol", Protocol::Http);
     for group in super::routes::with_routes(listener) {
-        let Some(Value::Text(name)) = group.value("pool") else { continue };
+        let Some(name) = group.text("pool") else { continue };
         let Some(pool) = pools.iter().find(|pool| pool.name == *name) else { continue };
         let (serves, servers) = (serves(pool), pool.worker == Some(Of::Servers));
         let program = pool.worker == Some(Of::Program);
@@ -121,9 +122,7 @@ pub(super) fn no_object(place: Range<usize>, name: &str, why: &str) -> Fault {
 
 /// Whether the workers of a pool are programs that serve HTTP.
 pub(super) fn serves(pool: &Section) -> bool {
-    let framing = pool.group.value("framing");
-    pool.worker == Some(Of::Program)
-        && matches!(framing, Some(Value::Word(Choice::Framing(Framing::Http))))
+    pool.worker == Some(Of::Program) && pool.group.is("framing", Framing::Http)
 }
 
 /// What means nothing to a program that serves HTTP: it is asked on connections.
@@ -161,10 +160,7 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
                 faults.push(Fault::at(place, message).mend("remove it"));
             }
         }
-        let path = matches!(
-            group.value("socket"),
-            Some(Value::Word(Choice::HttpSocket(HttpSocket::Path)))
-        );
+        let path = group.is("socket", HttpSocket::Path);
         if let (true, Some(_), Some(place)) = (path, group.key("user"), group.place("socket")) {
             faults.push(
                 Fault::at(place, "another user can make no socket in the daemon's folder")
@@ -173,7 +169,7 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
             );
         }
     }
-    if let (Some(Value::Text(name)), Some(place)) = (group.value("then"), group.place("then"))
+    if let Some((name, place)) = group.given_text("then")
         && !serves(pool)
         && pools
             .iter()
@@ -192,13 +188,11 @@ pub(super) fn takes_no_object(pool: &Section) -> Option<&'static str> {
     if pool.group.key("stream").is_some() {
         return Some("a reply is many frames");
     }
-    match pool.group.value("framing") {
+    match pool.group.get("framing") {
         // A message without an `id` gets no answer, a request of HTTP always does; and what the
         // program asks or tells by itself has no request of HTTP to go with.
-        Some(Value::Word(Choice::Framing(Framing::JsonRpc | Framing::ContentLength))) => {
-            Some(JSON_RPC)
-        }
-        Some(Value::Word(Choice::Framing(Framing::Raw))) => Some("nothing ends a frame"),
+        Some(Framing::JsonRpc | Framing::ContentLength) => Some(JSON_RPC),
+        Some(Framing::Raw) => Some("nothing ends a frame"),
         _ => None,
     }
 }
@@ -206,7 +200,7 @@ pub(super) fn takes_no_object(pool: &Section) -> Option<&'static str> {
 /// Each server of a pool is there once, and can be connected to.
 pub(super) fn addresses(pools: &[&Section], faults: &mut Vec<Fault>) {
     for pool in pools {
-        let Some(Value::Groups(servers)) = pool.group.value("servers") else { continue };
+        let servers = pool.group.groups("servers");
         let mut seen: Vec<&Address> = Vec::new();
         for server in servers {
             let Some(Value::Address(address)) = server.value("address") else { continue };

@@ -1,13 +1,13 @@
 //! What holds of the users and groups that programs run as.
 
 use crate::diagnostics::Fault;
-use crate::walk::{Group, Value};
+use crate::options::Group;
 
 /// A number of a user or a group is one. The largest number of 32 bits tells the system to change
 /// nothing, so a program would stay what the daemon is.
 pub(super) fn check(group: &Group, faults: &mut Vec<Fault>) {
     for option in ["user", "group"] {
-        let Some(Value::Text(text)) = group.value(option) else { continue };
+        let Some(text) = group.text(option) else { continue };
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number || text.parse::<u32>().is_ok_and(|number| number != u32::MAX) {

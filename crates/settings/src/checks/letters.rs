@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostics::Fault;
 use crate::model::{DatabaseHost, ServerTarget, Target};
-use crate::walk::{Section, Value};
+use crate::options::Value;
+use crate::walk::Section;
 
 /// Each pool has a table of its own.
 pub(super) fn check(pools: &[&Section], faults: &mut Vec<Fault>) {

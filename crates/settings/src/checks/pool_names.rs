@@ -2,13 +2,13 @@
 
 use crate::diagnostics::{Fault, Trust};
 use crate::nearest::nearest;
-use crate::walk::{Group, Section, Value};
+use crate::options::Group;
+use crate::walk::Section;
 
 /// Every pool that is named is there.
 pub(super) fn check(group: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
     for option in ["pool", "then"] {
-        let (Some(Value::Text(name)), Some(place)) = (group.value(option), group.place(option))
-        else {
+        let Some((name, place)) = group.given_text(option) else {
             continue;
         };
         if pools.iter().any(|pool| pool.name == *name) {

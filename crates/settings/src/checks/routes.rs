@@ -3,10 +3,10 @@
 use super::pool_names;
 use crate::diagnostics::{Fault, Trust};
 use crate::model::{Configuration, Protocol};
-use crate::options::Choice;
+use crate::options::{Group, Value};
 use crate::remarks::Remark;
 use crate::routes;
-use crate::walk::{Group, Section, Value};
+use crate::walk::Section;
 
 /// Routes of one listener.
 const ROUTES_MAX: usize = 10_000;
@@ -43,8 +43,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
                 .trust(Trust::Absent),
         );
     }
-    let protocol = group.value("protocol");
-    if !matches!(protocol, None | Some(Value::Word(Choice::Protocol(Protocol::Http)))) {
+    if !matches!(group.get("protocol"), None | Some(Protocol::Http)) {
         for option in OF_HTTP {
             if let Some(place) = group.key(option) {
                 let message = format!("`{option}` is for listeners of HTTP, and {title} is none");
@@ -73,7 +72,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
 
 /// What names us in `Via` is one word.
 fn via(group: &Group, faults: &mut Vec<Fault>) {
-    let (Some(Value::Text(name)), Some(place)) = (group.value("via"), group.place("via")) else {
+    let Some((name, place)) = group.given_text("via") else {
         return;
     };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:[]".contains(&byte);

@@ -2,8 +2,8 @@
 
 use crate::diagnostics::{Fault, Trust};
 use crate::model::{OnConflict, Order, Target};
-use crate::options::Choice;
-use crate::walk::{Section, Value};
+use crate::options::Value;
+use crate::walk::Section;
 
 /// What a request becomes.
 const ACTIONS: [&str; 3] = ["insert", "statement", "query"];
@@ -19,9 +19,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// A path is one of HTTP, without escapes, and each parameter in it has a name of its own.
 fn path(pool: &Section, faults: &mut Vec<Fault>) {
-    let (Some(Value::Text(path)), Some(place)) =
-        (pool.group.value("path"), pool.group.place("path"))
-    else {
+    let Some((path, place)) = pool.group.given_text("path") else {
         return;
     };
     if pool.group.key("query").is_none() {
@@ -88,12 +86,9 @@ fn action(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// Rows that may be there already need a key by which they are found, among the columns.
 fn key(pool: &Section, faults: &mut Vec<Fault>) {
-    let Some(Value::Group(insert)) = pool.group.value("insert") else { return };
+    let Some(insert) = pool.group.inner("insert") else { return };
     let conflict = insert.place("on_conflict");
-    let nothing = matches!(
-        insert.value("on_conflict"),
-        Some(Value::Word(Choice::OnConflict(OnConflict::Nothing)))
-    );
+    let nothing = insert.is("on_conflict", OnConflict::Nothing);
     let key = match insert.value("key") {
         Some(Value::Texts(key)) => key.as_slice(),
         _ => &[],
@@ -112,7 +107,7 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
         );
         return;
     }
-    let Some(Value::Texts(columns)) = insert.value("columns") else { return };
+    let columns = insert.texts("columns");
     let absent = |name: &&String| !columns.iter().any(|it| it.eq_ignore_ascii_case(name));
     if let Some(name) = key.iter().find(absent) {
         faults.push(
@@ -124,9 +119,8 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// Two workers that write do not keep the order of a client.
 fn order(pool: &Section, faults: &mut Vec<Fault>) {
-    let Some(Value::Group(workers)) = pool.group.value("workers") else { return };
-    let by_client =
-        matches!(pool.group.value("order"), Some(Value::Word(Choice::Order(Order::Client))));
+    let Some(workers) = pool.group.inner("workers") else { return };
+    let by_client = pool.group.is("order", Order::Client);
     let many = workers.number("max").filter(|&max| max > 1);
     if !by_client || pool.group.key("query").is_some() {
         return;

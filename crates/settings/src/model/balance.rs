@@ -1,153 +1,127 @@
 //! Balancing, as it is configured: who is bound to which worker, who is fit, who waits how, and what
 //! a pool says when it is sorry. The same for every kind of worker.
 
-use std::fmt;
 use std::time::Duration;
 
+use super::key::Key;
 use super::retry_on::RetryOn;
 use super::secret::Secret;
+use super::statuses::Statuses;
+use crate::options::{Group, Options, Reload, Setting, options, words};
 
-/// What a pool does beyond giving the next request to the next free worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Balance {
-    /// Requests that all workers together may have in their hands; none: as many as they have room
-    /// for.
-    pub slots_max: Option<u32>,
-    /// What `schedule = "hash"` goes by.
-    pub hash: Key,
-    /// Whether clients are bound to workers.
-    pub sticky: Option<Sticky>,
-    /// How long a new worker takes until it is given its whole share.
-    pub slow_start: Duration,
-    /// What makes a worker unfit.
-    pub health: Health,
-    /// What it answers when it is sorry.
-    pub sorry: Option<Sorry>,
-    /// Those that have the same share a pool evenly; none: whoever came first.
-    pub fair: Option<Key>,
-    /// Where a request says how urgent it is.
-    pub priority: Option<Key>,
-    /// What one level of priority is worth in waiting time.
-    pub priority_step: Duration,
-    /// How long requests wait while no worker is fit.
-    pub hold: Duration,
-    /// How often a request that a server failed is given to another.
-    pub retries: Retries,
-    /// Decisions that are kept for `why`.
-    pub decisions: u32,
-}
-
-/// How often a request that a server had and did not answer is given to another, where that is safe. One that
-/// reached nobody costs nothing of this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
-    /// Times that one request is given to a server at most, 1 to 255.
-    pub tries: u8,
-    /// Percent of the requests that repeats may be in the long run.
-    pub share: u32,
-    /// Repeats that may be made at once beyond that.
-    pub reserve: u32,
-    /// On which failures.
-    pub on: RetryOn,
-}
-
-impl Default for Retries {
-    fn default() -> Self {
-        Self { tries: 3, share: 10, reserve: 20, on: RetryOn::default() }
+options! {
+    /// What a pool does beyond giving the next request to the next free worker.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Balance of Any reload Live {
+        /// What `schedule = "hash"` goes by.
+        hash: Key as key = "source";
+        /// Binds each client to the worker that had its first request.
+        sticky: Option<Sticky> as table, reload(ONE_PLACE);
+        /// When a worker is left out, and how long; `"off"`: never.
+        health: Health as table_or_off = inner;
+        /// What it answers, in place of a refusal, when it is over its limits, nobody can answer, a request waited
+        /// too long, or an operator says so.
+        sorry: Option<Sorry> as table, reload(Reload::RestartIf("it names another pool, and there are several shards"));
+        /// Requests that all its workers together may have in their hands at once.
+        slots_max: Option<u32> as count(1, 1_000_000), reload(ONE_PLACE);
+        /// How long a new worker takes until it is given its whole share, where the schedule has weights.
+        slow_start: Duration as time_or_zero = "0s";
+        /// How often a request that a server or a program that serves HTTP had and did not answer is given to
+        /// another, where it may be made again.
+        retries: Retries as table = inner;
+        /// Decisions that are kept, for `roadstead ctl why`.
+        decisions: u32 as count(0, 1_000_000) = "256";
+        /// Those that have the same share a pool evenly; none: whoever came first.
+        fair: Option<Key> => fair {};
+        /// Where a request says how urgent it is.
+        priority: Option<Key> => priority {};
+        /// What one level of priority is worth in waiting time.
+        priority_step: Duration => priority_step {};
+        /// How long requests wait while no worker is fit.
+        hold: Duration => hold {};
     }
 }
 
-impl Default for Balance {
-    /// What holds where nothing is said; a test keeps it equal to the table.
-    fn default() -> Self {
-        Self {
-            slots_max: None,
-            hash: Key::Source,
-            sticky: None,
-            slow_start: Duration::ZERO,
-            health: Health::default(),
-            sorry: None,
-            fair: None,
-            priority: None,
-            priority_step: Duration::from_secs(1),
-            hold: Duration::ZERO,
-            retries: Retries::default(),
-            decisions: 256,
-        }
+/// Servers are served by all shards or by one, from the start.
+const ONE_PLACE: Reload =
+    Reload::RestartIf("with it one shard alone serves these servers, and there are several shards");
+
+options! {
+    /// The options of `queue` that are a part of [`Balance`].
+    #[derive(Clone, Debug, PartialEq)]
+    pub(crate) struct Waiting of Any reload Live {
+        /// How long requests wait while workers run but none is fit, and bound clients for their server.
+        hold: Duration as time_or_zero = "0s";
+        /// Those that have this in common take turns: one that asks much does not keep others waiting.
+        fair: Option<Key> as key;
+        /// Where a request says how urgent it is: a digit, 0 the most, 5 where there is none.
+        priority: Option<Key> as key;
+        /// One level of priority is worth so much waiting: nobody waits for ever.
+        priority_step: Duration as time = "1s";
     }
 }
 
-/// Something that is found in a request or known of its client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
-    /// The client's address, without its port.
-    Source,
-    /// The client's connection, whatever listener it came by. A datagram has none.
-    Connection,
-    /// The whole request.
-    Line,
-    /// A word of it, from 1; blanks and tabs stand between.
-    Word(u32),
-    /// The value of `NAME=value` among its words.
-    Field(String),
-    /// A member of the JSON object that it is.
-    Member(String),
-    /// A field of its head, of HTTP.
-    Header(String),
-    /// A cookie, of HTTP.
-    Cookie(String),
-    /// The path, of HTTP, without the query.
-    Path,
-    /// A part of the path, of HTTP, from 1, as it is written; `/` stands between.
-    Segment(u32),
-    /// A parameter of the query, of HTTP, as it is written.
-    Query(String),
+fn waiting(group: &Group) -> Waiting {
+    Waiting::fill(group.inner("queue").expect("a queue has defaults"))
 }
 
-impl Key {
-    /// Whether it is found in requests of HTTP, or in others; none: in both.
-    #[must_use]
-    pub const fn is_http(&self) -> Option<bool> {
-        match self {
-            Self::Source | Self::Connection => None,
-            Self::Line | Self::Word(_) | Self::Field(_) | Self::Member(_) => Some(false),
-            Self::Header(_) | Self::Cookie(_) | Self::Path | Self::Segment(_) | Self::Query(_) => {
-                Some(true)
-            }
-        }
+fn fair(group: &Group) -> Option<Key> {
+    waiting(group).fair
+}
+
+fn priority(group: &Group) -> Option<Key> {
+    waiting(group).priority
+}
+
+fn priority_step(group: &Group) -> Duration {
+    waiting(group).priority_step
+}
+
+fn hold(group: &Group) -> Duration {
+    waiting(group).hold
+}
+
+options! {
+    /// How often a request that a server had and did not answer is given to another, where that is safe. One that
+    /// reached nobody costs nothing of this.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Retries of Any reload Live {
+        /// Times that one request is given to a server; 1: never again.
+        tries: u8 as count(1, 255) = "3";
+        /// Percent of the requests that repeats may be in the long run, so that servers which fail are not asked
+        /// twice as much.
+        share: u32 as count(0, 100) = "10";
+        /// Repeats that may be made at once beyond that.
+        reserve: u32 as count(1, 1_000_000) = "20";
+        /// On which failures a request is retried: `connect` (no connection), `reset` (the connection ended before
+        /// the response), `timeout` (`deadline` passed before the response), `invalid` (not an HTTP response), and
+        /// statuses of responses from 400 to 599, like `503` or `502..504`. Without it: `connect`, `reset` and
+        /// `invalid`. A request that a server received is retried only if `idempotent` allows it and its body was
+        /// complete when it was sent (at most 64 KiB).
+        on: RetryOn as names;
     }
 }
 
-impl fmt::Display for Key {
-    /// As it is written.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Source => f.write_str("source"),
-            Self::Connection => f.write_str("connection"),
-            Self::Line => f.write_str("line"),
-            Self::Word(number) => write!(f, "word:{number}"),
-            Self::Field(name) => write!(f, "field:{name}"),
-            Self::Member(name) => write!(f, "member:{name}"),
-            Self::Header(name) => write!(f, "header:{name}"),
-            Self::Cookie(name) => write!(f, "cookie:{name}"),
-            Self::Path => f.write_str("path"),
-            Self::Segment(number) => write!(f, "segment:{number}"),
-            Self::Query(name) => write!(f, "query:{name}"),
-        }
+options! {
+    /// How clients are bound to workers (`sticky`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Sticky of Any reload Live {
+        /// What a client is known by.
+        by: KnownBy => known_by {
+            /// What a client is known by; either this or `cookie`. `connection` works on every listener but one of
+            /// datagrams, on Unix sockets too.
+            key: Option<Key> as key;
+            cookie: Cookie;
+        };
+        /// A client that did not ask for so long is no longer bound; with a cookie it goes with `value = "signed"` or
+        /// `mode = "passive"`.
+        lifetime: Duration as time = "1h";
+        /// Clients bound at once, some 58 bytes each, which are taken at the start; beyond it the one that rested
+        /// longest is let go. With a cookie it goes with `mode = "passive"` alone.
+        entries: u32 as count(1, 10_000_000) = "100000";
+        /// What becomes of a client whose worker is gone.
+        gone: Gone as word = "reschedule";
     }
-}
-
-/// How clients are bound to workers (`sticky`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sticky {
-    /// What a client is known by.
-    pub by: KnownBy,
-    /// A client that did not ask for so long is no longer bound.
-    pub lifetime: Duration,
-    /// Clients bound at once.
-    pub entries: u32,
-    /// What becomes of a client whose worker is gone.
-    pub gone: Gone,
 }
 
 /// What a client is known by.
@@ -159,118 +133,178 @@ pub enum KnownBy {
     Cookie(Cookie),
 }
 
-/// A cookie that says which server is a client's own (`sticky.cookie`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cookie {
-    /// Its name.
-    pub name: String,
-    /// How the client gets it.
-    pub mode: CookieMode,
-    /// What its value is made of.
-    pub value: CookieValue,
-    /// What values are made with; none: drawn at each start.
-    pub secret: Option<Secret>,
-    /// `Path`.
-    pub path: String,
-    /// `Max-Age`; none: until the client ends.
-    pub max_age: Option<Duration>,
-    /// `HttpOnly`.
-    pub http_only: bool,
-    /// `Secure`.
-    pub secure: bool,
-    /// `SameSite`.
-    pub same_site: SameSite,
+fn known_by(group: &Group) -> KnownBy {
+    match group.find("cookie") {
+        Some(_) => KnownBy::Cookie(Cookie::fill(group)),
+        None => KnownBy::Key(Key::of(group.value("key"))),
+    }
 }
 
-/// How a client gets the cookie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CookieMode {
-    /// One of ours is added.
-    Insert,
-    /// The value of the server's is replaced.
-    Rewrite,
-    /// Ours stands before the value of the server's.
-    Prefix,
-    /// The server's is learnt.
-    Passive,
+options! {
+    /// A cookie that says which server is a client's own (`sticky.cookie`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Cookie of Any reload Live {
+        /// The name of a cookie of HTTP that says which server is the client's own.
+        name("cookie"): String as text;
+        /// How the client gets the cookie.
+        mode: CookieMode as word = "insert";
+        /// What its value is made of; never an address.
+        value: CookieValue as word = "opaque";
+        /// What values are made with, the same on machines that share clients; without it clients are bound anew
+        /// after a restart.
+        secret: Option<Secret> as secret;
+        /// `Path` of a cookie that is inserted.
+        path: String as path = "/";
+        /// `Max-Age`; none: until the client ends.
+        max_age: Option<Duration> => max_age {
+            /// Its `Max-Age`; `0s`: until the client ends.
+            max_age: Duration as time_or_zero = "0s";
+        };
+        /// Whether it is `HttpOnly`.
+        http_only: bool as switch = "true";
+        /// Whether it is `Secure`.
+        secure: bool as switch = "false";
+        /// Its `SameSite`.
+        same_site: SameSite as word = "lax";
+    }
 }
 
-/// What a cookie's value is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CookieValue {
-    /// A digest of the server's name.
-    Opaque,
-    /// The digest, when it was made, and a code over both.
-    Signed,
+fn max_age(group: &Group) -> Option<Duration> {
+    group.get("max_age").filter(|age: &Duration| !age.is_zero())
 }
 
-/// `SameSite` of a cookie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SameSite {
-    /// `Strict`.
-    Strict,
-    /// `Lax`.
-    Lax,
-    /// `None`.
-    None,
+words! {
+    /// How a client gets the cookie.
+    pub enum CookieMode {
+        /// One of ours is added to replies.
+        Insert = "insert",
+        /// The value that the server gives to a cookie of this name is replaced by ours.
+        Rewrite = "rewrite",
+        /// Ours and a `~` stand before the server's value, and are taken off before it sees them.
+        Prefix = "prefix",
+        /// Nothing is changed; the value that the server gives is learnt.
+        Passive = "passive",
+    }
 }
 
-/// What becomes of a client whose worker is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
-    /// It is bound to another.
-    Reschedule,
-    /// Its requests are refused.
-    Refuse,
+words! {
+    /// What a cookie's value is made of.
+    pub enum CookieValue {
+        /// A digest of the server's name.
+        Opaque = "opaque",
+        /// The digest and the time, signed: it cannot be made up, nor used beyond `lifetime`.
+        Signed = "signed",
+    }
 }
 
-/// What makes a worker unfit (`health`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Health {
-    /// Failed requests in a row; 0: they do not count.
-    pub errors: u32,
-    /// The share of failed requests that takes a worker out; none: only failures in a row count.
-    pub fail_rate: Option<FailRate>,
-    /// A request that takes longer counts as failed.
-    pub slow: Option<Duration>,
-    /// Statuses of replies that count as failed, both ends included.
-    pub failing: Option<(u16, u16)>,
-    /// How long a worker is left out the first time.
-    pub eject: Duration,
-    /// How long at most.
-    pub eject_max: Duration,
-    /// How workers are looked at while nobody asks them; none: not at all.
-    pub check: Option<Check>,
+words! {
+    /// `SameSite` of a cookie.
+    pub enum SameSite {
+        /// Sent by pages of this site alone.
+        Strict = "strict",
+        /// Sent also when somebody follows a link to it.
+        Lax = "lax",
+        /// Always sent; browsers want `secure` with it.
+        None = "none",
+    }
 }
 
-/// The share of failed requests that takes a worker out (`health.fail_rate`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FailRate {
-    /// Percent of the requests, 1 to 100.
-    pub percent: u32,
-    /// The time over which they are counted.
-    pub window: Duration,
-    /// With fewer requests in the window, the share does not count.
-    pub requests_min: u32,
+words! {
+    /// What becomes of a client whose worker is gone.
+    pub enum Gone {
+        /// It is bound to another.
+        Reschedule = "reschedule",
+        /// Its requests are refused as `gone`.
+        Refuse = "refuse",
+    }
 }
 
-/// How workers are looked at while nobody asks them (`health.check`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// What is done.
-    pub probe: Probe,
-    /// From one check of a worker to the next.
-    pub interval: Duration,
-    /// A check that takes longer is a bad one.
-    pub timeout: Duration,
-    /// Good checks in a row until a worker serves again.
-    pub rise: u32,
-    /// Bad checks in a row until a worker is left out.
-    pub fall: u32,
-    /// Whether a new worker serves nobody before its checks were good.
-    pub checked_first: bool,
-    /// Another port of the server.
-    pub port: Option<u16>,
+options! {
+    /// What makes a worker unfit (`health`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Health of Any reload Live {
+        /// How workers are looked at while nobody asks them; none: not at all.
+        check: Option<Check> => check {
+            /// How a worker is looked at while nobody asks it.
+            check: CheckKind as word = "off";
+            all: Check;
+        };
+        /// Requests that fail at a worker in a row until it is left out; 0: they do not count.
+        errors: u32 as count(0, 1_000_000) = "0";
+        /// The share of failed requests that takes a worker out; none: only failures in a row count.
+        fail_rate: Option<FailRate> => fail_rate {
+            all: FailRate;
+        };
+        /// A request that takes longer counts as failed.
+        slow: Option<Duration> as time;
+        /// Statuses of replies that count as failed, both ends included.
+        failing: Option<(u16, u16)> => failing {
+            /// Statuses of replies that count as failed, as a range or one, like `500..599`; without it none do.
+            failing: Option<Statuses> as name;
+        };
+        /// How long a worker is left out the first time; soon after, twice as long.
+        eject: Duration as time = "10s";
+        /// How long at most.
+        eject_max: Duration as time = "5m";
+    }
+}
+
+fn check(group: &Group) -> Option<Check> {
+    (!group.is("check", CheckKind::Off)).then(|| Check::fill(group))
+}
+
+fn fail_rate(group: &Group) -> Option<FailRate> {
+    group.find("fail_rate").map(|_| FailRate::fill(group))
+}
+
+fn failing(group: &Group) -> Option<(u16, u16)> {
+    group.get("failing").map(|Statuses(from, to)| (from, to))
+}
+
+options! {
+    /// The share of failed requests that takes a worker out (`health.fail_rate`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FailRate of Any reload Live {
+        /// The share of failed requests over `fail_window` that takes a worker out; without it only `errors` counts.
+        percent("fail_rate"): u32 as percent;
+        /// The time over which `fail_rate` is measured.
+        window("fail_window"): Duration as time = "10s";
+        /// `fail_rate` does not apply while a worker has had fewer requests in the window.
+        requests_min("fail_min_requests"): u32 as count(1, 1_000_000) = "20";
+    }
+}
+
+options! {
+    /// How workers are looked at while nobody asks them (`health.check`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Check of Any reload Live {
+        /// Time between two checks of a worker; at most 5 s while its checks fail.
+        interval: Duration as time = "2s";
+        /// A check that takes longer is a bad one.
+        timeout: Duration as time = "1s";
+        /// Good checks in a row until a worker serves again.
+        rise: u32 as count(1, 1000) = "2";
+        /// Bad checks in a row until a worker is left out.
+        fall: u32 as count(1, 1000) = "3";
+        /// Whether a new worker serves nobody before its checks were good.
+        checked_first: bool as switch = "false";
+        /// Another port of the server, for its checks.
+        port: Option<u16> as count(1, 65_535);
+        /// What is done.
+        probe: Probe => probe {
+            http: HttpProbe;
+            /// The line that `check = "line"` sends.
+            send: Option<String> as text;
+            /// How a good answer to it begins; any will do without it.
+            expect: Option<String> as text;
+            /// What `check = "program"` runs, with the worker's name in `ROADSTEAD_WORKER`; exit code 0 is good.
+            command: Vec<String> as command;
+            /// The user that `command` runs as; without it `user` of the pool's programs, or the daemon's own.
+            user: Option<String> as name;
+            /// The group that `command` runs as; without it the groups of `user`, or those of the pool's programs.
+            group: Option<String> as name;
+        };
+    }
 }
 
 /// What one check does.
@@ -298,72 +332,99 @@ pub enum Probe {
     },
 }
 
-/// A request of HTTP and what a good reply is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpProbe {
-    /// Its method.
-    pub method: String,
-    /// Its path.
-    pub path: String,
-    /// The host it names; none: the server's address.
-    pub host: Option<String>,
-    /// The statuses that are good, both ends included.
-    pub status: (u16, u16),
-    /// What stands in the body.
-    pub body: Option<String>,
-}
-
-/// How a worker is looked at, as the word says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckKind {
-    /// Not at all.
-    Off,
-    /// It takes a connection.
-    Tcp,
-    /// It answers a request.
-    Http,
-    /// It answers a line.
-    Line,
-    /// A program says so.
-    Program,
-}
-
-impl Default for Health {
-    fn default() -> Self {
-        Self {
-            check: None,
-            errors: 0,
-            fail_rate: None,
-            slow: None,
-            failing: None,
-            eject: Duration::from_secs(10),
-            eject_max: Duration::from_secs(300),
-        }
+fn probe(group: &Group) -> Probe {
+    match CheckKind::of(group.value("check")) {
+        CheckKind::Off | CheckKind::Tcp => Probe::Tcp,
+        CheckKind::Http => Probe::Http(HttpProbe::fill(group)),
+        CheckKind::Line => Probe::Line {
+            send: String::of(group.value("send")),
+            expect: group.get("expect").unwrap_or_default(),
+        },
+        CheckKind::Program => Probe::Program {
+            command: group.texts("command").to_vec(),
+            user: group.get("user"),
+            group: group.get("group"),
+        },
     }
 }
 
-/// What a pool does when it is sorry (`sorry`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sorry {
-    /// What it answers with.
-    pub answer: SorryAnswer,
-    /// Percent of its room that may be taken when it is sorry no longer.
-    pub until: u32,
-    /// How long that must hold.
-    pub steady: Duration,
-    /// How it says so over HTTP.
-    pub http: SorryHttp,
+options! {
+    /// A request of HTTP and what a good reply is.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct HttpProbe of Any reload Live {
+        /// The method of `check = "http"`.
+        method: String as name = "GET";
+        /// What `check = "http"` asks for.
+        path: String as path = "/";
+        /// The host it names; without it the server's address.
+        host: Option<String> as name;
+        /// The statuses that are good, both ends included.
+        status: (u16, u16) => status {
+            /// The statuses that are good, as a range or one.
+            status: Statuses as name = "200..399";
+        };
+        /// What stands in the first 64 KiB of a good body.
+        body: Option<String> as text;
+    }
 }
 
-/// How a pool says over HTTP that it is sorry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SorryHttp {
-    /// The status; none: 503, or 302 where another place is named.
-    pub status: Option<u16>,
-    /// What the body is; none: as the name of its file ends.
-    pub content_type: Option<String>,
-    /// When the client may come again; zero: that is not said.
-    pub retry_after: Duration,
+fn status(group: &Group) -> (u16, u16) {
+    let Statuses(from, to) = Statuses::of(group.value("status"));
+    (from, to)
+}
+
+words! {
+    /// How a worker is looked at, as the word says it.
+    pub enum CheckKind {
+        /// Not at all.
+        Off = "off",
+        /// A server takes a connection.
+        Tcp = "tcp",
+        /// A server answers a request of HTTP/1.1.
+        Http = "http",
+        /// A server, or a program, answers a line with another.
+        Line = "line",
+        /// A program of yours says so.
+        Program = "program",
+    }
+}
+
+options! {
+    /// What a pool does when it is sorry (`sorry`).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Sorry of Any reload Live {
+        /// What it answers with.
+        answer: SorryAnswer => answer {
+            /// It answers with this. `{request_id}`, `{cause}` and `{pool}` in it stand for these values of the
+            /// request.
+            line: Option<String> as text;
+            /// It answers with what is in this file, read at start, with the same variables.
+            file: Option<String> as name;
+            /// It gives the request to this pool.
+            pool: Option<String> as pool;
+            /// It sends clients of HTTP there.
+            redirect: Option<String> as path;
+        };
+        /// How it says so over HTTP.
+        http: SorryHttp;
+        /// It is sorry until no more than this part of its slots and its queue is taken.
+        until: u32 as percent = "50%";
+        /// How long that must hold.
+        steady: Duration as time_or_zero = "0s";
+    }
+}
+
+options! {
+    /// How a pool says over HTTP that it is sorry.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct SorryHttp of Any reload Live {
+        /// The status over HTTP; without it 503, and 302 with `redirect`.
+        status: Option<u16> as count(200, 599);
+        /// What the answer is, over HTTP; without it, as the name of `file` ends.
+        content_type("type"): Option<String> as name;
+        /// When clients of HTTP are told to come again; `0s`: not at all.
+        retry_after: Duration as time_or_zero = "10s";
+    }
 }
 
 /// What a pool answers with when it is sorry.
@@ -377,4 +438,14 @@ pub enum SorryAnswer {
     Pool(String),
     /// That the client should ask there, over HTTP.
     Redirect(String),
+}
+
+fn answer(group: &Group) -> SorryAnswer {
+    let text = |name| group.text(name).map(str::to_owned);
+    let line = text("line").map(SorryAnswer::Line);
+    let file = || text("file").map(SorryAnswer::File);
+    let redirect = || text("redirect").map(SorryAnswer::Redirect);
+    line.or_else(file)
+        .or_else(redirect)
+        .unwrap_or_else(|| SorryAnswer::Pool(String::of(group.value("pool"))))
 }

@@ -5,103 +5,162 @@ use std::time::Duration;
 use super::address::{Address, Network};
 use super::addresses::Addresses;
 use super::program::Framing;
-use super::route::{Authenticate, Route};
+use super::route::{Authenticate, Edited, Route, RouteRows};
+use crate::options::kinds::GIB;
+use crate::options::{Group, Reload, options, words};
 
-/// One listener (`[listener.NAME]`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Listener {
-    /// Its name.
-    pub name: String,
-    /// Where it listens.
-    pub listen: Address,
-    /// What its clients speak.
-    pub protocol: Protocol,
-    /// The pool that answers; none where routes alone say who does.
-    pub pool: Option<String>,
-    /// How replies are marked.
-    pub reply: ReplyStyle,
-    /// What the end of a client's bytes means.
-    pub half_close: HalfClose,
-    /// What becomes of a last line without a newline.
-    pub last_line: LastLine,
-    /// Connections at once; one more takes the place of an idle one, if there is any.
-    pub connections_max: u32,
-    /// Bytes of a request, without what marks its ends.
-    pub frame_max: usize,
-    /// What becomes of a client with a request over that.
-    pub frame_over: FrameOver,
-    /// Requests of one client at once; at the limit it is not read.
-    pub in_flight_max: u32,
-    /// Bytes of replies that wait for their turn, a client.
-    pub reply_held_max: usize,
-    /// Bytes of output that wait for a client to read them.
-    pub send_max: usize,
-    /// A client that sends nothing and is owed nothing for so long is closed; zero: never.
-    pub idle: Duration,
-    /// A client that has not begun its first request by then is closed; zero: never.
-    pub first_request_timeout: Duration,
-    /// A request that was begun must be complete after so long; zero: never.
-    pub read: Duration,
-    /// A client that takes none of its output for so long is closed; zero: never.
-    pub write_stall: Duration,
-    /// Bytes a second that a client must take over each `write_stall` in which output waits; zero: any.
-    pub send_rate_min: usize,
-    /// Connections that the kernel holds until they are accepted.
-    pub backlog: u32,
-    /// After so long without a word the kernel asks whether a client is there; zero: never.
-    pub tcp_keepalive: Duration,
-    /// Whether to bind an address whose former connections the kernel still remembers.
-    pub reuse_address: bool,
-    /// Its requests are in the access log, if there is one.
-    pub access_log: bool,
-    /// Whom it takes.
-    pub addresses: Addresses,
+options! {
+    /// One listener (`[listener.NAME]`).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Listener of Any reload Live {
+        /// Its name.
+        name: String => name {};
+        /// Where it listens.
+        listen: Address as address = required, reload(Reload::Restart);
+        /// The pool that answers; with routes, those requests that no route is for.
+        pool: Option<String> as pool;
+        /// What its clients speak.
+        protocol: Protocol as word = "lines", reload(Reload::Restart);
+        /// How replies are distinguished from rejections.
+        reply: ReplyStyle as word = "auto";
+        /// What the end of a client's bytes means.
+        half_close: HalfClose => half_close {
+            /// What the end of a client's bytes means; on `http` it is `left` where nothing is said.
+            half_close: HalfClose as word = "keep";
+        };
+        /// What becomes of a last line, or other frame, whose end mark did not come.
+        last_line: LastLine as word = "refuse";
+        /// Connections at once. One more takes the place of the idle connection that has been silent longest, and is
+        /// refused where none is idle.
+        connections_max: u32 as count(1, 1_000_000) = "10000";
+        /// Bytes of a request, without what marks its ends; 16MiB with `jsonrpc` and `content-length` unless it is
+        /// given.
+        frame_max: usize as size(1, GIB) = "64KiB", reload(Reload::RestartIf("`protocol` is `datagrams`"));
+        /// What becomes of a client that sends a longer one.
+        frame_over: FrameOver as word = "skip";
+        /// Requests of one client at once; at the limit it is not read.
+        in_flight_max: u32 as count(1, 1_000_000) = "64";
+        /// Bytes of a client's replies that wait for their turn.
+        reply_held_max: usize as size(1, GIB) = "1MiB";
+        /// Bytes of output that wait for a client to read them; over it the client is cut. 16MiB with `jsonrpc` and
+        /// `content-length` unless it is given.
+        send_max: usize as size(1, GIB) = "4MiB", reload(Reload::RestartIf("it becomes the smallest of all listeners, and there are several shards"));
+        /// A client that sends nothing and is owed nothing for so long is closed; `0s`: never.
+        idle: Duration as time_or_zero = "10m";
+        /// A client that has not begun its first request so long after it connected is closed; `0s`: never.
+        first_request_timeout: Duration as time_or_zero = "10s";
+        /// A request that was begun must be complete after so long; `0s`: never.
+        read: Duration as time_or_zero = "10s";
+        /// A client that takes none of its output for so long is closed; `0s`: never.
+        write_stall: Duration as time_or_zero = "30s";
+        /// Bytes a second that a client must take while output waits for it, taken over each `write_stall`; `0B`:
+        /// any.
+        send_rate_min: usize as size(0, GIB) = "512B";
+        /// What only a listener of HTTP has.
+        http: HttpListener;
+        /// Whom it takes.
+        addresses: Addresses;
+        /// Whether its requests are in the access log, if there is one.
+        access_log: bool as switch = "true";
+        /// Connections that the kernel holds until they are accepted.
+        backlog: u32 as count(1, 65_535) = "4096", reload(Reload::Restart);
+        /// A client that says nothing for so long is asked by the kernel whether it is there, and is gone if it does
+        /// not answer in as long again; `0s`: never.
+        tcp_keepalive: Duration as time_or_zero = "2m", reload(Reload::Restart);
+        /// Listens on an address at once, also where the kernel still remembers former connections.
+        reuse_address: bool as switch = "true", reload(Reload::Restart);
+    }
+}
+
+fn name(group: &Group) -> String {
+    group.name.clone()
+}
+
+/// A browser that closes has left; whoever speaks messages may have said all.
+fn half_close(group: &Group) -> HalfClose {
+    let is_http = group.is("protocol", Protocol::Http) && group.key("half_close").is_none();
+    if is_http { HalfClose::Left } else { group.get("half_close").unwrap_or(HalfClose::Keep) }
+}
+
+options! {
     /// What only a listener of HTTP has.
-    pub http: HttpListener,
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct HttpListener of Any reload Live {
+        /// With `http`: bytes of the head of a request.
+        head_max: usize as size(256, 65_535) = "16KiB";
+        /// With `http`: bytes of the body of a request.
+        body_max: usize as size(1, 64 * GIB) = "1MiB";
+        /// With `http`: bytes of all bodies together that are taken whole before a program gets them; over it 503.
+        /// One client address that is not `trusted` takes at most half of what others leave, but always one body.
+        bodies_max: usize as size(1, 64 * GIB) = "64MiB";
+        /// With `http`: bytes a second that a body must bring, taken over each `read`; `0B`: any.
+        body_rate_min: usize as size(0, GIB) = "240B";
+        /// With `http`: a tunnel in which neither side says anything for so long is ended; `0s`: never.
+        tunnel_idle: Duration as time_or_zero = "1h";
+        /// With `http`: which fields tell a server who asked.
+        forwarded: Forwarded as word = "x-forwarded";
+        /// The name in the `Via` fields that are added; none: no field is added.
+        via: Option<String> => via {
+            /// With `http`: the name under which requests and replies that are forwarded get a `Via` field (RFC 9110
+            /// §7.6.3): a pseudonym, or a host with or without a port; `off`: no field is added.
+            via: String as name = "roadstead";
+        };
+        /// With `http`: requests with the method TRACE are forwarded; otherwise they are rejected with status 501.
+        allow_trace: bool as switch = "false";
+        /// With `http`: a request may ask for another protocol, such as WebSocket; otherwise its `Upgrade` is removed
+        /// and it is served as a plain request. Upgrades to `h2c`, and those of HEAD, are always removed.
+        allow_upgrade: bool as switch = "true";
+        /// With `http`: addresses or networks of clients that are proxies, whose own such fields are kept. Those of a
+        /// Unix socket are kept always: its file says who may connect.
+        trusted: Vec<Network> as names;
+        /// Which way requests go; the first that fits.
+        routes: Vec<Route> => routes {
+            /// With `http`: which way requests go; the first that fits.
+            route: Vec<RouteRows> as list("pool");
+        };
+        /// With `http`: who is let through; without it, everybody.
+        authenticate: Option<Authenticate> as table;
+        /// What is changed in the heads of requests.
+        request: route::Edits => request {
+            /// With `http`: what is changed in the head of a request.
+            request_headers: Option<Edited> as table;
+        };
+        /// What is changed in the heads of replies.
+        reply: route::Edits => reply {
+            /// With `http`: what is changed in the head of a server's reply, and added to answers of routes.
+            response_headers: Option<Edited> as table;
+        };
+    }
 }
 
-/// What only a listener of HTTP has.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HttpListener {
-    /// Bytes of the head of a request.
-    pub head_max: usize,
-    /// Bytes of the body of a request.
-    pub body_max: usize,
-    /// Bytes of all bodies together that are being taken whole before their requests go on.
-    pub bodies_max: usize,
-    /// Bytes a second that a body must bring over each `read`; zero: any.
-    pub body_rate_min: usize,
-    /// A tunnel in which neither side says anything for so long is ended; zero: never.
-    pub tunnel_idle: Duration,
+fn via(group: &Group) -> Option<String> {
+    group.text("via").filter(|via| *via != "off").map(str::to_owned)
+}
+
+// The checks have read these once.
+
+fn routes(group: &Group) -> Vec<Route> {
+    crate::routes::routes(group, &mut Vec::new())
+}
+
+fn request(group: &Group) -> route::Edits {
+    crate::routes::edits(group, "request_headers", &mut Vec::new())
+}
+
+fn reply(group: &Group) -> route::Edits {
+    crate::routes::edits(group, "response_headers", &mut Vec::new())
+}
+
+words! {
     /// Which fields tell a server who asked.
-    pub forwarded: Forwarded,
-    /// The name in the `Via` fields that are added; none: no field is added.
-    pub via: Option<String>,
-    /// Requests with the method TRACE are forwarded.
-    pub allow_trace: bool,
-    /// Requests may ask for another protocol.
-    pub allow_upgrade: bool,
-    /// Clients that are proxies.
-    pub trusted: Vec<Network>,
-    /// Which way requests go; the first that fits.
-    pub routes: Vec<Route>,
-    /// Who is let through.
-    pub authenticate: Option<Authenticate>,
-    /// What is changed in the heads of requests.
-    pub request: route::Edits,
-    /// What is changed in the heads of replies.
-    pub reply: route::Edits,
-}
-
-/// Which fields tell a server who asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forwarded {
-    /// None.
-    Nothing,
-    /// `X-Forwarded-For` and its siblings.
-    Legacy,
-    /// `Forwarded` of RFC 7239.
-    Standard,
+    pub enum Forwarded {
+        /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
+        Legacy = "x-forwarded",
+        /// `Forwarded` of RFC 7239.
+        Standard = "standard",
+        /// None.
+        Nothing = "nothing",
+    }
 }
 
 /// What the clients of a listener speak.
@@ -117,40 +176,76 @@ pub enum Protocol {
     Http,
 }
 
-/// How replies are marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyStyle {
-    /// By what the protocol can carry.
-    Auto,
-    /// As they are; refusals begin with `!`.
-    Plain,
-    /// Every reply begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
-    Status,
+words! {
+    impl Protocol {
+        /// One request a line, one line a reply.
+        Self::Frames(Framing::Lines) = "lines",
+        /// A NUL behind each request and reply.
+        Self::Frames(Framing::Nul) = "nul",
+        /// A length of one byte before each.
+        Self::Frames(Framing::Len1) = "len1",
+        /// A big-endian length of two bytes before each.
+        Self::Frames(Framing::Len2) = "len2",
+        /// A big-endian length of four bytes before each.
+        Self::Frames(Framing::Len4) = "len4",
+        /// Each as `5:hello,`.
+        Self::Frames(Framing::Netstring) = "netstring",
+        /// JSON-RPC messages, each behind a head with `Content-Length`, as LSP has it.
+        Self::Frames(Framing::ContentLength) = "content-length",
+        /// One JSON-RPC message a line; replies come in any order, found by their ids.
+        Self::Frames(Framing::JsonRpc) = "jsonrpc",
+        /// Whatever bytes come together are a request.
+        Self::Frames(Framing::Raw) = "raw",
+        /// The connection is the request, and its body the client's address; the reply is sent as it is, and the
+        /// connection closed. What the client sends is discarded.
+        Self::Connect = "connect",
+        /// UDP, or a Unix socket of datagrams: one is a request, and its reply one to its sender; `connections_max`
+        /// limits the requests on their way.
+        Self::Datagrams = "datagrams",
+        /// HTTP/1.1 and 1.0, to a pool of servers.
+        Self::Http = "http",
+    }
 }
 
-/// What the end of a client's bytes means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HalfClose {
-    /// It still wants its replies.
-    Keep,
-    /// It has left.
-    Left,
+words! {
+    /// How replies are marked.
+    pub enum ReplyStyle {
+        /// `status` with `len1`, `len2`, `len4` and `netstring`, whose replies may be any bytes; `plain` otherwise.
+        /// On `raw` a rejection or failure adds no bytes: the connection is reset.
+        Auto = "auto",
+        /// As they are; refusals begin with `!`.
+        Plain = "plain",
+        /// Every reply begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
+        Status = "status",
+    }
 }
 
-/// What becomes of a client that sends a request over the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameOver {
-    /// The request is refused and passed over.
-    Skip,
-    /// The request is refused, and the client gets what it is owed and no more.
-    End,
+words! {
+    /// What the end of a client's bytes means.
+    pub enum HalfClose {
+        /// It still wants its replies.
+        Keep = "keep",
+        /// It has left, and what no worker has begun to answer is given up.
+        Left = "left",
+    }
 }
 
-/// What becomes of a last line without a newline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastLine {
-    /// It is refused: it may have been cut off.
-    Refuse,
-    /// It is a request like any other.
-    Accept,
+words! {
+    /// What becomes of a client that sends a request over the limit.
+    pub enum FrameOver {
+        /// It is refused and passed over.
+        Skip = "skip",
+        /// It is refused, and the client gets what it is owed and no more.
+        End = "end",
+    }
+}
+
+words! {
+    /// What becomes of a last line without a newline.
+    pub enum LastLine {
+        /// It is refused: it may have been cut off.
+        Refuse = "refuse",
+        /// It is a request like any other.
+        Accept = "accept",
+    }
 }

@@ -2,36 +2,76 @@
 
 use std::time::Duration;
 
-use super::address::Address;
-use super::balance::{Balance, CookieMode, KnownBy};
+use super::balance::{Balance, CookieMode, KnownBy, Waiting};
 use super::database::{Batch, Database};
 use super::program::Program;
+use super::servers::{Server, Servers};
+use crate::options::kinds::GIB;
+use crate::options::{Group, Of, Options, Reload, Setting, options, words};
 
-/// One pool (`[pool.NAME]`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pool {
-    /// Its name.
-    pub name: String,
-    /// What its workers are.
-    pub worker: Worker,
-    /// How many of them.
-    pub workers: Workers,
-    /// How many requests may wait, and how long.
-    pub queue: Queue,
-    /// Which free worker is next.
-    pub schedule: Schedule,
-    /// How many requests one slot takes at once.
-    pub batch: Batch,
-    /// The pool that a reply goes to as a request.
-    pub then: Option<String>,
-    /// How long a worker may take for one request before it is ended.
-    pub deadline: Duration,
-    /// Which requests may be made again though a worker had them.
-    pub idempotent: Idempotent,
-    /// What the heads of its responses may have, where its workers speak HTTP.
-    pub response: ResponseLimits,
-    /// Who is bound, who is fit, who waits how, and what it says when it is sorry.
-    pub balance: Balance,
+options! {
+    /// One pool (`[pool.NAME]`).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Pool of Any reload Live {
+        /// Its name.
+        name: String => name {};
+        /// How many workers.
+        workers: Workers as table_or_span = inner;
+        /// How many requests may wait, and how long.
+        queue: Queue as table = inner;
+        /// Which free worker is next. Threads of handlers are woken in their order, so that few stay warm.
+        schedule: Schedule as word = (handler "first", other "round-robin");
+        /// Who is bound, who is fit, who waits how, and what it says when it is sorry.
+        balance: Balance;
+        /// How long a worker may take for one request before it is ended; of servers, until the first byte of the
+        /// reply.
+        deadline: Duration as time = "30s";
+        /// Which requests may be made again, by another worker, though one of servers or programs had them and ended,
+        /// or answered with what is no reply. `retries` says how often.
+        idempotent: Idempotent as word = "methods";
+        /// What the heads of its responses may have, where its workers speak HTTP.
+        response: ResponseLimits;
+        /// What its workers are.
+        worker: Worker => worker {
+            /// A handler that the program which embeds Roadstead has registered under this name.
+            handler: Option<String> as name, of(Of::Handler), reload(Reload::Restart);
+            program: Program;
+            database: Database;
+            servers: Servers;
+        };
+        /// The pool that a reply goes to as a request.
+        then: Option<String> as pool, of(Of::Program), reload(Reload::RestartIf("there are several shards"));
+        /// How many requests one slot takes at once.
+        batch: Batch => batch {
+            /// How many requests are committed at once. A batch leaves when a worker is free and it is full or old
+            /// enough.
+            batch: Batch as table = inner, of(Of::Database), instead("a program takes one request at a time; `pipeline` sends it more before it answers");
+        };
+    }
+}
+
+fn name(group: &Group) -> String {
+    group.name.clone()
+}
+
+fn worker(group: &Group) -> Worker {
+    if let Some(handler) = group.text("handler") {
+        Worker::Handler(handler.to_owned())
+    } else if group.find("database").is_some() {
+        Worker::Database(Box::new(Database::fill(group)))
+    } else if group.find("servers").is_some() {
+        Worker::Servers(Servers::fill(group))
+    } else {
+        Worker::Program(Box::new(Program::fill(group)))
+    }
+}
+
+/// Queries are answered one by one: several at once would only wait for each other, unless somebody
+/// wants that.
+fn batch(group: &Group) -> Batch {
+    let batch: Batch = Batch::of(group.value("batch"));
+    let is_given = group.inner("batch").is_some_and(|batch| batch.place("rows").is_some());
+    if group.find("query").is_some() && !is_given { Batch { rows: 1, ..batch } } else { batch }
 }
 
 impl Pool {
@@ -87,26 +127,31 @@ impl Pool {
     }
 }
 
-/// Limits of the head of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResponseLimits {
-    /// Bytes, its status line included.
-    pub head_max: usize,
-    /// Header fields.
-    pub fields_max: u32,
+options! {
+    /// Limits of the head of a response.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ResponseLimits of Any reload Live {
+        /// Of servers and of programs that serve HTTP: bytes of the head of a response, its status line included;
+        /// over it the response is a 502 (`head-too-long`).
+        head_max("response_head_max"): usize as size(256, 65_535) = "32KiB";
+        /// Of servers and of programs that serve HTTP: header fields of a response; over it the response is a 502
+        /// (`too-many-fields`).
+        fields_max("response_fields_max"): u32 as count(1, 10_000) = "100";
+    }
 }
 
-/// Which requests may be made again though a worker may have done what they ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idempotent {
-    /// None.
-    None,
-    /// Those whose methods ask for no change.
-    Safe,
-    /// Those whose methods mean the same when they are made twice.
-    Methods,
-    /// All.
-    All,
+words! {
+    /// Which requests may be made again though a worker may have done what they ask for.
+    pub enum Idempotent {
+        /// None of which a byte reached a worker.
+        None = "none",
+        /// Requests of HTTP that ask for no change: GET, HEAD, OPTIONS and TRACE.
+        Safe = "safe",
+        /// Those, and PUT and DELETE, which mean the same when they are made twice.
+        Methods = "methods",
+        /// Every request, whatever its method, and everything that programs on pipes are given.
+        All = "all",
+    }
 }
 
 /// What the workers of a pool are.
@@ -122,98 +167,89 @@ pub enum Worker {
     Servers(Servers),
 }
 
-/// Servers that speak HTTP.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Servers {
-    /// Each of them.
-    pub servers: Vec<Server>,
-    /// Requests that one of them has at once.
-    pub requests_max: u32,
-    /// How long a connection may take.
-    pub connect: Duration,
-    /// How long nothing may come of a reply.
-    pub between: Duration,
-    /// How long a request may take in all; zero: as long as it goes on.
-    pub total: Duration,
-    /// How long a connection is kept for the next request.
-    pub keep: Duration,
-    /// After so long without a word the kernel asks whether a server is there; zero: never.
-    pub tcp_keepalive: Duration,
-    /// How often the addresses of those that have a name are looked up.
-    pub resolve: Duration,
+options! {
+    /// How many workers a pool has.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Workers of Any reload Live {
+        /// A rule for the number of workers that people know by a name: other defaults.
+        min: u32 => min {
+            /// Other defaults for what is not given; docs/design/elastic.md says which to take when.
+            preset: Preset as word = "elastic";
+            /// Never fewer; 0: none until somebody asks.
+            min: u32 as count(0, 10_000) = "1";
+        };
+        /// Never more; when it is not given, at least `min`.
+        max: u32 as count(1, 10_000) = (program "4", database "1");
+        /// Kept free beyond the busy ones, as far as `max` allows.
+        spare: u32 as count(0, 10_000) = "0";
+        /// A worker beyond `min` and `spare` that had nothing to do for so long is ended.
+        idle: Duration as time = "30s";
+        /// A request that waited so long is a reason to start another worker.
+        grow_after: Duration as time_or_zero = "10ms";
+        /// More waiting requests than this are a reason to start workers at once; without it only their age is.
+        grow_above: Option<u32> as count(0, 1_000_000);
+    }
 }
 
-/// One server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// Where it listens: an address, a Unix socket or a name.
-    pub address: Address,
-    /// How much it gets compared with the others, 0 to 256.
-    pub weight: u32,
-    /// Requests that it has at once; none: as many as the others.
-    pub slots: Option<u32>,
-    /// It serves only when no other can.
-    pub backup: bool,
+/// `preset` has other defaults, which the walk has filled in.
+fn min(group: &Group) -> u32 {
+    u32::of(group.value("min"))
 }
 
-/// How many workers a pool has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Workers {
-    /// Never fewer.
-    pub min: u32,
-    /// Never more.
-    pub max: u32,
-    /// Kept free beyond the busy ones, as far as `max` allows.
-    pub spare: u32,
-    /// A worker beyond `min` and `spare` that had nothing to do for so long is ended.
-    pub idle: Duration,
-    /// A request that waited so long is a reason to start another worker.
-    pub grow_after: Duration,
-    /// More waiting requests than this are a reason to start workers at once; none: only age is.
-    pub grow_above: Option<u32>,
+words! {
+    /// A rule for the number of workers that people know by a name: other defaults.
+    pub enum Preset {
+        /// The defaults of this table.
+        Elastic = "elastic",
+        /// Always as many as `max`, or as `min` when only that is given.
+        Static = "static",
+        /// `spare = 2`, or `max` where that is less: some are ready before they are needed.
+        Prefork = "prefork",
+        /// `min = 0`: none until somebody asks, and none again after `idle`.
+        OnDemand = "on-demand",
+        /// `grow_above = 3`: grows as soon as more than three requests wait.
+        Queue = "queue",
+    }
 }
 
-/// A rule for the number of workers that people know by a name: other defaults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
-    /// The defaults of the table.
-    Elastic,
-    /// Always the same number.
-    Static,
-    /// Some are kept ready before they are needed.
-    Prefork,
-    /// None until somebody asks.
-    OnDemand,
-    /// Grows with the length of the queue.
-    Queue,
+options! {
+    /// How many requests may wait, and how long.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Queue of Any reload Live {
+        /// Requests.
+        length: u32 as count(1, 10_000_000) = "10000";
+        /// Bytes of memory that they hold.
+        bytes: usize as size(1, 64 * GIB) = "64MiB";
+        /// How long one may wait before it is refused.
+        wait: Duration => wait {
+            /// How long one may wait before it is refused.
+            wait: Duration as time = "5s";
+            waiting: Waiting;
+        };
+    }
 }
 
-/// How many requests may wait, and how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queue {
-    /// Requests.
-    pub length: u32,
-    /// Bytes of memory that they hold.
-    pub bytes: usize,
-    /// How long one may wait before it is refused.
-    pub wait: Duration,
+/// The other options of this table are in [`Balance`].
+fn wait(group: &Group) -> Duration {
+    Duration::of(group.value("wait"))
 }
 
-/// Which free worker is next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
-    /// Each in its turn.
-    RoundRobin,
-    /// Each in its turn, as often as its weight says.
-    WeightedRoundRobin,
-    /// The one with the fewest requests in its hands.
-    LeastOutstanding,
-    /// Of two drawn by chance, the one with fewer requests in its hands.
-    TwoChoices,
-    /// Drawn by chance.
-    Random,
-    /// The one that the request's key belongs to.
-    Hash,
-    /// The first that is free.
-    First,
+words! {
+    /// Which free worker is next.
+    pub enum Schedule {
+        /// Each in its turn; as `weighted-round-robin` as soon as a weight is above 1 or there is a `slow_start`.
+        RoundRobin = "round-robin",
+        /// Each in its turn, as often as its weight says, evenly spread.
+        WeightedRoundRobin = "weighted-round-robin",
+        /// The one with the fewest requests in its hands, for its weight.
+        LeastOutstanding = "least-outstanding",
+        /// Of two drawn by chance, the one with fewer requests in its hands, for its weight.
+        TwoChoices = "two-choices",
+        /// Drawn by chance, by weight.
+        Random = "random",
+        /// The one that the key in `hash` belongs to, unless it has more than 5/4 of its due.
+        Hash = "hash",
+        /// The first that is free.
+        First = "first",
+    }
 }

@@ -3,167 +3,191 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A local program on pipes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Program {
-    /// The program and its arguments; no shell is involved.
-    pub command: Vec<String>,
-    /// How requests and replies are told apart on the pipes.
-    pub framing: Framing,
-    /// How replies find their requests.
-    pub dispatch: Dispatch,
-    /// Requests in flight at once.
-    pub pipeline: u32,
-    /// How it is watched for output that nobody asked for.
-    pub alignment: Alignment,
-    /// What becomes of requests that some readers of lines take for several.
-    pub line_breaks: LineBreaks,
-    /// What of a request its reply must carry.
-    pub carries: Option<Carried>,
-    /// What makes a program forget the connection that it served; without it, it is replaced.
-    pub reset: Option<String>,
-    /// What a program must say before it serves.
-    pub handshake: Handshake,
-    /// A reply has many frames, and this ends it; without it, one frame.
-    pub stream: Option<Stream>,
-    /// Bytes of one reply.
-    pub reply_max: usize,
-    /// Working folder; the daemon's own when none is given.
-    pub cwd: Option<PathBuf>,
-    /// Variables added to the daemon's environment.
-    pub env: Vec<(String, String)>,
-    /// How long a program may take to end after its input was closed, and again after TERM.
-    pub grace: Duration,
-    /// A program that lived shorter than this counts towards the crash loop.
-    pub settle: Duration,
-    /// How it is connected.
-    pub wiring: Wiring,
-    /// What it is held to.
-    pub bounds: Bounds,
-    /// When it is replaced though nothing is wrong with it.
-    pub recycle: Recycle,
-    /// Where one that serves HTTP does so.
-    pub socket: HttpSocket,
-    /// How it says that it is ready.
-    pub ready: Ready,
-    /// How long it may take until it is ready.
-    pub start_timeout: Duration,
-    /// How long it may take for the first byte of a reply; zero: as long as for all of it.
-    pub first_byte: Duration,
-    /// A request that takes so long is logged; zero: never.
-    pub slow: Duration,
-    /// How long it may read nothing of what waits for it; zero: as long as the deadline allows.
-    pub write_stall: Duration,
-    /// What a client is told of a program that ended with its request.
-    pub last_words: LastWords,
+use super::processors::Processors;
+use crate::options::kinds::GIB;
+use crate::options::{Of, Reload, Value, options, read_as, settings, words};
+
+options! {
+    /// A local program on pipes.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Program of Program reload Replace {
+        /// The program and its arguments; no shell is involved.
+        command("program"): Vec<String> as command;
+        /// How requests and replies are told apart on the pipes.
+        framing: Framing as word = "lines", reload(Reload::Restart);
+        /// How replies find their requests.
+        dispatch: Dispatch as word = "auto", reload(Reload::Restart);
+        /// Requests in flight at once to one program.
+        pipeline: u32 as count(1, 65_535) = "1", reload(Reload::Restart);
+        /// When a program whose replies carry no ids is watched for frames that nobody asked for before another
+        /// client is served: a silence of 10 ms, or of twice its longest latency so far if that is longer, at most
+        /// 100 ms (100 ms until a program of the pool has passed a check). The client that was answered last never
+        /// waits. A program that prints something meanwhile is killed, and its pool is checked strictly until the
+        /// next reload.
+        alignment: Alignment as word = "auto";
+        /// What of a request its reply must carry unchanged: `{N}` for a word, from 1, or `{NAME}` for a member of
+        /// the JSON object that both are. A request without it is rejected, and a program whose reply does not carry
+        /// it is killed. It replaces the checks of `alignment`.
+        carries("match"): Option<Carried> as name, reload(Reload::Restart);
+        /// With `framing = "lines"` and programs that serve several clients, at once or one after the other
+        /// (`reset`): requests with a CR, U+0085, U+2028 or U+2029 in them, at which some programs end a line too
+        /// (universal newlines in Python, `readline` in Node.js). Such a program would answer twice, and another
+        /// client would get the second reply. A CR before the LF of a client's line is part of its line end.
+        line_breaks: LineBreaks as word = "reject";
+        /// With `dispatch = "session"`: a request that makes a program forget the connection that has ended; its
+        /// reply is discarded. In JSON-RPC it has an `id`. Without it the program is replaced, as all of the pool are
+        /// once one spoke unasked where that cannot be told from a reply (every framing but those of JSON-RPC), or
+        /// until the next reload once one printed something after its reply to this.
+        reset: Option<String> as text, reload(Reload::Restart);
+        /// What a program must say before it serves.
+        handshake: Handshake as word = "none", reload(Reload::Restart);
+        /// A reply has many frames, each of which goes to the client as it comes; what ends it.
+        stream: Option<Stream> as table, reload(Reload::Restart);
+        /// Bytes of one reply of a program or a query; 16MiB with `framing` of `jsonrpc` or `content-length` unless
+        /// it is given.
+        reply_max: usize as size(1, GIB) = "1MiB", of(Of::Any),
+            reload(Reload::RestartIf("the pool has a `query`"));
+        /// Working folder, relative to the daemon's; without it the daemon's own.
+        cwd: Option<PathBuf> as name;
+        /// Variables added to the daemon's environment. `env:NAME` as a value passes the daemon's variable of that
+        /// name. Variables that the configuration names as `env:NAME` are not inherited otherwise.
+        env: Vec<(String, String)> as variables;
+        /// How long a program may take to end after its input was closed, and again after TERM.
+        grace: Duration as time_or_zero = "2s", reload(Reload::Live);
+        /// A program that lived shorter than this counts towards the crash loop.
+        settle: Duration as time_or_zero = "1s", reload(Reload::Live);
+        /// How it is connected.
+        wiring: Wiring;
+        /// What it is held to.
+        bounds: Bounds;
+        /// With `framing = "http"`: where the program serves; it is ready once it accepts connections there.
+        socket: HttpSocket as word = "inherited";
+        /// What a client is told of a program that ended with its request; the log has all of it.
+        last_words: LastWords as word = "auto";
+        /// How it says that it is ready for requests.
+        ready: Ready as word = "start";
+        /// How long it may take until it is ready; then it is killed, and another is tried.
+        start_timeout: Duration as time = "30s", reload(Reload::Live);
+        /// How long it may take for the first byte of a reply; `0s`: as long as for all of it (`deadline`).
+        first_byte: Duration as time_or_zero = "0s";
+        /// A request that takes it so long is logged, and goes on; `0s`: never.
+        slow: Duration as time_or_zero = "0s";
+        /// How long it may read nothing of what waits for it; `0s`: as long as `deadline` allows.
+        write_stall: Duration as time_or_zero = "0s";
+        /// When a program is replaced though nothing is wrong with it: between requests, and only once another is
+        /// ready.
+        recycle: Recycle as table = inner, reload(Reload::Live);
+    }
 }
 
-/// What a client is told of a program that ended with its request. The log has all of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastWords {
-    /// How it exited; and what it said last, but not over HTTP, whose clients are often strangers.
-    Auto,
-    /// That it ended.
-    None,
-    /// How it exited, and the last line on its standard error.
-    Line,
-    /// The same, and over HTTP the last 8 KiB of it.
-    Tail,
+words! {
+    /// What a client is told of a program that ended with its request. The log has all of it.
+    pub enum LastWords {
+        /// How it exited, and the last line on its standard error, 200 characters of it, since it was given a request
+        /// of this client; nothing that it said if it can work for several clients at once, or over HTTP, whose
+        /// clients are often strangers.
+        Auto = "auto",
+        /// That it ended.
+        None = "none",
+        /// As `auto`, with the last line also over HTTP and of programs that can work for several clients at once.
+        Line = "line",
+        /// `line`; over HTTP, where a reply can have many lines, the last 8 KiB.
+        Tail = "tail",
+    }
 }
 
-/// How a program is connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wiring {
-    /// What requests and replies go through.
-    pub io: Io,
-    /// Which of its descriptors they are.
-    pub fds: Fds,
-    /// What is done about output that it keeps in a buffer.
-    pub unbuffer: Unbuffer,
+options! {
+    /// How a program is connected.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Wiring of Program reload Replace {
+        /// What requests and replies go through.
+        io: Io as word = "pipe";
+        /// Which descriptors of the program they are.
+        fds: Fds as word = "0/1";
+        /// What is done for a program that keeps its output in a buffer; `roadstead doctor` tells.
+        unbuffer: Unbuffer as word = "no";
+    }
 }
 
-/// What requests and replies of a program go through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Io {
-    /// Pipes.
-    Pipe,
-    /// Unix sockets.
-    Socket,
+words! {
+    /// What requests and replies of a program go through.
+    pub enum Io {
+        /// Pipes, which every program can cope with.
+        Pipe = "pipe",
+        /// Unix sockets, which hold more before a side must wait.
+        Socket = "socket",
+    }
 }
 
-/// Which descriptors of a program its requests and replies are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fds {
-    /// 0 and 1.
-    Standard,
-    /// 3 and 4.
-    ThreeFour,
+words! {
+    /// Which descriptors of a program its requests and replies are.
+    pub enum Fds {
+        /// Standard input and output.
+        Standard = "0/1",
+        /// 3 and 4, as with Erlang's `nouse_stdio`; what it prints to standard output goes to the log.
+        ThreeFour = "3/4",
+    }
 }
 
-/// What is done about output that a program keeps in a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unbuffer {
-    /// Nothing.
-    No,
-    /// The C library is told to flush every line.
-    Stdbuf,
-    /// Its output is a terminal.
-    Pty,
+words! {
+    /// What is done about output that a program keeps in a buffer.
+    pub enum Unbuffer {
+        /// Nothing.
+        No = "no",
+        /// The C library flushes every line; not for Perl, Python, Node, Go or static binaries.
+        Stdbuf = "stdbuf",
+        /// Its output is a terminal; programs that flush for people then flush.
+        Pty = "pty",
+    }
 }
 
-/// What a program is held to. What is not given is as the daemon's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// It starts without the daemon's variables.
-    pub env_clear: bool,
-    /// The user it runs as.
-    pub user: Option<String>,
-    /// The group it runs as.
-    pub group: Option<String>,
-    /// It can gain no rights by what it executes.
-    pub no_new_privs: bool,
-    /// What it may use.
-    pub limits: Limits,
-    /// Where it runs.
-    pub cpu: Processors,
-    /// How much less urgent than the daemon it is; 0 to 19.
-    pub nice: u32,
-    /// Where its control group is made.
-    pub cgroup: Cgroup,
+options! {
+    /// What a program is held to. What is not given is as the daemon's own.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Bounds of Program reload Replace {
+        /// Starts without the daemon's variables, with those of `env` alone.
+        env_clear: bool as switch = "false";
+        /// The user it runs as, by name or number; without it the daemon's own. `HOME`, `USER` and `LOGNAME` follow
+        /// it.
+        user: Option<String> as name;
+        /// The group it runs as, and no other; without it all groups of `user`.
+        group: Option<String> as name;
+        /// It can gain no rights by what it executes (set-user-id files).
+        no_new_privs: bool as switch = "false";
+        /// What one process of the program may use; what is not given is as the daemon's own.
+        limits: Limits as table = inner;
+        /// Where it runs: `any` processor, `near` (the loop's own, on which the loop then stays), `spread` (each
+        /// program on another), or those of a list.
+        cpu: Processors as processors = "any";
+        /// How much less urgent than the daemon it is for the kernel.
+        nice: u32 as count(0, 19) = "0";
+        /// Where its control group is made: `auto` (in the daemon's own where that was delegated to it), `off`, or a
+        /// folder of a cgroup2 file system.
+        cgroup: Cgroup as name = "auto";
+    }
 }
 
-/// What one process of a program may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Open descriptors.
-    pub files: Option<u64>,
-    /// Processes and threads of its user.
-    pub processes: Option<u64>,
-    /// Bytes of a core file.
-    pub core: Option<u64>,
-    /// Processor time, whole seconds.
-    pub cpu: Option<Duration>,
-    /// Bytes of memory.
-    pub memory: Option<u64>,
-    /// Bytes of address space.
-    pub address_space: Option<u64>,
-    /// Bytes of a file.
-    pub file_size: Option<u64>,
-    /// Bytes of a stack.
-    pub stack: Option<u64>,
-}
-
-/// Processors for the programs of a pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Processors {
-    /// Wherever the kernel puts them.
-    Any,
-    /// On the one of the loop, which stays on it.
-    Near,
-    /// Each on another, in turn.
-    Spread,
-    /// On these.
-    List(Vec<usize>),
+options! {
+    /// What one process of a program may use.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Limits of Any reload Replace {
+        /// Open descriptors.
+        files: Option<u64> as count(3, 1_000_000);
+        /// Processes and threads of its user, wherever they run; root is not held to it.
+        processes: Option<u64> as count(1, 4_000_000);
+        /// Bytes of memory that it writes to; with a control group that counts memory, all its processes together.
+        memory: Option<u64> as size(1, 512 * GIB);
+        /// Bytes of address space; Node, Go and Java reserve far more than they use.
+        address_space: Option<u64> as size(1, 512 * GIB);
+        /// Processor time.
+        cpu: Option<Duration> as seconds;
+        /// Bytes of a core file; 0: none.
+        core: Option<u64> as size(0, 512 * GIB);
+        /// Bytes of a file that it writes.
+        file_size: Option<u64> as size(1, 512 * GIB);
+        /// Bytes of a stack.
+        stack: Option<u64> as size(1, GIB);
+    }
 }
 
 /// Where control groups of programs are made.
@@ -177,64 +201,81 @@ pub enum Cgroup {
     Under(PathBuf),
 }
 
-/// How requests and replies are told apart in a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// One line each.
-    Lines,
-    /// A NUL behind each.
-    Nul,
-    /// A length of one byte before each.
-    Len1,
-    /// A big-endian length of two bytes before each.
-    Len2,
-    /// A big-endian length of four bytes before each.
-    Len4,
-    /// `5:hello,`
-    Netstring,
-    /// A head with `Content-Length`, as the Language Server Protocol has it.
-    ContentLength,
-    /// One JSON-RPC message a line, as the stdio transport of the Model Context Protocol.
-    JsonRpc,
-    /// Bytes as they come.
-    Raw,
-    /// One request, up to the end of the stream.
-    Oneshot,
-    /// The program serves HTTP/1 on a socket; its pipes carry nothing.
-    Http,
+settings! {
+    Cgroup, read_as::Text: Some(Value::Text(text)) => match text.as_str() {
+        "auto" => Self::Auto,
+        "off" => Self::Off,
+        folder => Self::Under(folder.into()),
+    };
+    Carried, read_as::Text:
+        Some(Value::Text(text)) => Self::parse(text).expect("the checks have read it once");
 }
 
-/// Which requests a program may have in its hands at once, and how replies find them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dispatch {
-    /// `Tagged` where frames are JSON-RPC, `InOrder` elsewhere.
-    Auto,
-    /// Replies come in the order of the requests.
-    InOrder,
-    /// Requests carry ids, and replies come in any order.
-    Tagged,
-    /// A program serves one connection, in order, until that ends.
-    Session,
+words! {
+    /// How requests and replies are told apart in a stream.
+    pub enum Framing {
+        /// One line each.
+        Lines = "lines",
+        /// A NUL behind each.
+        Nul = "nul",
+        /// A length of one byte before each.
+        Len1 = "len1",
+        /// A big-endian length of two bytes before each, as Erlang's `{packet, 2}`.
+        Len2 = "len2",
+        /// A big-endian length of four bytes before each, as Erlang's `{packet, 4}`.
+        Len4 = "len4",
+        /// Each as `5:hello,`.
+        Netstring = "netstring",
+        /// JSON-RPC messages behind a head with `Content-Length`, as LSP has it.
+        ContentLength = "content-length",
+        /// One JSON-RPC message a line, as the stdio transport of MCP.
+        JsonRpc = "jsonrpc",
+        /// Bytes as they come; `stream` says when a reply has ended.
+        Raw = "raw",
+        /// A process a request: its input ends with the request, the reply with its output.
+        Oneshot = "oneshot",
+        /// It serves HTTP/1 on a socket (see `socket`), on as many connections at once as `pipeline` says; what it
+        /// prints goes to the log.
+        Http = "http",
+    }
 }
 
-/// How a program whose replies come in order is watched for frames that nobody asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alignment {
-    /// After its first replies before it is given to another client, and from time to time afterwards.
-    Auto,
-    /// After each reply before it is given to another client.
-    Strict,
-    /// It is not watched.
-    Off,
+words! {
+    /// Which requests a program may have in its hands at once, and how replies find them.
+    pub enum Dispatch {
+        /// `tagged` for `jsonrpc` and `content-length`, `in-order` for the others.
+        Auto = "auto",
+        /// Replies come in the order of the requests.
+        InOrder = "in-order",
+        /// JSON-RPC messages whose ids are rewritten and restored; replies come in any order.
+        Tagged = "tagged",
+        /// A program serves one connection from its first request to its end; what it says unasked, and what it asks,
+        /// is for that client.
+        Session = "session",
+    }
 }
 
-/// What becomes of requests with a CR, U+0085, U+2028 or U+2029 for programs on lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineBreaks {
-    /// They are rejected.
-    Reject,
-    /// They are passed on.
-    Keep,
+words! {
+    /// How a program whose replies come in order is watched for frames that nobody asked for.
+    pub enum Alignment {
+        /// After each of its first 16 replies, then once per 33 times the silence of a check (330 ms to 3.3 s) of
+        /// busy time, which is 3 % of it.
+        Auto = "auto",
+        /// After every reply; not with `pipeline` above 1.
+        Strict = "strict",
+        /// Never: frames that nobody asked for are noticed while it is idle only.
+        Off = "off",
+    }
+}
+
+words! {
+    /// What becomes of requests with a CR, U+0085, U+2028 or U+2029 for programs on lines.
+    pub enum LineBreaks {
+        /// Rejected (`!record`).
+        Reject = "reject",
+        /// Passed on as they are: for programs that end lines at LF alone.
+        Keep = "keep",
+    }
 }
 
 /// What of a request its reply must carry, as it is.
@@ -273,55 +314,62 @@ impl std::fmt::Display for Carried {
     }
 }
 
-/// What a program must say before it serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handshake {
-    /// Nothing.
-    None,
-    /// It answers `initialize` of the Model Context Protocol.
-    Mcp,
+words! {
+    /// What a program must say before it serves.
+    pub enum Handshake {
+        /// Nothing: it serves as soon as it runs.
+        None = "none",
+        /// It is asked to `initialize` as MCP has it; clients that ask the same get its answer.
+        Mcp = "mcp",
+    }
 }
 
-/// When a reply of several frames is complete. One of the two at least.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stream {
-    /// This frame ends it, and belongs to it.
-    pub until: Option<String>,
-    /// Silence of this length ends it.
-    pub gap: Option<Duration>,
+options! {
+    /// When a reply of several frames is complete. One of the two at least.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Stream of Any reload Restart {
+        /// A frame that is this ends the reply, and belongs to it.
+        until: Option<String> as text;
+        /// When nothing came for so long, the reply has ended.
+        gap: Option<Duration> as time;
+    }
 }
 
-/// Where a program that serves HTTP does so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HttpSocket {
-    /// On a listening Unix socket that it inherits.
-    Inherited,
-    /// On a Unix socket that it makes at a path which it is told.
-    Path,
-    /// On a port of 127.0.0.1 which it is told.
-    Port,
+words! {
+    /// Where a program that serves HTTP does so.
+    pub enum HttpSocket {
+        /// A listening Unix socket that is its descriptor 3, told by `LISTEN_FDS` and `LISTEN_PID` as systemd does.
+        Inherited = "inherited",
+        /// A Unix socket that it makes itself: at `ROADSTEAD_SOCKET`, or `{socket}` in its arguments.
+        Path = "path",
+        /// A port of 127.0.0.1 that is kept for it: `PORT`, or `{port}` in its arguments.
+        Port = "port",
+    }
 }
 
-/// How a program says that it is ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// It is as soon as it runs.
-    Start,
-    /// By its first frame.
-    Line,
+words! {
+    /// How a program says that it is ready.
+    pub enum Ready {
+        /// It is as soon as it runs.
+        Start = "start",
+        /// By its first frame (a line, with `lines`), which is then no reply.
+        Line = "line",
+    }
 }
 
-/// When a worker is replaced though nothing is wrong with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recycle {
-    /// After so many requests.
-    pub requests: Option<u64>,
-    /// When it has served for so long.
-    pub age: Option<Duration>,
-    /// When it occupies more than so many bytes.
-    pub memory: Option<u64>,
-    /// By how many percent each of these may be less for one worker.
-    pub jitter: u32,
-    /// How many percent of the workers may be replaced at once.
-    pub share: u32,
+options! {
+    /// When a worker is replaced though nothing is wrong with it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Recycle of Any reload Live {
+        /// After so many requests.
+        requests: Option<u64> as count(1, 4_000_000_000);
+        /// When it has served for so long.
+        age: Option<Duration> as time;
+        /// When it occupies more than so many bytes after a reply, looked at once a second at most.
+        memory: Option<u64> as size(1, 512 * GIB);
+        /// Percent by which each of these may be less for one program, so that not all go together.
+        jitter: u32 as count(0, 100) = "15";
+        /// Percent of the pool's programs that may be replaced at once; at least one.
+        share: u32 as count(1, 100) = "20";
+    }
 }

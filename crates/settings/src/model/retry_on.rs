@@ -1,5 +1,6 @@
 //! On which failures of a worker a request is given to another: `retries.on`.
 
+use crate::options::{Value, read_as, settings};
 use crate::quantities;
 
 /// How a worker can fail a request without a response.
@@ -93,6 +94,12 @@ impl RetryOn {
     pub fn has_statuses(&self) -> bool {
         self.statuses != [0; 4]
     }
+}
+
+settings! {
+    RetryOn, read_as::Texts:
+        Some(Value::Texts(entries)) => Self::read(entries).expect("the checks have read it once"),
+        None => Self::default();
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! What an option is.
 //!
-//! What it is: the shape of the table. What it knows: kinds, ranges and to which workers an option
-//! belongs. What it must never know: an option.
+//! What it is: the shape of a row, and the constructors of kinds that rows are written with. What it knows: kinds,
+//! ranges, to which workers an option belongs, and whether a reload changes it. What it must never know: an option.
 
 use std::time::Duration;
-
-use crate::model::*;
 
 /// A section of the file.
 #[derive(Debug)]
@@ -32,24 +30,33 @@ pub(crate) struct Opt {
     pub(crate) default: Default,
     pub(crate) of: Of,
     pub(crate) about: &'static str,
+    pub(crate) reload: Reload,
     /// What to use instead where the option does not belong.
     pub(crate) instead: Option<&'static str>,
 }
 
 impl Opt {
-    pub(super) const fn new(
-        name: &'static str,
-        kind: Kind,
-        default: Default,
-        of: Of,
-        about: &'static str,
-    ) -> Self {
-        Self { name, kind, default, of, about, instead: None }
+    pub(crate) const fn of(mut self, of: Of) -> Self {
+        self.of = of;
+        self
     }
 
-    pub(super) const fn instead(mut self, instead: &'static str) -> Self {
+    pub(crate) const fn reload(mut self, reload: Reload) -> Self {
+        self.reload = reload;
+        self
+    }
+
+    pub(crate) const fn instead(mut self, instead: &'static str) -> Self {
         self.instead = Some(instead);
         self
+    }
+
+    /// The options of its table, if it is one.
+    pub(crate) const fn inner(&self) -> &'static [Self] {
+        match self.kind {
+            Kind::Group(inner, _) | Kind::List(inner, _) => inner,
+            _ => &[],
+        }
     }
 
     /// The default for a worker of this kind, as it would be written.
@@ -88,6 +95,19 @@ impl Of {
             Self::Servers => "pool of servers",
         }
     }
+}
+
+/// Whether a reload changes an option of a running daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reload {
+    /// The new value holds from then on.
+    Live,
+    /// The same; running programs are replaced by new ones.
+    Replace,
+    /// Only a restart changes it.
+    Restart,
+    /// A restart is needed in this case. `reload` decides whether it is one.
+    RestartIf(&'static str),
 }
 
 /// What holds when an option is not given.
@@ -135,11 +155,11 @@ pub(crate) enum Kind {
     /// The name of a pool.
     Pool,
     /// A text that is not empty.
-    Text,
+    Text(Shows),
     /// A text of one line in which `{name}` stands for a value.
     Template,
     /// A list of texts that is not empty, each there once.
-    Names,
+    Names(Shows),
     /// A program and its arguments.
     Command,
     /// Variables and their values.
@@ -165,50 +185,67 @@ pub(crate) enum Short {
     Off,
 }
 
+/// What errors may show of a value. Later ones show less.
+#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shows {
+    #[default]
+    Whole,
+    /// All but a query.
+    Path,
+    /// All but a password.
+    Target,
+    /// All but the arguments, unless they name a place.
+    Program,
+    /// Where a secret is, and no secret.
+    Place,
+    Nothing,
+}
+
 /// A word that an option can be set to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
     pub(crate) name: &'static str,
-    pub(crate) means: Choice,
     pub(crate) about: &'static str,
 }
 
-/// What a word means in the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    Protocol(Protocol),
-    ReplyStyle(ReplyStyle),
-    HalfClose(HalfClose),
-    LastLine(LastLine),
-    Schedule(Schedule),
-    Framing(Framing),
-    Io(Io),
-    Ready(Ready),
-    LastWords(LastWords),
-    HttpSocket(HttpSocket),
-    Fds(Fds),
-    Unbuffer(Unbuffer),
-    Dispatch(Dispatch),
-    Alignment(Alignment),
-    LineBreaks(LineBreaks),
-    FrameOver(FrameOver),
-    Handshake(Handshake),
-    Record(Record),
-    Sync(Sync),
-    OnConflict(OnConflict),
-    RowFormat(RowFormat),
-    Order(Order),
-    Affected(Affected),
-    UnknownFields(UnknownFields),
-    Tls(Tls),
-    Preset(Preset),
-    Gone(Gone),
-    Idempotent(Idempotent),
-    Check(CheckKind),
-    Mode(CookieMode),
-    Value(CookieValue),
-    SameSite(SameSite),
-    Forwarded(Forwarded),
-    /// Of `event`.
-    EventKernel(EventKernel),
+/// All rows of several lists, in one list that is made when it is compiled.
+pub(crate) const fn joined<const N: usize>(parts: &[&[&[Opt]]]) -> [Opt; N] {
+    const EMPTY: Opt = Opt {
+        name: "",
+        kind: Kind::Switch,
+        default: Default::None,
+        of: Of::Any,
+        about: "",
+        reload: Reload::Live,
+        instead: None,
+    };
+    let mut all = [EMPTY; N];
+    let (mut next, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut list = 0;
+        while list < parts[part].len() {
+            let mut row = 0;
+            while row < parts[part][list].len() {
+                all[next] = parts[part][list][row];
+                (next, row) = (next + 1, row + 1);
+            }
+            list += 1;
+        }
+        part += 1;
+    }
+    all
+}
+
+/// How many rows these are.
+pub(crate) const fn length(parts: &[&[&[Opt]]]) -> usize {
+    let (mut length, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut list = 0;
+        while list < parts[part].len() {
+            length += parts[part][list].len();
+            list += 1;
+        }
+        part += 1;
+    }
+    length
 }

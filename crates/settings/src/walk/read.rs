@@ -3,13 +3,12 @@
 //! What it is: for each kind of option what the tree may say, and the fault when it says something
 //! else. What it knows: kinds and nodes. What it must never know: the options around it.
 
-use super::found::Value;
 use super::report::{Walk, list, shown, with_mend};
 use crate::diagnostics::Fault;
 use crate::foreign;
 use crate::model::Processors;
 use crate::nearest::nearest;
-use crate::options::{Kind, Opt, Short};
+use crate::options::{Kind, Opt, Short, Value};
 use crate::quantities::{self, Bad, duration_text, size_text};
 use crate::tree::{Entry, Node, Raw};
 use crate::values;
@@ -42,7 +41,7 @@ pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) ->
             None => wrong_type(walk, option, entry),
         },
         (Kind::Command, Raw::List(items)) => texts(walk, option, entry, items).map(Value::Texts),
-        (Kind::Names, Raw::List(items)) => {
+        (Kind::Names(_), Raw::List(items)) => {
             let names = texts(walk, option, entry, items)?;
             once_each(walk, option, items, &names).then_some(Value::Texts(names))
         }
@@ -114,7 +113,7 @@ fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>
         Kind::Size { .. } => quantities::size(text).map(Value::Number),
         Kind::Time { .. } => quantities::duration(text).map(Value::Time),
         Kind::Word(words) => match words.iter().find(|word| word.name == text) {
-            Some(word) => Ok(Value::Word(word.means)),
+            Some(word) => Ok(Value::Word(word.name)),
             None => Err(unknown_word(option, words.iter().map(|word| word.name).collect(), text)),
         },
         Kind::CountOrAuto { .. } if text == "auto" => Ok(Value::Number(0)),
@@ -126,11 +125,11 @@ fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>
         Kind::Key => values::key(text).map(Value::Key),
         Kind::Percent => quantities::percent(text).map(Value::Number),
         Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
-        Kind::Text | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
+        Kind::Text(_) | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
         Kind::Count { .. }
         | Kind::CountOrAuto { .. }
         | Kind::Switch
-        | Kind::Names
+        | Kind::Names(_)
         | Kind::Command
         | Kind::Variables
         | Kind::Group(..)
@@ -204,7 +203,7 @@ fn texts(
             // An argument may be empty; a program or a column may not.
             Raw::Text(text) if text.contains('\0') => "has a NUL in it",
             Raw::Text(text)
-                if text.is_empty() && (index == 0 || matches!(option.kind, Kind::Names)) =>
+                if text.is_empty() && (index == 0 || matches!(option.kind, Kind::Names(_))) =>
             {
                 "is empty"
             }
@@ -362,11 +361,11 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
                 words.clone().take(1).map(quote).chain(words.skip(1).take(1).map(more)).collect();
             format!("[{}]", words.join(", "))
         }
-        (Kind::Names, Raw::Text(text)) if !text.is_empty() => format!("[{}]", quote(text)),
+        (Kind::Names(_), Raw::Text(text)) if !text.is_empty() => format!("[{}]", quote(text)),
         (
             Kind::Word(_)
             | Kind::Pool
-            | Kind::Text
+            | Kind::Text(_)
             | Kind::Template
             | Kind::Address
             | Kind::Server
@@ -434,9 +433,9 @@ pub(crate) fn expectation(kind: &Kind) -> String {
         }
         Kind::Percent => "a part of a whole, like \"30%\"".to_owned(),
         Kind::Pool => "the name of a pool".to_owned(),
-        Kind::Text => "a text in quotes".to_owned(),
+        Kind::Text(_) => "a text in quotes".to_owned(),
         Kind::Template => "a text in quotes, like \"ok\" or \"ok {id}\"".to_owned(),
-        Kind::Names => "a list of names, like [\"at\", \"path\"]".to_owned(),
+        Kind::Names(_) => "a list of names, like [\"at\", \"path\"]".to_owned(),
         Kind::Command => "a program and its arguments, like [\"perl\", \"parse.pl\"]".to_owned(),
         Kind::Variables => "a table of texts, like { NAME = \"value\" }".to_owned(),
         Kind::Target => {

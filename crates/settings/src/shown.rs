@@ -1,73 +1,21 @@
 //! What errors may show of the value of an option.
 //!
-//! A new option shows nothing, unless its kind cannot hold a secret or it is listed here.
+//! A new option shows nothing, unless its kind says that it holds no secret.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::shape::{Kind, Opt};
-use super::table::SECTIONS;
-
-/// What of a value is shown. Later ones show less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shows {
-    #[default]
-    Whole,
-    /// All but a query.
-    Path,
-    /// All but a password.
-    Target,
-    /// All but the arguments, unless they name a place.
-    Program,
-    /// Where a secret is, and no secret.
-    Place,
-    Nothing,
-}
-
-/// Lists of places of secrets.
-const PLACES: [&str; 2] = ["basic", "bearer"];
-/// Texts that are names of things, not what is in them, and templates of log lines and replies.
-const NAMES: [&str; 28] = [
-    "ack",
-    "allow",
-    "allowed_hosts",
-    "cgroup",
-    "columns",
-    "cwd",
-    "dead",
-    "deny",
-    "failing",
-    "fields",
-    "file",
-    "format",
-    "group",
-    "handler",
-    "host",
-    "key",
-    "match",
-    "method",
-    "name",
-    "on",
-    "remove",
-    "status",
-    "table",
-    "tls_ca",
-    "trusted",
-    "type",
-    "user",
-    "via",
-];
-/// Paths and addresses of HTTP, which may have a query.
-const PATHS: [&str; 6] = ["add", "path", "prefix", "redirect", "strip", "to"];
+use crate::options::{Kind, Opt, Shows};
+use crate::table::SECTIONS;
 
 /// What an error may show of the value of an option of this name; of one that there is not, nothing.
 pub(crate) fn shows(name: &str) -> Shows {
-    OPTIONS.get(name).copied().unwrap_or(Shows::Nothing)
+    OPTIONS.get(name).map_or(Shows::Nothing, |(shows, _)| *shows)
 }
 
 /// Whether an option of this name is a table of variables or header fields.
 pub(crate) fn is_table(name: &str) -> bool {
-    name == "env" || name == "set" || name == "append"
+    OPTIONS.get(name).is_some_and(|(_, is_table)| *is_table)
 }
 
 /// Whether there is an option, or a section, of this name.
@@ -76,23 +24,23 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// Options of one name show what each of them may.
-static OPTIONS: LazyLock<BTreeMap<&'static str, Shows>> = LazyLock::new(|| {
+static OPTIONS: LazyLock<BTreeMap<&'static str, (Shows, bool)>> = LazyLock::new(|| {
     let mut all = BTreeMap::new();
     SECTIONS.iter().for_each(|section| add(section.options, &mut all));
     all
 });
 
-fn add(options: &'static [Opt], all: &mut BTreeMap<&'static str, Shows>) {
+fn add(options: &'static [Opt], all: &mut BTreeMap<&'static str, (Shows, bool)>) {
     for option in options {
-        let shows = of(option);
-        all.entry(option.name).and_modify(|known| *known = shows.max(*known)).or_insert(shows);
-        if let Kind::Group(inner, _) | Kind::List(inner, _) = option.kind {
-            add(inner, all);
-        }
+        let (shows, is_table) = all.entry(option.name).or_default();
+        *shows = of(option).max(*shows);
+        *is_table |= matches!(option.kind, Kind::Variables);
+        add(option.inner(), all);
     }
 }
 
-fn of(option: &Opt) -> Shows {
+/// What an error may show of the value of this option.
+pub(crate) fn of(option: &Opt) -> Shows {
     match option.kind {
         Kind::Count { .. }
         | Kind::CountOrAuto { .. }
@@ -106,11 +54,9 @@ fn of(option: &Opt) -> Shows {
         | Kind::Key
         | Kind::Percent
         | Kind::Pool
+        | Kind::Template
         | Kind::Group(..) => Shows::Whole,
-        Kind::Text | Kind::Names | Kind::Template if NAMES.contains(&option.name) => Shows::Whole,
-        Kind::Text | Kind::Names | Kind::Template if PATHS.contains(&option.name) => Shows::Path,
-        Kind::Names if PLACES.contains(&option.name) => Shows::Place,
-        Kind::Text | Kind::Names | Kind::Template => Shows::Nothing,
+        Kind::Text(shows) | Kind::Names(shows) => shows,
         Kind::Target => Shows::Target,
         Kind::Command => Shows::Program,
         Kind::Secret | Kind::Variables => Shows::Place,
@@ -189,10 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_an_option_and_every_table_is_known() {
-        for name in NAMES.iter().chain(&PATHS).chain(&PLACES) {
-            assert!(OPTIONS.contains_key(name), "{name} is no option");
-        }
+    fn every_table_of_variables_is_known() {
         fn tables(options: &'static [Opt], found: &mut Vec<&'static str>) {
             for option in options {
                 match option.kind {

@@ -1,0 +1,85 @@
+//! The daemon as a whole, and its admin address.
+
+use std::time::Duration;
+
+use super::address::Address;
+use super::secret::Secret;
+use crate::options::kinds::GIB;
+use crate::options::{Group, Reload, options, words};
+
+options! {
+    /// Settings of the daemon as a whole (`[daemon]`).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Daemon of Any reload Live {
+        /// How long a drain may take before it is cut.
+        drain: Duration as time_or_zero = "30s";
+        /// How long an HTTP connection without a request stays open during a drain, counted from its last activity. A
+        /// request that arrives in this time is served with `Connection: close`.
+        drain_keepalive_timeout: Duration as time_or_zero = "1s";
+        /// Bytes of memory that queues, output, held replies, messages between shards and read buffers may occupy
+        /// together. Over it new requests are rejected, then connections are closed. Without it 80 % of the limit of
+        /// the control group, or half of the memory where there is none.
+        memory_max: Option<usize> as size(1 << 20, 16_384 * GIB);
+        /// What its loops wait for the kernel with.
+        event: EventKernel as word = "auto", reload(Reload::Restart);
+        /// How many loops there are.
+        shards: Shards => shards {
+            /// Loops, each on a thread of its own; `auto`: as many as there are processors for the daemon. Clients
+            /// are shared out among them, every limit holds for all together.
+            shards: u32 as count_or_auto(1, 64) = "1", reload(Reload::Restart);
+        };
+    }
+}
+
+/// Loops of a daemon, each on a thread of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shards {
+    /// As many as there are processors for it.
+    Auto,
+    /// So many, 1 to 64.
+    Count(u32),
+}
+
+fn shards(group: &Group) -> Shards {
+    match group.get("shards") {
+        None | Some(0) => Shards::Auto,
+        Some(count) => Shards::Count(count),
+    }
+}
+
+words! {
+    /// What the loops of the daemon wait for the kernel with.
+    pub enum EventKernel {
+        /// The best of this system: epoll.
+        Auto = "auto",
+        /// No cost for connections that are idle.
+        Epoll = "epoll",
+        /// Every turn costs a look at every connection.
+        Poll = "poll",
+        /// As `poll`, and a client that leaves while it is not read is noticed within a second.
+        Select = "select",
+    }
+}
+
+options! {
+    /// The admin address (`[admin]`).
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Admin of Any reload Restart {
+        /// Where metrics, status and commands are served. On a Unix socket, root, the daemon's user and members of
+        /// `group` have full access. On a loopback address, requests without a token may only read. Any other address
+        /// requires `token`.
+        listen: Address as address = required;
+        /// The bearer token for full access, as `env:NAME` or `file:PATH`; at least 16 characters. Without it, a
+        /// daemon on a loopback address creates a random token at startup, in a file that only its user can read.
+        token: Option<Secret> as secret;
+        /// The group, by name or number, whose members have full access through the Unix socket.
+        group: Option<String> as name;
+        /// Host names accepted in `Host`, in addition to `localhost`, loopback addresses and the address that the
+        /// client connected to.
+        allowed_hosts: Vec<String> as names;
+        /// Maximum number of connections; clients without a valid token have at most half of them.
+        max_connections: u32 as count(1, 10_000) = "64";
+        /// Maximum time to receive the headers of a request, including idle time before it.
+        header_timeout: Duration as time = "10s";
+    }
+}

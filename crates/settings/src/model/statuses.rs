@@ -1,0 +1,22 @@
+//! Ranges of statuses of HTTP.
+
+use crate::options::{Value, read_as, settings};
+use crate::quantities;
+
+/// The first and the last status of a range, written `200..399`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Statuses(pub(crate) u16, pub(crate) u16);
+
+impl Statuses {
+    /// None where it is no range, or has a number that is no status.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (from, to) = quantities::span(text).ok()?;
+        let status = |number: u64| u16::try_from(number).ok().filter(|it| (100..=599).contains(it));
+        Some(Self(status(from)?, status(to)?)).filter(|Self(from, to)| from <= to)
+    }
+}
+
+settings! {
+    Statuses, read_as::Text:
+        Some(Value::Text(text)) => Self::read(text).expect("the checks have read it once");
+}

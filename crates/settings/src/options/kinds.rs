@@ -1,0 +1,74 @@
+//! The kinds that rows are written with. Each has the type of the field, which must be one that it is read as.
+
+use std::time::Duration;
+
+use super::found::{Setting, read_as};
+use super::shape::{Kind, Short, Shows};
+use crate::model::{Address, Key, Processors, Secret, Target};
+
+pub(crate) const MIB: u64 = 1 << 20;
+pub(crate) const GIB: u64 = 1 << 30;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Kinds without a range: what they are called, what they are read as, and what they are.
+macro_rules! kinds {
+    ($($(#[$about:meta])* $name:ident: $as:ty => $kind:expr;)+) => {$(
+        $(#[$about])*
+        pub(crate) const fn $name<T: Setting<As = $as>>() -> Kind {
+            $kind
+        }
+    )+};
+}
+
+kinds! {
+    /// A time that must pass.
+    time: Duration => Kind::Time { min: Duration::from_millis(1), max: DAY };
+    /// A time that may be zero.
+    time_or_zero: Duration => Kind::Time { min: Duration::ZERO, max: DAY };
+    /// A time of one second at least.
+    seconds: Duration => Kind::Time { min: Duration::from_secs(1), max: DAY };
+    switch: bool => Kind::Switch;
+    processors: Processors => Kind::Processors;
+    address: Address => Kind::Address;
+    server: Address => Kind::Server;
+    key: Key => Kind::Key;
+    target: Target => Kind::Target;
+    secret: Secret => Kind::Secret;
+    percent: read_as::Number => Kind::Percent;
+    pool: read_as::Text => Kind::Pool;
+    /// A text that may be a secret, which errors do not show.
+    text: read_as::Text => Kind::Text(Shows::Nothing);
+    /// A text that is the name of something, not what is in it.
+    name: read_as::Text => Kind::Text(Shows::Whole);
+    /// A path or an address of HTTP, which may have a query.
+    path: read_as::Text => Kind::Text(Shows::Path);
+    /// A line of a log or a reply.
+    template: read_as::Text => Kind::Template;
+    names: read_as::Texts => Kind::Names(Shows::Whole);
+    /// Places of secrets.
+    places: read_as::Texts => Kind::Names(Shows::Place);
+    command: read_as::Texts => Kind::Command;
+    variables: Vec<(String, String)> => Kind::Variables;
+    word: read_as::Words => Kind::Word(T::WORDS);
+    table: read_as::Table => Kind::Group(T::OPTIONS, Short::None);
+    table_or_off: read_as::Table => Kind::Group(T::OPTIONS, Short::Off);
+    table_or_span: read_as::Table => Kind::Group(T::OPTIONS, Short::Span);
+}
+
+pub(crate) const fn count<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
+    Kind::Count { min, max }
+}
+
+pub(crate) const fn count_or_auto<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
+    Kind::CountOrAuto { min, max }
+}
+
+/// Bytes.
+pub(crate) const fn size<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
+    Kind::Size { min, max }
+}
+
+/// Tables, of which a text stands for one with the option `alone`.
+pub(crate) const fn list<T: Setting<As = read_as::Tables>>(alone: &'static str) -> Kind {
+    Kind::List(T::OPTIONS, alone)
+}

@@ -1,0 +1,226 @@
+//! The table: every section, with the rows of all its options.
+
+use crate::model::{AccessLog, Admin, Daemon, Listener, Pool};
+use crate::options::{Section, Setting, find};
+
+/// Every section.
+pub(crate) const SECTIONS: &[Section] = &[
+    Section {
+        name: "daemon",
+        named: false,
+        about: "The daemon as a whole.",
+        options: Daemon::OPTIONS,
+    },
+    Section {
+        name: "admin",
+        named: false,
+        about: "The admin address; without this section there is none.",
+        options: Admin::OPTIONS,
+    },
+    Section {
+        name: "access_log",
+        named: false,
+        about: "The access log, one line a request; without this section there is none.",
+        options: AccessLog::OPTIONS,
+    },
+    Section {
+        name: "listener",
+        named: true,
+        about: "Where clients connect. There may be many, each with a name.",
+        options: Listener::OPTIONS,
+    },
+    Section {
+        name: "pool",
+        named: true,
+        about: "Who answers. There may be many, each with a name; a pool has either a `program`, \
+                a `database` or `servers`.",
+        options: Pool::OPTIONS,
+    },
+];
+
+/// The section of this name.
+pub(crate) fn section(name: &str) -> Option<&'static Section> {
+    SECTIONS.iter().find(|section| section.name == name)
+}
+
+/// Where options of this name belong, for somebody who wrote one elsewhere.
+pub(crate) fn home(name: &str) -> Option<String> {
+    let mut homes = Vec::new();
+    for section in SECTIONS {
+        if find(section.options, name).is_some() {
+            homes.push(format!("`{}`", section.header()));
+        }
+        for option in section.options {
+            if find(option.inner(), name).is_some() {
+                homes.push(format!("`{}` of `{}`", option.name, section.header()));
+            }
+        }
+    }
+    if homes.is_empty() { None } else { Some(homes.join(" or ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Configuration;
+    use crate::options::{Kind, Of, Opt, Reload};
+    use crate::parse::parse;
+    use crate::reload::fixed;
+    use crate::source::Source;
+    use crate::walk::readable;
+
+    fn every(options: &'static [Opt], see: &mut impl FnMut(&'static [Opt], &'static Opt)) {
+        for option in options {
+            see(options, option);
+            every(option.inner(), see);
+        }
+    }
+
+    fn each_option(mut see: impl FnMut(&'static [Opt], &'static Opt)) {
+        for section in SECTIONS {
+            every(section.options, &mut see);
+        }
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_option_and_within_its_range() {
+        each_option(|_, option| {
+            for worker in [Of::Program, Of::Database, Of::Handler, Of::Servers] {
+                if let Some(text) = option.default_for(worker) {
+                    assert!(readable(option, text), "{} = {text}", option.name);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn every_option_and_every_word_has_one_meaning_and_says_which() {
+        each_option(|among, option| {
+            let same = among.iter().filter(|other| other.name == option.name).count();
+            assert_eq!(same, 1, "{} is there twice", option.name);
+            assert!(option.about.ends_with('.'), "{}: {}", option.name, option.about);
+            if let Kind::Word(words) = option.kind {
+                for word in words {
+                    let same = words.iter().filter(|other| other.name == word.name).count();
+                    assert_eq!(same, 1, "{} is there twice", word.name);
+                    assert!(word.about.ends_with('.'), "{}: {}", word.name, word.about);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn counts_fit_the_model() {
+        each_option(|_, option| {
+            if let Kind::Count { min, max } = option.kind {
+                assert!(min <= max && u32::try_from(max).is_ok(), "{}", option.name);
+            }
+        });
+    }
+
+    /// What options of a table are set to beside their defaults, each in the words of a file.
+    fn others(option: &Opt) -> Vec<String> {
+        let numbers = |min: u64, max: u64| vec![min.to_string(), max.to_string()];
+        match option.kind {
+            Kind::Count { min, max } | Kind::CountOrAuto { min, max } => numbers(min, max),
+            Kind::Size { min, max } => numbers(min, max),
+            Kind::Time { .. } => vec!["\"7s\"".to_owned()],
+            Kind::Switch => vec!["true".to_owned(), "false".to_owned()],
+            Kind::Word(words) => words.iter().map(|word| format!("{:?}", word.name)).collect(),
+            Kind::Percent => vec!["\"77%\"".to_owned()],
+            Kind::Text(_) | Kind::Template => vec!["\"/x\"".to_owned(), "\"{1}\"".to_owned()],
+            Kind::Names(_) => vec!["[\"10.0.0.9\"]".to_owned(), "[\"a\"]".to_owned()],
+            Kind::Key => vec!["\"header:x\"".to_owned(), "\"word:1\"".to_owned()],
+            Kind::Secret => vec!["\"env:X\"".to_owned()],
+            Kind::Command => vec!["[\"x\"]".to_owned()],
+            Kind::Variables => vec!["{ a = \"x\" }".to_owned()],
+            Kind::Processors => vec!["[0]".to_owned()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Files in which options can stand, and which of them: `HERE` and `THERE` are lines of a listener and a pool.
+    const FILES: [&str; 6] = [
+        "[listener.a]\nlisten = \":1\"\npool = \"a\"\nHERE\n[pool.a]\nprogram = [\"cat\"]\nTHERE\n",
+        "[listener.a]\nlisten = \":1\"\npool = \"a\"\nprotocol = \"http\"\n[pool.a]\nprogram = [\"cat\"]\nframing = \"http\"\nTHERE\n",
+        "[listener.a]\nlisten = \":1\"\npool = \"a\"\nprotocol = \"http\"\nHERE\n[pool.a]\nservers = [\":2\"]\nTHERE\n",
+        "[pool.a]\ndatabase = \"postgres://a@b/c\"\nquery = \"select 1\"\nTHERE\n",
+        "[pool.a]\ndatabase = \"sqlite:a\"\nstatement = \"x\"\nTHERE\n",
+        "[pool.a]\nhandler = \"x\"\nTHERE\n[daemon]\nANYWHERE\n[admin]\nlisten = \"127.0.0.1:3\"\nADMIN\n[access_log]\nto = \"stdout\"\nLOG\n",
+    ];
+
+    fn read(text: &str) -> Option<Configuration> {
+        parse(&Source { name: String::new(), text: text.to_owned() }, &|_| None).ok()
+    }
+
+    /// An option that is set to something else is found in the model, and its row says what a reload makes of it.
+    #[test]
+    fn every_row_fills_a_field_and_its_reload_rule_holds() {
+        let (mut filled, mut left): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        for (name, mark) in [
+            ("listener", "HERE"),
+            ("pool", "THERE"),
+            ("daemon", "ANYWHERE"),
+            ("admin", "ADMIN"),
+            ("access_log", "LOG"),
+        ] {
+            let options = section(name).unwrap().options;
+            let inner = options.iter().flat_map(|outer| {
+                outer
+                    .inner()
+                    .iter()
+                    .map(move |option| (option, format!("{}.", outer.name), outer.reload))
+            });
+            let own = options.iter().map(|option| (option, String::new(), option.reload));
+            for (option, before, reload) in own.chain(inner) {
+                let path = format!("{name}.{before}{}", option.name);
+                let mut is_filled = false;
+                for file in FILES.iter().filter(|file| file.contains(&format!("\n{mark}\n"))) {
+                    let plain = |line: &str| {
+                        let marks = ["ANYWHERE", "THERE", "HERE", "ADMIN", "LOG"];
+                        let text = file.replacen(&format!("\n{mark}\n"), &format!("\n{line}\n"), 1);
+                        text.lines()
+                            .filter(|line| !marks.contains(line))
+                            .collect::<Vec<_>>()
+                            .join("\n")
+                    };
+                    let old = read(&plain("")).expect(file);
+                    for value in others(option) {
+                        let Some(new) = read(&plain(&format!("{before}{} = {value}", option.name)))
+                        else {
+                            continue;
+                        };
+                        if new == old {
+                            continue;
+                        }
+                        is_filled = true;
+                        let is_fixed = !fixed(&old, &new).is_empty();
+                        match reload {
+                            Reload::Live | Reload::Replace => {
+                                assert!(!is_fixed, "{path} = {value}")
+                            }
+                            Reload::Restart => assert!(is_fixed, "{path} = {value}"),
+                            Reload::RestartIf(_) => {}
+                        }
+                    }
+                }
+                if is_filled { filled.push(path) } else { left.push(path) }
+            }
+        }
+        assert!(filled.len() > 150, "{} options: {left:?}", filled.len());
+    }
+
+    /// A table that cannot change has no options that can.
+    #[test]
+    fn options_of_a_table_change_when_the_table_does() {
+        each_option(|_, option| {
+            for inner in option.inner() {
+                match option.reload {
+                    Reload::Restart => assert_eq!(inner.reload, Reload::Restart, "{}", inner.name),
+                    Reload::Replace => assert_eq!(inner.reload, Reload::Replace, "{}", inner.name),
+                    Reload::Live | Reload::RestartIf(_) => {}
+                }
+            }
+        });
+    }
+}
