@@ -20,7 +20,7 @@ mod stores;
 
 use std::collections::HashMap;
 
-use crate::diagnostics::{Fault, Trust};
+use crate::fault::{Fault, Trust};
 use crate::model::{Address, Preset, Protocol};
 use crate::options::Of;
 use crate::options::{Group, Value};

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
+use crate::fault::{Fault, Trust, floor};
 use crate::mask;
 use crate::source::Source;
 
@@ -44,52 +45,6 @@ pub struct Diagnostic {
     span: Range<usize>,
     /// The source itself could not be read, so that there is no line to show.
     unread: bool,
-}
-
-/// How far a fault can be trusted when the text around it could not be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// The text is not TOML here.
-    Syntax,
-    /// Something that was read is wrong.
-    Found,
-    /// Something was not found: it may stand where the text could not be read.
-    Absent,
-}
-
-/// An error on its way: a place in bytes and what is said of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Fault {
-    pub(crate) span: Range<usize>,
-    pub(crate) trust: Trust,
-    message: String,
-    expected: Option<String>,
-    mend: Option<String>,
-}
-
-impl Fault {
-    /// Something wrong at `span`.
-    pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { span, trust: Trust::Found, message: message.into(), expected: None, mend: None }
-    }
-
-    /// What is expected in its place.
-    pub(crate) fn expected(mut self, expected: impl Into<String>) -> Self {
-        self.expected = Some(expected.into());
-        self
-    }
-
-    /// What to write instead.
-    pub(crate) fn mend(mut self, mend: impl Into<String>) -> Self {
-        self.mend = Some(mend.into());
-        self
-    }
-
-    /// How far it can be trusted.
-    pub(crate) fn trust(mut self, trust: Trust) -> Self {
-        self.trust = trust;
-        self
-    }
 }
 
 impl Diagnostics {
@@ -238,16 +193,6 @@ fn printable(text: &str) -> String {
         }
     }
     printable
-}
-
-/// The nearest place at or before `at` where a character begins.
-pub(crate) fn floor(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    // Three steps at most: that long is a character of UTF-8.
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 /// The places of a text, which are asked for in their order.

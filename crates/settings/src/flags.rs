@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use crate::diagnostics::{Diagnostics, Fault};
+use crate::diagnostics::Diagnostics;
+use crate::fault::Fault;
 use crate::model::Configuration;
 use crate::parse::configuration;
 use crate::source::{COMMAND, Source};

@@ -14,11 +14,11 @@
 //!
 //! The layers; each module imports only from those above its own, or from an earlier one of the same line:
 //!
-//! - `quantities` (numbers with units), the leaves of `model` (addresses, keys), `values` (those read from texts);
+//! - `quantities` (numbers with units), `values` (addresses, keys and the like, and how they are read);
 //! - `options` (what a row is), `model` (the rows, and the typed configuration), `table` (its sections), `shown`;
-//! - `source`, `diagnostics`, `tree`, `remarks`: a file, and errors at their places in it;
+//! - `source`, `fault`, `diagnostics`, `tree`, `remarks`: a file, and errors at their places in it;
 //! - `walk`: what is in the file, option by option;
-//! - `routes`, `checks`: rules between options;
+//! - `checks`: rules between options;
 //! - `parse`, `flags`, `load`: the ways in; `reload`, `secrets` and `reference` answer questions about
 //!   configurations and the table.
 //!
@@ -31,6 +31,7 @@
 
 mod checks;
 mod diagnostics;
+mod fault;
 mod flags;
 mod foreign;
 mod load;
@@ -44,7 +45,6 @@ mod quantities;
 mod reference;
 mod reload;
 mod remarks;
-mod routes;
 mod secrets;
 mod shown;
 mod source;

@@ -7,7 +7,8 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
 
-use crate::diagnostics::{Diagnostics, Fault};
+use crate::diagnostics::Diagnostics;
+use crate::fault::Fault;
 use crate::model::Configuration;
 use crate::named::{open_without_waiting, said_plainly};
 use crate::parse::parse;

@@ -4,40 +4,34 @@
 //! any one configuration.
 
 mod access_log;
-mod address;
 mod addresses;
 mod balance;
 mod daemon;
 mod database;
-mod key;
 mod listener;
 mod pool;
-mod processors;
 mod program;
 mod retry_on;
 mod route;
-mod secret;
+pub(crate) mod routing;
 mod servers;
 mod statuses;
-mod target;
 
+pub use crate::values::{
+    Address, DatabaseHost, HostName, Key, Network, Processors, Secret, ServerTarget, Target,
+};
 pub use access_log::*;
-pub use address::*;
 pub use addresses::*;
 pub use balance::*;
 pub use daemon::*;
 pub use database::*;
-pub use key::*;
 pub use listener::*;
 pub use pool::*;
-pub use processors::*;
 pub use program::*;
 pub use retry_on::*;
 pub use route::*;
-pub use secret::*;
 pub use servers::*;
 pub(crate) use statuses::Statuses;
-pub use target::*;
 
 /// A whole configuration, checked: every name that it mentions is defined in it.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! From the text of a configuration file to what it says.
 
-use crate::diagnostics::{Diagnostics, Fault};
+use crate::diagnostics::Diagnostics;
+use crate::fault::Fault;
 use crate::model::{Balance, Configuration, Health, Retries};
 use crate::options::Options;
 use crate::source::Source;

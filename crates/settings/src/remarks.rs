@@ -7,7 +7,8 @@ mod literal;
 
 use std::ops::Range;
 
-use crate::diagnostics::{Diagnostics, Fault};
+use crate::diagnostics::Diagnostics;
+use crate::fault::Fault;
 use crate::source::Source;
 use crate::tree::{self, Node, Raw, Table};
 

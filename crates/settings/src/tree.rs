@@ -14,7 +14,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 
 /// Broken statements after which a text is given up: each costs one reading.
 const BROKEN_MAX: usize = 32;

@@ -3,13 +3,23 @@
 //! What it is: readers of addresses, keys, targets of databases and the like. What it knows: text, and
 //! the values of the model. What it must never know: a tree, an option's name.
 
+mod address;
 mod addresses;
 mod host;
+mod key;
+mod processors;
+mod secret;
+mod target;
 
 use std::path::PathBuf;
 
-use crate::model::{DatabaseHost, Key, Processors, Secret, ServerTarget, Target};
 use crate::quantities::Bad;
+
+pub use address::{Address, HostName, Network};
+pub use key::Key;
+pub use processors::Processors;
+pub use secret::Secret;
+pub use target::{DatabaseHost, ServerTarget, Target};
 
 pub(crate) use addresses::{address, network};
 pub(crate) use host::server_address;

@@ -13,7 +13,7 @@ pub(crate) use read::readable;
 
 use std::ops::Range;
 
-use crate::diagnostics::{Fault, Trust};
+use crate::fault::{Fault, Trust};
 use crate::foreign::{self, Scope};
 use crate::model::{Framing, Preset, Protocol};
 use crate::nearest::nearest;

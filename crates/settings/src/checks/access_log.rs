@@ -1,6 +1,6 @@
 //! What the access log can be told.
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{log_format, log_target};
 use crate::walk::Section;
 

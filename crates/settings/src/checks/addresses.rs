@@ -1,6 +1,6 @@
 //! What holds between the options of a listener that go by a client's address.
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{Address, Forwarded};
 use crate::options::{Group, Value};
 use crate::values;

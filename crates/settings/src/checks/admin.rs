@@ -1,6 +1,6 @@
 //! Rules between the options of the admin address.
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::Address;
 use crate::options::Value;
 use crate::walk::Section;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{CookieMode, CookieValue, Protocol, SameSite};
 use crate::options::Of;
 use crate::options::{Group, Value};

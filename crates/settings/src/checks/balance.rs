@@ -1,6 +1,6 @@
 //! What only holds between options of balancing.
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{Dispatch, Idempotent, Schedule};
 use crate::options::Of;
 use crate::options::{Group, Value};

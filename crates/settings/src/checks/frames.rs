@@ -1,6 +1,6 @@
 //! What framings, tags and replies of several frames ask of each other.
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{Alignment, Carried, Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
 use crate::options::{Group, Value};
 use crate::walk::Section;

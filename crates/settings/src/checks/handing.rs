@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{http, routes};
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{Dispatch, Protocol};
 use crate::options::Of;
 use crate::options::{Group, Value};

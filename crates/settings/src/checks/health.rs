@@ -1,7 +1,7 @@
 //! What holds between the options of `health`.
 
 use super::identity;
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{CheckKind, Dispatch, Statuses};
 use crate::options::Of;
 use crate::options::{Group, Value};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{Address, Framing, HttpSocket, Protocol, RetryFault, RetryOn};
 use crate::options::Of;
 use crate::options::Value;

@@ -1,6 +1,6 @@
 //! What holds of the users and groups that programs run as.
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::options::Group;
 
 /// A number of a user or a group is one. The largest number of 32 bits tells the system to change

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::model::{DatabaseHost, ServerTarget, Target};
 use crate::options::Value;
 use crate::walk::Section;

@@ -1,6 +1,6 @@
 //! What holds of the names by which pools are referred to.
 
-use crate::diagnostics::{Fault, Trust};
+use crate::fault::{Fault, Trust};
 use crate::nearest::nearest;
 use crate::options::Group;
 use crate::walk::Section;

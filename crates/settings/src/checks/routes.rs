@@ -1,11 +1,11 @@
 //! What holds of the routes of a listener.
 
 use super::pool_names;
-use crate::diagnostics::{Fault, Trust};
+use crate::fault::{Fault, Trust};
+use crate::model::routing;
 use crate::model::{Configuration, Protocol};
 use crate::options::{Group, Value};
 use crate::remarks::Remark;
-use crate::routes;
 use crate::walk::Section;
 
 /// Routes of one listener.
@@ -63,10 +63,10 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
         pool_names::check(route, pools, faults);
     }
     // What is read is read again when the model is filled; here it is only looked at.
-    routes::routes(group, faults);
-    routes::authenticate(group, faults);
+    routing::routes(group, faults);
+    routing::authenticate(group, faults);
     for option in ["request_headers", "response_headers"] {
-        routes::edits(group, option, faults);
+        routing::edits(group, option, faults);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What only holds between the options of a database pool.
 
-use crate::diagnostics::{Fault, Trust};
+use crate::fault::{Fault, Trust};
 use crate::model::{OnConflict, Order, Target};
 use crate::options::Value;
 use crate::walk::Section;

@@ -1,7 +1,7 @@
 //! Whom a listener takes, by address, and how much of each.
 
-use super::address::Network;
 use crate::options::{Group, Reload, Value, options, read_as, settings};
+use crate::values::Network;
 
 options! {
     /// Whom a listener takes.

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::key::Key;
 use super::retry_on::RetryOn;
-use super::secret::Secret;
 use super::statuses::Statuses;
 use crate::options::{Group, Options, Reload, Setting, options, words};
+use crate::values::Key;
+use crate::values::Secret;
 
 options! {
     /// What a pool does beyond giving the next request to the next free worker.

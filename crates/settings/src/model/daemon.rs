@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::address::Address;
-use super::secret::Secret;
 use crate::options::kinds::GIB;
 use crate::options::{Group, Reload, options, words};
+use crate::values::Address;
+use crate::values::Secret;
 
 options! {
     /// Settings of the daemon as a whole (`[daemon]`).

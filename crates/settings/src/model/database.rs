@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::secret::Secret;
-use super::target::Target;
 use crate::options::kinds::MIB;
 use crate::options::{Group, Options, Setting, options, words};
+use crate::values::Secret;
+use crate::values::Target;
 
 options! {
     /// A database as the worker of a pool.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::address::{Address, Network};
 use super::addresses::Addresses;
 use super::program::Framing;
 use super::route::{Authenticate, Edited, Route, RouteRows};
+use super::routing;
 use crate::options::kinds::GIB;
 use crate::options::{Group, Reload, options, words};
+use crate::values::{Address, Network};
 
 options! {
     /// One listener (`[listener.NAME]`).
@@ -140,15 +141,15 @@ fn via(group: &Group) -> Option<String> {
 // The checks have read these once.
 
 fn routes(group: &Group) -> Vec<Route> {
-    crate::routes::routes(group, &mut Vec::new())
+    routing::routes(group, &mut Vec::new())
 }
 
 fn request(group: &Group) -> route::Edits {
-    crate::routes::edits(group, "request_headers", &mut Vec::new())
+    routing::edits(group, "request_headers", &mut Vec::new())
 }
 
 fn reply(group: &Group) -> route::Edits {
-    crate::routes::edits(group, "response_headers", &mut Vec::new())
+    routing::edits(group, "response_headers", &mut Vec::new())
 }
 
 words! {

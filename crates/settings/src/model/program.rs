@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::processors::Processors;
 use crate::options::kinds::GIB;
 use crate::options::{Of, Reload, Value, options, read_as, settings, words};
+use crate::values::Processors;
 
 options! {
     /// A local program on pipes.

@@ -2,8 +2,8 @@
 
 use route::{Edits, Rewrite, Rule, Template};
 
-use super::secret::Secret;
 use crate::options::{Opt, Options, Setting, Value, options, read_as, settings};
+use crate::values::Secret;
 
 /// One route of a listener of HTTP (`[[listener.NAME.route]]`).
 #[derive(Clone, Debug, PartialEq)]

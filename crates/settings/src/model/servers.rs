@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::address::Address;
 use crate::options::{Opt, Options, Setting, Value, options, read_as};
+use crate::values::Address;
 
 options! {
     /// Servers that speak HTTP.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::shape::{Opt, Word};
-use crate::model::{Address, Key, Processors, Secret, Target};
+use crate::values::{Address, Key, Processors, Secret, Target};
 
 /// Options of one table, by name: those that were given and, after them, the defaults.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::found::{Setting, read_as};
 use super::shape::{Kind, Short, Shows};
-use crate::model::{Address, Key, Processors, Secret, Target};
+use crate::values::{Address, Key, Processors, Secret, Target};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;

@@ -208,6 +208,11 @@ pub(crate) struct Word {
     pub(crate) about: &'static str,
 }
 
+/// The option of this name among `options`.
+pub(crate) fn find(options: &'static [Opt], name: &str) -> Option<&'static Opt> {
+    options.iter().find(|option| option.name == name)
+}
+
 /// All rows of several lists, in one list that is made when it is compiled.
 pub(crate) const fn joined<const N: usize>(parts: &[&[&[Opt]]]) -> [Opt; N] {
     const EMPTY: Opt = Opt {

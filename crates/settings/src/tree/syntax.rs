@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostics::{Fault, Trust, floor};
+use crate::fault::{Fault, Trust, floor};
 
 /// A slip, and what cannot be read because of it.
 #[derive(Debug)]

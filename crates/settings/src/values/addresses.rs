@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::model::{Address, Network};
+use super::address::{Address, Network};
 use crate::quantities::Bad;
 
 /// The kernel's limit for the path of a Unix socket (`sun_path` is 108 bytes with its NUL).

@@ -1,7 +1,7 @@
 //! Hosts by their names.
 
+use super::address::{Address, HostName};
 use super::addresses::address_or;
-use crate::model::{Address, HostName};
 use crate::quantities::Bad;
 
 /// What an address may be, and `app.example:7000`: what can be connected to may have a name.

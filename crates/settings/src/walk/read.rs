@@ -4,7 +4,7 @@
 //! else. What it knows: kinds and nodes. What it must never know: the options around it.
 
 use super::report::{Walk, list, shown, with_mend};
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::foreign;
 use crate::model::Processors;
 use crate::nearest::nearest;

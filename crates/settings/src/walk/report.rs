@@ -1,6 +1,6 @@
 //! Where a walk adds its faults, and how they quote the file.
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 
 /// A walk under way.
 pub(super) struct Walk<'a> {

@@ -9,7 +9,7 @@ use route::{
     Edits, FieldRule, Guard, Host, Path, PathRule, Pattern, Rewrite, Rule, Template, Wanted,
 };
 
-use crate::diagnostics::Fault;
+use crate::fault::Fault;
 use crate::foreign;
 use crate::model::{Authenticate, FixedBody, Route, RouteAccess, RouteAction, Secret};
 use crate::options::{Group, Value};
