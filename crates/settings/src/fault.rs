@@ -41,6 +41,13 @@ impl Fault {
         self
     }
 
+    /// Changes all that is said.
+    pub(crate) fn reworded(&mut self, reword: impl Fn(&str) -> String) {
+        self.message = reword(&self.message);
+        self.expected = self.expected.as_deref().map(&reword);
+        self.mend = self.mend.as_deref().map(&reword);
+    }
+
     /// How far it can be trusted.
     pub(crate) fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;

@@ -59,7 +59,7 @@ pub fn from_flags(flags: &[Flag]) -> Result<Configuration, Diagnostics> {
         }
     }
     let source = Source { name: NAME.to_owned(), text };
-    configuration(&source, &table, faults)
+    configuration(&source, &table, &|variable| std::env::var(variable).ok(), faults)
 }
 
 /// Adds a flag to the rendered command line; the span is its value's where that can be told.

@@ -301,6 +301,8 @@ fn hidden_from(shows: Shows, value: &str, is_later: bool) -> Option<usize> {
     let is_place = PLACES.iter().any(|place| value.starts_with(place));
     match shows {
         Shows::Whole => None,
+        // The name of a variable is no secret.
+        _ if value.strip_prefix(PLACES[0]).is_some_and(is_variable) => None,
         Shows::Place | Shows::Program if is_place => None,
         Shows::Program if !is_later => value.find(char::is_whitespace),
         Shows::Path if !is_later => value.find('?').map(|at| at + 1),
@@ -308,6 +310,10 @@ fn hidden_from(shows: Shows, value: &str, is_later: bool) -> Option<usize> {
         Shows::Target if !is_later => (value.contains('@') && !value.contains("://")).then_some(0),
         Shows::Place | Shows::Program | Shows::Path | Shows::Target | Shows::Nothing => Some(0),
     }
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 impl Now {

@@ -7,33 +7,40 @@ use crate::options::Options;
 use crate::source::Source;
 use crate::tree::{self, Table};
 use crate::walk::Section;
-use crate::{checks, walk};
+use crate::{checks, mask, walk};
 
 /// Makes a configuration of a text, or says everything that is wrong with it.
 ///
-/// Nothing is read but the arguments. `_environment` looks up a variable of the daemon; it is the
-/// only way in for secrets written `env:NAME`, and no option is a secret yet.
+/// Nothing is read but the arguments. `environment` looks up a variable of the daemon: the value of an option that
+/// is written `env:NAME`. Secrets are left to who uses them.
 ///
 /// # Errors
 ///
 /// All errors of the text at once, in its order.
 pub fn parse(
     source: &Source,
-    _environment: &dyn Fn(&str) -> Option<String>,
+    environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Configuration, Diagnostics> {
     let (table, faults) = tree::read(&source.text);
-    configuration(source, &table, faults)
+    configuration(source, &table, environment, faults)
 }
 
 /// What files and command lines have in common: a tree, and the faults found while it was read.
 pub(crate) fn configuration(
     source: &Source,
     table: &Table,
+    environment: &dyn Fn(&str) -> Option<String>,
     mut faults: Vec<Fault>,
 ) -> Result<Configuration, Diagnostics> {
-    let sections = walk::walk(table, &source.text, &mut faults);
+    let (sections, hidden) = walk::walk(table, &source.text, environment, &mut faults);
     checks::check(&sections, &mut faults);
-    if faults.is_empty() { Ok(filled(&sections)) } else { Err(Diagnostics::of(source, faults)) }
+    if faults.is_empty() {
+        return Ok(filled(&sections));
+    }
+    for fault in &mut faults {
+        hidden.iter().for_each(|value| fault.reworded(|text| mask::piece(text, value)));
+    }
+    Err(Diagnostics::of(source, faults))
 }
 
 /// The model of sections that were walked and checked without a fault.

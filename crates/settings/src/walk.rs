@@ -58,9 +58,15 @@ struct Place {
     worker: Option<Of>,
 }
 
-/// Walks a tree; its faults are added to `faults`.
-pub(crate) fn walk(table: &Table, text: &str, faults: &mut Vec<Fault>) -> Vec<Section> {
-    let mut walk = Walk { text, faults };
+/// Walks a tree; its faults are added to `faults`. Gives the sections, and the values of variables that no error
+/// may show.
+pub(crate) fn walk(
+    table: &Table,
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+    faults: &mut Vec<Fault>,
+) -> (Vec<Section>, Vec<String>) {
+    let mut walk = Walk { text, faults, environment, hidden: Vec::new() };
     let mut sections = Vec::new();
     for entry in table {
         let Some(kind) = table::section(&entry.key).or_else(|| walk.unknown_section(entry)) else {
@@ -89,7 +95,7 @@ pub(crate) fn walk(table: &Table, text: &str, faults: &mut Vec<Fault>) -> Vec<Se
             sections.push(walk.section(kind, kind.name, place, &Table::new()));
         }
     }
-    sections
+    (sections, walk.hidden)
 }
 
 impl Walk<'_> {

@@ -8,13 +8,72 @@ use crate::fault::Fault;
 use crate::foreign;
 use crate::model::Processors;
 use crate::nearest::nearest;
-use crate::options::{Kind, Opt, Short, Value};
+use crate::options::{Kind, Opt, Short, Shows, Value};
 use crate::quantities::{self, Bad, duration_text, size_text};
 use crate::tree::{Entry, Node, Raw};
-use crate::values;
+use crate::{shown as shown_of, values};
 
 /// The value of an option that is not a group; `None` after a fault was reported.
 pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
+    match variable(&option.kind, &entry.node.raw) {
+        Some(name) => from_variable(walk, option, entry, name),
+        None => written(walk, option, entry),
+    }
+}
+
+/// The variable that has the value, if it is written `env:NAME`. Who uses a secret looks it up itself.
+fn variable<'a>(kind: &Kind, raw: &'a Raw) -> Option<&'a str> {
+    let Raw::Text(text) = raw else { return None };
+    match kind {
+        Kind::Secret | Kind::Names(_) | Kind::Command | Kind::Variables => None,
+        _ => text.strip_prefix("env:"),
+    }
+}
+
+/// The value of an option that a variable of the daemon has. An error names the variable, and not its value.
+fn from_variable(
+    walk: &mut Walk<'_>,
+    option: &'static Opt,
+    entry: &Entry,
+    name: &str,
+) -> Option<Value> {
+    let place = entry.node.span.clone();
+    let expected = format!("expected {}", expectation(&option.kind));
+    let Some(text) = (walk.environment)(name) else {
+        let message = format!("`{}`: the variable `{}` is not set", option.name, shown(name));
+        let mend = "set it in the environment of the daemon, or write the value here";
+        walk.faults.push(Fault::at(place, message).expected(expected).mend(mend));
+        return None;
+    };
+    // A text may be one: variables often are.
+    let is_text = matches!(option.kind, Kind::Text(_) | Kind::Template);
+    if is_text || shown_of::of(option) != Shows::Whole {
+        walk.hidden.push(text.clone());
+    }
+    let is_number =
+        matches!(option.kind, Kind::Count { .. } | Kind::CountOrAuto { .. } | Kind::Size { .. });
+    let raw = match (text.parse(), text.parse()) {
+        (Ok(number), _) if is_number => Raw::Integer(Some(number)),
+        (_, Ok(value)) if matches!(option.kind, Kind::Switch) => Raw::Boolean(value),
+        _ => Raw::Text(text),
+    };
+    let before = walk.faults.len();
+    let node = Node { span: place.clone(), raw };
+    let found = written(walk, option, &Entry { node, ..entry.clone() });
+    if found.is_none() {
+        walk.faults.truncate(before);
+        let message = format!(
+            "`{}`: the variable `{}` has no value of this option",
+            option.name,
+            shown(name)
+        );
+        walk.faults.push(Fault::at(place, message).expected(expected));
+    }
+    found
+}
+
+/// A value as it stands in the file, or in a variable.
+fn written(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
     match (&option.kind, &entry.node.raw) {
         (
             Kind::Count { min, max } | Kind::CountOrAuto { min, max } | Kind::Size { min, max },
@@ -71,7 +130,9 @@ pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
         _ => Raw::Text(text.to_owned()),
     };
     let mut faults = Vec::new();
-    let mut walk = Walk { text, faults: &mut faults };
+    let environment = |_: &str| None;
+    let mut walk =
+        Walk { text, faults: &mut faults, environment: &environment, hidden: Vec::new() };
     let entry =
         Entry { key: option.name.to_owned(), place: 0..0, node: Node { span: 0..text.len(), raw } };
     value(&mut walk, option, &entry).is_some()

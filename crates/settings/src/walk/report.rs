@@ -6,6 +6,10 @@ use crate::fault::Fault;
 pub(super) struct Walk<'a> {
     pub(super) text: &'a str,
     pub(super) faults: &'a mut Vec<Fault>,
+    /// Looks up a variable of the daemon.
+    pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Values of variables that no error may show.
+    pub(super) hidden: Vec<String>,
 }
 
 /// A word of a file within a sentence: not endless.

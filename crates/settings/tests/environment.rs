@@ -1,0 +1,96 @@
+//! Values that are in variables of the daemon.
+
+use std::time::Duration;
+
+use settings::{Configuration, Diagnostic, Diagnostics, Source, parse};
+
+const SECRET: &str = "HUNTER2 HUNTER2";
+
+fn variables(name: &str) -> Option<String> {
+    let value = match name {
+        "ADDRESS" => "127.0.0.1:7000",
+        "COUNT" => "7",
+        "TIME" => "1500ms",
+        "SIZE" => "64KiB",
+        "BYTES" => "4096",
+        "OFF" => "false",
+        "WORD" => "nul",
+        "POOL" => "echo",
+        "FOLDER" => "/srv",
+        "SHARE" => "20%",
+        "SECRET" => SECRET,
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
+
+fn read(listener: &str, pool: &str) -> Result<Configuration, Diagnostics> {
+    let text = format!("[listener.main]\n{listener}\n[pool.echo]\nprogram = [\"cat\"]\n{pool}\n");
+    parse(&Source { name: "x.toml".into(), text }, &variables)
+}
+
+/// The one error of a file.
+fn only(listener: &str, pool: &str) -> Diagnostic {
+    let errors = read(listener, pool).expect_err(pool);
+    assert_eq!(errors.iter().count(), 1, "{errors}");
+    assert!(!errors.to_string().contains("HUNTER2"), "{errors}");
+    errors.iter().next().expect("there is one").clone()
+}
+
+const LISTENER: &str = "listen = \":1\"\npool = \"echo\"";
+
+#[test]
+fn a_value_of_each_kind_is_read_from_a_variable() {
+    let listener = "listen = \"env:ADDRESS\"\npool = \"env:POOL\"\nconnections_max = \"env:COUNT\"\n\
+        frame_max = \"env:SIZE\"\nsend_max = \"env:BYTES\"\nread = \"env:TIME\"\nreuse_address = \"env:OFF\"";
+    let pool = "framing = \"env:WORD\"\ncwd = \"env:FOLDER\"\nreset = \"env:SECRET\"\ndispatch = \"session\"\n\
+        sorry = { line = \"x\", until = \"env:SHARE\" }\nworkers = { max = \"env:COUNT\" }";
+    let read = read(listener, pool).unwrap_or_else(|errors| panic!("{errors}"));
+    let (listener, pool) = (&read.listeners[0], &read.pools[0]);
+    assert_eq!(listener.listen.to_string(), "127.0.0.1:7000");
+    assert_eq!(listener.pool.as_deref(), Some("echo"));
+    assert_eq!(listener.connections_max, 7);
+    assert_eq!((listener.frame_max, listener.send_max), (65_536, 4096));
+    assert_eq!(listener.read, Duration::from_millis(1500));
+    assert!(!listener.reuse_address);
+    assert_eq!(pool.workers.max, 7);
+    assert_eq!(pool.balance.sorry.as_ref().expect("it is given").until, 20);
+    let program = pool.program().expect("it is one");
+    assert_eq!(program.framing, settings::Framing::Nul);
+    assert_eq!(program.cwd.as_deref(), Some(std::path::Path::new("/srv")));
+    assert_eq!(program.reset.as_deref(), Some(SECRET));
+}
+
+#[test]
+fn an_error_names_the_place_and_the_variable() {
+    let error = only(LISTENER, "grace = \"env:ABSENT\"");
+    assert_eq!((error.line, error.column, error.word.as_str()), (6, 9, "\"env:ABSENT\""));
+    assert_eq!(error.message, "`grace`: the variable `ABSENT` is not set");
+    let error = only(LISTENER, "grace = \"env:COUNT\"");
+    assert_eq!(error.line, 6);
+    assert_eq!(error.message, "`grace`: the variable `COUNT` has no value of this option");
+    let expected = error.expected.unwrap_or_default();
+    assert!(expected.starts_with("expected a duration from 0s"), "{expected}");
+}
+
+#[test]
+fn the_value_of_a_variable_that_may_be_a_secret_is_not_shown() {
+    for pool in [
+        "grace = \"env:SECRET\"",
+        "framing = \"env:SECRET\"",
+        "match = \"env:SECRET\"\nstream = { gap = \"1s\" }",
+        "framing = \"raw\"\nstream = { gap = \"1s\" }\ndispatch = \"session\"\nreset = \"env:SECRET\"",
+    ] {
+        only(LISTENER, pool);
+    }
+    let errors =
+        read(LISTENER, "reset = \"env:SECRET\"").expect_err("it goes with sessions").to_string();
+    assert!(errors.contains("env:SECRET") && !errors.contains("HUNTER2"), "{errors}");
+}
+
+#[test]
+fn items_of_lists_and_places_of_secrets_are_left_as_they_are() {
+    let read = read(LISTENER, "sticky = { key = \"source\" }\nenv = { A = \"env:ABSENT\" }");
+    let read = read.unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(read.pools[0].program().expect("it is one").env[0].1, "env:ABSENT");
+}
