@@ -197,7 +197,7 @@ mod tests {
                         let is_fixed = !fixed(&old, &new).is_empty();
                         match reload {
                             Reload::Live | Reload::Replace => {
-                                assert!(!is_fixed, "{path} = {value}")
+                                assert!(!is_fixed, "{path} = {value}");
                             }
                             Reload::Restart => assert!(is_fixed, "{path} = {value}"),
                             Reload::RestartIf(_) => {}

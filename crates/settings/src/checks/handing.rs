@@ -69,7 +69,7 @@ fn named<'a>(
     option: &str,
     pools: &[&'a Section],
 ) -> Option<(&'a Section, Range<usize>)> {
-    let Some(name) = group.text(option) else { return None };
+    let name = group.text(option)?;
     let other = pools.iter().find(|other| other.name == *name)?;
     Some((other, group.place(option)?))
 }

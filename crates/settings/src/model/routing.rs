@@ -363,7 +363,7 @@ pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edi
 
 /// Who is let through, if that is said.
 pub(crate) fn authenticate(group: &Group, faults: &mut Vec<Fault>) -> Option<Authenticate> {
-    let Some(inner) = group.inner("authenticate") else { return None };
+    let inner = group.inner("authenticate")?;
     let realm = text(inner, "realm")?;
     if let Err(why) = Guard::new(realm) {
         fault(inner, "realm", wrong("realm", realm, why), "write plain words", faults);
