@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Fault;
+use super::measure::Measure;
 
 /// Objects and arrays within each other that a message may have, itself included.
 pub const DEPTH_MAX: usize = 128;
@@ -11,7 +12,7 @@ pub const DEPTH_MAX: usize = 128;
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    longest_number: usize,
+    measure: Measure,
     /// Where the name of the member begins that was read last.
     name_at: usize,
 }
@@ -30,7 +31,7 @@ pub(super) enum Sort {
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
         match std::str::from_utf8(bytes) {
-            Ok(_) => Ok(Self { bytes, at: 0, longest_number: 0, name_at: 0 }),
+            Ok(_) => Ok(Self { bytes, at: 0, measure: Measure::default(), name_at: 0 }),
             Err(error) => Err(Fault::Syntax(error.valid_up_to())),
         }
     }
@@ -40,9 +41,9 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Bytes of the longest number so far.
-    pub(super) const fn longest_number(&self) -> usize {
-        self.longest_number
+    /// What was read so far.
+    pub(super) const fn measure(&self) -> Measure {
+        self.measure
     }
 
     /// The member that was read last and whose name begins there, with one comma beside it if there is one.
@@ -168,6 +169,7 @@ impl<'a> Reader<'a> {
     /// Goes over the opening bracket.
     fn enter(&mut self, depth: usize) -> Result<(), Fault> {
         self.at += 1;
+        self.measure.depth = self.measure.depth.max(depth + 1);
         if depth < DEPTH_MAX { Ok(()) } else { Err(Fault::Deep) }
     }
 
@@ -218,7 +220,7 @@ impl<'a> Reader<'a> {
             let _sign = self.takes(b'+') || self.takes(b'-');
             self.digits()?;
         }
-        self.longest_number = self.longest_number.max(self.at - start);
+        self.measure.add_number(&self.bytes[start..self.at]);
         Ok(())
     }
 

@@ -3,15 +3,12 @@
 use std::ops::Range;
 
 use super::json::{is_alike, is_string};
+use super::measure::Measure;
 
 /// Bytes that an id or a token may have, as it is written.
 pub const ID_MAX: usize = 256;
 
 const _: () = assert!(ID_MAX == 256, "the text of `Fault::IdLong` says it");
-
-/// Bytes that a number may have, as it is written, in a message for a program that clients share. Some readers fail
-/// at a longer one: Jackson from 1000, Python from 4300.
-pub const NUMBER_MAX: usize = 1000;
 
 /// Where the parts of a message are that routing needs. A place covers the whole value as it is
 /// written, with its quotes.
@@ -31,8 +28,8 @@ pub struct Message {
     pub error: Option<Range<usize>>,
     /// What `params` name.
     pub tokens: Tokens,
-    /// Bytes of its longest number, as it is written.
-    pub longest_number: usize,
+    /// How deep its values are nested, and its numbers.
+    pub measure: Measure,
     /// Whether `params` ask for a task.
     pub task: Task,
 }

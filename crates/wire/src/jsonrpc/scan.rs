@@ -3,10 +3,26 @@
 use std::ops::Range;
 
 use super::fault::Fault;
-use super::json::{Reader, Sort, is_alike, is_string};
+use super::json::{DEPTH_MAX, Reader, Sort, is_alike, is_string};
+use super::measure::{Measure, SHARED_DEPTH_MAX};
 use super::message::{ID_MAX, Message, Task, Tokens};
 
 type Place = Option<Range<usize>>;
+
+const _: () = assert!(SHARED_DEPTH_MAX * 2 <= DEPTH_MAX, "replies may have twice as many levels");
+
+impl Measure {
+    /// Measures one value in JSON.
+    ///
+    /// # Errors
+    /// When it is not JSON, or has more than [`DEPTH_MAX`] levels.
+    pub fn of(text: &[u8]) -> Result<Self, Fault> {
+        let mut reader = Reader::new(text)?;
+        reader.value(0)?;
+        reader.end()?;
+        Ok(reader.measure())
+    }
+}
 
 /// Where the parts of the message are that this frame holds.
 ///
@@ -25,7 +41,7 @@ pub fn scan(frame: &[u8]) -> Result<Message, Fault> {
     let mut message = Message::default();
     reader.object(0, |reader, name| member(reader, name, &mut message))?;
     reader.end()?;
-    message.longest_number = reader.longest_number();
+    message.measure = reader.measure();
     check(&message)?;
     Ok(message)
 }

@@ -15,7 +15,6 @@
 
 use memchr::memchr2;
 
-use super::json::DEPTH_MAX;
 use super::message::ID_MAX;
 
 /// What a message is.
@@ -59,7 +58,8 @@ pub(crate) struct Skim {
     escaped: bool,
     /// Within a string of a nested value.
     quoted: bool,
-    /// Objects and arrays that are open within a member; a bit each says which of the two.
+    /// Objects and arrays that are open within a member; a bit for each of the first [`KINDS_MAX`] is set for an
+    /// array. Deeper ones are only counted.
     depth: usize,
     arrays: u128,
     /// The name at hand, or the id, as far as they may be of use.
@@ -116,6 +116,9 @@ enum Told {
     /// All of it has come.
     Due,
 }
+
+/// Nested values whose closing bracket is compared with the opening one.
+const KINDS_MAX: usize = u128::BITS as usize;
 
 /// A longer name is none that matters.
 const NAME_MAX: usize = 8;
@@ -302,17 +305,20 @@ impl Skim {
         }
         match byte {
             b'"' => self.quoted = true,
-            // The message itself is one of them.
-            b'{' | b'[' if self.depth + 1 >= DEPTH_MAX => return At::Broken,
+            // There is no limit to the depth: the id behind a deep value must be found.
             b'{' | b'[' => {
-                self.arrays = self.arrays << 1 | u128::from(byte == b'[');
+                if self.depth < KINDS_MAX {
+                    self.arrays = self.arrays << 1 | u128::from(byte == b'[');
+                }
                 self.depth += 1;
             }
             b'}' | b']' => {
-                if (self.arrays & 1 == 1) != (byte == b']') {
-                    return At::Broken;
+                if self.depth <= KINDS_MAX {
+                    if (self.arrays & 1 == 1) != (byte == b']') {
+                        return At::Broken;
+                    }
+                    self.arrays >>= 1;
                 }
-                self.arrays >>= 1;
                 self.depth -= 1;
                 if self.depth == 0 {
                     return At::Comma;
@@ -418,10 +424,22 @@ mod tests {
         }
         let long = format!(r#"{{"result":1,"id":"{}"}}"#, "x".repeat(ID_MAX));
         assert_eq!(skim(&long, 100).0, Skimmed::Unknown);
-        let deep =
-            |depth| format!(r#"{{"result":{}{},"id":7}}"#, "[".repeat(depth), "]".repeat(depth));
-        assert_eq!(skim(&deep(DEPTH_MAX - 1), 100).0, reply("7"));
-        assert_eq!(skim(&deep(DEPTH_MAX), 100).0, Skimmed::Unknown);
+    }
+
+    #[test]
+    fn the_id_is_found_behind_a_value_of_any_depth() {
+        for depth in [1, 127, 128, 129, 130, 5000] {
+            let value = format!("{}\"]\"{}", "[{\"a\":".repeat(depth), "}]".repeat(depth));
+            for message in [
+                format!(r#"{{"result":{value},"id":7}}"#),
+                format!(r#"{{"id":7,"result":{value}}}"#),
+                format!(r#"{{"x":{value},"error":{value},"id":7}}"#),
+            ] {
+                assert_eq!(skim(&message, 100).0, reply("7"), "{depth} levels");
+            }
+            let unfinished = format!(r#"{{"result":[{value},"id":7}}"#);
+            assert_eq!(skim(&unfinished, 100).0, Skimmed::Unknown, "{depth} levels");
+        }
     }
 
     #[test]

@@ -214,7 +214,7 @@ fn the_longest_number_of_a_message_is_told_as_it_is_written() {
         [(r#"{"a":"12345"}"#, 0), ("[1,-23,4]", 3), (r#"{"a":[{"b":-1.50e+10}],"c":7}"#, 9)]
     {
         let frame = format!(r#"{{"method":"m","params":{params}}}"#);
-        assert_eq!(scan(frame.as_bytes()).unwrap().longest_number, longest, "{frame}");
+        assert_eq!(scan(frame.as_bytes()).unwrap().measure.longest_number, longest, "{frame}");
     }
 }
 

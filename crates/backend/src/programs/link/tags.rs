@@ -18,15 +18,15 @@ use std::ops::Range;
 use exchange::{RequestId, Slice};
 use wire::Framing;
 use wire::jsonrpc::{
-    self, Dialect, Kind, NUMBER_MAX, Skimmed, Tag, Task, result_for, scan, shared_result, skim,
-    splice, write_cancel, write_initialize, write_initialized,
+    self, Dialect, Kind, Skimmed, Tag, Task, result_for, scan, shared_result, skim, splice,
+    write_cancel, write_initialize, write_initialized,
 };
 
 use keys::Keys;
 pub(super) use outgoing::Outgoing;
 use outgoing::write_result;
 pub(super) use sharing::id_is_kept;
-use sharing::{LONG_NUMBER, NOT_VERSION_2, RESPONSE, end_of_session, greeted, misread, naming};
+use sharing::{NOT_VERSION_2, RESPONSE, end_of_session, greeted, misread, naming};
 
 /// Tags behind the youngest that lapsed, of which a reply is taken for late. One that somebody made up seldom
 /// has such a tag.
@@ -214,8 +214,8 @@ impl Tags {
         if !message.is_version_2(frame) {
             return Outgoing::Refused(NOT_VERSION_2);
         }
-        if message.longest_number > NUMBER_MAX {
-            return Outgoing::Refused(LONG_NUMBER);
+        if let Some(text) = message.measure.excess() {
+            return Outgoing::Refused(text);
         }
         if let Some(outgoing) = naming(&message, frame) {
             return outgoing;
@@ -386,7 +386,9 @@ impl Tags {
     pub(super) fn broken(&mut self, frame: &[u8], why: &'static str) -> Message {
         let tag = match skim(frame) {
             Skimmed::Reply(id) => self.tag(&id),
-            Skimmed::Request(_) | Skimmed::Notification | Skimmed::Unknown => None,
+            // Nothing waits for it, and a client may cause any number of them.
+            Skimmed::Notification => return Message::Nobody,
+            Skimmed::Request(_) | Skimmed::Unknown => None,
         };
         let Some(tag) = tag else { return Message::Broken(why) };
         match self.replied(tag) {

@@ -1,7 +1,7 @@
 //! What clients may say to a program that they share: what it would read differently than we do, or what would
 //! be of every client, is rejected or dropped.
 
-use wire::jsonrpc::{self, Kind, NUMBER_MAX, Task, is_unshared};
+use wire::jsonrpc::{self, Kind, Task, is_unshared};
 
 use super::outgoing::{Outgoing, write_result};
 
@@ -12,8 +12,8 @@ pub(super) fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'stat
     let id = message.id.clone().and_then(|place| frame.get(place));
     if !message.is_version_2(frame) {
         Some(NOT_VERSION_2)
-    } else if message.longest_number > NUMBER_MAX {
-        Some(LONG_NUMBER)
+    } else if let Some(text) = message.measure.excess() {
+        Some(text)
     } else if id.is_some_and(|id| !id_is_kept(id)) {
         Some(ID_NOT_KEPT)
     } else if params.is_some_and(|first| !matches!(first, b'{' | b'[' | b'n')) {
@@ -39,11 +39,6 @@ pub(in super::super) fn id_is_kept(id: &[u8]) -> bool {
 }
 
 pub(super) const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
-
-pub(super) const LONG_NUMBER: &str =
-    "a number has at most 1000 characters: some programs end at a longer one";
-
-const _: () = assert!(NUMBER_MAX == 1000, "the text says it");
 
 const ID_NOT_KEPT: &str = "programs may change this id: send an integer of at most 15 digits, \
                            or a string of plain characters";

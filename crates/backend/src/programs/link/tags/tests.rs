@@ -1,5 +1,7 @@
 use super::*;
 
+use wire::jsonrpc::{NUMBER_MAX, SHARED_DEPTH_MAX};
+
 fn id(number: u32) -> RequestId {
     RequestId::new(number.into())
 }
@@ -45,25 +47,52 @@ fn two_clients_with_one_id_each_get_their_own_reply() {
 }
 
 #[test]
-fn a_number_that_ends_some_programs_reaches_none_that_clients_share() {
-    let frame = |length: usize, rest: &str| {
-        let digits = "9".repeat(length);
-        format!(r#"{{"jsonrpc":"2.0",{rest}"method":"m","params":[{digits}]}}"#)
+fn a_value_that_some_programs_cannot_carry_reaches_none_that_clients_share() {
+    let frame = |value: &str, rest: &str| {
+        format!(r#"{{"jsonrpc":"2.0",{rest}"method":"m","params":[{value}]}}"#)
     };
-    for rest in [r#""id":1,"#, ""] {
-        let (fits, long) = (frame(NUMBER_MAX, rest), frame(NUMBER_MAX + 1, rest));
-        let refused = Outgoing::Refused(LONG_NUMBER);
-        let mut tags = plain(Framing::JsonRpc);
-        assert_eq!(out(&mut tags, 1, &long).0, refused);
-        assert_ne!(out(&mut tags, 1, &fits).0, refused);
-        assert_eq!(unchanged(long.as_bytes(), false).0, refused);
-        assert_ne!(unchanged(fits.as_bytes(), false).0, refused);
-        assert_ne!(unchanged(long.as_bytes(), true).0, refused, "it has one client");
+    let digits = |count| format!("0.{}", "9".repeat(count - 2));
+    for (fits, over) in [
+        (digits(NUMBER_MAX), digits(NUMBER_MAX + 1)),
+        ("1e300".to_owned(), "1e400".to_owned()),
+        (nested(SHARED_DEPTH_MAX - 2), nested(SHARED_DEPTH_MAX - 1)),
+    ] {
+        for rest in [r#""id":1,"#, ""] {
+            let (fits, over) = (frame(&fits, rest), frame(&over, rest));
+            let is_refused = |outgoing| matches!(outgoing, Outgoing::Refused(_));
+            let mut tags = plain(Framing::JsonRpc);
+            assert!(is_refused(out(&mut tags, 1, &over).0), "{over}");
+            assert!(!is_refused(out(&mut tags, 1, &fits).0), "{fits}");
+            assert!(is_refused(unchanged(over.as_bytes(), false).0), "{over}");
+            assert!(!is_refused(unchanged(fits.as_bytes(), false).0), "{fits}");
+            assert!(!is_refused(unchanged(over.as_bytes(), true).0), "it has one client");
+        }
     }
     let mut tags = plain(Framing::JsonRpc);
-    assert_eq!(out(&mut tags, 1, &frame(1, r#""id":1,"#)).0, Outgoing::Request);
+    assert_eq!(out(&mut tags, 1, &frame("1", r#""id":1,"#)).0, Outgoing::Request);
     let reply = format!(r#"{{"jsonrpc":"2.0","id":0,"result":{}}}"#, "9".repeat(NUMBER_MAX + 1));
     assert_eq!(back(&mut tags, &reply).0, Message::Reply(id(1)), "programs may reply with one");
+}
+
+fn nested(depth: usize) -> String {
+    format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+}
+
+#[test]
+fn a_reply_of_any_depth_ends_its_own_request_and_no_other() {
+    let mut tags = plain(Framing::JsonRpc);
+    for request in 0..3 {
+        out(&mut tags, request, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
+    }
+    for (request, depth) in [(0, 128), (1, 1000)] {
+        let said = format!(r#"{{"result":{},"jsonrpc":"2.0","id":{request}}}"#, nested(depth));
+        let Message::Broken(why) = back(&mut tags, &said).0 else { panic!("it is too deep") };
+        assert_eq!(tags.broken(said.as_bytes(), why), Message::Reply(id(request)));
+    }
+    let said = br#"{"jsonrpc":"2.0","method":"notifications/message","params":NaN}"#;
+    assert_eq!(tags.broken(said, "why"), Message::Nobody, "it replies to no request");
+    let said = format!(r#"{{"result":{},"jsonrpc":"2.0","id":2}}"#, nested(127));
+    assert_eq!(back(&mut tags, &said).0, Message::Reply(id(2)));
 }
 
 #[test]
