@@ -1,13 +1,15 @@
-//! The free room in the queue of a pool, shared with all shards.
+//! The free room in the queue of a pool, shared with all shards, and the clients that wait for it.
 //!
 //! ```text
-//!   owner shard:   stores the room after each change of its queue, and notifies waiting shards
-//!   other shards:  room - requests on their way to the owner shard
+//!   owner shard:  stores the room after each change of its queue, and notifies waiting shards
+//!   all shards:   room - requests on their way to the owner shard - grants of paused clients
+//!                      - one request of each other shard whose first client has waited longer
 //! ```
 //!
+//! Paused clients of all shards take tickets from one counter, and each shard stores the ticket of its first client.
 //! Two shards may both take the last place. The one request beyond the room then uses the part of the queue that is
-//! reserved for it. No wake-up is lost: a shard registers as waiting before it reads the room again, and the owner
-//! shard stores the room before it reads which shards wait.
+//! reserved for it. No wake-up is lost: a shard registers as waiting before it reads the room and the tickets, and a
+//! shard that stores either does so before it reads which shards wait.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -21,9 +23,26 @@ pub struct Backlog {
     /// Requests on their way from other shards, and their bytes.
     coming: AtomicU32,
     coming_bytes: AtomicUsize,
-    /// Shards with clients that wait for room, one bit each.
+    /// Grants of paused clients that are not used yet.
+    granted: AtomicU32,
+    granted_bytes: AtomicUsize,
+    /// Shards to notify when there is room, one bit each.
     waiting: AtomicU64,
+    /// The next ticket.
+    next: AtomicU64,
+    /// Shards with clients that wait, one bit each, and the first client of each shard.
+    holding: AtomicU64,
+    first: [First; SHARDS_MAX],
 }
+
+/// The client of a shard that has waited longest.
+#[derive(Debug)]
+struct First {
+    ticket: AtomicU64,
+    bytes: AtomicUsize,
+}
+
+const SHARDS_MAX: usize = u64::BITS as usize;
 
 impl Backlog {
     /// A queue with this much room and no request on its way.
@@ -33,7 +52,13 @@ impl Backlog {
             bytes: AtomicUsize::new(room.bytes),
             coming: AtomicU32::new(0),
             coming_bytes: AtomicUsize::new(0),
+            granted: AtomicU32::new(0),
+            granted_bytes: AtomicUsize::new(0),
             waiting: AtomicU64::new(0),
+            next: AtomicU64::new(0),
+            holding: AtomicU64::new(0),
+            first: [const { First { ticket: AtomicU64::new(0), bytes: AtomicUsize::new(0) } };
+                SHARDS_MAX],
         }
     }
 
@@ -72,6 +97,66 @@ impl Backlog {
         self.left_of(Room { requests, bytes: self.bytes.load(Ordering::SeqCst) })
     }
 
+    /// Reserves room for a paused client.
+    pub(crate) fn grant(&self, requests: u32, bytes: usize) {
+        self.granted.fetch_add(requests, Ordering::SeqCst);
+        self.granted_bytes.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// Returns room that was reserved: it is used now, or not needed.
+    pub(crate) fn release(&self, requests: u32, bytes: usize) {
+        self.granted.fetch_sub(requests, Ordering::SeqCst);
+        self.granted_bytes.fetch_sub(bytes, Ordering::SeqCst);
+    }
+
+    /// The part of this room that is not reserved.
+    pub(crate) fn unreserved(&self, room: Room) -> Room {
+        if room == Room::UNLIMITED {
+            return room;
+        }
+        Room {
+            requests: room.requests.saturating_sub(self.granted.load(Ordering::SeqCst)),
+            bytes: room.bytes.saturating_sub(self.granted_bytes.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// The ticket for a client that starts to wait.
+    pub(crate) fn ticket(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Stores the ticket and the bytes of the first waiting client of a shard. Returns whether the ticket has changed.
+    pub(crate) fn set_first(&self, shard: u32, first: Option<(u64, usize)>) -> bool {
+        let bit = 1 << shard;
+        let Some((ticket, bytes)) = first else {
+            return self.holding.fetch_and(!bit, Ordering::SeqCst) & bit != 0;
+        };
+        let place = &self.first[shard as usize];
+        let before = place.ticket.swap(ticket, Ordering::SeqCst);
+        place.bytes.store(bytes, Ordering::SeqCst);
+        let held = self.holding.fetch_or(bit, Ordering::SeqCst) & bit != 0;
+        !held || before != ticket
+    }
+
+    /// The part of this room that is left for the client with this ticket after the first clients of other shards, if
+    /// their tickets are lower.
+    pub(crate) fn behind(&self, room: Room, shard: u32, ticket: u64) -> Room {
+        let mut others = self.holding.load(Ordering::SeqCst) & !(1 << shard);
+        if room == Room::UNLIMITED {
+            return room;
+        }
+        let mut room = room;
+        while others != 0 {
+            let first = &self.first[others.trailing_zeros() as usize];
+            if first.ticket.load(Ordering::SeqCst) < ticket {
+                room.requests = room.requests.saturating_sub(1);
+                room.bytes = room.bytes.saturating_sub(first.bytes.load(Ordering::SeqCst));
+            }
+            others &= others - 1;
+        }
+        room
+    }
+
     /// Registers a shard whose clients wait for room.
     pub fn wait(&self, shard: u32) {
         self.waiting.fetch_or(1 << shard, Ordering::SeqCst);
@@ -104,6 +189,26 @@ mod tests {
         assert_eq!(backlog.room(), Room { requests: 0, bytes: 0 });
         backlog.set(Room::UNLIMITED);
         assert_eq!(backlog.room(), Room::UNLIMITED);
+    }
+
+    #[test]
+    fn granted_room_is_reserved_and_the_first_clients_of_other_shards_are_left_theirs() {
+        let backlog = Backlog::new(Room { requests: 3, bytes: 100 });
+        backlog.grant(1, 40);
+        let room = backlog.unreserved(backlog.room());
+        assert_eq!(room, Room { requests: 2, bytes: 60 });
+        assert_eq!(backlog.unreserved(Room::UNLIMITED), Room::UNLIMITED);
+        let (early, late) = (backlog.ticket(), backlog.ticket());
+        assert!(backlog.set_first(1, Some((early, 50))));
+        assert!(!backlog.set_first(1, Some((early, 50))));
+        assert_eq!(backlog.behind(room, 0, late), Room { requests: 1, bytes: 10 });
+        assert_eq!(backlog.behind(room, 1, late), room, "it is its own");
+        assert!(backlog.set_first(0, Some((late, 20))));
+        assert_eq!(backlog.behind(room, 1, early), room, "it has waited longest");
+        assert!(backlog.set_first(1, None) && !backlog.set_first(1, None));
+        assert_eq!(backlog.behind(room, 0, late), room);
+        backlog.release(1, 40);
+        assert_eq!(backlog.unreserved(backlog.room()), backlog.room());
     }
 
     #[test]

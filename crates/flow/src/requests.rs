@@ -59,7 +59,16 @@ pub trait Requests {
     /// Whether a client with requests in flight may send more to a pool.
     fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool;
 
-    /// Removes a client from the clients that wait for room.
+    /// Uses one request of a grant.
+    fn spend_permit(&mut self, pool: PoolId, permit: &mut Permit);
+
+    /// Returns the grant of a client whose session cannot be read now. The client keeps its ticket.
+    fn park(&mut self, pool: PoolId, permit: &mut Permit);
+
+    /// Lets a parked client wait again with its ticket.
+    fn wait_again(&mut self, pool: PoolId, session: SessionId, permit: &mut Permit);
+
+    /// Removes a client from the clients that wait for room, and returns its grant.
     fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit);
 
     /// Submits a request to a pool and returns its id. `entry`: its access log entry, if it is logged.

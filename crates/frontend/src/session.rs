@@ -15,6 +15,7 @@ use crate::transport::{CLOSING_LINGER, LOOK, Look, READ, Transport};
 use flow::address_limits::Entry;
 use flow::client::Source;
 use flow::ids::SessionId;
+use flow::permit::Grant;
 use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 use flow::requests::Requests;
@@ -403,10 +404,10 @@ impl Session {
         }
     }
 
-    /// Allows a paused client to send `requests` requests, because the queue of its pool has room.
-    pub fn grant(&mut self, requests: u32) {
+    /// Allows a paused client to send requests, because the queue of its pool has room.
+    pub fn grant(&mut self, grant: Grant) {
         if let Front::Frames(frames) = &mut self.front {
-            frames.grant(requests);
+            frames.grant(grant);
         }
     }
 
@@ -419,7 +420,7 @@ impl Session {
 
     /// Whether the client is paused because the queue of its pool is full.
     fn is_waiting(&self) -> bool {
-        matches!(&self.front, Front::Frames(frames) if frames.is_waiting())
+        matches!(&self.front, Front::Frames(frames) if frames.is_unread())
     }
 
     /// Whether a reply that is not in the output buffer waits for the client.

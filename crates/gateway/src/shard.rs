@@ -25,6 +25,7 @@ use engine::pool_config::PoolConfig;
 use engine::shard_message::ShardMessage;
 use flow::client::Client;
 use flow::ids::SessionId;
+use flow::permit::Grant;
 use flow::reply_event::ReplyEvent;
 use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamOwner, TimerOwner};
@@ -120,7 +121,7 @@ pub struct Shard {
     sessions: Table<SessionId, Session>,
     dirty: Vec<SessionId>,
     /// Paused clients that may send again, and how many requests each.
-    woken: Vec<(SessionId, u32)>,
+    woken: Vec<(SessionId, Grant)>,
     refused: RefusedConnections,
     shortage: Shortage,
     /// Lent to sessions.
@@ -519,8 +520,9 @@ impl Owner for Shard {
                 self.drain_on(calls);
             }
         }
-        // The last effects may have made room in a queue, and nothing else may bring another turn.
-        if self.wake_paused() {
+        // The last effects may have made room in a queue, and no event may follow. Clients that cannot be read return their
+        // grants, so others may have room then.
+        while self.wake_paused() {
             self.flush(calls);
         }
         self.engine.tell_room();

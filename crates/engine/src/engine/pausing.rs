@@ -8,7 +8,7 @@ use super::{Engine, WAITING_OVERHEAD};
 use crate::session_affinity::Way;
 use crate::shard_message::{AWAY_MAX, ShardMessage};
 use flow::ids::SessionId;
-use flow::permit::Permit;
+use flow::permit::{Grant, Permit};
 
 /// The memory of a request of at most `bytes` bytes in the queue: the size class of its block.
 fn held_max(bytes: usize) -> usize {
@@ -25,26 +25,124 @@ impl Engine {
         permit: &mut Permit,
         bytes: usize,
     ) -> bool {
-        if permit.is_waiting() {
-            return false;
-        }
         let bytes = held_max(bytes);
-        let is_next = *permit != Permit::Free || self.pools[pool].paused.len() == 0;
-        if is_next && self.room(pool).fits(bytes) || self.is_direct(pool, session, answered) {
+        let ticket = match permit {
+            Permit::Waiting(_) | Permit::Parked(_) => return false,
+            Permit::Free if self.is_next(pool, bytes) => return true,
+            Permit::Granted(_) if self.room(pool).fits(bytes) => return true,
+            Permit::Free => None,
+            Permit::Granted(grant) => Some(grant.ticket),
+        };
+        if self.is_direct(pool, session, answered) {
             return true;
         }
-        let served = &mut self.pools[pool];
-        served.dirty = true;
-        *permit = Permit::Waiting(served.paused.push(session, bytes));
+        // A client with a grant keeps its ticket.
+        self.release(pool, *permit);
+        let ticket = ticket.unwrap_or_else(|| self.shard_link.backlog(pool).ticket());
+        self.wait(pool, session, (ticket, bytes), permit);
         false
     }
 
-    /// Removes a client from the waiting ones: it is gone, or its requests go to another pool.
-    pub(crate) fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit) {
-        if let Permit::Waiting(ticket) = std::mem::take(permit) {
+    /// Whether there is room for a request in addition to those of the clients that wait.
+    fn is_next(&self, pool: PoolId, bytes: usize) -> bool {
+        let (backlog, me) = (self.shard_link.backlog(pool), self.shard_link.me());
+        let room = backlog.unreserved(self.room(pool));
+        self.pools[pool].paused.len() == 0 && backlog.behind(room, me, u64::MAX).fits(bytes)
+    }
+
+    /// Makes a client wait with this ticket.
+    fn wait(
+        &mut self,
+        pool: PoolId,
+        session: SessionId,
+        (ticket, bytes): (u64, usize),
+        permit: &mut Permit,
+    ) {
+        let served = &mut self.pools[pool];
+        served.dirty = true;
+        served.paused.insert(ticket, session, bytes);
+        *permit = Permit::Waiting(ticket);
+        self.note_first(pool);
+    }
+
+    /// Uses one request of a grant.
+    pub fn spend_permit(&mut self, pool: PoolId, permit: &mut Permit) {
+        if let Permit::Granted(grant) = permit {
+            let bytes = std::mem::take(&mut grant.bytes);
+            let backlog = self.shard_link.backlog(pool);
+            if !self.shard_link.is_alone() && self.shard_link.off_shard(pool).is_none() {
+                // Other shards must not use this room before the end of the iteration.
+                let room = self.room_of_chain(pool);
+                let requests = room.requests.saturating_sub(u32::from(room != Room::UNLIMITED));
+                backlog.set(Room { requests, ..room });
+            }
+            backlog.release(1, bytes);
+            self.pools[pool].paused.has_spent = true;
+            grant.requests = grant.requests.saturating_sub(1);
+            if grant.requests == 0 {
+                *permit = Permit::Free;
+            }
+        }
+    }
+
+    /// Returns the grant of a client whose session cannot be read now. The client keeps its ticket.
+    pub fn park(&mut self, pool: PoolId, permit: &mut Permit) {
+        if let Permit::Granted(grant) = *permit {
+            self.release(pool, *permit);
+            *permit = Permit::Parked(grant);
+        }
+    }
+
+    /// Lets a parked client wait again with its ticket.
+    pub fn wait_again(&mut self, pool: PoolId, session: SessionId, permit: &mut Permit) {
+        if let Permit::Parked(Grant { ticket, bytes, .. }) = *permit {
+            self.wait(pool, session, (ticket, bytes), permit);
+        }
+    }
+
+    /// Removes a client from the waiting ones and returns its grant: it is gone, has no request to send, or its requests
+    /// go to another pool.
+    pub fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit) {
+        let before = std::mem::take(permit);
+        self.release(pool, before);
+        if let Permit::Waiting(ticket) = before {
             let served = &mut self.pools[pool];
             served.dirty = true;
-            served.paused.clients.remove(&ticket);
+            served.paused.remove(ticket);
+            self.note_first(pool);
+        }
+    }
+
+    /// Returns a grant that is not used.
+    fn release(&mut self, pool: PoolId, permit: Permit) {
+        if let Permit::Granted(Grant { requests, bytes, .. }) = permit {
+            self.shard_link.backlog(pool).release(requests, bytes);
+            self.pass_room(pool);
+        }
+    }
+
+    /// Publishes the first waiting client of this shard.
+    fn note_first(&mut self, pool: PoolId) {
+        if self.shard_link.is_alone() {
+            return;
+        }
+        let first = self.pools[pool].paused.first();
+        if self.shard_link.backlog(pool).set_first(self.shard_link.me(), first) {
+            self.pass_room(pool);
+        }
+    }
+
+    /// Notifies other shards with waiting clients if there is room.
+    fn pass_room(&mut self, pool: PoolId) {
+        let me = self.shard_link.me();
+        let room = self.room(pool);
+        let backlog = self.shard_link.backlog(pool);
+        if self.shard_link.is_alone() || !backlog.unreserved(room).fits(0) {
+            return;
+        }
+        let shards: Vec<u32> = backlog.take_waiting().filter(|shard| *shard != me).collect();
+        for shard in shards {
+            self.shard_link.tell(shard, ShardMessage::Room);
         }
     }
 
@@ -54,20 +152,27 @@ impl Engine {
         self.pools.values().any(|served| served.paused.len() > 0)
     }
 
-    /// Appends the clients that have room to `woken`, with the number of requests that each may send.
-    pub fn wake_paused(&mut self, woken: &mut Vec<(SessionId, u32)>) {
+    /// Appends the clients that have room to `woken`, with their grants.
+    pub fn wake_paused(&mut self, woken: &mut Vec<(SessionId, Grant)>) {
         let mut next = 0;
         while let Some(pool) = self.pools.next_id(&mut next) {
             if self.pools[pool].paused.len() == 0 {
                 continue;
             }
-            if self.shard_link.off_shard(pool).is_some() {
-                // This must precede the read of the room: see `backlog.rs`.
-                self.shard_link.backlog(pool).wait(self.shard_link.me());
+            let (me, before) = (self.shard_link.me(), woken.len());
+            let backlog = self.shard_link.backlog(pool);
+            // This must precede the read of the room: see `backlog.rs`.
+            backlog.wait(me);
+            let room = backlog.unreserved(self.room(pool));
+            let behind = |room, ticket| backlog.behind(room, me, ticket);
+            self.pools[pool].paused.take_next(room, behind, woken);
+            for (_, grant) in &woken[before..] {
+                backlog.grant(grant.requests, grant.bytes);
             }
-            let (room, before) = (self.room(pool), woken.len());
-            self.pools[pool].paused.take_next(room, woken);
-            self.pools[pool].dirty |= woken.len() > before;
+            if woken.len() > before {
+                self.pools[pool].dirty = true;
+                self.note_first(pool);
+            }
         }
     }
 
@@ -82,12 +187,9 @@ impl Engine {
                 let room = self.room_of_chain(pool);
                 let backlog = self.shard_link.backlog(pool);
                 backlog.set(room);
-                if room.fits(0) {
-                    let shards: Vec<u32> = backlog.take_waiting().collect();
-                    for shard in shards {
-                        self.shard_link.tell(shard, ShardMessage::Room);
-                    }
-                }
+                self.pass_room(pool);
+            } else if std::mem::take(&mut self.pools[pool].paused.has_spent) {
+                self.pass_room(pool);
             }
         }
     }

@@ -68,6 +68,18 @@ impl Requests for Engine {
         self.may_ask_more(pool, session, answered)
     }
 
+    fn spend_permit(&mut self, pool: PoolId, permit: &mut Permit) {
+        self.spend_permit(pool, permit);
+    }
+
+    fn park(&mut self, pool: PoolId, permit: &mut Permit) {
+        self.park(pool, permit);
+    }
+
+    fn wait_again(&mut self, pool: PoolId, session: SessionId, permit: &mut Permit) {
+        self.wait_again(pool, session, permit);
+    }
+
     fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit) {
         self.stop_waiting(pool, permit);
     }

@@ -150,6 +150,7 @@ impl Frames {
         let bytes = data.bytes();
         if self.input == Input::Ended {
             // The rest after a frame that was malformed or not complete in time.
+            self.return_grant(cx);
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);
@@ -173,6 +174,7 @@ impl Frames {
             self.decoder.consume(shown, from)
         };
         data.consume(consumed);
+        self.return_grant(cx);
         if self.is_full(cx.requests) || transport.is_clogged(calls) {
             transport.pause(calls);
             // The client may have left before; it is not reported again.
@@ -284,7 +286,7 @@ impl Frames {
         let client = Client::Session { session: self.id, sequence: self.reply_queue.next_number() };
         let (source, meta) =
             (transport.source(), RequestMeta { streams: self.rows, ..RequestMeta::default() });
-        self.permit.spend();
+        cx.requests.spend_permit(self.pool, &mut self.permit);
         let id = cx.requests.submit(
             client,
             source,
@@ -362,7 +364,7 @@ impl Frames {
 
     /// Whether a frame has begun since the client connected.
     pub(super) fn has_begun(&self) -> bool {
-        self.begun || self.reply_queue.next_number() > 0
+        self.begun || self.is_unread() || self.reply_queue.next_number() > 0
     }
 
     /// Whether no frame has begun or waits unread.

@@ -178,9 +178,9 @@ impl Shard {
         let mut woken = std::mem::take(&mut self.woken);
         self.engine.wake_paused(&mut woken);
         let any = !woken.is_empty();
-        for (id, requests) in woken.drain(..) {
+        for (id, grant) in woken.drain(..) {
             if let Some(session) = self.session(id) {
-                session.grant(requests);
+                session.grant(grant);
                 self.touch(id);
             }
         }

@@ -4,6 +4,8 @@
 mod log;
 mod mail;
 mod memory;
+mod paused;
+mod programs;
 mod script;
 mod silent;
 mod slow;

@@ -15,6 +15,8 @@ use event::{
 use gateway::{Access, Fleet, HandlerRegistry, Mail, MemoryStatus, Parts, Shard, Threads};
 use settings::Source;
 
+use crate::programs::{Program, Spawner};
+
 /// Turns in which nothing is reported after which nothing is left to be done.
 const RESTS: u32 = 40;
 /// The descriptor of the one listener.
@@ -61,12 +63,15 @@ impl Buffer {
 }
 
 #[derive(Debug)]
-struct Net {
+pub(crate) struct Net {
     now: Instant,
     shards: Vec<AtShard>,
     peers: BTreeMap<u32, Peer>,
     /// Peers that the gateway connected to.
     servers: Vec<u32>,
+    /// Programs, in the order of their starts, and descriptors that stand for our ends of their pipes.
+    pub(crate) programs: Vec<Program>,
+    pub(crate) stand_ins: BTreeMap<i32, u32>,
     /// Room of the kernel for output to each server.
     server_room: usize,
     /// How far the clock moves while the gateway waits.
@@ -84,14 +89,13 @@ struct AtShard {
 }
 
 impl Net {
-    fn add(&mut self, shard: usize, room: usize) -> u32 {
+    pub(crate) fn add(&mut self, shard: usize, room: usize) -> u32 {
         let number = u32::try_from(self.peers.len()).unwrap() + 1;
         self.peers.insert(number, Peer { shard, room, ..Peer::default() });
         number
     }
 
-    fn peer(&mut self, fd: &Fd) -> &mut Peer {
-        let number = fd.simulated_number().unwrap();
+    fn peer(&mut self, number: u32) -> &mut Peer {
         self.peers.get_mut(&number).unwrap()
     }
 
@@ -105,8 +109,8 @@ impl Net {
 
 /// The kernel as one shard sees it.
 #[derive(Clone, Debug)]
-struct Scripted {
-    net: Arc<Mutex<Net>>,
+pub(crate) struct Scripted {
+    pub(crate) net: Arc<Mutex<Net>>,
     shard: usize,
 }
 
@@ -126,20 +130,6 @@ impl Wake for Nobody {
 impl HandlerRegistry for Nobody {
     fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String> {
         Err(format!("pool {} has no handlers", pool.name))
-    }
-}
-
-impl spawn::Spawn for Nobody {
-    fn start(&mut self, _: u64, _: spawn::Command) {}
-
-    fn stop(&mut self, _: u64, _: spawn::Stop) {}
-
-    fn home(&mut self, _: spawn::Serves) -> io::Result<spawn::Home> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn resident(&self, _: u32) -> Option<u64> {
-        None
     }
 }
 
@@ -171,20 +161,21 @@ impl Kernel for Scripted {
     }
 
     fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()> {
-        let mut net = self.lock();
         if interest == Interest::Listener {
-            net.shards[self.shard].listener = Some(token);
+            self.lock().shards[self.shard].listener = Some(token);
             return Ok(());
         }
-        let number = fd.simulated_number().unwrap();
-        net.peer(fd).token = Some(token);
+        let number = self.number(fd);
+        let mut net = self.lock();
+        net.peer(number).token = Some(token);
         net.report(number, Readiness::READ | Readiness::WRITE);
         Ok(())
     }
 
     fn unwatch(&mut self, fd: &Fd) -> io::Result<()> {
         if fd.simulated_number() != Some(LISTENER) {
-            self.lock().peer(fd).token = None;
+            let number = self.number(fd);
+            self.lock().peer(number).token = None;
         }
         Ok(())
     }
@@ -213,8 +204,9 @@ impl Kernel for Scripted {
     }
 
     fn receive(&mut self, fd: &Fd, _: Medium, room: &mut [u8]) -> io::Result<usize> {
+        let number = self.number(fd);
         let mut net = self.lock();
-        let peer = net.peer(fd);
+        let peer = net.peer(number);
         if peer.sent.is_empty() {
             return if peer.ended { Ok(0) } else { would_block() };
         }
@@ -224,8 +216,9 @@ impl Kernel for Scripted {
     }
 
     fn send(&mut self, fd: &Fd, _: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let number = self.number(fd);
         let mut net = self.lock();
-        let peer = net.peer(fd);
+        let peer = net.peer(number);
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
         let room = peer.buffer.as_ref().map_or(peer.room, Buffer::room);
         let count = bytes.len().min(room);
@@ -241,13 +234,15 @@ impl Kernel for Scripted {
     }
 
     fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
-        let buffer = self.lock().peer(fd).buffer;
+        let number = self.number(fd);
+        let buffer = self.lock().peer(number).buffer;
         let buffer = buffer.ok_or(io::ErrorKind::Unsupported)?;
         Ok(buffer.unacknowledged as u64)
     }
 
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
-        self.lock().peer(fd).closed = true;
+        let number = self.number(fd);
+        self.lock().peer(number).closed = true;
         Ok(())
     }
 
@@ -255,7 +250,8 @@ impl Kernel for Scripted {
 
     fn close(&mut self, fd: Fd) {
         if fd.simulated_number() != Some(LISTENER) {
-            self.lock().peer(&fd).closed = true;
+            let number = self.number(&fd);
+            self.lock().peer(number).closed = true;
         }
     }
 }
@@ -298,6 +294,8 @@ impl Script {
             shards: (0..count).map(|_| at_shard()).collect(),
             peers: BTreeMap::new(),
             servers: Vec::new(),
+            programs: Vec::new(),
+            stand_ins: BTreeMap::new(),
             server_room: 1 << 30,
             until: now,
         }));
@@ -312,11 +310,13 @@ impl Script {
         for (turning, shard) in turning.into_iter().zip(0..) {
             let numbers = Arc::new(gateway::metrics_for(&configuration));
             metrics.push(Arc::clone(&numbers));
+            let spawner =
+                Spawner { net: Arc::clone(&net), fleet: Arc::clone(&fleet), shard: shard as usize };
             let shard = Shard::new(Parts {
                 configuration: configuration.clone(),
                 sockets: vec![("main".to_owned(), Fd::simulated(LISTENER))],
                 handler_registry: Arc::new(Nobody),
-                spawner: Box::new(Nobody),
+                spawner: Box::new(spawner),
                 runner: Box::new(Threads),
                 admission: None,
                 access_log: None,
@@ -459,6 +459,11 @@ impl Script {
     /// Connections to servers, in their order.
     pub(crate) fn servers(&self) -> Vec<u32> {
         self.net().servers.clone()
+    }
+
+    /// Programs, in the order of their starts.
+    pub(crate) fn programs(&self) -> Vec<Program> {
+        self.net().programs.clone()
     }
 
     /// What `/status` shows of the memory.

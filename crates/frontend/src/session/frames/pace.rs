@@ -6,7 +6,7 @@ use event::Calls;
 use super::{Frames, Input};
 use crate::session::SessionContext;
 use crate::transport::Transport;
-use flow::permit::Permit;
+use flow::permit::{Grant, Permit};
 use flow::requests::Requests;
 
 impl Frames {
@@ -14,8 +14,20 @@ impl Frames {
         self.permit.is_waiting()
     }
 
-    pub(in crate::session) const fn grant(&mut self, requests: u32) {
-        self.permit = Permit::Granted(requests);
+    /// Whether a request of the client was received but not read, because there was no room for it.
+    pub(in crate::session) fn is_unread(&self) -> bool {
+        self.permit != Permit::Free
+    }
+
+    pub(in crate::session) const fn grant(&mut self, grant: Grant) {
+        self.permit = Permit::Granted(grant);
+    }
+
+    /// Returns the grant: the client has sent no further request.
+    pub(super) fn return_grant(&mut self, cx: &mut SessionContext<'_>) {
+        if matches!(self.permit, Permit::Granted(_)) {
+            self.stop_waiting(cx);
+        }
     }
 
     pub(in crate::session) fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
@@ -32,9 +44,14 @@ impl Frames {
     }
 
     pub(super) fn is_full(&self, requests: &dyn Requests) -> bool {
+        self.is_waiting() || self.has_enough(requests)
+    }
+
+    /// Whether it has as many requests in flight as it may have.
+    fn has_enough(&self, requests: &dyn Requests) -> bool {
         let waits = !self.reply_queue.is_empty()
             && !requests.may_ask_more(self.pool, self.id, self.answered);
-        waits || self.is_waiting() || self.reply_queue.len() >= self.plan.in_flight_max
+        waits || self.reply_queue.len() >= self.plan.in_flight_max
     }
 
     /// Sets or clears the deadline of an incomplete frame.
@@ -75,12 +92,13 @@ impl Frames {
             || self.rows && !self.reply_queue.is_empty()
     }
 
-    /// Resumes reading a paused client, if nothing prevents it. A client that has left is disconnected.
+    /// Resumes reading a paused client, if nothing prevents it; else the client returns its grant. A client that has left
+    /// is disconnected.
     pub(super) fn read_on(
-        &self,
+        &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        requests: &dyn Requests,
+        requests: &mut dyn Requests,
     ) {
         if !transport.is_paused() {
             return;
@@ -88,9 +106,16 @@ impl Frames {
         if self.has_left(transport) {
             return transport.reset(calls);
         }
-        let room = self.reply_queue.len() <= self.plan.in_flight_max / 2 && !self.is_full(requests);
-        if room && !transport.is_clogged(calls) {
-            transport.resume(calls);
+        let has_room = self.reply_queue.len() <= self.plan.in_flight_max / 2;
+        let is_readable = has_room && !self.has_enough(requests) && !transport.is_clogged(calls);
+        match self.permit {
+            Permit::Waiting(_) => {}
+            Permit::Parked(_) if is_readable => {
+                requests.wait_again(self.pool, self.id, &mut self.permit);
+            }
+            Permit::Granted(_) if !is_readable => requests.park(self.pool, &mut self.permit),
+            _ if is_readable => transport.resume(calls),
+            Permit::Free | Permit::Parked(_) | Permit::Granted(_) => {}
         }
     }
 }

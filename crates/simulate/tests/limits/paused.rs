@@ -1,0 +1,101 @@
+//! Clients that are paused because the queue of their pool is full: each is served within a bound.
+
+use std::time::Duration;
+
+use crate::programs::SCRIPTED;
+use crate::script::Script;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Clients of one program, which answers one request at each step.
+struct Ring {
+    script: Script,
+    /// Each with the number of its requests. The first ones send their next request without waiting for replies.
+    clients: Vec<(u32, usize)>,
+    greedy: usize,
+    answered: usize,
+}
+
+impl Ring {
+    fn new(shards: usize, count: usize, greedy: usize, pool: &str) -> Self {
+        let text = format!(
+            "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"main\"\n\
+             first_request_timeout = \"10s\"\n[pool.main]\nprogram = [\"{SCRIPTED}\"]\nworkers = 1\n\
+             alignment = \"off\"\ndeadline = \"900s\"\n{pool}\n"
+        );
+        let mut script = Script::on_shards(&text, shards);
+        let clients =
+            (0..count).map(|client| (script.connect_to(client % shards, 1 << 30), 0)).collect();
+        let mut ring = Self { script, clients, greedy, answered: 0 };
+        // Those that wait for their replies come last, when the queue is full.
+        (0..count).for_each(|client| ring.ask(client));
+        ring
+    }
+
+    fn replies(&self, client: usize) -> usize {
+        self.script.taken(self.clients[client].0).matches('\n').count()
+    }
+
+    fn ask(&mut self, client: usize) {
+        let (peer, sent) = self.clients[client];
+        let count = match client < self.greedy {
+            true if self.script.unreceived(peer) < 100 => 200,
+            false if self.replies(client) == sent => 1,
+            _ => return,
+        };
+        self.clients[client].1 += count;
+        self.script.say(peer, "x\n".repeat(count).as_bytes());
+    }
+
+    fn step(&mut self) {
+        let program = self.script.programs()[0];
+        if self.script.taken(program.stdin).matches('\n').count() > self.answered {
+            self.answered += 1;
+            self.script.say(program.stdout, b"x\n");
+        }
+        (0..self.clients.len()).for_each(|client| self.ask(client));
+    }
+
+    /// The most steps for which a client that waits for its replies waited for one of them.
+    fn longest_wait(&mut self, steps: usize) -> usize {
+        let clients = self.greedy..self.clients.len();
+        let mut last: Vec<_> = clients.clone().map(|client| (0, self.replies(client))).collect();
+        let mut longest = 0;
+        for step in 1..=steps {
+            self.step();
+            for (client, last) in clients.clone().zip(&mut last) {
+                let replies = self.replies(client);
+                if replies > last.1 {
+                    *last = (step, replies);
+                }
+                longest = longest.max(step - last.0);
+            }
+        }
+        assert!(self.answered + 1 >= steps, "the program has always one to answer");
+        longest
+    }
+}
+
+#[test]
+fn every_client_is_served_while_others_fill_the_queue() {
+    for shards in [1, 2, 4] {
+        for count in [2, 3, 4, 5, 6, 8, 10] {
+            for greedy in [1, count / 2, count - 1] {
+                let mut ring =
+                    Ring::new(shards, count, greedy, "queue = { length = 4, wait = \"900s\" }");
+                let longest = ring.longest_wait(120);
+                let most = 10 + 4 * count;
+                assert!(longest <= most, "{longest} steps: {greedy} of {count} on {shards} shards");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_whose_first_request_waits_for_room_is_not_silent() {
+    let mut ring = Ring::new(1, 3, 1, "queue = { length = 1, wait = \"900s\" }");
+    ring.script.pass(30 * SECOND);
+    let last = ring.clients[2].0;
+    assert!(!ring.script.is_closed(last), "it has sent a request");
+    assert!(ring.longest_wait(30) <= 20);
+}
