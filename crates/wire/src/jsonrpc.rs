@@ -41,7 +41,7 @@ pub use message::{Dialect, ID_MAX, Kind, Message, Task, Tokens};
 pub use scan::scan;
 pub(crate) use skim::Skim;
 pub use skim::{Skimmed, skim};
-pub use start::{START_MAX, named_at_start};
+pub use start::{START_MAX, lone_member, named_at_start};
 
 /// The frame with something else at one place, in three pieces.
 ///

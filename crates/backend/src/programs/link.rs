@@ -28,6 +28,7 @@ use flow::request_meta::RequestMeta;
 mod alignment;
 mod answered;
 mod asked;
+mod broken;
 mod carried;
 mod ears;
 mod ending;
@@ -81,6 +82,8 @@ pub(super) enum Said {
     /// Bytes that are no frame.
     Broken(&'static str),
 }
+
+const OTHER: Said = Said::Broken("its reply has the id of another request");
 
 /// What has become of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,9 +253,8 @@ impl Link {
             reset.handle_sent(meta.is_reset);
         }
         if let Some(finder) = &mut self.carried
-            && !finder.is_in(&body)
+            && let Err(text) = finder.check(&body)
         {
-            let text = "it does not carry what `match` names in a form that every program keeps";
             let outcome = Outcome::ended(Cause::Record, Phase::Work, text);
             up.push(BackendEvent::Answered { id, outcome });
             return up.push(BackendEvent::Released { worker });

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::error::Asked;
+use super::json::is_string;
 use super::message::ID_MAX;
 
 /// Bytes of a message that is too long in which its id is looked for.
@@ -30,6 +31,26 @@ pub fn named_at_start(start: &[u8]) -> Asked<'_> {
         }
     }
     id.map_or(Asked::Unknown, |place| Asked::Id(&start[place]))
+}
+
+/// The value of the member with this name, as it is written, where exactly one member of the object has it. The other
+/// members need not be JSON: their values may be `NaN` or nested to any depth.
+///
+/// ```
+/// use wire::jsonrpc::lone_member;
+///
+/// assert_eq!(lone_member(br#"{"x":[NaN],"id":"a"}"#, "id"), Some(&br#""a""#[..]));
+/// assert_eq!(lone_member(br#"{"x":{"id":"a"}}"#, "id"), None);
+/// assert_eq!(lone_member(br#"{"id":1,"id":2}"#, "id"), None);
+/// ```
+#[must_use]
+pub fn lone_member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let named = |(written, _): &(Range<usize>, _)| is_string(&object[written.clone()], name);
+    let mut found = Members::of(object).filter(named);
+    match (found.next(), found.next()) {
+        (Some((_, Some(value))), None) => Some(&object[value]),
+        _ => None,
+    }
 }
 
 fn may_be_id(start: &[u8], place: &Range<usize>) -> bool {

@@ -10,6 +10,7 @@ use fields::{Fields, Lookup as _, Value};
 use settings::Carried;
 
 use flow::words::words;
+use wire::jsonrpc::{Measure, lone_member};
 
 /// Finds it in messages.
 #[derive(Debug)]
@@ -24,10 +25,10 @@ impl Finder {
         Self { what, fields: Fields::new(), of_request: Vec::new() }
     }
 
-    /// Whether a request has it, and a program can carry it unchanged.
-    pub(super) fn is_in(&mut self, request: &[u8]) -> bool {
+    /// Checks that a request has it, and that programs can carry it unchanged. Otherwise says why not.
+    pub(super) fn check(&mut self, request: &[u8]) -> Result<(), &'static str> {
         let Self { what, fields, .. } = self;
-        match what {
+        let is_kept = match what {
             Carried::Word(number) => {
                 nth_word(request, *number).is_some_and(|place| is_plain(&request[..place.end]))
             }
@@ -36,6 +37,13 @@ impl Finder {
                 fields::json::decode(fields, request).is_ok()
                     && is_named_once(fields, name.as_bytes())
                     && fields.get(name.as_bytes()).is_some_and(is_kept_by_libraries)
+            }
+        };
+        match (is_kept, what) {
+            (false, _) => Err(NOT_KEPT),
+            (true, Carried::Word(_)) => Ok(()),
+            (true, Carried::Member(_)) => {
+                Measure::of(request).map_err(|_| NOT_KEPT)?.excess().map_or(Ok(()), Err)
             }
         }
     }
@@ -49,13 +57,22 @@ impl Finder {
     }
 }
 
+const NOT_KEPT: &str = "it does not carry what `match` names in a form that every program keeps";
+
 fn find<'a>(what: &Carried, fields: &'a mut Fields, message: &'a [u8]) -> Option<&'a [u8]> {
     match what {
         Carried::Word(number) => nth_word(message, *number).map(|place| &message[place]),
         Carried::Member(name) => {
             fields.clear();
-            fields::json::decode(fields, message).ok()?;
-            fields.get(name.as_bytes())?.bytes()
+            if fields::json::decode(fields, message).is_ok() {
+                return fields.get(name.as_bytes())?.bytes();
+            }
+            // Other members may hold what is not JSON (`NaN`), or what is not taken (a thousand names).
+            let value = lone_member(message, name)?;
+            let alone = [br#"{"alone":"#, value, b"}"].concat();
+            fields.clear();
+            fields::json::decode(fields, &alone).ok()?;
+            fields.get("alone")?.bytes()
         }
     }
 }
@@ -108,6 +125,7 @@ mod tests {
     fn a_reply_is_one_that_carries_what_the_request_has() {
         let word = |number| Finder::new(Carried::Word(number));
         let id = || Finder::new(Carried::Member("id".to_owned()));
+        let deep_reply = format!(r#"{{"v":{}{},"id":7}}"#, "[".repeat(300), "]".repeat(300));
         for (mut finder, request, reply, due) in [
             (word(1), "7 get x", "7 found", true),
             (word(1), "7 get x", " 7", true),
@@ -120,6 +138,13 @@ mod tests {
             (id(), r#"{"id":7}"#, r#"{"id":8}"#, false),
             (id(), r#"{"id":7}"#, "cache miss", false),
             (id(), r#"{"x":7}"#, r#"{"x":7}"#, false),
+            (id(), r#"{"id":7}"#, r#"{"v":NaN,"w":[-Infinity],"id":7}"#, true),
+            (id(), r#"{"id":7}"#, r#"{"v":NaN,"id":8}"#, false),
+            (id(), r#"{"id":7}"#, r#"{"v":[NaN,{"id":7}],"w":"\"id\":7"}"#, false),
+            (id(), r#"{"id":7}"#, r#"{"v":NaN,"id":7,"id":8}"#, false),
+            (id(), r#"{"id":"a"}"#, r#"{"x":1,"x":2,"id":"\u0061"}"#, true),
+            (id(), r#"{"id":"a"}"#, r#"{"x":"\ud800","id":"a"}"#, true),
+            (id(), r#"{"id":7}"#, &deep_reply, true),
         ] {
             let seen = finder.is_answered_by(request.as_bytes(), reply.as_bytes());
             assert_eq!(seen, due, "{request} {reply}");
@@ -160,9 +185,14 @@ mod tests {
             (id(), r#"{"id":"\ud800"}"#, false),
             (id(), r#"{"id":1,"ID":2}"#, false),
             (id(), r#"{"id":1,"id":2}"#, false),
+            (id(), r#"{"id":1,"v":[1e300]}"#, true),
+            (id(), r#"{"id":1,"v":[1e400]}"#, false),
+            (id(), &format!(r#"{{"id":1,"v":{}}}"#, "9".repeat(1001)), false),
+            (id(), &format!(r#"{{"id":1,"v":{}{}}}"#, "[".repeat(63), "]".repeat(63)), true),
+            (id(), &format!(r#"{{"id":1,"v":{}{}}}"#, "[".repeat(64), "]".repeat(64)), false),
         ] {
-            assert_eq!(finder.is_in(request.as_bytes()), due, "{request}");
+            assert_eq!(finder.check(request.as_bytes()).is_ok(), due, "{request}");
         }
-        assert!(!word(1).is_in(b"a\xff"));
+        assert!(word(1).check(b"a\xff").is_err());
     }
 }

@@ -14,7 +14,7 @@ use super::answered::answered;
 use super::ears::Ears;
 use super::in_flight::Landed;
 use super::tags::{self, Message, Spoken, Tags, id_is_kept};
-use super::{Link, PARTIAL, Said, UNREAD_MAX};
+use super::{Link, OTHER, PARTIAL, Said, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
 
 impl Link {
@@ -197,7 +197,7 @@ impl Link {
                 });
                 is_other.then_some(OTHER)
             }
-            Spoken::Broken(text) => Some(Said::Broken(text)),
+            Spoken::Broken(why) => Some(self.handle_broken_in_order(calls, worker, frame, why, up)),
             Spoken::Asked | Spoken::Aside if self.ears == Ears::Client => {
                 Some(self.handle_unasked(worker, frame, up))
             }
@@ -211,7 +211,7 @@ impl Link {
 
     /// Writes the answer to something that the program asks. One that asks again and again and reads none of the
     /// answers is not trusted. Requests that wait for it say nothing of that: it may be busy.
-    fn answer(&mut self, calls: &mut Calls<'_>, answer: &[u8]) -> Said {
+    pub(super) fn answer(&mut self, calls: &mut Calls<'_>, answer: &[u8]) -> Said {
         if self.own_answers.unread(self.accepted(calls)) > UNREAD_MAX {
             return Said::Broken("it asks and does not read the answers");
         }
@@ -271,7 +271,7 @@ impl Link {
     }
 
     /// Nothing was asked of it. Only the client whose own it is wants to hear that.
-    fn handle_unasked(
+    pub(super) fn handle_unasked(
         &mut self,
         worker: WorkerId,
         frame: &[u8],
@@ -467,6 +467,17 @@ impl Link {
         rest: Slice,
         up: &mut Vec<BackendEvent>,
     ) {
+        self.end_oldest(calls, worker, Ok(rest), up);
+    }
+
+    /// The oldest request has its reply, or an outcome instead. Its slot is free.
+    pub(super) fn end_oldest(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        end: Result<Slice, Outcome>,
+        up: &mut Vec<BackendEvent>,
+    ) {
         self.is_streaming = false;
         if self.times.first_byte.is_some() {
             self.completed = Some(calls.now());
@@ -476,7 +487,10 @@ impl Link {
         }
         let Some(flight) = self.in_flight.pop() else { return };
         let id = self.plant_shift(flight.id);
-        answered(id, flight.meta, rest, up);
+        match end {
+            Ok(rest) => answered(id, flight.meta, rest, up),
+            Err(outcome) => up.push(BackendEvent::Answered { id, outcome }),
+        }
         if let Some(alignment) = &mut self.alignment {
             let (now, in_flight) = (calls.now(), &self.in_flight);
             let others = (in_flight.len() > 0).then_some(|client| match in_flight.are_of(client) {
@@ -546,8 +560,6 @@ impl Link {
         }
     }
 }
-
-const OTHER: Said = Said::Broken("its reply has the id of another request");
 
 /// Bytes of the line by which a program without frames says that it is ready.
 const READY_MAX: usize = 4096;

@@ -509,7 +509,7 @@ const FOR_ALL: [&str; 3] = [
 
 /// What a program is told that asks something of its clients: it has many, and none of them is
 /// meant more than another.
-fn write_refusal(id: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_refusal(id: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id);
     out.extend_from_slice(
