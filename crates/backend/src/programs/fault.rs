@@ -14,6 +14,8 @@ pub(super) enum Fault {
     TooLongForSomebody,
     /// It does not keep to its framing.
     Broken(&'static str),
+    /// The same, and no request is named that is to blame.
+    BrokenForSomebody(&'static str),
     Late(Duration),
     /// It said nothing at all while it was asked, by clients that took back what they asked or not.
     Silent(Duration),
@@ -26,7 +28,7 @@ pub(super) enum Fault {
 impl Fault {
     /// Whether the oldest request is no more to blame than any other that the program has.
     pub(super) const fn is_of_nobody(self) -> bool {
-        matches!(self, Self::Ended | Self::TooLongForSomebody)
+        matches!(self, Self::Ended | Self::TooLongForSomebody | Self::BrokenForSomebody(_))
     }
 
     /// How long a request may have waited without it.
@@ -34,7 +36,7 @@ impl Fault {
         match self {
             Self::Late(limit) | Self::Silent(limit) | Self::Mute(limit) => Some(limit),
             Self::Ended | Self::TooLong | Self::TooLongForSomebody => None,
-            Self::Broken(_) | Self::Stalled(_) => None,
+            Self::Broken(_) | Self::BrokenForSomebody(_) | Self::Stalled(_) => None,
         }
     }
 
@@ -43,7 +45,7 @@ impl Fault {
         match self {
             Self::Ended => "it could not go on",
             Self::TooLong | Self::TooLongForSomebody => "reply_max",
-            Self::Broken(_) => "framing",
+            Self::Broken(_) | Self::BrokenForSomebody(_) => "framing",
             Self::Late(_) | Self::Silent(_) => "deadline",
             Self::Mute(_) => "first_byte",
             Self::Stalled(_) => "write_stall",
@@ -57,7 +59,9 @@ impl Fault {
             Self::TooLong | Self::TooLongForSomebody => {
                 "gave a reply longer than reply_max".to_owned()
             }
-            Self::Broken(text) => format!("does not keep to its framing: {text}"),
+            Self::Broken(text) | Self::BrokenForSomebody(text) => {
+                format!("does not keep to its framing: {text}")
+            }
             Self::Late(limit) => format!("did not answer within {limit:?}"),
             Self::Silent(limit) => format!("said nothing for {limit:?} while it was asked"),
             Self::Mute(limit) => format!("did not begin to answer within {limit:?}"),
@@ -72,7 +76,7 @@ impl Fault {
             Self::TooLong => {
                 (Cause::Reply, format!("the reply of worker {name} is longer than reply_max"))
             }
-            Self::TooLongForSomebody => {
+            Self::TooLongForSomebody | Self::BrokenForSomebody(_) => {
                 let text = format!("worker {name} was ended: it {}", self.text());
                 return Outcome::died(Phase::Work, &text, None);
             }

@@ -77,7 +77,11 @@ impl Programs {
             }
             Said::Broken(text) => {
                 tracing::warn!(worker = name, "does not keep to its framing: {text}");
-                Fault::Broken(text)
+                // Where replies come in any order, it may be about any of the requests.
+                match program.link.as_ref().is_some_and(Link::is_tagged) {
+                    true => Fault::BrokenForSomebody(text),
+                    false => Fault::Broken(text),
+                }
             }
             Said::TooLongForSomebody => {
                 tracing::warn!(

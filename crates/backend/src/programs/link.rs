@@ -225,6 +225,11 @@ impl Link {
         }
     }
 
+    /// Whether clients share it by tags.
+    pub(super) const fn is_tagged(&self) -> bool {
+        self.tags.is_some()
+    }
+
     fn is_oneshot(&self) -> bool {
         self.decoder.framing().ends_with_stream()
     }

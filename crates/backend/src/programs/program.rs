@@ -106,7 +106,7 @@ impl Program {
     /// nor broke its framing.
     pub(super) fn is_expected(&self) -> bool {
         let is_well = match self.killed_for {
-            Some(fault) => !matches!(fault, Fault::Broken(_)),
+            Some(fault) => !matches!(fault, Fault::Broken(_) | Fault::BrokenForSomebody(_)),
             None => self.has_exited_well(),
         };
         self.expected || self.is_left && is_well

@@ -28,6 +28,7 @@ mod framing_faults;
 mod framings;
 mod histories;
 mod http;
+mod isolation;
 mod kernels;
 mod leaving;
 mod lines;
