@@ -15,6 +15,7 @@ use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::descriptors::DescriptorLimit;
 use crate::error::BuildError;
+use crate::holders::Holders;
 use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
@@ -40,6 +41,7 @@ pub struct Fleet {
     /// Where servers are that have names.
     names: Arc<Names>,
     memory: MemoryLimit,
+    holders: Holders,
     descriptors: DescriptorLimit,
     /// Bytes of requests that are on their way to each shard.
     mail_bytes: Vec<AtomicUsize>,
@@ -130,6 +132,7 @@ impl Fleet {
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
         let names = Names::new(lookup.unwrap_or_else(names::system), mailboxes.clone());
         Arc::new(Self {
+            holders: Holders::new(count as usize),
             memory: MemoryLimit::new(configuration.daemon.memory_max.unwrap_or(usize::MAX)),
             descriptors: DescriptorLimit::unknown(),
             mail_bytes: mailboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
@@ -264,6 +267,10 @@ impl Fleet {
 
     pub(crate) const fn descriptors(&self) -> &DescriptorLimit {
         &self.descriptors
+    }
+
+    pub(crate) const fn holders(&self) -> &Holders {
+        &self.holders
     }
 
     pub(crate) const fn memory(&self) -> &MemoryLimit {

@@ -25,6 +25,7 @@ mod door;
 mod drain;
 mod error;
 mod fleet;
+mod holders;
 mod mail;
 mod memory;
 mod names;

@@ -18,7 +18,10 @@ impl Shard {
             Look::Within | Look::Left => {}
             // From now on new requests are rejected, by all shards. Each frees memory in its next turn, if
             // that is still needed then.
-            Look::Entered => self.fleet.tell_all(|| Mail::Memory),
+            Look::Entered => {
+                self.fleet.holders().begin(self.engine.now);
+                self.fleet.tell_all(|| Mail::Memory);
+            }
             Look::Over => {
                 self.free_memory(calls);
                 self.look_at_memory();
@@ -51,7 +54,7 @@ impl Shard {
         look
     }
 
-    /// Closes the connections that hold most, then rejects the requests that have waited longest, until
+    /// Closes the connections that hold most, of all shards, then rejects the requests that have waited longest, until
     /// little enough is held or nothing is left here to free.
     fn free_memory(&mut self, calls: &mut Calls<'_>) {
         let low = self.fleet.memory().low();
@@ -65,11 +68,26 @@ impl Shard {
             .filter(|(bytes, _)| *bytes >= HELD_MIN)
             .collect();
         holders.sort_unstable_by(|one, other| other.cmp(one));
-        for (_, session) in holders {
+        let (now, mut closed) = (self.engine.now, 0);
+        let largest = |closed: usize| holders.get(closed).map_or(0, |(bytes, _)| *bytes);
+        let mut is_news = self.fleet.holders().publish(shard, largest(0), now);
+        while let Some((bytes, session)) = holders.get(closed)
+            && self.fleet.holders().is_largest(shard, *bytes, now)
+        {
             if self.held() <= low {
                 return;
             }
-            self.close_session(calls, session, Closing::Memory);
+            self.close_session(calls, *session, Closing::Memory);
+            closed += 1;
+            is_news |= self.fleet.holders().publish(shard, largest(closed), now);
+        }
+        if is_news && self.held() > low {
+            // It may be for another shard to close one.
+            self.fleet.tell_all(|| Mail::Memory);
+        }
+        let has_larger = !self.fleet.holders().is_largest(shard, 0, now);
+        if closed < holders.len() || has_larger {
+            return;
         }
         let mut rest = self.held().saturating_sub(low);
         while rest > 0

@@ -191,6 +191,30 @@ fn a_shard_closes_its_connections_when_another_exceeds_the_limit() {
 }
 
 #[test]
+fn small_clients_of_a_shard_stay_when_those_of_another_exceed_the_limit() {
+    for (small, large) in [(0, 1), (1, 0)] {
+        let mut script = on_shards(2, 100);
+        let ask = |script: &mut Script, shard, length| {
+            let client = script.connect_to(shard, 0);
+            script.say(client, ASK);
+            script.say(*script.servers().last().unwrap(), &reply(length));
+            client
+        };
+        let few: Vec<_> = (0..10).map(|_| ask(&mut script, small, 5000)).collect();
+        let mut much = Vec::new();
+        while script.metric("roadstead_memory_exceeded_total", &[]) == 0 {
+            much.push(ask(&mut script, large, 120_000));
+            assert!(much.len() < 30, "{} bytes", held(&script));
+        }
+        script.pass(SECOND);
+        assert!(!over(&script) && held(&script) <= MAX, "{} bytes", held(&script));
+        assert!(much.iter().any(|client| script.is_closed(*client)));
+        let closed = few.iter().filter(|client| script.is_closed(**client)).count();
+        assert_eq!(closed, 0, "of the small clients of shard {small}");
+    }
+}
+
+#[test]
 fn another_limit_holds_at_once() {
     let mut script = on_shards(2, 100);
     script.servers_take(0);
