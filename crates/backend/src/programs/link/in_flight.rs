@@ -77,8 +77,8 @@ pub(super) struct InFlight {
     cancelled: BTreeMap<u64, Cancelled>,
     /// Numbers of cancelled ones that the program may still work on.
     ahead: Vec<u64>,
-    /// The longest time after which it has answered one that was cancelled: so long it may go on with each.
-    goes_on_for: Duration,
+    /// How long it may go on with one that was cancelled.
+    goes_on: GoesOn,
 }
 
 #[derive(Debug)]
@@ -88,6 +88,31 @@ struct Cancelled {
     told_at: u64,
     /// When it was cancelled.
     since: Instant,
+}
+
+/// The longest time after which the program has answered a request that was cancelled. It halves each minute: one that
+/// took long once must not keep slots in use for ever after.
+#[derive(Debug, Default)]
+struct GoesOn {
+    longest: Duration,
+    since: Option<Instant>,
+}
+
+const HALF_LIFE: Duration = Duration::from_secs(60);
+
+impl GoesOn {
+    fn at(&self, now: Instant) -> Duration {
+        let age = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let halvings = u32::try_from(age.as_secs() / HALF_LIFE.as_secs()).unwrap_or(u32::MAX);
+        let divisor = 1_u32.checked_shl(halvings).unwrap_or(0);
+        self.longest.checked_div(divisor).unwrap_or(Duration::ZERO)
+    }
+
+    fn note(&mut self, took: Duration, now: Instant) {
+        if took >= self.at(now) {
+            *self = Self { longest: took, since: Some(now) };
+        }
+    }
 }
 
 /// What a reply belongs to.
@@ -175,7 +200,7 @@ impl InFlight {
                 return None;
             }
             let (start, went_on) = (flight.start, now.saturating_duration_since(*since));
-            self.goes_on_for = self.goes_on_for.max(went_on);
+            self.goes_on.note(went_on, now);
             self.cancelled.remove(&number);
             self.ahead.retain(|ahead| *ahead != number);
             self.work_off(start, now);
@@ -194,11 +219,12 @@ impl InFlight {
     /// A request was answered before which so many bytes were offered: the program has read what was cancelled in
     /// these, and works on none of it that was cancelled longer ago than it goes on with any.
     fn work_off(&mut self, answered_at: u64, now: Instant) {
-        let Self { ahead, cancelled, goes_on_for, .. } = self;
+        let Self { ahead, cancelled, goes_on, .. } = self;
+        let goes_on_for = goes_on.at(now);
         ahead.retain(|number| {
             cancelled
                 .get(number)
-                .is_some_and(|it| it.told_at > answered_at || it.since + *goes_on_for > now)
+                .is_some_and(|it| it.told_at > answered_at || it.since + goes_on_for > now)
         });
     }
 
@@ -310,6 +336,21 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_a_program_goes_on_is_forgotten_in_time() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let mut goes_on = GoesOn::default();
+        assert_eq!(goes_on.at(now), Duration::ZERO);
+        goes_on.note(64 * second, now);
+        goes_on.note(second, now);
+        assert_eq!(goes_on.at(now + HALF_LIFE - second), 64 * second, "less does not change it");
+        assert_eq!(goes_on.at(now + HALF_LIFE), 32 * second);
+        assert_eq!(goes_on.at(now + 3 * HALF_LIFE), 8 * second);
+        goes_on.note(9 * second, now + 3 * HALF_LIFE);
+        assert_eq!(goes_on.at(now + 3 * HALF_LIFE), 9 * second);
+        assert_eq!(goes_on.at(now + 1000 * HALF_LIFE), Duration::ZERO);
+    }
 
     fn id(number: u32) -> RequestId {
         RequestId::new(number.into())
