@@ -115,9 +115,9 @@ mod tests {
     /// The table, as a reader wants it; `-` cannot happen.
     const PRINTED: &str = "\
 stage      ask       ask part  gather    complete  switch    next      end
-head       whole     body      buffered -         -         -         ended
+head       whole     body      buffered  -         -         -         ended
 body       -         -         -         whole     -         -         ended
-buffered  -         -         -         whole     -         -         ended
+buffered   -         -         -         whole     -         -         ended
 whole      -         -         -         -         switched  head      ended
 switched   -         -         -         -         -         -         ended
 ended      -         -         -         -         -         -         -
