@@ -8,7 +8,10 @@
 #![forbid(unsafe_code)]
 
 pub mod bodies;
+pub mod connection;
+mod context;
 pub mod listener;
+pub mod protocol;
 pub mod rate;
 pub mod routing;
 pub mod session;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, RequestId, Slice};
 
-use crate::listener::{FrontConfig, HttpConfig, ListenerConfig};
+use crate::connection::ConnectionConfig;
+use crate::listener::ListenerConfig;
+use crate::protocol::{Protocol, Received};
 use crate::transport::{CLOSING_LINGER, LOOK, Look, READ, Transport};
 use flow::address_limits::Entry;
-use flow::client::Source;
 use flow::ids::SessionId;
 use flow::permit::Grant;
 use flow::reply_event::ReplyEvent;
@@ -22,16 +23,11 @@ use flow::requests::Requests;
 use observe::closings::Closing;
 
 mod connect;
-mod context;
 mod frames;
 mod http;
 mod reply_queue;
 
-use connect::Connect;
-pub use context::{Scratch, SessionContext};
-use frames::Frames;
-use http::Http;
-pub use http::Spares as SpareExchanges;
+pub use crate::context::{Scratch, SessionContext};
 pub use http::{session_moves, session_moves_made};
 
 /// During a drain, a connection is not examined more often than this.
@@ -41,15 +37,7 @@ const DRAIN_LOOK_MIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Session {
     transport: Transport,
-    front: Front,
-}
-
-/// The protocol of the client.
-#[derive(Debug)]
-enum Front {
-    Frames(Box<Frames>),
-    Connect(Box<Connect>),
-    Http(Arc<HttpConfig>, Http),
+    protocol: Box<dyn Protocol>,
 }
 
 impl Session {
@@ -60,26 +48,13 @@ impl Session {
         id: SessionId,
         stream: StreamId,
         (peer, entry): (Peer, Option<Entry>),
-        listener: Arc<ListenerConfig>,
+        listener: &ListenerConfig,
         cx: &mut SessionContext<'_>,
     ) -> Self {
-        let front = match &listener.front {
-            FrontConfig::Frames(plan) => Front::Frames(Box::new(Frames::new(
-                id,
-                listener.pool,
-                Arc::clone(plan),
-                cx.requests,
-            ))),
-            // There are no sessions of datagrams.
-            FrontConfig::Connect | FrontConfig::Datagrams => {
-                cx.entry = cx.requests.access_log().begin(listener.logged.as_ref());
-                let source = Source::of_listener(peer, listener.id);
-                Front::Connect(Box::new(Connect::open(id, listener.pool, source, entry, cx)))
-            }
-            FrontConfig::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id)),
-        };
-        let transport = Transport::open(calls, stream, peer, entry, listener);
-        Self { transport, front }
+        let connection = Arc::clone(&listener.connection);
+        let mut transport = Transport::open(calls, stream, peer, entry, connection);
+        let protocol = Arc::clone(&listener.front).open(id, &mut transport, calls, cx);
+        Self { transport, protocol }
     }
 
     /// The listener that accepted the client.
@@ -92,63 +67,21 @@ impl Session {
         std::mem::replace(&mut self.transport.dirty, dirty)
     }
 
-    /// Writes the rejection of a datagram, or of a connection that does not become a session. For HTTP see
-    /// [`Self::refuse_request`].
-    pub fn refusal(listener: &ListenerConfig, outcome: &Outcome, out: &mut Vec<u8>) {
-        match &listener.front {
-            FrontConfig::Frames(plan) => plan.write_refusal(outcome, out),
-            FrontConfig::Connect | FrontConfig::Datagrams => connect::write_refusal(outcome, out),
-            FrontConfig::Http(_) => {}
-        }
-    }
-
-    /// Writes the rejection of the first request of an HTTP connection that does not become a session, to the scratch
-    /// memory of the context. `false`: the head is incomplete and, unless `is_last`, more of it may arrive.
-    pub fn refuse_request(
-        listener: &Arc<ListenerConfig>,
-        bytes: &[u8],
-        is_last: bool,
-        outcome: &Outcome,
-        cx: &mut SessionContext<'_>,
-    ) -> bool {
-        match &listener.front {
-            FrontConfig::Http(plan) => plan.refuse_request(listener, (bytes, is_last), outcome, cx),
-            FrontConfig::Frames(_) | FrontConfig::Connect | FrontConfig::Datagrams => true,
-        }
-    }
-
     /// Applies new settings of the listener. For HTTP they apply from the next request. A session of frames uses the
     /// new pool and keeps its limits.
     pub fn handle_listener(
         &mut self,
         calls: &mut Calls<'_>,
-        listener: &Arc<ListenerConfig>,
+        connection: &Arc<ConnectionConfig>,
         cx: &mut SessionContext<'_>,
     ) {
-        match &mut self.front {
-            Front::Frames(frames) => {
-                frames.handle_pool(&mut self.transport, calls, listener.pool, cx);
-            }
-            // The only request was submitted.
-            Front::Connect(_) => {}
-            Front::Http(..) => self.take_over(calls, listener),
-        }
-    }
-
-    /// Whether the listener has settings that the session does not use yet.
-    pub fn is_behind(&self, listener: &Arc<ListenerConfig>) -> bool {
-        !Arc::ptr_eq(self.transport.listener(), listener)
+        self.protocol.handle_listener(&mut self.transport, calls, connection, cx);
     }
 
     /// Applies new settings of the listener, unless a request is in progress.
-    pub fn take_over(&mut self, calls: &mut Calls<'_>, listener: &Arc<ListenerConfig>) {
-        if let (Front::Http(plan, http), FrontConfig::Http(new)) =
-            (&mut self.front, &listener.front)
-            && !http.is_at_work()
-            && self.transport.queued(calls) == 0
-        {
-            *plan = Arc::clone(new);
-            self.transport.handle_listener(calls, Arc::clone(listener));
+    pub fn take_over(&mut self, calls: &mut Calls<'_>, connection: &Arc<ConnectionConfig>) {
+        if !Arc::ptr_eq(self.transport.listener(), connection) {
+            self.protocol.take_over(&mut self.transport, calls, connection);
         }
     }
 
@@ -158,33 +91,20 @@ impl Session {
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
-        spare_exchanges: &mut SpareExchanges,
     ) {
         if self.transport.is_closing() {
             return data.consume(data.bytes().len());
         }
-        match &mut self.front {
-            Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, cx),
-            Front::Connect(_) => return data.consume(data.bytes().len()),
-            Front::Http(plan, http) => {
-                http.handle_data(plan, &mut self.transport, calls, data, cx, spare_exchanges);
-            }
+        match self.protocol.handle_data(&mut self.transport, calls, data, cx) {
+            Received::Discarded => {}
+            Received::Nothing => self.transport.heard(calls, false),
+            Received::Request => self.transport.heard(calls, true),
         }
-        let begun = match &self.front {
-            Front::Connect(_) => true,
-            // An empty line before a request or between messages does not begin one.
-            Front::Frames(frames) => frames.has_begun(),
-            Front::Http(_, http) => http.has_begun(),
-        };
-        self.transport.heard(calls, begun);
     }
 
     /// A program of this pool sent a message to all clients. Returns whether it applies to this client.
     pub fn announce(&mut self, pool: PoolId, frame: &Slice, cx: &mut SessionContext<'_>) -> bool {
-        match &mut self.front {
-            Front::Frames(frames) => frames.announce(&self.transport, pool, frame, cx),
-            Front::Connect(_) | Front::Http(..) => false,
-        }
+        self.protocol.announce(&self.transport, pool, frame, cx)
     }
 
     /// Handles an event about request `sequence`.
@@ -195,13 +115,7 @@ impl Session {
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
-        match &mut self.front {
-            Front::Frames(frames) => frames.deliver(&self.transport, sequence, reply_event, cx),
-            Front::Connect(connect) => connect.deliver(&self.transport, reply_event, cx),
-            Front::Http(plan, http) => {
-                http.deliver(plan, &mut self.transport, calls, sequence, reply_event, cx);
-            }
-        }
+        self.protocol.deliver(&mut self.transport, calls, sequence, reply_event, cx);
     }
 
     /// Handles a complete reply to request `sequence`: its head, and its outcome.
@@ -213,57 +127,28 @@ impl Session {
         outcome: Outcome,
         cx: &mut SessionContext<'_>,
     ) {
-        if let Front::Http(plan, http) = &mut self.front {
-            return http.deliver_whole(
-                plan,
-                &mut self.transport,
-                calls,
-                (sequence, head, outcome),
-                cx,
-            );
-        }
-        self.deliver(calls, sequence, ReplyEvent::Head(head), cx);
-        self.deliver(calls, sequence, ReplyEvent::End(outcome), cx);
+        let reply = (sequence, head, outcome);
+        self.protocol.deliver_whole(&mut self.transport, calls, reply, cx);
     }
 
     /// Writes ready replies up to the high-water mark, resumes reading when there is room again, and closes the session
     /// when it is complete.
-    pub fn flush(
-        &mut self,
-        calls: &mut Calls<'_>,
-        cx: &mut SessionContext<'_>,
-        spare_exchanges: &mut SpareExchanges,
-    ) {
-        match &mut self.front {
-            Front::Frames(frames) => frames.flush(&mut self.transport, calls, cx),
-            Front::Connect(connect) => connect.flush(&mut self.transport, calls, cx),
-            Front::Http(_, http) => http.flush(&mut self.transport, calls, cx, spare_exchanges),
-        }
+    pub fn flush(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
+        self.protocol.flush(&mut self.transport, calls, cx);
     }
 
     /// Closes the stream immediately. It is reset if an incomplete reply could be mistaken for a complete one.
     pub fn cut(&self, calls: &mut Calls<'_>) {
-        let queued = self.transport.queued(calls);
-        match &self.front {
-            Front::Http(_, http) if http.would_look_whole(queued) => calls.reset(self.stream()),
-            Front::Frames(frames) if frames.would_look_whole(queued) => calls.reset(self.stream()),
-            _ => calls.close(self.stream()),
+        if self.protocol.would_look_whole(self.transport.queued(calls)) {
+            calls.reset(self.stream());
+        } else {
+            calls.close(self.stream());
         }
     }
 
     /// Writes all ready replies, also above the high-water mark, and closes the session after they are sent.
     pub fn flush_and_finish(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
-        match &mut self.front {
-            Front::Frames(frames) => {
-                frames.flush_all(&mut self.transport, calls, &mut cx.scratch.bytes);
-            }
-            Front::Connect(connect) => {
-                connect.flush_all(&mut self.transport, calls, &mut cx.scratch.bytes);
-            }
-            // Replies were written when they arrived.
-            Front::Http(_, http) => http.refuse_begun(&mut self.transport, calls, cx),
-        }
-        if matches!(&self.front, Front::Http(_, http) if http.would_look_whole(0)) {
+        if self.protocol.flush_all(&mut self.transport, calls, cx) {
             return self.transport.reset(calls);
         }
         // A client that has received everything needs only the end. Others get time to read.
@@ -281,36 +166,29 @@ impl Session {
     ) -> Option<Closing> {
         match name {
             LOOK => return self.look(calls, cx.requests),
-            READ => match &mut self.front {
-                Front::Frames(frames) => frames.handle_slow(&self.transport, calls, cx),
-                Front::Connect(_) => {}
-                Front::Http(plan, http) => http.handle_slow(plan, &mut self.transport, calls, cx),
-            },
+            READ => self.protocol.handle_slow(&mut self.transport, calls, cx),
             DeadlineName(_) => {}
         }
         None
     }
 
     fn look(&mut self, calls: &mut Calls<'_>, requests: &dyn Requests) -> Option<Closing> {
-        let tunnel = match &self.front {
-            Front::Http(plan, http) => http.tunnel_idle(plan, &self.transport),
-            Front::Frames(_) | Front::Connect(_) => None,
-        };
+        let tunnel = self.protocol.tunnel_idle(&self.transport);
         let idle = tunnel.unwrap_or(self.transport.listener().idle);
         let draining = requests.drain_keepalive_timeout().filter(|_| self.may_ask());
-        let idle = match (&self.front, draining) {
-            (Front::Http(_, http), Some(keepalive)) if !http.is_at_work() => {
+        let idle = match draining {
+            Some(keepalive) if !self.protocol.is_at_work() => {
                 Some(idle.map_or(keepalive, |idle| idle.min(keepalive)))
             }
             _ => idle,
         };
-        match self.transport.look(calls, self.is_waited_for(calls), idle) {
+        match self.transport.look(calls, self.protocol.is_waited_for(calls), idle) {
             Look::Fine => {}
             Look::Silent => return Some(Closing::Silent),
             Look::Stalled => return Some(Closing::Stalled),
             Look::Slow => return Some(Closing::SlowReader),
             Look::Idle if tunnel.is_some() => return Some(Closing::TunnelIdle),
-            Look::Idle if self.is_unread(calls) || self.is_waiting() => {
+            Look::Idle if self.is_unread(calls) || self.protocol.is_waiting() => {
                 self.transport.rest(calls);
                 self.transport.arm_look(calls, idle);
             }
@@ -328,59 +206,29 @@ impl Session {
 
     /// The client has shut down its sending direction. `true`: the session must be closed.
     pub fn handle_eof(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) -> bool {
-        match &mut self.front {
-            Front::Frames(frames) => frames.handle_eof(&self.transport, cx),
-            Front::Connect(_) => {}
-            Front::Http(_, http) => return http.handle_eof(&self.transport, calls, cx),
-        }
-        !self.transport.listener().keeps_half_closed
+        self.protocol.handle_eof(&mut self.transport, calls, cx)
     }
 
     /// A client that is not being read has shut down its sending direction. `true`: the session must be closed.
     pub fn handle_end_ahead(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) -> bool {
-        match &mut self.front {
-            Front::Http(_, http)
-                if http.awaits_reply() && !self.transport.listener().keeps_half_closed =>
-            {
-                let has_left = http.handle_eof(&self.transport, calls, cx);
-                // Earlier bytes are discarded, up to the end.
-                self.transport.resume(calls);
-                has_left
-            }
-            _ => false,
-        }
+        self.protocol.handle_end_ahead(&mut self.transport, calls, cx)
     }
 
     /// Begins a graceful shutdown. Framed requests are rejected from now on. An HTTP connection is served until it has
     /// received a response with `Connection: close`, or was idle for `drain_keepalive_timeout`.
     pub fn begin_drain(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
-        match &mut self.front {
-            Front::Frames(frames) => frames.refuse_all(&mut self.transport, calls, cx),
-            // The only request was submitted.
-            Front::Connect(_) => {}
-            Front::Http(..) => self.transport.look_in(calls, Duration::ZERO),
-        }
+        self.protocol.begin_drain(&mut self.transport, calls, cx);
     }
 
     /// Whether this client may still submit a request during a drain.
     pub fn may_ask(&self) -> bool {
-        match &self.front {
-            Front::Frames(_) | Front::Connect(_) => false,
-            Front::Http(_, http) => !self.transport.is_closing() && http.may_ask(),
-        }
+        !self.transport.is_closing() && self.protocol.may_ask()
     }
 
     /// The client has closed both directions; earlier bytes may be unread. `true`: the session must be closed.
     pub fn handle_hangup(&mut self, calls: &Calls<'_>) -> bool {
-        match &mut self.front {
-            // HTTP requests are useless without their reply.
-            Front::Http(..) => return true,
-            Front::Frames(frames) => {
-                if frames.handle_hangup(&self.transport) {
-                    return true;
-                }
-            }
-            Front::Connect(_) => {}
+        if self.protocol.handle_hangup(&self.transport) {
+            return true;
         }
         let unread = self.transport.is_paused() && self.transport.is_clogged(calls);
         !self.transport.listener().keeps_half_closed || unread
@@ -398,44 +246,22 @@ impl Session {
 
     /// The client is gone or was disconnected. An incomplete request is written to the access log.
     pub fn end(&mut self, cause: Cause, cx: &mut SessionContext<'_>) {
-        match &mut self.front {
-            Front::Frames(_) | Front::Connect(_) => {}
-            Front::Http(_, http) => http.end_gathering(&self.transport, cause, cx),
-        }
+        self.protocol.end(&self.transport, cause, cx);
     }
 
     /// Allows a paused client to send requests, because the queue of its pool has room.
     pub fn grant(&mut self, grant: Grant) {
-        if let Front::Frames(frames) = &mut self.front {
-            frames.grant(grant);
-        }
+        self.protocol.grant(grant);
     }
 
     /// Removes the client from the clients that wait for room.
     pub fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
-        if let Front::Frames(frames) = &mut self.front {
-            frames.stop_waiting(cx);
-        }
-    }
-
-    /// Whether the client is paused because the queue of its pool is full.
-    fn is_waiting(&self) -> bool {
-        matches!(&self.front, Front::Frames(frames) if frames.is_unread())
-    }
-
-    /// Whether a reply that is not in the output buffer waits for the client.
-    fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
-        match &self.front {
-            Front::Frames(_) | Front::Connect(_) => false,
-            Front::Http(_, http) => http.is_waited_for(calls),
-        }
+        self.protocol.stop_waiting(cx);
     }
 
     /// Checks the invariants that hold between two turns. For tests.
     pub fn check(&self) {
-        if let Front::Http(_, http) = &self.front {
-            http.check();
-        }
+        self.protocol.check();
     }
 
     /// Whether the client has outstanding or unread replies.
@@ -446,28 +272,15 @@ impl Session {
     /// Whether every request is answered and every reply was read. A session whose own program has served it is not
     /// idle, because the program keeps state for it.
     pub fn is_idle(&self, calls: &Calls<'_>, requests: &dyn Requests) -> bool {
-        if self.is_unread(calls) || self.is_waiting() {
+        if self.is_unread(calls) || self.protocol.is_waiting() {
             return false;
         }
-        self.transport.is_closing()
-            || match &self.front {
-                Front::Frames(frames) => {
-                    frames.is_between_requests()
-                        && (!frames.has_own(requests) || self.transport.is_silent())
-                }
-                Front::Connect(_) => false,
-                Front::Http(_, http) => !http.has_begun(),
-            }
+        self.transport.is_closing() || self.protocol.is_idle(&self.transport, requests)
     }
 
     /// The memory of the session in bytes: output, waiting replies, and an incomplete request.
     pub fn held(&self, calls: &Calls<'_>) -> usize {
-        let replies = match &self.front {
-            Front::Frames(frames) => frames.held(),
-            Front::Connect(connect) => connect.held(),
-            Front::Http(_, http) => http.held(),
-        };
-        calls.memory_held(self.stream()).saturating_add(replies)
+        calls.memory_held(self.stream()).saturating_add(self.protocol.held())
     }
 
     /// The tick of the last traffic in either direction, in milliseconds.
@@ -485,34 +298,13 @@ impl Session {
         self.transport.stream()
     }
 
-    /// The requests in flight, to abandon when the session is closed.
-    pub fn abandoned(&self) -> impl Iterator<Item = RequestId> {
-        let (frames, one) = match &self.front {
-            Front::Frames(frames) => (Some(frames.abandoned()), None),
-            Front::Connect(connect) => (None, connect.abandoned()),
-            Front::Http(_, http) => (None, http.abandoned()),
-        };
-        frames.into_iter().flatten().chain(one)
+    /// Calls `each` with the requests whose outcomes nobody will take.
+    pub fn each_abandoned(&self, each: &mut dyn FnMut(RequestId)) {
+        self.protocol.each_abandoned(each);
     }
 
     /// Whether a reply is outstanding or not written yet.
     pub fn is_owed(&self) -> bool {
-        match &self.front {
-            Front::Frames(frames) => frames.is_owed(),
-            Front::Connect(connect) => connect.is_owed(),
-            Front::Http(_, http) => http.is_owed(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What an idle connection owns in tables, beside its stream (`event`: 104 bytes and its
-    /// generation) and one alarm of 40 bytes.
-    #[test]
-    fn an_idle_client_owns_little() {
-        assert!(size_of::<Session>() <= 112, "a session: {} bytes", size_of::<Session>());
+        self.protocol.is_owed()
     }
 }

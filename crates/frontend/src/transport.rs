@@ -3,6 +3,7 @@
 //! What it is: sending with back-pressure, pausing, idle and write timeouts, and the ways to close. What it must never
 //! depend on: a message.
 
+use std::any::Any;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use event::{Calls, DeadlineName, StreamId};
 use exchange::{AddressId, Peer, Slice};
 
-use crate::listener::ListenerConfig;
+use crate::connection::ConnectionConfig;
 use crate::rate::is_enough;
 use flow::address_limits::Entry;
 use flow::client::Source;
@@ -19,15 +20,15 @@ use flow::client::Source;
 pub const CLOSING_LINGER: Duration = Duration::from_secs(1);
 
 /// The deadline at which idle and write timeouts are checked.
-pub(crate) const LOOK: DeadlineName = DeadlineName(0);
+pub const LOOK: DeadlineName = DeadlineName(0);
 /// The deadline for an incomplete request.
-pub(crate) const READ: DeadlineName = DeadlineName(1);
+pub const READ: DeadlineName = DeadlineName(1);
 
 /// The stream of a client. Traffic only records the tick of the loop; the deadline is moved when it expires.
 #[derive(Debug)]
-pub(crate) struct Transport {
+pub struct Transport {
     stream: StreamId,
-    listener: Arc<ListenerConfig>,
+    listener: Arc<ConnectionConfig>,
     peer: Address,
     /// The address under which the client was admitted, if the listener limits addresses.
     address: Option<AddressId>,
@@ -41,7 +42,7 @@ pub(crate) struct Transport {
     /// Nothing more is read or answered. The stream closes after its output is sent.
     closing: bool,
     /// The session is in the shard's list of sessions to flush.
-    pub dirty: bool,
+    pub(crate) dirty: bool,
 }
 
 /// The address of a client, compact for IPv4.
@@ -66,7 +67,8 @@ impl From<Peer> for Address {
 
 /// The result of checking the timeouts of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub enum Look {
+    /// No timeout has expired.
     Fine,
     /// `first_request_timeout` has expired.
     Silent,
@@ -84,7 +86,7 @@ impl Transport {
         stream: StreamId,
         peer: Peer,
         entry: Option<Entry>,
-        listener: Arc<ListenerConfig>,
+        listener: Arc<ConnectionConfig>,
     ) -> Self {
         calls.limits(stream, listener.limits);
         let looks = [listener.idle, listener.first_request_timeout];
@@ -105,11 +107,13 @@ impl Transport {
         }
     }
 
-    pub(crate) const fn stream(&self) -> StreamId {
+    /// The stream.
+    pub const fn stream(&self) -> StreamId {
         self.stream
     }
 
-    pub(crate) fn peer(&self) -> Peer {
+    /// The client.
+    pub fn peer(&self) -> Peer {
         match &self.peer {
             Address::V4(ip, port) => Peer::Internet(SocketAddrV4::new(*ip, *port).into()),
             Address::V6(address) => Peer::Internet(SocketAddr::V6(**address)),
@@ -119,68 +123,80 @@ impl Transport {
     }
 
     /// The origin of its requests.
-    pub(crate) fn source(&self) -> Source {
+    pub fn source(&self) -> Source {
         Source::of_listener(self.peer(), self.listener.id)
     }
 
-    pub(crate) fn entry(&self) -> Option<Entry> {
+    /// The address under which the client was admitted, if the listener limits addresses.
+    pub fn entry(&self) -> Option<Entry> {
         self.address.map(|address| Entry { listener: self.listener.id, address })
     }
 
-    pub(crate) const fn listener(&self) -> &Arc<ListenerConfig> {
+    /// The configuration of the connections of its listener.
+    pub const fn listener(&self) -> &Arc<ConnectionConfig> {
         &self.listener
     }
 
+    /// The configuration of its protocol, if it has this type.
+    pub fn protocol_config<T: Any>(&self) -> Option<&T> {
+        self.listener.protocol.downcast_ref()
+    }
+
     /// Applies new settings of the listener. The idle timeout restarts, because the old one may have been longer.
-    pub(crate) fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ListenerConfig>) {
+    pub fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ConnectionConfig>) {
         calls.limits(self.stream, listener.limits);
         self.listener = listener;
         self.rest(calls);
         self.arm_look(calls, self.listener.idle);
     }
 
-    pub(crate) const fn is_paused(&self) -> bool {
+    /// Whether reading is paused.
+    pub const fn is_paused(&self) -> bool {
         self.paused
     }
 
-    pub(crate) const fn is_closing(&self) -> bool {
+    /// Whether the stream closes after its output is sent.
+    pub const fn is_closing(&self) -> bool {
         self.closing
     }
 
-    pub(crate) fn pause(&mut self, calls: &mut Calls<'_>) {
+    /// Pauses reading.
+    pub fn pause(&mut self, calls: &mut Calls<'_>) {
         if !std::mem::replace(&mut self.paused, true) {
             calls.pause(self.stream);
         }
     }
 
-    pub(crate) fn resume(&mut self, calls: &mut Calls<'_>) {
+    /// Resumes reading.
+    pub fn resume(&mut self, calls: &mut Calls<'_>) {
         if std::mem::replace(&mut self.paused, false) {
             calls.resume(self.stream);
         }
     }
 
     /// Whether sending to the client has failed. Its input may be unread.
-    pub(crate) fn is_broken(&self, calls: &Calls<'_>) -> bool {
+    pub fn is_broken(&self, calls: &Calls<'_>) -> bool {
         calls.is_broken(self.stream)
     }
 
     /// Bytes in the output buffer: none after sending has failed.
-    pub(crate) fn queued(&self, calls: &Calls<'_>) -> usize {
+    pub fn queued(&self, calls: &Calls<'_>) -> usize {
         if self.is_broken(calls) { 0 } else { calls.queued(self.stream) }
     }
 
     /// Whether more output waits than should. The stream tells when it has fallen again only once
     /// it was above, so the mark itself still has room.
-    pub(crate) fn is_clogged(&self, calls: &Calls<'_>) -> bool {
+    pub fn is_clogged(&self, calls: &Calls<'_>) -> bool {
         self.queued(calls) > self.listener.limits.send_high
     }
 
     /// Whether a worker must pause a reply of which `came` bytes have arrived.
-    pub(crate) fn holds_back(&self, calls: &Calls<'_>, came: usize) -> bool {
+    pub fn holds_back(&self, calls: &Calls<'_>, came: usize) -> bool {
         came >= self.listener.reply_buffered && self.is_clogged(calls)
     }
 
-    pub(crate) fn send_bytes(&mut self, calls: &mut Calls<'_>, bytes: &[u8]) {
+    /// Sends a copy of the bytes.
+    pub fn send_bytes(&mut self, calls: &mut Calls<'_>, bytes: &[u8]) {
         if !bytes.is_empty() {
             calls.send_bytes(self.stream, bytes);
             self.sent(calls);
@@ -188,7 +204,7 @@ impl Transport {
     }
 
     /// Sends bytes without copying them.
-    pub(crate) fn send(&mut self, calls: &mut Calls<'_>, slice: Slice) {
+    pub fn send(&mut self, calls: &mut Calls<'_>, slice: Slice) {
         if !slice.is_empty() {
             calls.send(self.stream, slice);
             self.sent(calls);
@@ -210,7 +226,7 @@ impl Transport {
     }
 
     /// Whether no request has begun since the client connected.
-    pub(crate) const fn is_silent(&self) -> bool {
+    pub const fn is_silent(&self) -> bool {
         self.silent
     }
 
@@ -220,16 +236,17 @@ impl Transport {
     }
 
     /// Restarts the idle timeout.
-    pub(crate) fn rest(&mut self, calls: &Calls<'_>) {
+    pub fn rest(&mut self, calls: &Calls<'_>) {
         self.rested = calls.tick();
     }
 
     /// Sets the deadline of an incomplete request.
-    pub(crate) fn arm_read(&self, calls: &mut Calls<'_>, after: Duration) {
+    pub fn arm_read(&self, calls: &mut Calls<'_>, after: Duration) {
         calls.deadline_in(self.stream, READ, after);
     }
 
-    pub(crate) fn disarm_read(&self, calls: &mut Calls<'_>) {
+    /// Removes the deadline of an incomplete request.
+    pub fn disarm_read(&self, calls: &mut Calls<'_>) {
         calls.deadline(self.stream, READ, None);
     }
 
@@ -242,12 +259,12 @@ impl Transport {
     }
 
     /// Prepares for output that is forwarded directly to the stream.
-    pub(crate) fn expect(&mut self, calls: &mut Calls<'_>) {
+    pub fn expect(&mut self, calls: &mut Calls<'_>) {
         self.watch_output(calls);
     }
 
     /// Records that such output was read.
-    pub(crate) fn relayed(&mut self, calls: &mut Calls<'_>) {
+    pub fn relayed(&mut self, calls: &mut Calls<'_>) {
         self.rest(calls);
         self.watch_output(calls);
     }
@@ -285,7 +302,7 @@ impl Transport {
     }
 
     /// Sets the next check to the earliest time at which a timeout can expire.
-    pub(crate) fn arm_look(&self, calls: &mut Calls<'_>, idle: Option<Duration>) {
+    pub fn arm_look(&self, calls: &mut Calls<'_>, idle: Option<Duration>) {
         let now = calls.tick();
         let first = self.listener.first_request_timeout.filter(|_| self.silent);
         let idle = [idle, first].into_iter().flatten().min();
@@ -299,24 +316,24 @@ impl Transport {
     }
 
     /// Sets the next check to `time` from now.
-    pub(crate) fn look_in(&self, calls: &mut Calls<'_>, time: Duration) {
+    pub fn look_in(&self, calls: &mut Calls<'_>, time: Duration) {
         calls.deadline_in(self.stream, LOOK, time);
     }
 
     /// Resets the stream, because its output is incomplete.
-    pub(crate) fn reset(&mut self, calls: &mut Calls<'_>) {
+    pub fn reset(&mut self, calls: &mut Calls<'_>) {
         self.closing = true;
         calls.reset(self.stream);
     }
 
     /// Shuts down the sending direction after the output is sent. The client may still send.
-    pub(crate) fn finish_sending(&self, calls: &mut Calls<'_>) {
+    pub fn finish_sending(&self, calls: &mut Calls<'_>) {
         calls.finish_sending(self.stream);
     }
 
     /// Closes the stream after its output is sent, and waits at most `linger` for the client's end, by default the
     /// time of the loop.
-    pub(crate) fn finish(&mut self, calls: &mut Calls<'_>, linger: Option<Duration>) {
+    pub fn finish(&mut self, calls: &mut Calls<'_>, linger: Option<Duration>) {
         if !std::mem::replace(&mut self.closing, true) {
             calls.finish(self.stream, linger);
         }

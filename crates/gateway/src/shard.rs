@@ -29,8 +29,8 @@ use flow::permit::Grant;
 use flow::reply_event::ReplyEvent;
 use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamOwner, TimerOwner};
-use frontend::listener::{FrontConfig, ListenerConfig};
-use frontend::session::{Scratch, Session, SessionContext, SpareExchanges};
+use frontend::listener::ListenerConfig;
+use frontend::session::{Scratch, Session, SessionContext};
 use observe::access_log::{AccessLog, AccessLogConfig, LogSink};
 use observe::calendar::Epoch;
 use observe::closings::Closings;
@@ -126,8 +126,6 @@ pub struct Shard {
     shortage: Shortage,
     /// Lent to sessions.
     scratch: Scratch,
-    /// For clients of HTTP who begin to ask.
-    spare_exchanges: SpareExchanges,
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
     metrics: Arc<Metrics>,
@@ -222,7 +220,7 @@ impl Shard {
         let mut doors = Doors::default();
         let mut listeners = Table::default();
         for listener in planned {
-            let id = listener.plan.id;
+            let id = listener.plan.connection.id;
             doors.insert(id, Door::new(listener.plan.addresses.clone(), instant, seed));
             engine.listener_ends.insert_as(id, ListenerEnds::default());
             listeners.insert_as(id, listener);
@@ -239,7 +237,6 @@ impl Shard {
             refused: RefusedConnections::default(),
             shortage: Shortage::default(),
             scratch: Scratch::default(),
-            spare_exchanges: SpareExchanges::default(),
             pool_timer: None,
             drain: Drain::new(DrainLimits::of(&daemon)),
             metrics,
@@ -254,9 +251,10 @@ impl Shard {
     pub fn start(&mut self, calls: &mut Calls<'_>) {
         for listener in self.listeners.values_mut() {
             let Some(socket) = listener.socket.take() else { continue };
-            match &listener.plan.front {
-                FrontConfig::Datagrams => listener.datagrams = Some(calls.datagram(socket)),
-                _ => listener.id = Some(calls.accept_from(socket)),
+            if listener.plan.front.is_datagrams() {
+                listener.datagrams = Some(calls.datagram(socket));
+            } else {
+                listener.id = Some(calls.accept_from(socket));
             }
         }
         self.pool_timer = Some((calls.timer_of(TimerOwner::Pools.key(), calls.now()), None));

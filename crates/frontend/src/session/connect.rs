@@ -4,21 +4,23 @@
 //! Bytes that it sends are discarded.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use event::Calls;
+use event::{Calls, Data};
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::{Asked, Framing, Marks, write_reply};
 
-use crate::session::SessionContext;
+use crate::context::SessionContext;
+use crate::listener::{ConnectConfig, DatagramConfig};
+use crate::protocol::{Protocol, ProtocolConfig, Received};
 use crate::transport::Transport;
-use flow::address_limits::Entry;
-use flow::client::{Client, Source};
+use flow::client::Client;
 use flow::ids::SessionId;
 use flow::reply_event::ReplyEvent;
 use flow::request_meta::RequestMeta;
 
 #[derive(Debug)]
-pub(super) struct Connect {
+struct Connect {
     pool: PoolId,
     /// The request, until its reply is complete.
     request: Option<RequestId>,
@@ -34,21 +36,55 @@ pub(super) struct Connect {
     holding: bool,
 }
 
+impl ProtocolConfig for ConnectConfig {
+    fn open(
+        self: Arc<Self>,
+        id: SessionId,
+        transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) -> Box<dyn Protocol> {
+        Box::new(Connect::open(id, transport, cx))
+    }
+
+    fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+        write_refusal(outcome, out);
+    }
+}
+
+impl ProtocolConfig for DatagramConfig {
+    /// Not called: there are no sessions of datagrams.
+    fn open(
+        self: Arc<Self>,
+        id: SessionId,
+        transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) -> Box<dyn Protocol> {
+        Box::new(Connect::open(id, transport, cx))
+    }
+
+    fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+        write_refusal(outcome, out);
+    }
+
+    fn is_datagrams(&self) -> bool {
+        true
+    }
+}
+
 /// Writes the rejection of a connection as a line.
-pub(super) fn write_refusal(outcome: &Outcome, out: &mut Vec<u8>) {
+fn write_refusal(outcome: &Outcome, out: &mut Vec<u8>) {
     let refused = write_reply(Framing::Raw, Marks::Plain, outcome, Asked::Unknown, out);
     debug_assert!(refused.is_ok(), "an ending can always be carried");
 }
 
 impl Connect {
     /// Submits the request. Its body is the address of the client.
-    pub(super) fn open(
-        id: SessionId,
-        pool: PoolId,
-        source: Source,
-        entry: Option<Entry>,
-        cx: &mut SessionContext<'_>,
-    ) -> Self {
+    fn open(id: SessionId, transport: &Transport, cx: &mut SessionContext<'_>) -> Self {
+        let listener = transport.listener();
+        cx.entry = cx.requests.access_log().begin(listener.logged.as_ref());
+        let (pool, source) = (listener.pool, transport.source());
         let quiet = Self {
             pool,
             request: None,
@@ -58,7 +94,7 @@ impl Connect {
             outcome: None,
             holding: false,
         };
-        if let Err(outcome) = cx.address_limits.request(cx.requests.now(), entry) {
+        if let Err(outcome) = cx.address_limits.request(cx.requests.now(), transport.entry()) {
             cx.requests.refused_at_receipt(pool, source, &outcome, cx.entry.take());
             return Self { outcome: Some(outcome), ..quiet };
         }
@@ -74,9 +110,53 @@ impl Connect {
         Self { request, ..quiet }
     }
 
-    pub(super) fn deliver(
+    fn push(&mut self, part: Slice) {
+        self.held += part.len();
+        self.came = self.came.saturating_add(part.len());
+        self.parts.push_back(part);
+    }
+
+    fn write_below(
         &mut self,
-        transport: &Transport,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+        high: usize,
+    ) {
+        while transport.queued(calls) <= high {
+            let Some(part) = self.parts.pop_front() else { break };
+            self.held -= part.len();
+            transport.send(calls, part);
+        }
+        if self.parts.is_empty()
+            && let Some(outcome) = self.outcome.take()
+            && matches!(outcome, Outcome::Ended(..))
+        {
+            scratch.clear();
+            write_refusal(&outcome, scratch);
+            transport.send_bytes(calls, scratch);
+        }
+    }
+}
+
+impl Protocol for Connect {
+    /// Input is discarded.
+    fn handle_data(
+        &mut self,
+        _transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        _cx: &mut SessionContext<'_>,
+    ) -> Received {
+        data.consume(data.bytes().len());
+        Received::Discarded
+    }
+
+    fn deliver(
+        &mut self,
+        transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        _sequence: u64,
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
@@ -127,13 +207,7 @@ impl Connect {
         }
     }
 
-    fn push(&mut self, part: Slice) {
-        self.held += part.len();
-        self.came = self.came.saturating_add(part.len());
-        self.parts.push_back(part);
-    }
-
-    pub(super) fn flush(
+    fn flush(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
@@ -153,47 +227,30 @@ impl Connect {
         }
     }
 
-    pub(super) fn flush_all(
+    fn flush_all(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        scratch: &mut Vec<u8>,
-    ) {
-        self.write_below(transport, calls, scratch, usize::MAX);
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        self.write_below(transport, calls, &mut cx.scratch.bytes, usize::MAX);
+        false
     }
 
-    fn write_below(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        scratch: &mut Vec<u8>,
-        high: usize,
-    ) {
-        while transport.queued(calls) <= high {
-            let Some(part) = self.parts.pop_front() else { break };
-            self.held -= part.len();
-            transport.send(calls, part);
-        }
-        if self.parts.is_empty()
-            && let Some(outcome) = self.outcome.take()
-            && matches!(outcome, Outcome::Ended(..))
-        {
-            scratch.clear();
-            write_refusal(&outcome, scratch);
-            transport.send_bytes(calls, scratch);
-        }
+    /// The connection is the request.
+    fn has_begun(&self) -> bool {
+        true
     }
 
-    /// Bytes of the reply that are not sent yet.
-    pub(super) const fn held(&self) -> usize {
-        self.held
-    }
-
-    pub(super) fn abandoned(&self) -> Option<RequestId> {
-        self.request
-    }
-
-    pub(super) fn is_owed(&self) -> bool {
+    fn is_owed(&self) -> bool {
         self.request.is_some() || self.outcome.is_some()
+    }
+
+    fn each_abandoned(&self, each: &mut dyn FnMut(RequestId)) {
+        self.request.into_iter().for_each(each);
+    }
+
+    fn held(&self) -> usize {
+        self.held
     }
 }

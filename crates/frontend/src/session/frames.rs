@@ -15,8 +15,9 @@ use wire::jsonrpc::{self, Kind, Message};
 use wire::{Decoder, Last, Piece, write_reply};
 
 use super::reply_queue::{Limits, Name, ReplyQueue};
+use crate::context::SessionContext;
 use crate::listener::FramesConfig;
-use crate::session::SessionContext;
+use crate::protocol::{Protocol, ProtocolConfig};
 use crate::transport::Transport;
 use flow::client::Client;
 use flow::ids::SessionId;
@@ -25,6 +26,7 @@ use flow::reply_event::ReplyEvent;
 use flow::request_meta::RequestMeta;
 use flow::requests::Requests;
 
+mod events;
 mod pace;
 mod too_long;
 mod writing;
@@ -57,7 +59,7 @@ enum Ending {
 }
 
 #[derive(Debug)]
-pub(super) struct Frames {
+struct Frames {
     id: SessionId,
     pool: PoolId,
     plan: Arc<FramesConfig>,
@@ -83,9 +85,18 @@ pub(super) struct Frames {
     hushing: Option<PoolId>,
 }
 
-impl FramesConfig {
-    /// Writes the rejection of a connection.
-    pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+impl ProtocolConfig for FramesConfig {
+    fn open(
+        self: Arc<Self>,
+        id: SessionId,
+        transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) -> Box<dyn Protocol> {
+        Box::new(Frames::new(id, transport.listener().pool, self, cx.requests))
+    }
+
+    fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
         if self.resets {
             return;
         }
@@ -96,7 +107,7 @@ impl FramesConfig {
 
 impl Frames {
     /// Sends further requests to this pool, unless its replies are of another kind than those of the old pool.
-    pub(super) fn handle_pool(
+    fn handle_pool(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
@@ -106,18 +117,13 @@ impl Frames {
         if pool != self.pool
             && cx.requests.replies_lines(pool) == cx.requests.replies_lines(self.pool)
         {
-            self.stop_waiting(cx);
+            self.stop_waiting_for_room(cx);
             self.pool = pool;
             self.read_on(transport, calls, cx.requests);
         }
     }
 
-    pub(super) fn new(
-        id: SessionId,
-        pool: PoolId,
-        plan: Arc<FramesConfig>,
-        requests: &dyn Requests,
-    ) -> Self {
+    fn new(id: SessionId, pool: PoolId, plan: Arc<FramesConfig>, requests: &dyn Requests) -> Self {
         let in_order = !plan.framing.is_json();
         let rows = in_order && requests.replies_lines(pool);
         let decoder = Decoder::new(plan.framing, plan.frame_max, plan.over);
@@ -140,7 +146,7 @@ impl Frames {
         }
     }
 
-    pub(super) fn handle_data(
+    fn read(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
@@ -351,34 +357,8 @@ impl Frames {
         self.reply_queue.push_ready(outcome, name);
     }
 
-    /// The size of waiting replies in bytes.
-    pub(super) fn held(&self) -> usize {
-        self.reply_queue.held()
-    }
-
-    /// Whether the end of the connection could be mistaken for the end of a reply. Raw replies have no other end, and
-    /// some of their bytes were not sent.
-    pub(super) fn would_look_whole(&self, queued: usize) -> bool {
-        self.plan.resets && (queued > 0 || !self.reply_queue.is_empty())
-    }
-
-    /// Whether a frame has begun since the client connected.
-    pub(super) fn has_begun(&self) -> bool {
-        self.begun || self.is_unread() || self.reply_queue.next_number() > 0
-    }
-
-    /// Whether no frame has begun or waits unread.
-    pub(super) const fn is_between_requests(&self) -> bool {
-        !self.begun
-    }
-
-    /// Whether the client has its own program.
-    pub(super) fn has_own(&self, requests: &dyn Requests) -> bool {
-        requests.has_owners(self.pool)
-    }
-
     /// A frame was not complete in time. It is rejected, and the connection ends after the outstanding replies.
-    pub(super) fn handle_slow(
+    fn refuse_slow(
         &mut self,
         transport: &Transport,
         calls: &mut Calls<'_>,
@@ -395,31 +375,9 @@ impl Frames {
         transport.disarm_read(calls);
     }
 
-    pub(super) fn handle_eof(&mut self, transport: &Transport, cx: &mut SessionContext<'_>) {
-        if self.input != Input::Ended {
-            self.finish_too_long(transport, cx);
-        }
-        self.input = Input::Ended;
-    }
-
-    pub(super) fn refuse_all(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
-        if self.input == Input::Open {
-            self.input = Input::Refusing;
-        }
-        if self.is_waiting() {
-            self.stop_waiting(cx);
-            self.read_on(transport, calls, cx.requests);
-        }
-    }
-
     /// A program of this pool sent a message to all clients. Clients receive it if they have received a reply from the
     /// pool.
-    pub(super) fn announce(
+    fn take_announcement(
         &mut self,
         transport: &Transport,
         pool: PoolId,
@@ -439,7 +397,7 @@ impl Frames {
 
     /// Handles an event about request `sequence`. If it exceeds a limit, the client receives an error instead, and the
     /// engine is notified.
-    pub(super) fn deliver(
+    fn take_reply(
         &mut self,
         transport: &Transport,
         sequence: u64,
@@ -470,7 +428,7 @@ impl Frames {
         }
     }
 
-    pub(super) fn flush(
+    fn write_ready(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
@@ -499,15 +457,6 @@ impl Frames {
         } else {
             transport.arm_read(calls, RESET_LOOK);
         }
-    }
-
-    pub(super) fn flush_all(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        scratch: &mut Vec<u8>,
-    ) {
-        self.write_below(transport, calls, scratch, usize::MAX);
     }
 
     fn write_below(
@@ -556,13 +505,5 @@ impl Frames {
             }
             self.holding = wanted;
         }
-    }
-
-    pub(super) fn abandoned(&self) -> impl Iterator<Item = RequestId> {
-        self.reply_queue.requests()
-    }
-
-    pub(super) fn is_owed(&self) -> bool {
-        !self.reply_queue.is_empty() || self.reply_queue.has_asides()
     }
 }

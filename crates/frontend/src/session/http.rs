@@ -49,12 +49,10 @@ use event::{Calls, Data};
 use exchange::Slice;
 use wire::http1::{Body, BodyKind, Limits, Method, Refusal, Sending, WholeChunks};
 
+use crate::context::SessionContext;
 use crate::listener::HttpConfig;
 use crate::routing::{RouteId, Way};
-use crate::session::SessionContext;
 use crate::transport::Transport;
-pub(super) use client::Http;
-pub use client::Spares;
 use flow::client::Client;
 use flow::http_request::HttpRequest;
 use flow::payload::Payload;

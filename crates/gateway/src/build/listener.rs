@@ -14,7 +14,9 @@ use super::{program, routes};
 use crate::error::BuildError;
 use flow::forwarding::Forwarding;
 use frontend::bodies::{Bodies, BodyLimits};
-use frontend::listener::{FramesConfig, FrontConfig, HttpConfig, ListenerConfig};
+use frontend::connection::ConnectionConfig;
+use frontend::listener::{ConnectConfig, DatagramConfig, FramesConfig, HttpConfig, ListenerConfig};
+use frontend::protocol::ProtocolConfig;
 use observe::access_log::LoggedListener;
 
 /// Bytes that a frame adds to the reply in it, at most.
@@ -82,28 +84,25 @@ pub(crate) fn listener(
         send_max,
         read: unless_zero(read),
     };
-    let (hold_max, front) = match protocol {
+    let (hold_max, front): (usize, Arc<dyn ProtocolConfig>) = match protocol {
         Protocol::Frames(framing) => {
             let framing = program::wire_framing(framing);
-            (framing.hold_max(frame_max), FrontConfig::Frames(Arc::new(frames(framing))))
+            (framing.hold_max(frame_max), Arc::new(frames(framing)))
         }
-        Protocol::Connect => (0, FrontConfig::Connect),
-        Protocol::Datagrams => (0, FrontConfig::Datagrams),
+        Protocol::Connect => (0, Arc::new(ConnectConfig)),
+        Protocol::Datagrams => (0, Arc::new(DatagramConfig)),
         Protocol::Http => {
             let mut plan = http_plan(http, &name, unless_zero(read), rest, places)?;
             plan.bodies = Arc::clone(bodies);
-            (0, FrontConfig::Http(Arc::new(plan)))
+            (0, Arc::new(plan))
         }
     };
     let is_http = protocol == Protocol::Http;
     let logged = access_log.then(|| LoggedListener { name: name.clone(), speaks_http: is_http });
-    Ok(ListenerConfig {
-        name,
+    let connection = ConnectionConfig {
         id,
         pool,
         keeps_half_closed: half_close == HalfClose::Keep,
-        connections_max,
-        datagram_max: frame_max,
         idle: unless_zero(idle),
         first_request_timeout: unless_zero(first_request_timeout),
         write_stall: unless_zero(write_stall),
@@ -121,9 +120,16 @@ pub(crate) fn listener(
                 .max(if is_http { send_max / 4 + REPLY_BUFFERED + TURN_SLACK } else { 0 }),
             progress_after: unless_zero(write_stall).map(progress_after),
         },
-        front,
-        addresses,
         logged: logged.map(Arc::new),
+        protocol: Arc::clone(&front) as _,
+    };
+    Ok(ListenerConfig {
+        name,
+        connections_max,
+        datagram_max: frame_max,
+        addresses,
+        connection: Arc::new(connection),
+        front,
     })
 }
 

@@ -61,7 +61,7 @@ impl Shard {
         let place = self.sessions.insert_with(|place| {
             let id = SessionId::new(shard, place);
             let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-            Session::open(calls, id, stream, (peer, entry), plan, &mut cx)
+            Session::open(calls, id, stream, (peer, entry), &plan, &mut cx)
         });
         let session = SessionId::new(shard, place);
         calls.set_key(stream, StreamOwner::Session(session).key());
@@ -143,9 +143,7 @@ impl Shard {
         let listener = &mut self.listeners[session.listener_id()];
         listener.open -= 1;
         self.fleet.close(session.listener_id());
-        for request in session.abandoned() {
-            self.engine.abandon(request, cause);
-        }
+        session.each_abandoned(&mut |request| self.engine.abandon(request, cause));
         self.engine.leave(id);
         self.doors.leave(session.entry());
     }
@@ -196,7 +194,7 @@ impl Shard {
                 session.set_dirty(false);
                 let mut cx =
                     SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                session.flush(calls, &mut cx, &mut self.spare_exchanges);
+                session.flush(calls, &mut cx);
             }
         }
         self.dirty = dirty;

@@ -15,7 +15,6 @@ use flow::client::{Client, Source};
 use flow::reply_event::ReplyEvent;
 use flow::request_meta::RequestMeta;
 use frontend::listener::ListenerConfig;
-use frontend::session::Session;
 use observe::access_log::AccessEntry;
 use observe::closings::Closing;
 
@@ -64,7 +63,7 @@ impl Shard {
             listener.turned.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
             let entry = self.begin_entry(&plan, bytes);
-            self.engine.refused_at_receipt(plan.pool, source, &outcome, entry);
+            self.engine.refused_at_receipt(plan.connection.pool, source, &outcome, entry);
             if hears_errors && cause != Cause::Rate {
                 self.answer(calls, id, from, outcome);
             }
@@ -75,7 +74,7 @@ impl Shard {
         let client = Client::Datagram { listener: id, to: Box::new(from.clone()), hears_errors };
         let entry = self.begin_entry(&plan, bytes);
         let request = (Slice::copy_of(bytes).into(), RequestMeta::default());
-        self.engine.submit(client, source, request, plan.pool, entry);
+        self.engine.submit(client, source, request, plan.connection.pool, entry);
     }
 
     fn begin_entry(
@@ -83,7 +82,7 @@ impl Shard {
         plan: &std::sync::Arc<ListenerConfig>,
         bytes: &[u8],
     ) -> Option<Box<AccessEntry>> {
-        let mut entry = self.engine.access_log.begin(plan.logged.as_ref())?;
+        let mut entry = self.engine.access_log.begin(plan.connection.logged.as_ref())?;
         entry.bytes_in = bytes.len() as u64;
         Some(entry)
     }
@@ -122,7 +121,7 @@ impl Shard {
             Outcome::Reply(body) | Outcome::Sorry(_, body) => calls.send_datagram(socket, to, body),
             Outcome::Ended(..) => {
                 self.scratch.bytes.clear();
-                Session::refusal(&self.listeners[id].plan, &outcome, &mut self.scratch.bytes);
+                self.listeners[id].plan.front.write_refusal(&outcome, &mut self.scratch.bytes);
                 calls.send_datagram(socket, to, &self.scratch.bytes)
             }
         };

@@ -16,8 +16,8 @@ use super::Shard;
 use super::refused_connections::Waiting;
 use flow::client::Source;
 use flow::stream_owner::StreamOwner;
-use frontend::listener::FrontConfig;
-use frontend::session::{Session, SessionContext};
+use frontend::protocol::RefusalTime;
+use frontend::session::SessionContext;
 
 /// Rejected connections that are answered at the same time; more are closed without an answer, so
 /// that a flood of them cannot take all descriptors.
@@ -49,16 +49,17 @@ impl Shard {
         let listener = Arc::clone(&listener.plan);
         self.refused.open += 1;
         calls.set_key(stream, StreamOwner::Refused.key());
-        if let FrontConfig::Http(plan) = &listener.front {
-            calls.deadline_in(stream, HEAD, plan.read.unwrap_or(HEAD_TIMEOUT));
+        if let RefusalTime::AfterRequest(within) = listener.front.refusal_time() {
+            calls.deadline_in(stream, HEAD, within.unwrap_or(HEAD_TIMEOUT));
             self.refused.waiting.insert(stream.index(), Waiting { listener, peer, outcome });
             return;
         }
         self.scratch.bytes.clear();
-        Session::refusal(&listener, &outcome, &mut self.scratch.bytes);
-        let entry = self.engine.access_log.begin(listener.logged.as_ref());
+        listener.front.write_refusal(&outcome, &mut self.scratch.bytes);
+        let connection = &listener.connection;
+        let entry = self.engine.access_log.begin(connection.logged.as_ref());
         let source = Source::of_listener(peer, id);
-        self.engine.refused_at_receipt(listener.pool, source, &outcome, entry);
+        self.engine.refused_at_receipt(connection.pool, source, &outcome, entry);
         if self.scratch.bytes.is_empty() {
             // On a connection of raw bytes nothing else can be told from data.
             return calls.reset(stream);
@@ -82,12 +83,13 @@ impl Shard {
         self.scratch.bytes.clear();
         let rest = bytes.len() >= HEAD_MAX;
         let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-        if !Session::refuse_request(listener, bytes, rest, outcome, &mut cx) {
+        let connection = &listener.connection;
+        if !listener.front.refuse_request(connection, (bytes, rest), outcome, &mut cx) {
             return;
         }
         let entry = cx.entry.take();
-        let source = Source::of_listener(*peer, listener.id);
-        self.engine.refused_at_receipt(listener.pool, source, outcome, entry);
+        let source = Source::of_listener(*peer, connection.id);
+        self.engine.refused_at_receipt(connection.pool, source, outcome, entry);
         self.refused.waiting.remove(&stream.index());
         data.consume(bytes.len());
         calls.deadline(stream, HEAD, None);

@@ -20,13 +20,13 @@ impl Shard {
         self.drain.handle_limits(drain);
         let now = self.engine.now;
         for plan in listeners {
-            let Some(listener) = self.listeners.get_mut(plan.id) else { continue };
+            let Some(listener) = self.listeners.get_mut(plan.connection.id) else { continue };
             let addresses = plan.addresses.clone();
-            self.doors.at(plan.id).handle_addresses(addresses, now, self.seed);
+            self.doors.at(plan.connection.id).handle_addresses(addresses, now, self.seed);
             listener.plan = plan;
         }
         for session in self.sessions.values_mut() {
-            let plan = Arc::clone(&self.listeners[session.listener_id()].plan);
+            let plan = Arc::clone(&self.listeners[session.listener_id()].plan.connection);
             let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
             session.handle_listener(calls, &plan, &mut cx);
         }

@@ -26,12 +26,10 @@ impl Shard {
                 let found = self.sessions.get_mut(id);
                 if let Some(session) = found {
                     let listener = &self.listeners[session.listener_id()].plan;
-                    if session.is_behind(listener) {
-                        session.take_over(calls, listener);
-                    }
+                    session.take_over(calls, &listener.connection);
                     let mut cx =
                         SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                    session.handle_data(calls, &mut data, &mut cx, &mut self.spare_exchanges);
+                    session.handle_data(calls, &mut data, &mut cx);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
                     }

@@ -4,33 +4,29 @@
 use event::Calls;
 
 use super::{Frames, Input};
-use crate::session::SessionContext;
+use crate::context::SessionContext;
 use crate::transport::Transport;
-use flow::permit::{Grant, Permit};
+use flow::permit::Permit;
 use flow::requests::Requests;
 
 impl Frames {
-    pub(in crate::session) const fn is_waiting(&self) -> bool {
+    pub(super) const fn waits_for_room(&self) -> bool {
         self.permit.is_waiting()
     }
 
     /// Whether a request of the client was received but not read, because there was no room for it.
-    pub(in crate::session) fn is_unread(&self) -> bool {
+    pub(super) fn is_unread(&self) -> bool {
         self.permit != Permit::Free
-    }
-
-    pub(in crate::session) const fn grant(&mut self, grant: Grant) {
-        self.permit = Permit::Granted(grant);
     }
 
     /// Returns the grant: the client has sent no further request.
     pub(super) fn return_grant(&mut self, cx: &mut SessionContext<'_>) {
         if matches!(self.permit, Permit::Granted(_)) {
-            self.stop_waiting(cx);
+            self.stop_waiting_for_room(cx);
         }
     }
 
-    pub(in crate::session) fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
+    pub(super) fn stop_waiting_for_room(&mut self, cx: &mut SessionContext<'_>) {
         cx.requests.stop_waiting(self.pool, &mut self.permit);
     }
 
@@ -44,7 +40,7 @@ impl Frames {
     }
 
     pub(super) fn is_full(&self, requests: &dyn Requests) -> bool {
-        self.is_waiting() || self.has_enough(requests)
+        self.waits_for_room() || self.has_enough(requests)
     }
 
     /// Whether it has as many requests in flight as it may have.
@@ -73,12 +69,6 @@ impl Frames {
         self.begun = begun;
     }
 
-    /// The client has closed both directions. `true`: the session must be closed.
-    pub(in crate::session) fn handle_hangup(&mut self, transport: &Transport) -> bool {
-        self.is_gone = true;
-        self.has_left(transport)
-    }
-
     /// Whether the client is gone and its outstanding requests are useless without it: messages (also those that wait
     /// for room in the queue), queries, and requests with a partial reply. They would occupy slots for no client.
     /// Other frames may be wanted without their replies. The client is not being read, so no read shows its end.
@@ -86,7 +76,7 @@ impl Frames {
         if !self.is_gone || !transport.is_paused() {
             return false;
         }
-        let named = self.reply_queue.waits_for_named() || self.is_waiting();
+        let named = self.reply_queue.waits_for_named() || self.waits_for_room();
         self.plan.framing.is_json() && named
             || self.reply_queue.streaming().is_some()
             || self.rows && !self.reply_queue.is_empty()

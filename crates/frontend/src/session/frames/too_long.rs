@@ -3,7 +3,7 @@
 use exchange::{Cause, Outcome, Phase};
 
 use super::Frames;
-use crate::session::SessionContext;
+use crate::context::SessionContext;
 use crate::session::reply_queue::Name;
 use crate::transport::Transport;
 

@@ -5,8 +5,8 @@ use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, RequestHead};
 
 use super::{Ending, HttpExchange, Input, Move, Requester, TEXT, tell};
+use crate::context::SessionContext;
 use crate::routing::{RouteId, Scratch, Way};
-use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl HttpExchange {

@@ -9,8 +9,10 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
 use super::{Ending, HttpExchange, Input, Output};
+use crate::connection::ConnectionConfig;
+use crate::context::SessionContext;
 use crate::listener::HttpConfig;
-use crate::session::SessionContext;
+use crate::protocol::{Protocol, ProtocolConfig, Received, RefusalTime};
 use crate::transport::Transport;
 use flow::ids::SessionId;
 use flow::reply_event::ReplyEvent;
@@ -23,7 +25,7 @@ const SPARES_MAX: usize = 256;
 /// reach the next one.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "the boxes move between here and the clients")]
-pub struct Spares(Vec<Box<HttpExchange>>);
+pub(super) struct Spares(Vec<Box<HttpExchange>>);
 
 impl Spares {
     fn take(&mut self, client: &Http) -> Box<HttpExchange> {
@@ -44,8 +46,10 @@ impl Spares {
     }
 }
 
+/// One client of HTTP.
 #[derive(Debug)]
-pub(in crate::session) struct Http {
+pub(super) struct Http {
+    plan: Arc<HttpConfig>,
     id: SessionId,
     /// The number of its last request.
     number: u32,
@@ -53,35 +57,73 @@ pub(in crate::session) struct Http {
 }
 
 impl Http {
-    pub(in crate::session) const fn new(id: SessionId) -> Self {
-        Self { id, number: 0, exchange: None }
+    pub(super) const fn new(id: SessionId, plan: Arc<HttpConfig>) -> Self {
+        Self { plan, id, number: 0, exchange: None }
     }
 
     fn begin(&self) -> Box<HttpExchange> {
         Box::new(HttpExchange::new(self.id, self.number))
     }
 
-    pub(in crate::session) fn handle_data(
+    /// Whether a request is queued or in flight, and is not a tunnel.
+    fn awaits_reply(&self) -> bool {
+        self.exchange.as_ref().is_some_and(|exchange| {
+            exchange.asked.is_some() && matches!(exchange.input, Input::Body(_) | Input::Whole)
+        })
+    }
+}
+
+impl ProtocolConfig for HttpConfig {
+    fn open(
+        self: Arc<Self>,
+        id: SessionId,
+        _transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        _cx: &mut SessionContext<'_>,
+    ) -> Box<dyn Protocol> {
+        Box::new(Http::new(id, self))
+    }
+
+    /// Each refusal is the response to a request.
+    fn write_refusal(&self, _outcome: &Outcome, _out: &mut Vec<u8>) {}
+
+    fn refusal_time(&self) -> RefusalTime {
+        RefusalTime::AfterRequest(self.read)
+    }
+
+    fn refuse_request(
+        &self,
+        connection: &ConnectionConfig,
+        request: (&[u8], bool),
+        outcome: &Outcome,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        self.refuse_first(connection, request, outcome, cx)
+    }
+}
+
+impl Protocol for Http {
+    fn handle_data(
         &mut self,
-        plan: &Arc<HttpConfig>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
-        spares: &mut Spares,
-    ) {
+    ) -> Received {
         let mut exchange = match self.exchange.take() {
             Some(exchange) => exchange,
-            None => spares.take(self),
+            None => cx.scratch.own::<Spares>().take(self),
         };
-        exchange.handle_data(plan, transport, calls, data, cx);
+        exchange.handle_data(&self.plan, transport, calls, data, cx);
+        // An empty line does not begin a request.
+        let begun = !exchange.is_over();
         self.exchange = Some(exchange);
+        Received::of(begun)
     }
 
     /// Handles an event about the current request.
-    pub(in crate::session) fn deliver(
+    fn deliver(
         &mut self,
-        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         sequence: u64,
@@ -89,84 +131,66 @@ impl Http {
         cx: &mut SessionContext<'_>,
     ) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.deliver(plan, transport, calls, sequence, reply_event, cx);
+            exchange.deliver(&self.plan, transport, calls, sequence, reply_event, cx);
         }
     }
 
     /// Handles a complete reply: its head and its outcome.
-    pub(in crate::session) fn deliver_whole(
+    fn deliver_whole(
         &mut self,
-        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         reply: (u64, Carried, Outcome),
         cx: &mut SessionContext<'_>,
     ) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.deliver_whole(plan, transport, calls, reply, cx);
+            exchange.deliver_whole(&self.plan, transport, calls, reply, cx);
         }
     }
 
-    pub(in crate::session) fn check(&self) {
+    fn check(&self) {
         if let Some(exchange) = &self.exchange {
             exchange.check();
         }
     }
 
     /// The idle timeout of a tunnel, if there is one.
-    pub(in crate::session) fn tunnel_idle(
-        &self,
-        plan: &HttpConfig,
-        transport: &Transport,
-    ) -> Option<Option<Duration>> {
+    fn tunnel_idle(&self, transport: &Transport) -> Option<Option<Duration>> {
         let exchange = self.exchange.as_ref();
         let tunnel = exchange.filter(|exchange| matches!(exchange.input, Input::Switched));
-        tunnel.map(|exchange| exchange.tunnel_idle(plan, transport))
+        tunnel.map(|exchange| exchange.tunnel_idle(&self.plan, transport))
     }
 
     /// Whether a reply that is not in the output buffer waits for the client.
-    pub(in crate::session) fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
+    fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
         let asked = self.exchange.as_ref().and_then(|exchange| exchange.asked.as_ref());
         let from = asked.and_then(|asked| asked.relayed_from);
         from.is_some_and(|from| calls.relay_waits(from))
     }
 
-    /// The client is gone. A request with an incomplete body ends.
-    pub(in crate::session) fn end_gathering(
-        &mut self,
-        transport: &Transport,
-        cause: Cause,
-        cx: &mut SessionContext<'_>,
-    ) {
+    /// A request with an incomplete body ends.
+    fn end(&mut self, transport: &Transport, cause: Cause, cx: &mut SessionContext<'_>) {
         if let Some(exchange) = &mut self.exchange {
             exchange.end_gathering(transport, cause, cx);
         }
     }
 
     /// A head or a body was not complete in time.
-    pub(in crate::session) fn handle_slow(
+    fn handle_slow(
         &mut self,
-        plan: &HttpConfig,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.handle_slow(plan, transport, calls, cx);
+            exchange.handle_slow(&self.plan, transport, calls, cx);
         }
     }
 
-    /// Whether a request is queued or in flight, and is not a tunnel.
-    pub(in crate::session) fn awaits_reply(&self) -> bool {
-        self.exchange.as_ref().is_some_and(|exchange| {
-            exchange.asked.is_some() && matches!(exchange.input, Input::Body(_) | Input::Whole)
-        })
-    }
-
     /// The client has shut down its sending direction. `true`: the session must be closed.
-    pub(in crate::session) fn handle_eof(
+    fn handle_eof(
         &mut self,
-        transport: &Transport,
+        transport: &mut Transport,
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
@@ -180,9 +204,66 @@ impl Http {
         cut_off || !is_owed && transport.queued(calls) == 0
     }
 
+    fn handle_end_ahead(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        if !self.awaits_reply() || transport.listener().keeps_half_closed {
+            return false;
+        }
+        let has_left = self.handle_eof(transport, calls, cx);
+        // Earlier bytes are discarded, up to the end.
+        transport.resume(calls);
+        has_left
+    }
+
+    /// HTTP requests are useless without their reply.
+    fn handle_hangup(&mut self, _transport: &Transport) -> bool {
+        true
+    }
+
+    fn handle_listener(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        connection: &Arc<ConnectionConfig>,
+        _cx: &mut SessionContext<'_>,
+    ) {
+        self.take_over(transport, calls, connection);
+    }
+
+    /// A request in progress keeps the settings that it began with.
+    fn take_over(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        connection: &Arc<ConnectionConfig>,
+    ) {
+        if self.is_at_work() || transport.queued(calls) > 0 {
+            return;
+        }
+        if let Ok(plan) = Arc::clone(&connection.protocol).downcast() {
+            self.plan = plan;
+            transport.handle_listener(calls, Arc::clone(connection));
+        }
+    }
+
+    /// The connection is served until it has received a response with `Connection: close`, or was idle for
+    /// `drain_keepalive_timeout`.
+    fn begin_drain(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        _cx: &mut SessionContext<'_>,
+    ) {
+        transport.look_in(calls, Duration::ZERO);
+    }
+
     /// Whether a further request of this connection can be served during a drain: no response has announced the end
     /// of the connection, and the one in flight will not either.
-    pub(in crate::session) fn may_ask(&self) -> bool {
+    fn may_ask(&self) -> bool {
         let Some(exchange) = &self.exchange else { return true };
         if exchange.ending != Ending::No {
             return false;
@@ -194,24 +275,24 @@ impl Http {
         }
     }
 
-    /// Ends the connection. An incomplete request is rejected.
-    pub(in crate::session) fn refuse_begun(
+    /// Replies were written when they arrived. An incomplete request is rejected.
+    fn flush_all(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
-    ) {
+    ) -> bool {
         if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.is_begun()) {
             exchange.refuse_draining(transport, calls, cx);
         }
+        self.would_look_whole(0)
     }
 
-    pub(in crate::session) fn flush(
+    fn flush(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         cx: &mut SessionContext<'_>,
-        spares: &mut Spares,
     ) {
         match &mut self.exchange {
             Some(exchange) => exchange.flush(transport, calls, cx),
@@ -220,12 +301,12 @@ impl Http {
         }
         if let Some(exchange) = self.exchange.take_if(|exchange| exchange.is_over()) {
             self.number = exchange.number;
-            spares.give(exchange);
+            cx.scratch.own::<Spares>().give(exchange);
         }
     }
 
     /// The size of the buffered body, in bytes.
-    pub(in crate::session) fn held(&self) -> usize {
+    fn held(&self) -> usize {
         match self.exchange.as_ref().map(|exchange| &exchange.input) {
             Some(Input::BufferedBody(buffered)) => buffered.held(),
             _ => 0,
@@ -233,24 +314,25 @@ impl Http {
     }
 
     /// Whether a request has begun and is not complete.
-    pub(in crate::session) fn has_begun(&self) -> bool {
+    fn has_begun(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| !exchange.is_over())
     }
 
     /// Whether a request is in progress, which uses the settings that it began with.
-    pub(in crate::session) const fn is_at_work(&self) -> bool {
+    fn is_at_work(&self) -> bool {
         self.exchange.is_some()
     }
 
-    pub(in crate::session) fn abandoned(&self) -> Option<RequestId> {
-        let exchange = self.exchange.as_ref()?;
+    fn each_abandoned(&self, each: &mut dyn FnMut(RequestId)) {
+        let Some(exchange) = &self.exchange else { return };
         // A tunnel whose directions have both ended needs nothing more from its client.
         let asked = exchange.asked.as_ref();
-        Some(asked.filter(|asked| !(asked.said_all && exchange.half_closed))?.request)
+        let asked = asked.filter(|asked| !(asked.said_all && exchange.half_closed));
+        asked.into_iter().for_each(|asked| each(asked.request));
     }
 
     /// Whether the end of the connection could be mistaken for the end of a reply that is incomplete.
-    pub(in crate::session) fn would_look_whole(&self, queued: usize) -> bool {
+    fn would_look_whole(&self, queued: usize) -> bool {
         let Some(exchange) = &self.exchange else { return false };
         match exchange.ending {
             Ending::CutOff => true,
@@ -259,7 +341,21 @@ impl Http {
         }
     }
 
-    pub(in crate::session) fn is_owed(&self) -> bool {
+    fn is_owed(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| exchange.asked.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Session;
+
+    /// The memory of an idle connection, beside its stream (`event`: 104 bytes and its generation) and one alarm
+    /// of 40 bytes: its session, and the protocol object that the session owns.
+    #[test]
+    fn an_idle_client_owns_little() {
+        let (session, http) = (size_of::<Session>(), size_of::<Http>());
+        assert!(session + http <= 112, "a session: {session} bytes, and {http} of HTTP");
     }
 }

@@ -6,8 +6,8 @@ use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
 use super::local_reply::of_page;
 use super::{Ending, HttpExchange, Input, Move, Output, Said, tell};
+use crate::context::SessionContext;
 use crate::listener::HttpConfig;
-use crate::session::SessionContext;
 use crate::transport::Transport;
 use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;

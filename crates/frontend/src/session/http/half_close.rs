@@ -9,7 +9,7 @@ use exchange::Cause;
 use wire::http1::Refusal;
 
 use super::{Ending, HttpExchange, Input, Move, Output};
-use crate::session::SessionContext;
+use crate::context::SessionContext;
 use crate::transport::Transport;
 
 impl HttpExchange {

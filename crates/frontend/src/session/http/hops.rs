@@ -6,8 +6,8 @@ use exchange::{Outcome, Slice};
 use wire::http1::{Answer, Method, RequestHead};
 
 use super::{Ending, HttpExchange, Input, Move, Requester, tell};
+use crate::context::SessionContext;
 use crate::routing::RouteId;
-use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl HttpExchange {

@@ -5,9 +5,9 @@ use exchange::{Cause, Outcome, Slice};
 use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
 
-use crate::listener::FrontConfig;
+use crate::context::SessionContext;
+use crate::listener::HttpConfig;
 use crate::routing::RouteId;
-use crate::session::SessionContext;
 use crate::transport::Transport;
 use flow::page::Page;
 use observe::calendar::DateLine;
@@ -110,7 +110,7 @@ pub(super) fn tell(
 
 /// The changes of replies to requests of a route.
 pub(super) fn edits(transport: &Transport, route: RouteId) -> Option<&Edits> {
-    let FrontConfig::Http(plan) = &transport.listener().front else { return None };
+    let plan = transport.protocol_config::<HttpConfig>()?;
     plan.routing.as_ref().map(|routing| routing.reply(route))
 }
 

@@ -6,8 +6,8 @@ use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
 use super::rejection::Why;
 use super::{Ending, HttpExchange, Input, Move, Output, RETRY, Requester, Said, TEXT, Told, tell};
+use crate::context::SessionContext;
 use crate::routing::RouteId;
-use crate::session::SessionContext;
 use crate::transport::Transport;
 use flow::rejected::Rejected;
 

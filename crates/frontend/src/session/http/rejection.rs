@@ -1,14 +1,13 @@
 //! Reasons of rejections, and the rejection of a connection that does not become a session.
 
-use std::sync::Arc;
-
 use exchange::{Cause, Outcome};
 use wire::http1::{HeadScan, Method, RequestHead};
 
 use super::local_reply::{self, Requester, Said, Told};
-use crate::listener::{HttpConfig, ListenerConfig};
+use crate::connection::ConnectionConfig;
+use crate::context::SessionContext;
+use crate::listener::HttpConfig;
 use crate::routing::RouteId;
-use crate::session::SessionContext;
 
 /// The reason of a rejection.
 #[derive(Clone, Copy)]
@@ -36,9 +35,9 @@ pub(super) fn method_begun(bytes: &[u8]) -> Method {
 impl HttpConfig {
     /// Writes the response to the first request of a connection that is rejected. `false`: the head is incomplete,
     /// and more of it may arrive.
-    pub(in crate::session) fn refuse_request(
+    pub(super) fn refuse_first(
         &self,
-        listener: &Arc<ListenerConfig>,
+        listener: &ConnectionConfig,
         (bytes, is_last): (&[u8], bool),
         outcome: &Outcome,
         cx: &mut SessionContext<'_>,

@@ -6,9 +6,9 @@ use exchange::Cause;
 
 use super::rejection::Why;
 use super::{HttpExchange, Input};
+use crate::context::SessionContext;
 use crate::listener::HttpConfig;
 use crate::rate::is_enough;
-use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl HttpExchange {

@@ -12,8 +12,8 @@ use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 
 use super::{ActiveRequest, HttpExchange, Input};
+use crate::context::SessionContext;
 use crate::listener::HttpConfig;
-use crate::session::SessionContext;
 use crate::transport::Transport;
 
 impl ActiveRequest {

@@ -5,8 +5,8 @@ use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, RequestHead};
 
 use super::{Ending, HttpExchange, Input, Move, Requester, TEXT, tell};
+use crate::context::SessionContext;
 use crate::routing::RouteId;
-use crate::session::SessionContext;
 use crate::transport::Transport;
 use flow::rejected::Rejected;
 use flow::request_shape::Unfit;

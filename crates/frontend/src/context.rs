@@ -2,6 +2,8 @@
 //!
 //! The shard owns the parts and creates a context for each call, so data of one client cannot remain for the next.
 
+use std::any::Any;
+
 use crate::routing;
 use flow::address_limits::AddressLimits;
 use flow::requests::Requests;
@@ -13,7 +15,9 @@ pub struct Scratch {
     /// Memory for output that is sent immediately: see [`Self::take`].
     pub bytes: Vec<u8>,
     /// Memory for routing.
-    pub(super) routes: routing::Scratch,
+    pub(crate) routes: routing::Scratch,
+    /// Memory of each protocol, one value of each type: see [`Self::own`].
+    own: Vec<Box<dyn Any + Send>>,
 }
 
 impl Scratch {
@@ -27,6 +31,16 @@ impl Scratch {
     /// Returns memory that was taken with [`Self::take`].
     pub fn give(&mut self, out: Vec<u8>) {
         self.bytes = out;
+    }
+
+    /// The memory of one protocol that its sessions share: the value of this type, created on first use.
+    pub fn own<T: Any + Default + Send>(&mut self) -> &mut T {
+        let found = self.own.iter().position(|own| own.is::<T>());
+        let place = found.unwrap_or_else(|| {
+            self.own.push(Box::new(T::default()));
+            self.own.len() - 1
+        });
+        self.own[place].downcast_mut().expect("it was found by its type")
     }
 }
 
@@ -56,5 +70,19 @@ impl<'a> SessionContext<'a> {
         scratch: &'a mut Scratch,
     ) -> Self {
         Self { requests, address_limits, scratch, entry: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_has_memory_of_its_own() {
+        let mut scratch = Scratch::default();
+        scratch.own::<Vec<u8>>().push(1);
+        scratch.own::<String>().push('a');
+        assert_eq!(scratch.own::<Vec<u8>>(), &[1]);
+        assert_eq!(scratch.own::<String>(), "a");
     }
 }
