@@ -42,11 +42,11 @@ pub(crate) enum Stage {
 
 /// The time limits of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DrainLimits {
+pub struct DrainLimits {
     /// When it is cut, counted from its beginning.
-    pub(crate) within: Duration,
+    pub within: Duration,
     /// When an idle HTTP connection is closed, counted from its last activity.
-    pub(crate) keepalive_timeout: Duration,
+    pub keepalive_timeout: Duration,
 }
 
 impl DrainLimits {

@@ -73,6 +73,12 @@ struct FleetListener {
     bodies: Arc<Bodies>,
 }
 
+impl FleetListener {
+    fn new(name: &str, only: Option<u32>) -> Self {
+        Self { name: name.to_owned(), only, open: AtomicU32::new(0), bodies: Arc::default() }
+    }
+}
+
 impl std::fmt::Debug for Fleet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fleet").field("shards", &self.mailboxes.len()).finish_non_exhaustive()
@@ -112,12 +118,8 @@ impl Fleet {
         };
         let mut listeners = Table::default();
         for listener in &configuration.listeners {
-            listeners.insert(FleetListener {
-                name: listener.name.clone(),
-                only: is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, home)),
-                open: AtomicU32::new(0),
-                bodies: Arc::default(),
-            });
+            let only = is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, home));
+            listeners.insert(FleetListener::new(&listener.name, only));
         }
         let mut pools = Table::default();
         for (pool, &home) in configuration.pools.iter().zip(&homes) {
@@ -145,6 +147,32 @@ impl Fleet {
         })
     }
 
+    /// One shard that is alone and not built from settings: its listeners by name, and its pools by name with
+    /// the requests that may wait in each. Listener and pool ids are in this order; memory is not limited.
+    #[must_use]
+    pub fn alone(mailbox: Mailbox<Mail>, listeners: &[&str], pools: &[(&str, Room)]) -> Arc<Self> {
+        let mut table = Table::default();
+        for name in listeners {
+            table.insert(FleetListener::new(name, None));
+        }
+        let mut served = Table::default();
+        for &(name, room) in pools {
+            let backlog = Backlog::new(room);
+            served.insert(FleetPool { name: name.to_owned(), home: 0, backlog, shared: None });
+        }
+        Arc::new(Self {
+            memory: MemoryLimit::new(usize::MAX),
+            descriptors: DescriptorLimit::unknown(),
+            mail_bytes: vec![AtomicUsize::new(0)],
+            names: Names::new(names::system(), vec![mailbox.clone()]),
+            mailboxes: vec![mailbox],
+            pools: served,
+            secret: Mutex::new(None),
+            listeners: table,
+            window: WINDOW_MAX,
+        })
+    }
+
     /// How many shards there are.
     #[must_use]
     pub fn length(&self) -> usize {
@@ -159,7 +187,8 @@ impl Fleet {
     }
 
     /// The id of the listener of this name.
-    pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {
+    #[must_use]
+    pub fn listener(&self, name: &str) -> Option<ListenerId> {
         let found = self.listeners.entries().find(|(_, listener)| listener.name == name);
         found.map(|(id, _)| id)
     }

@@ -2,8 +2,9 @@
 //!
 //! What it is: the assembly. A [`Shard`] owns a loop's clients (`frontend`), workers (`backend`) and the `engine`
 //! between them, carries out the effects of the engine, and passes messages between shards. It is built from
-//! settings, takes over other settings while it serves, and drains. What it depends on: everything in the data plane.
-//! What it must never depend on: a database, an async runtime, where a configuration comes from.
+//! settings, or [assembled](Shard::assemble) from built configurations, takes over other settings while it serves,
+//! and drains. What it depends on: everything in the data plane. What it must never depend on: a database, an async
+//! runtime, where a configuration comes from.
 //!
 //! The way of a request:
 //!
@@ -19,6 +20,7 @@
 pub use observe::metrics;
 
 mod access;
+mod assembly;
 mod build;
 mod descriptors;
 mod door;
@@ -34,9 +36,10 @@ mod shard;
 mod shares;
 
 pub use access::{Access, Answer, PoolAccess};
+pub use assembly::{Admission, Assembly};
 pub use backend::system::{ThreadSpawner, Threads};
 pub use build::{HandlerRegistry, metrics_for, unread};
-pub use drain::DrainResult;
+pub use drain::{DrainLimits, DrainResult};
 pub use engine::exchanges::moves_made;
 pub use engine::shard_message::ShardMessages;
 pub use error::BuildError;
@@ -54,4 +57,4 @@ pub use observe::status::{
     WorkerTally,
 };
 pub use reload::Reload;
-pub use shard::{Admission, Parts, Shard};
+pub use shard::{Parts, Shard};

@@ -5,23 +5,23 @@
 //! those that changed and stores the numbers. Output is sent by the loop after that.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 use event::{Calls, Event, Fd, Owner, OwnerKey, SocketId, TimerId};
-use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, Table};
+use exchange::{Cause, ListenerId, Outcome, Table};
 use settings::Configuration;
 use spawn::Spawn;
 
+use crate::assembly::{Admission, Assembly};
 use crate::build::{self, BuildContext, HandlerRegistry};
-use crate::door::{Door, Doors};
+use crate::door::Doors;
 use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
 use crate::error::BuildError;
 use crate::fleet::Fleet;
 use crate::mail::Mail;
-use backend::backends::{BackendConfig, Backends};
-use backend::system::{System, ThreadSpawner};
+use backend::backends::Backends;
+use backend::system::ThreadSpawner;
 use engine::engine::Engine;
-use engine::pool_config::PoolConfig;
 use engine::shard_message::ShardMessage;
 use flow::client::Client;
 use flow::ids::SessionId;
@@ -32,11 +32,11 @@ use flow::stream_owner::{StreamOwner, TimerOwner};
 use frontend::listener::ListenerConfig;
 use frontend::session::{Scratch, Session, SessionContext};
 use observe::access_log::{AccessLog, AccessLogConfig, LogSink};
-use observe::calendar::Epoch;
 use observe::closings::Closings;
-use observe::metrics::{ListenerEnds, Metrics};
+use observe::metrics::Metrics;
 use observe::rejections::Rejections;
 
+mod assemble;
 mod clients;
 mod datagrams;
 mod displace;
@@ -82,10 +82,6 @@ pub struct Parts {
     /// Where the lines of its access log go; without it none are written.
     pub access_log: Option<LogSink>,
 }
-
-/// Whether a connection of this listener, from this peer, is admitted. One that is not is closed
-/// without a word and counted as refused. Called on the shard's thread; must not block.
-pub type Admission = Box<dyn FnMut(&str, &Peer) -> bool + Send>;
 
 impl std::fmt::Debug for Parts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -157,7 +153,7 @@ impl Shard {
             fleet,
             shard,
             metrics,
-            started: (instant, calendar),
+            started,
             seed,
             admission,
             access_log: sink,
@@ -171,12 +167,12 @@ impl Shard {
         let pools = pools.into_iter().map(|pool| {
             let found = fleet.find(&pool.name);
             let (id, home) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
-            let plan = match (home == shard, fleet.shared(id)) {
+            let (plan, backend) = match (home == shard, fleet.shared(id)) {
                 (true, _) => build::pool(pool, site)?,
                 (false, Some(_)) => build::branch(pool, site)?,
                 (false, None) => build::elsewhere(pool),
             };
-            Ok((id, plan))
+            Ok((id, plan, backend))
         });
         let listeners = listeners.into_iter().map(|listener| {
             let found = fleet.listener(&listener.name);
@@ -187,64 +183,28 @@ impl Shard {
             if socket.is_none() && fleet.listens(shard, &plan.name) {
                 return Err(BuildError::NoSocket(plan.name));
             }
-            Ok(Listener::new(plan, socket))
+            Ok((plan, socket))
         });
-        let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-        let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
-        let planned: Vec<Listener> = listeners.collect::<Result<_, BuildError>>()?;
-        let pools: Vec<(PoolId, (PoolConfig, BackendConfig))> =
-            pools.collect::<Result<_, BuildError>>()?;
-        let mut backends = Backends::new(System {
-            spawner,
-            runner,
-            reports: {
-                let mailbox = fleet.mailbox(shard).clone();
-                Arc::new(move |report| mailbox.post(Mail::Worker(report)))
-            },
-            tokens: std::collections::BTreeMap::new(),
-            token_next: 1,
-            checks: std::collections::BTreeMap::new(),
-        });
-        let mut plans = Vec::new();
-        for ((id, (plan, backend)), seed) in pools.into_iter().zip(seed..) {
-            let room = fleet.shared(id).map(|shared| shared.room);
-            backends.insert((id, &plan.name), backend, room, seed);
-            plans.push((id, plan));
-        }
-        let mut engine = Engine::new(plans, epoch, seed, Arc::clone(&fleet) as _, shard);
+        let listeners = listeners.collect::<Result<_, BuildError>>()?;
+        let pools = pools.collect::<Result<_, BuildError>>()?;
         let log = access_log.map(|settings::AccessLog { to: _, format, fields }| AccessLogConfig {
             format,
             fields,
         });
-        engine.access_log = AccessLog::new(log, sink);
-        let mut doors = Doors::default();
-        let mut listeners = Table::default();
-        for listener in planned {
-            let id = listener.plan.connection.id;
-            doors.insert(id, Door::new(listener.plan.addresses.clone(), instant, seed));
-            engine.listener_ends.insert_as(id, ListenerEnds::default());
-            listeners.insert_as(id, listener);
-        }
-        Ok(Self {
+        Ok(Self::assemble(Assembly {
             listeners,
-            engine,
-            doors,
-            backends,
+            pools,
+            spawner,
+            runner,
             fleet,
-            sessions: Table::default(),
-            dirty: Vec::new(),
-            woken: Vec::new(),
-            refused: RefusedConnections::default(),
-            shortage: Shortage::default(),
-            scratch: Scratch::default(),
-            pool_timer: None,
-            drain: Drain::new(DrainLimits::of(&daemon)),
+            shard,
             metrics,
-            admission,
-            turns: 0,
-            keeper_lost: 0,
+            started,
             seed,
-        })
+            admission,
+            access_log: AccessLog::new(log, sink),
+            drain: DrainLimits::of(&daemon),
+        }))
     }
 
     /// Opens the listeners and starts the first workers.

@@ -1,0 +1,90 @@
+//! A shard is assembled from configurations that were built already.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use exchange::Table;
+
+use super::{Listener, RefusedConnections, Shard, Shortage};
+use crate::assembly::Assembly;
+use crate::door::{Door, Doors};
+use crate::drain::Drain;
+use crate::mail::Mail;
+use backend::backends::Backends;
+use backend::system::System;
+use engine::engine::Engine;
+use frontend::session::Scratch;
+use observe::calendar::Epoch;
+use observe::metrics::ListenerEnds;
+
+impl Shard {
+    /// A shard with these listeners and pools, which serves once [`Self::start`] was called. Nothing of it
+    /// need come from settings: protocols and kinds of workers may be those of another crate.
+    #[must_use]
+    pub fn assemble(assembly: Assembly) -> Self {
+        let Assembly {
+            listeners: configured,
+            pools,
+            spawner,
+            runner,
+            fleet,
+            shard,
+            metrics,
+            started: (instant, calendar),
+            seed,
+            admission,
+            access_log,
+            drain,
+        } = assembly;
+        let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
+        let mut backends = Backends::new(System {
+            spawner,
+            runner,
+            reports: {
+                let mailbox = fleet.mailbox(shard).clone();
+                Arc::new(move |report| mailbox.post(Mail::Worker(report)))
+            },
+            tokens: BTreeMap::new(),
+            token_next: 1,
+            checks: BTreeMap::new(),
+        });
+        let mut plans = Vec::new();
+        for ((id, plan, backend), seed) in pools.into_iter().zip(seed..) {
+            let room = fleet.shared(id).map(|shared| shared.room);
+            backends.insert((id, &plan.name), backend, room, seed);
+            plans.push((id, plan));
+        }
+        let mut engine = Engine::new(plans, epoch, seed, Arc::clone(&fleet) as _, shard);
+        engine.access_log = access_log;
+        let mut doors = Doors::default();
+        let mut listeners = Table::default();
+        for (plan, socket) in configured {
+            let id = plan.connection.id;
+            doors.insert(id, Door::new(plan.addresses.clone(), instant, seed));
+            engine.listener_ends.insert_as(id, ListenerEnds::default());
+            listeners.insert_as(id, Listener::new(plan, socket));
+        }
+        Self {
+            listeners,
+            engine,
+            doors,
+            backends,
+            fleet,
+            sessions: Table::default(),
+            dirty: Vec::new(),
+            woken: Vec::new(),
+            refused: RefusedConnections::default(),
+            shortage: Shortage::default(),
+            scratch: Scratch::default(),
+            pool_timer: None,
+            drain: Drain::new(drain),
+            metrics,
+            admission,
+            turns: 0,
+            keeper_lost: 0,
+            seed,
+        }
+    }
+}
