@@ -51,6 +51,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
+    (
+        "toys",
+        &[
+            "backend", "elastic", "engine", "event", "exchange", "flow", "frontend", "gateway",
+            "observe", "pool", "settings", "spawn", "wire",
+        ],
+    ),
     // The chores name no room, so that they build when the rooms do not.
     ("xtask", &[]),
 ];

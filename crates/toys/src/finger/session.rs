@@ -1,0 +1,337 @@
+//! One client of finger.
+//!
+//! ```text
+//!   Line ──a line──▶ Asked ──its outcome──▶ Over ──all sent──▶ the connection ends
+//!    └──too long, too slow, forwarded, drain──▶ Over
+//!                     Asked ──a failure behind parts──▶ Broken ──▶ reset: the text is not whole
+//! ```
+
+use std::sync::Arc;
+
+use event::{Calls, Data};
+use exchange::{Cause, Outcome, Phase, RequestId, Slice};
+use flow::client::Client;
+use flow::ids::SessionId;
+use flow::reply_event::ReplyEvent;
+use flow::request_meta::RequestMeta;
+use frontend::protocol::{Protocol, ProtocolConfig, Received};
+use frontend::session::SessionContext;
+use frontend::transport::Transport;
+use wire::{Asked, Framing, Marks, write_reply};
+
+use super::config::FingerConfig;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Its line is not whole.
+    Line,
+    /// The request is with a worker, or waits for one.
+    Asked(RequestId),
+    /// All was sent to the stream.
+    Over,
+    /// The worker failed after a part of its text was sent.
+    Broken,
+}
+
+#[derive(Debug)]
+struct Finger {
+    config: Arc<FingerConfig>,
+    id: SessionId,
+    state: State,
+    /// Some of the line has come.
+    has_begun: bool,
+    /// Bytes of the reply that have come.
+    came: usize,
+    /// The last byte that was sent ended a line.
+    is_at_line_start: bool,
+    /// The worker was asked to wait.
+    is_holding: bool,
+}
+
+impl ProtocolConfig for FingerConfig {
+    fn open(
+        self: Arc<Self>,
+        id: SessionId,
+        _transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        _cx: &mut SessionContext<'_>,
+    ) -> Box<dyn Protocol> {
+        Box::new(Finger {
+            config: self,
+            id,
+            state: State::Line,
+            has_begun: false,
+            came: 0,
+            is_at_line_start: true,
+            is_holding: false,
+        })
+    }
+
+    fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+        let mut line = Vec::new();
+        let refused = write_reply(Framing::Raw, Marks::Plain, outcome, Asked::Unknown, &mut line);
+        debug_assert!(refused.is_ok(), "an ending can always be carried");
+        write_text(&line, out);
+    }
+}
+
+/// Writes a text with CR LF at the end of each line (RFC 1288 §2.2).
+fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text.iter().filter(|byte| **byte != b'\r') {
+        if byte == b'\n' {
+            out.push(b'\r');
+        }
+        out.push(byte);
+    }
+}
+
+impl Finger {
+    fn send(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        text: &[u8],
+        cx: &mut SessionContext<'_>,
+    ) {
+        let mut out = cx.scratch.take();
+        write_text(text, &mut out);
+        if let Some(&last) = out.last() {
+            self.is_at_line_start = last == b'\n';
+        }
+        transport.send_bytes(calls, &out);
+        cx.scratch.give(out);
+    }
+
+    /// Submits the line.
+    fn ask(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        line: &[u8],
+        cx: &mut SessionContext<'_>,
+    ) {
+        transport.disarm_read(calls);
+        if line.contains(&b'@') {
+            return self.refuse(transport, calls, Cause::Record, "queries are not forwarded", cx);
+        }
+        cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
+        let allowed = cx.address_limits.request(cx.requests.now(), transport.entry());
+        if let Err(outcome) = allowed {
+            return self.refuse_with(transport, calls, &outcome, cx);
+        }
+        let client = Client::Session { session: self.id, sequence: 0 };
+        let request = (Slice::copy_of(line).into(), RequestMeta::default());
+        let pool = transport.listener().pool;
+        let entry = cx.entry.take();
+        let request = cx.requests.submit(client, transport.source(), request, pool, entry);
+        self.state = State::Asked(request);
+    }
+
+    fn refuse(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cause: Cause,
+        text: &str,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let outcome = Outcome::ended(cause, Phase::Receive, text);
+        self.refuse_with(transport, calls, &outcome, cx);
+    }
+
+    /// The request is not submitted: the client is told why, and it is counted and logged.
+    fn refuse_with(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        outcome: &Outcome,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let listener = transport.listener();
+        if cx.entry.is_none() {
+            cx.entry = cx.requests.access_log().begin(listener.logged.as_ref());
+        }
+        let entry = cx.entry.take();
+        cx.requests.refused_at_receipt(listener.pool, transport.source(), outcome, entry);
+        self.end(transport, calls, outcome, cx);
+    }
+
+    /// Writes an outcome that is no reply, and nothing else.
+    fn end(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        outcome: &Outcome,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let mut out = cx.scratch.take();
+        self.config.write_refusal(outcome, &mut out);
+        transport.send_bytes(calls, &out);
+        cx.scratch.give(out);
+        transport.disarm_read(calls);
+        self.state = State::Over;
+    }
+}
+
+impl Protocol for Finger {
+    fn handle_data(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        cx: &mut SessionContext<'_>,
+    ) -> Received {
+        let bytes = data.bytes();
+        if self.state != State::Line {
+            data.consume(bytes.len());
+            return Received::Discarded;
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let line = &bytes[..end.unwrap_or(bytes.len())];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_new = !std::mem::replace(&mut self.has_begun, !bytes.is_empty());
+        if line.len() > self.config.line_max {
+            let text = format!("a line has at most {} bytes", self.config.line_max);
+            self.refuse(transport, calls, Cause::TooLong, &text, cx);
+        } else if end.is_some() {
+            self.ask(transport, calls, line, cx);
+        } else {
+            if let Some(timeout) = self.config.read_timeout.filter(|_| is_new && self.has_begun) {
+                transport.arm_read(calls, timeout);
+            }
+            return Received::of(self.has_begun);
+        }
+        data.consume(bytes.len());
+        Received::Request
+    }
+
+    fn deliver(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        _sequence: u64,
+        reply_event: ReplyEvent,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if !matches!(self.state, State::Asked(_)) {
+            return;
+        }
+        match reply_event {
+            ReplyEvent::Part(part) => {
+                self.came = self.came.saturating_add(part.len());
+                self.send(transport, calls, &part, cx);
+            }
+            ReplyEvent::End(Outcome::Reply(text) | Outcome::Sorry(_, text)) => {
+                self.send(transport, calls, &text, cx);
+                if !self.is_at_line_start {
+                    transport.send_bytes(calls, b"\r\n");
+                }
+                self.state = State::Over;
+            }
+            ReplyEvent::End(Outcome::Ended(..)) if self.came > 0 => self.state = State::Broken,
+            ReplyEvent::End(outcome) => self.end(transport, calls, &outcome, cx),
+            // Of HTTP, and of clients that go on.
+            _ => {}
+        }
+    }
+
+    fn flush(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        match self.state {
+            State::Line => {}
+            State::Asked(request) => {
+                let hold = transport.holds_back(calls, self.came);
+                if std::mem::replace(&mut self.is_holding, hold) != hold {
+                    cx.requests.hold(request, hold);
+                }
+            }
+            State::Over => transport.finish(calls, None),
+            State::Broken => transport.reset(calls),
+        }
+    }
+
+    /// What came was sent when it came.
+    fn flush_all(
+        &mut self,
+        _transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        _cx: &mut SessionContext<'_>,
+    ) -> bool {
+        self.would_look_whole(0)
+    }
+
+    fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    fn is_owed(&self) -> bool {
+        matches!(self.state, State::Asked(_))
+    }
+
+    fn each_abandoned(&self, each: &mut dyn FnMut(RequestId)) {
+        if let State::Asked(request) = self.state {
+            each(request);
+        }
+    }
+
+    fn handle_slow(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if self.state == State::Line {
+            let text = "a line that was begun did not end in time";
+            self.refuse(transport, calls, Cause::Incomplete, text, cx);
+        }
+    }
+
+    /// A client that sends no more before its line is whole has nothing to ask.
+    fn handle_eof(
+        &mut self,
+        transport: &mut Transport,
+        _calls: &mut Calls<'_>,
+        _cx: &mut SessionContext<'_>,
+    ) -> bool {
+        self.state == State::Line || !transport.listener().keeps_half_closed
+    }
+
+    /// A client that has not sent its line yet is refused.
+    fn begin_drain(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if self.state == State::Line {
+            self.refuse(transport, calls, Cause::Draining, "the daemon is about to end", cx);
+            transport.finish(calls, None);
+        }
+    }
+
+    /// The end of the connection is the end of the text.
+    fn would_look_whole(&self, queued: usize) -> bool {
+        match self.state {
+            State::Line => false,
+            State::Asked(_) => self.came > 0,
+            State::Over => queued > 0,
+            State::Broken => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_a_text_ends_with_cr_lf() {
+        let mut out = Vec::new();
+        write_text(b"one\ntwo\r\n\nthree", &mut out);
+        assert_eq!(out, b"one\r\ntwo\r\n\r\nthree");
+    }
+}
