@@ -24,6 +24,7 @@ use flow::permit::Grant;
 use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 use flow::requests::Requests;
+use observe::closings::Closing;
 
 /// What the received bytes were, which decides how they affect the timeouts of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub enum Received {
     Nothing,
     /// A request has begun, now or before.
     Request,
+    /// They were rejected: the connection is closed for this reason once the rejection is sent.
+    Rejected(Closing),
 }
 
 impl Received {

@@ -85,21 +85,27 @@ impl Session {
         }
     }
 
-    /// Handles received bytes.
+    /// Handles received bytes. Returns why the connection is closed once its rejection is sent, if it is.
     pub fn handle_data(
         &mut self,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
-    ) {
+    ) -> Option<Closing> {
         if self.transport.is_closing() {
-            return data.consume(data.bytes().len());
+            data.consume(data.bytes().len());
+            return None;
         }
         match self.protocol.handle_data(&mut self.transport, calls, data, cx) {
             Received::Discarded => {}
             Received::Nothing => self.transport.heard(calls, false),
             Received::Request => self.transport.heard(calls, true),
+            Received::Rejected(closing) => {
+                self.transport.heard(calls, true);
+                return Some(closing);
+            }
         }
+        None
     }
 
     /// A program of this pool sent a message to all clients. Returns whether it applies to this client.

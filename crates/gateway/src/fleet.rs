@@ -161,6 +161,7 @@ impl Fleet {
             served.insert(FleetPool { name: name.to_owned(), home: 0, backlog, shared: None });
         }
         Arc::new(Self {
+            holders: Holders::new(1),
             memory: MemoryLimit::new(usize::MAX),
             descriptors: DescriptorLimit::unknown(),
             mail_bytes: vec![AtomicUsize::new(0)],

@@ -21,10 +21,13 @@ pub enum Closing {
     SlowReader,
     /// The daemon exceeded `memory_max`, and the connection was among the largest users of memory.
     Memory,
+    /// The client's first bytes were an HTTP request on a listener of another protocol, or its first JSON-RPC
+    /// message was not JSON.
+    WrongProtocol,
 }
 
 impl Closing {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Idle,
         Self::TunnelIdle,
         Self::Silent,
@@ -32,6 +35,7 @@ impl Closing {
         Self::Stalled,
         Self::SlowReader,
         Self::Memory,
+        Self::WrongProtocol,
     ];
 
     /// The label value in the metrics.
@@ -44,6 +48,7 @@ impl Closing {
             Self::Stalled => "stalled",
             Self::SlowReader => "slowreader",
             Self::Memory => "memory",
+            Self::WrongProtocol => "wrong_protocol",
         }
     }
 
@@ -51,7 +56,7 @@ impl Closing {
     pub const fn cause(self) -> Cause {
         match self {
             Self::TunnelIdle => Cause::Idle,
-            Self::Idle | Self::Silent | Self::Displaced => Cause::Left,
+            Self::Idle | Self::Silent | Self::Displaced | Self::WrongProtocol => Cause::Left,
             Self::Stalled => Cause::Stalled,
             Self::SlowReader => Cause::SlowReader,
             Self::Memory => Cause::Shed,
@@ -62,13 +67,32 @@ impl Closing {
 /// The minimum interval between two log lines about one listener.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Events between two log lines.
+#[derive(Debug, Default)]
+struct Unlogged {
+    /// The time of the last log line.
+    logged: Option<Instant>,
+    count: u64,
+}
+
+impl Unlogged {
+    /// When a log line is due, returns the number of events since the last one.
+    fn add(&mut self, now: Instant) -> Option<u64> {
+        self.count += 1;
+        if self.logged.is_some_and(|logged| now.duration_since(logged) < LOG_INTERVAL) {
+            return None;
+        }
+        self.logged = Some(now);
+        Some(std::mem::take(&mut self.count))
+    }
+}
+
 /// Counts the closed connections of one listener.
 #[derive(Debug, Default)]
 pub struct Closings {
     counts: [u64; Self::WORDS.len()],
-    /// The time of the last log line, and the connections displaced since.
-    logged: Option<Instant>,
-    displaced: u64,
+    displaced: Unlogged,
+    wrong_protocol: Unlogged,
     /// The time of the last log line about a failure to accept.
     failure_logged: Option<Instant>,
 }
@@ -107,12 +131,14 @@ impl Closings {
     /// connections since the last line.
     pub fn count_displaced(&mut self, now: Instant) -> Option<u64> {
         self.count(Closing::Displaced);
-        self.displaced += 1;
-        if self.logged.is_some_and(|logged| now.duration_since(logged) < LOG_INTERVAL) {
-            return None;
-        }
-        self.logged = Some(now);
-        Some(std::mem::take(&mut self.displaced))
+        self.displaced.add(now)
+    }
+
+    /// Counts a client of another protocol. When a log line is due, returns the number of such clients since the
+    /// last line.
+    pub fn count_wrong_protocol(&mut self, now: Instant) -> Option<u64> {
+        self.count(Closing::WrongProtocol);
+        self.wrong_protocol.add(now)
     }
 }
 
@@ -139,5 +165,6 @@ mod tests {
         }
         assert_eq!(closings.count_displaced(start + LOG_INTERVAL), Some(8));
         assert_eq!(closings.counts()[Closing::Displaced as usize], 9);
+        assert_eq!(closings.count_wrong_protocol(start), Some(1), "each reason has its own lines");
     }
 }

@@ -12,12 +12,14 @@
 mod decoder;
 mod framing;
 pub mod http1;
+mod http_start;
 pub mod jsonrpc;
 pub mod lines;
 mod reply;
 
 pub use decoder::{Decoder, Fault, Last, Over, Piece};
 pub use framing::{Envelope, Framing, HEAD_MAX, Unframable, Width, encode, envelope};
+pub use http_start::{HttpStart, Start};
 pub use http1::Upgrades;
 pub use jsonrpc::Asked;
 pub use reply::{Marks, write_reply};

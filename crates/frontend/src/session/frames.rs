@@ -12,7 +12,7 @@ use std::time::Duration;
 use event::{Calls, Data};
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::jsonrpc::{self, Kind, Message};
-use wire::{Decoder, Last, Piece, write_reply};
+use wire::{Decoder, HttpStart, Last, Piece, write_reply};
 
 use super::reply_queue::{Limits, Name, ReplyQueue};
 use crate::context::SessionContext;
@@ -30,6 +30,7 @@ mod events;
 mod pace;
 mod too_long;
 mod writing;
+mod wrong_protocol;
 
 /// How often to check whether output is sent before a connection is reset.
 const RESET_LOOK: Duration = Duration::from_millis(10);
@@ -64,6 +65,10 @@ struct Frames {
     pool: PoolId,
     plan: Arc<FramesConfig>,
     decoder: Decoder,
+    /// Looks at the first bytes, until it is certain that they are no HTTP.
+    start: Option<HttpStart>,
+    /// It is closed, for it speaks something else.
+    is_wrong_protocol: bool,
     input: Input,
     ending: Ending,
     reply_queue: ReplyQueue,
@@ -131,6 +136,8 @@ impl Frames {
             decoder: if in_order { decoder } else { decoder.skimming() },
             reply_queue: ReplyQueue::new(in_order, rows),
             rows,
+            start: HttpStart::new(plan.framing),
+            is_wrong_protocol: false,
             broken: false,
             id,
             pool,
@@ -157,6 +164,9 @@ impl Frames {
         if self.input == Input::Ended {
             // The rest after a frame that was malformed or not complete in time.
             self.return_grant(cx);
+            return data.consume(bytes.len());
+        }
+        if self.start.is_some() && self.refuses_http(transport, bytes, cx) {
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);
@@ -221,6 +231,11 @@ impl Frames {
         bytes: &[u8],
         cx: &mut SessionContext<'_>,
     ) {
+        let is_too_long =
+            matches!(piece, Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong));
+        if is_too_long && self.refuses_long_http(transport, cx) {
+            return;
+        }
         match piece {
             Piece::Frame(range) => self.handle_frame(transport, range, bytes, cx),
             // The next piece shows what it is.
@@ -269,10 +284,7 @@ impl Frames {
                     Some(name) => name,
                     None => return,
                 },
-                Err(fault) => {
-                    let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
-                    return self.refuse(transport, outcome, Name::Unknown, cx);
-                }
+                Err(fault) => return self.refuse_message(transport, fault, cx),
             }
         } else {
             Name::Unknown
@@ -355,6 +367,11 @@ impl Frames {
         }
         cx.requests.refused_at_receipt(self.pool, transport.source(), &outcome, cx.entry.take());
         self.reply_queue.push_ready(outcome, name);
+    }
+
+    /// Whether the client was rejected just now because it speaks another protocol. True once.
+    pub(super) const fn take_wrong_protocol(&mut self) -> bool {
+        std::mem::replace(&mut self.is_wrong_protocol, false)
     }
 
     /// A frame was not complete in time. It is rejected, and the connection ends after the outstanding replies.

@@ -133,6 +133,20 @@ impl Shard {
         }
     }
 
+    /// A client speaks something else than its listener. It is closed once its refusal is sent.
+    pub(super) fn note_wrong_protocol(&mut self, id: SessionId) {
+        let Some(listener) = self.session(id).map(|session| session.listener_id()) else { return };
+        let listener = &mut self.listeners[listener];
+        if let Some(closed) = listener.closings.count_wrong_protocol(self.engine.now) {
+            let listener = &listener.plan.name;
+            tracing::warn!(
+                listener,
+                closed,
+                "clients are closed that do not speak the protocol of the listener: HTTP (a web page may send it), or no JSON"
+            );
+        }
+    }
+
     pub(super) fn remove_session(&mut self, id: SessionId, cause: Cause) {
         let Some(mut session) = self.sessions.remove(id) else {
             return;

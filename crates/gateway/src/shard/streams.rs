@@ -29,9 +29,12 @@ impl Shard {
                     session.take_over(calls, &listener.connection);
                     let mut cx =
                         SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                    session.handle_data(calls, &mut data, &mut cx);
+                    let closing = session.handle_data(calls, &mut data, &mut cx);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
+                    }
+                    if closing == Some(Closing::WrongProtocol) {
+                        self.note_wrong_protocol(id);
                     }
                 }
             }

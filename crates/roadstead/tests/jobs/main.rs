@@ -70,3 +70,4 @@ mod tmpfs;
 mod unawaited;
 #[path = "../../../database/tests/support/untested.rs"]
 mod untested;
+mod web_pages;

@@ -13,6 +13,7 @@ use crate::transport::Transport;
 use flow::permit::{Grant, Permit};
 use flow::reply_event::ReplyEvent;
 use flow::requests::Requests;
+use observe::closings::Closing;
 
 impl Protocol for Frames {
     fn handle_data(
@@ -23,6 +24,9 @@ impl Protocol for Frames {
         cx: &mut SessionContext<'_>,
     ) -> Received {
         self.read(transport, calls, data, cx);
+        if self.take_wrong_protocol() {
+            return Received::Rejected(Closing::WrongProtocol);
+        }
         // An empty line between messages is nothing yet.
         Received::of(self.has_begun())
     }

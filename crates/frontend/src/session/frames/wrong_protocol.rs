@@ -1,0 +1,73 @@
+//! A client of another protocol is refused once, and closed before one of its frames becomes a request.
+
+use exchange::{Cause, Outcome, Phase};
+use wire::{Start, jsonrpc};
+
+use super::{Frames, Input};
+use crate::context::SessionContext;
+use crate::session::reply_queue::Name;
+use crate::transport::Transport;
+
+const IS_HTTP: &str =
+    "this listener does not speak HTTP: an HTTP request needs a listener with protocol = \"http\"";
+
+impl Frames {
+    /// Looks at the first bytes of the connection. True when they are an HTTP request, which is refused.
+    pub(super) fn refuses_http(
+        &mut self,
+        transport: &Transport,
+        bytes: &[u8],
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        match self.start.as_mut().map(|start| start.look(bytes)) {
+            None | Some(Start::Undecided) => false,
+            Some(Start::Other) => {
+                self.start = None;
+                false
+            }
+            Some(Start::Http) => {
+                self.refuse_http(transport, cx);
+                true
+            }
+        }
+    }
+
+    /// The first frame is too long, and begins as an HTTP request whose version did not come yet.
+    pub(super) fn refuses_long_http(
+        &mut self,
+        transport: &Transport,
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        let is_http = self.start.is_some();
+        if is_http {
+            self.refuse_http(transport, cx);
+        }
+        is_http
+    }
+
+    fn refuse_http(&mut self, transport: &Transport, cx: &mut SessionContext<'_>) {
+        self.start = None;
+        self.close_wrong_protocol();
+        let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, IS_HTTP);
+        self.refuse(transport, outcome, Name::Unknown, cx);
+    }
+
+    /// A frame is no message. Where it is the first, and is no JSON, so is whatever follows.
+    pub(super) fn refuse_message(
+        &mut self,
+        transport: &Transport,
+        fault: jsonrpc::Fault,
+        cx: &mut SessionContext<'_>,
+    ) {
+        if matches!(fault, jsonrpc::Fault::Syntax(_)) && self.reply_queue.next_number() == 0 {
+            self.close_wrong_protocol();
+        }
+        let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
+        self.refuse(transport, outcome, Name::Unknown, cx);
+    }
+
+    fn close_wrong_protocol(&mut self) {
+        self.input = Input::Ended;
+        self.is_wrong_protocol = true;
+    }
+}

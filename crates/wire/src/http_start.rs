@@ -1,0 +1,179 @@
+//! Recognises an HTTP request in the first bytes of a connection that is to speak something else.
+//!
+//! A web page can send HTTP requests to any address that its browser reaches, and chooses their bodies. A
+//! listener of another protocol would take each line of such a request, or each frame found in it, for a
+//! request of its own.
+
+use crate::framing::Framing;
+
+/// What browsers send, and the preface of HTTP/2.
+const METHODS: [&[u8]; 10] = [
+    b"GET ",
+    b"HEAD ",
+    b"POST ",
+    b"PUT ",
+    b"DELETE ",
+    b"OPTIONS ",
+    b"PATCH ",
+    b"CONNECT ",
+    b"TRACE ",
+    b"PRI ",
+];
+
+const VERSION: &[u8] = b" HTTP/";
+
+/// What the first bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// An HTTP request, or the preface of HTTP/2.
+    Http,
+    /// Something else.
+    Other,
+    /// That depends on the bytes to come. No frame is complete in these.
+    Undecided,
+}
+
+/// Looks at the first bytes of a connection until it is certain what they are. No byte is searched twice.
+#[derive(Debug)]
+pub struct HttpStart {
+    /// After a length prefix the method alone decides: what follows it may be part of the next frame.
+    by_method: bool,
+    /// Bytes that are a method and a part of its target.
+    looked: usize,
+}
+
+impl HttpStart {
+    /// None for a framing whose frames may be anything, so that HTTP is one of the things that they may be.
+    #[must_use]
+    pub const fn new(framing: Framing) -> Option<Self> {
+        let by_method = match framing {
+            Framing::Len(_) => true,
+            Framing::Lines
+            | Framing::Nul
+            | Framing::Netstring
+            | Framing::ContentLength
+            | Framing::JsonRpc => false,
+            Framing::Raw | Framing::Oneshot => return None,
+        };
+        Some(Self { by_method, looked: 0 })
+    }
+
+    /// `bytes` are all that have come, and begin with those shown before.
+    pub fn look(&mut self, bytes: &[u8]) -> Start {
+        let Some(method) = METHODS.iter().find(|method| bytes.starts_with(method)) else {
+            let is_part = METHODS.iter().any(|method| method.starts_with(bytes));
+            return if is_part { Start::Undecided } else { Start::Other };
+        };
+        if self.by_method {
+            return Start::Http;
+        }
+        let from = self.looked.max(method.len());
+        let target = bytes[from..].iter().take_while(|byte| is_of_target(**byte)).count();
+        self.looked = from + target;
+        let rest = &bytes[self.looked..];
+        if rest.starts_with(VERSION) {
+            Start::Http
+        } else if VERSION.starts_with(rest) {
+            Start::Undecided
+        } else {
+            Start::Other
+        }
+    }
+}
+
+const fn is_of_target(byte: u8) -> bool {
+    byte > b' ' && byte != 0x7f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framing::Width;
+    use crate::{Decoder, Over};
+
+    const LENGTHS: [Framing; 3] =
+        [Framing::Len(Width::One), Framing::Len(Width::Two), Framing::Len(Width::Four)];
+
+    fn at_once(framing: Framing, bytes: &[u8]) -> Start {
+        HttpStart::new(framing).expect("it is looked at").look(bytes)
+    }
+
+    /// The first decision, and after how many bytes.
+    fn one_by_one(framing: Framing, bytes: &[u8]) -> (Start, usize) {
+        let mut start = HttpStart::new(framing).expect("it is looked at");
+        for end in 1..=bytes.len() {
+            let found = start.look(&bytes[..end]);
+            if found != Start::Undecided {
+                return (found, end);
+            }
+        }
+        (Start::Undecided, bytes.len())
+    }
+
+    #[test]
+    fn requests_are_recognised_at_once_and_byte_by_byte() {
+        let requests: [&[u8]; 6] = [
+            b"POST / HTTP/1.1\r\nHost: x\r\n\r\nbody\n",
+            b"GET http://127.0.0.1:7000/?q=a%20b HTTP/1.0\n",
+            b"OPTIONS * HTTP/1.1\r\n",
+            b"CONNECT 127.0.0.1:7000 HTTP/1.1\r\n",
+            b"DELETE /\xc3\xa4 HTTP/1.1\r\n",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ];
+        for framing in Framing::ALL.iter().copied() {
+            if HttpStart::new(framing).is_none() {
+                assert!(matches!(framing, Framing::Raw | Framing::Oneshot));
+                continue;
+            }
+            for request in requests {
+                assert_eq!(at_once(framing, request), Start::Http, "{framing:?}");
+                let (found, end) = one_by_one(framing, request);
+                assert_eq!(found, Start::Http, "{framing:?}");
+                assert!(end <= request.iter().position(|&byte| byte == b'\n').unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn lines_that_begin_as_a_request_and_are_none_are_let_through() {
+        for text in [
+            "GET\n",
+            "GET \n",
+            "GET key\n",
+            "GET a b HTTP/1.1\n",
+            "PUT x HTTP\n",
+            "GETx / HTTP/1.1\n",
+            "get / HTTP/1.1\n",
+            "hello\n",
+            "\n",
+            "SELECT * FROM t\n",
+            "POST /\0 HTTP/1.1",
+        ] {
+            for framing in [Framing::Lines, Framing::JsonRpc, Framing::Nul] {
+                assert_eq!(at_once(framing, text.as_bytes()), Start::Other, "{text:?}");
+                assert_eq!(one_by_one(framing, text.as_bytes()).0, Start::Other, "{text:?}");
+            }
+        }
+        for (framing, bytes) in LENGTHS.iter().zip([&b"\x05hello"[..], b"\0\x05", b"\0\0\0\x05"]) {
+            assert_eq!(one_by_one(*framing, bytes), (Start::Other, 1));
+        }
+        assert_eq!(at_once(LENGTHS[0], b"Gello"), Start::Other);
+    }
+
+    #[test]
+    fn no_frame_is_complete_while_it_is_undecided() {
+        for framing in [Framing::Lines, Framing::JsonRpc, Framing::Nul].iter().chain(&LENGTHS) {
+            for method in METHODS {
+                let bytes = [method, b"/path HTTP/1.1\r\n"].concat();
+                for end in 1..bytes.len() {
+                    if at_once(*framing, &bytes[..end]) == Start::Undecided {
+                        let mut decoder = Decoder::new(*framing, 1 << 20, Over::Skip);
+                        let piece = decoder.next(&bytes[..end], &mut 0);
+                        let is_frame = matches!(piece, Some(crate::Piece::Frame(_)));
+                        assert!(!is_frame, "{framing:?} {end}");
+                    }
+                }
+            }
+        }
+    }
+}
