@@ -141,18 +141,20 @@ fn become_identity(bounds: &Bounds, identity: &Identity) -> Result<(), StartErro
         rustix::thread::set_thread_res_uid(user, user, user)
             .map_err(failed(format!("become user `{}`", name(&bounds.user))))?;
     }
-    if identity.user.is_some() || identity.group.is_some() {
-        give_up_capabilities(identity.user)?;
-    }
+    give_up_capabilities(identity)?;
     verify(identity)
 }
 
-/// A daemon that is not root and may change users by a capability hands it down otherwise: the kernel
-/// takes capabilities away only from what was root. With a group alone the program would get back the group
-/// of the daemon by them; as root also when it is executed, unless they are taken out of the bounding set.
-fn give_up_capabilities(user: Option<Uid>) -> Result<(), StartError> {
-    let Some(user) = user else {
+/// A daemon that is not root and may change users by a capability hands it down otherwise, also to a program
+/// of its own user, which could become root by it: the kernel takes capabilities away only from what was root.
+/// With a group alone the program would get back the group of the daemon by them; as root also when it is
+/// executed, unless they are taken out of the bounding set. A program of root without either is root.
+fn give_up_capabilities(identity: &Identity) -> Result<(), StartError> {
+    let Some(user) = identity.user else {
         if rustix::process::geteuid().is_root() {
+            if identity.group.is_none() {
+                return Ok(());
+            }
             for bit in 0..u64::BITS {
                 let capability = CapabilitySet::from_bits_retain(1 << bit);
                 match rustix::thread::remove_capability_from_bounding_set(capability) {
@@ -176,7 +178,11 @@ fn give_up_capabilities(user: Option<Uid>) -> Result<(), StartError> {
 }
 
 fn clear_capabilities() -> Result<(), rustix::io::Errno> {
-    rustix::thread::clear_ambient_capability_set()?;
+    match rustix::thread::clear_ambient_capability_set() {
+        // The kernel has no such set.
+        Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+        Err(errno) => return Err(errno),
+    }
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
     rustix::thread::set_capabilities(None, none)

@@ -23,7 +23,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::the_largest_number_is_no_user_and_no_group", largest_number),
     ("bounds::home_and_name_follow_the_user_unless_they_are_given", account),
     ("bounds::a_program_of_another_user_has_no_rights_of_the_daemon", no_rights),
-    ("bounds::capabilities_by_which_the_daemon_changes_users_end_at_the_program", capabilities),
+    ("bounds::capabilities_of_a_daemon_that_is_not_root_end_at_every_program", capabilities),
     ("bounds::a_program_with_a_group_alone_has_no_capabilities", group_alone),
     ("bounds::a_program_of_another_user_has_no_session_keyring_of_the_daemon", keyring),
     ("bounds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
@@ -267,6 +267,12 @@ const RIGHTS: &str = "grep -E '^(Uid|Groups|CapInh|CapPrm|CapEff|CapAmb):' /proc
 
 pub(crate) fn be_capable() -> ! {
     let mut daemon = Daemon::new();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let own = status
+        .lines()
+        .find(|line| line.starts_with("CapPrm:"))
+        .expect("a row of the kernel's table");
+    println!("{own}");
     print!("{}", daemon.output(shell(RIGHTS)));
     let bounds = Bounds { user: Some("nobody".into()), ..Bounds::default() };
     print!("{}", daemon.output(bounded(bounds, RIGHTS)));
@@ -299,8 +305,10 @@ fn capabilities() {
              CapEff: {caps} CapAmb: {caps} \n"
         )
     };
-    let expected =
-        rights(user, "", has) + &rights("65534", " 65534", none) + &rights(user, " 4", none);
+    let expected = format!("CapPrm:\t{has}\n")
+        + &rights(user, "", none)
+        + &rights("65534", " 65534", none)
+        + &rights(user, " 4", none);
     assert_eq!(String::from_utf8_lossy(&out.stdout), expected, "{out:?}");
 }
 
