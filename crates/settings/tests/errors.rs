@@ -442,7 +442,16 @@ fn two_listeners_on_one_address_are_named() {
 #[test]
 fn the_number_of_a_user_is_one_that_changes_the_user() {
     for option in ["user", "group"] {
-        for text in ["4294967295", "+4294967295", "-1", "4294967296", "99999999999999999999999"] {
+        for text in [
+            "4294967295",
+            "+4294967295",
+            "-1",
+            "4294967296",
+            "99999999999999999999999",
+            "+0",
+            "0000",
+            "-0",
+        ] {
             let error = in_pool(&format!("{option} = \"{text}\"")).0;
             assert_eq!(error.message, format!("`{text}` is not the number of a {option}"));
         }

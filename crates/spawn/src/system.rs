@@ -259,7 +259,7 @@ pub(crate) struct Member {
 /// The number of a user or a group. The largest one is no number: it tells the system calls that set an
 /// identity to change nothing.
 fn number(text: &str) -> Option<u32> {
-    text.parse().ok().filter(|&number| number != u32::MAX)
+    text.parse().ok().filter(|&number: &u32| number != u32::MAX && number.to_string() == text)
 }
 
 /// The user of this name or number. Only for a process of one thread: it uses memory of libc.

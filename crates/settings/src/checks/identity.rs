@@ -4,13 +4,15 @@ use crate::fault::Fault;
 use crate::options::Group;
 
 /// A number of a user or a group is one. The largest number of 32 bits tells the system to change
-/// nothing, so a program would stay what the daemon is.
+/// nothing, so a program would stay what the daemon is. Other spellings, as `+0`, may pass for a user in the
+/// eyes of a reader.
 pub(super) fn check(group: &Group, faults: &mut Vec<Fault>) {
     for option in ["user", "group"] {
         let Some(text) = group.text(option) else { continue };
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_number || text.parse::<u32>().is_ok_and(|number| number != u32::MAX) {
+        let is_usable = |number: u32| number != u32::MAX && number.to_string() == *text;
+        if !is_number || text.parse().is_ok_and(is_usable) {
             continue;
         }
         let Some(place) = group.place(option) else { continue };
