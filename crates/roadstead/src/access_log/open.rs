@@ -1,23 +1,12 @@
-//! Opens the file of the access log, which may be root's in a directory that others can change.
-//!
-//! The path is walked directory by directory. A symbolic link on it is followed only where nobody else can
-//! have made it: a daemon that runs as root could be led to any file. Directories themselves may be
-//! writable for others, as `/var/log` is for a group on many systems.
+//! Opens the file of the access log, which may be root's in a directory that others can change: see [`paths`].
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::Path;
 
-use rustix::fs::{
-    FileType, Mode, OFlags, PROC_SUPER_MAGIC, fcntl_getfl, fcntl_setfl, fstat, fstatfs, open,
-    openat, readlinkat,
-};
-
-/// Links on one path, as in the kernel.
-const LINKS_MAX: usize = 40;
+use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, openat};
 
 /// Opens a regular file, which is made with mode 0640 where there is none, a FIFO that somebody reads, or a
 /// character device. It never waits for anybody.
@@ -26,55 +15,12 @@ const LINKS_MAX: usize = 40;
 /// Where the file is of another kind or, for root, of another user; where another user can have led the way
 /// to it; or as open(2).
 pub(super) fn open_log(path: &Path) -> io::Result<File> {
-    let mut folder = OwnedFd::from(File::open(".")?);
-    let mut steps = steps(path);
-    let mut links = 0;
-    while let Some(step) = steps.pop() {
-        let is_last = steps.is_empty();
-        if step == "/" {
-            folder = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-            continue;
-        }
-        let found = match is_last {
-            true => open_last(&folder, &step, OFlags::NOFOLLOW | OFlags::CREATE),
-            false => openat(&folder, &step, FOLDER, Mode::empty()),
-        };
-        let is_link = match &found {
-            Ok(found) => FileType::from_raw_mode(fstat(found)?.st_mode).is_symlink(),
-            Err(error) => is_last && *error == rustix::io::Errno::LOOP,
-        };
-        if !is_link {
-            match is_last {
-                true => return checked(found?, true),
-                false => folder = found?,
-            }
-            continue;
-        }
-        check_link(&folder, &step)?;
-        if is_last && is_proc(&folder)? {
-            // An open file of this process, as behind `/dev/stdout`: it has no other path.
-            return checked(open_last(&folder, &step, OFlags::empty())?, false);
-        }
-        links += 1;
-        if links > LINKS_MAX {
-            return Err(rustix::io::Errno::LOOP.into());
-        }
-        let target = readlinkat(&folder, &step, Vec::new())?.into_bytes();
-        steps.extend(self::steps(&PathBuf::from(OsString::from_vec(target))));
-    }
-    Err(io::ErrorKind::IsADirectory.into())
+    let place = paths::walk(path)?;
+    let more = if place.is_open_file { OFlags::empty() } else { OFlags::NOFOLLOW | OFlags::CREATE };
+    checked(open_last(&place.folder, &place.name, more)?, !place.is_open_file)
 }
 
-/// For a directory on the way, or the link in its place.
-const FOLDER: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// The parts of a path, the first one at the end.
-fn steps(path: &Path) -> Vec<OsString> {
-    let parts = path.components().filter(|part| *part != Component::CurDir);
-    parts.rev().map(|part| part.as_os_str().to_owned()).collect()
-}
-
-fn open_last(folder: &OwnedFd, name: &OsString, more: OFlags) -> rustix::io::Result<OwnedFd> {
+fn open_last(folder: &OwnedFd, name: &OsStr, more: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
     openat(folder, name, flags | OFlags::NOCTTY | more, Mode::from_raw_mode(0o640))
 }
@@ -96,26 +42,6 @@ fn checked(file: OwnedFd, by_name: bool) -> io::Result<File> {
     // The thread of the log may wait for who reads it.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file.into())
-}
-
-/// Whether nobody but root and this user can have put a link there: by the owner and the mode of its
-/// directory, and by its own owner where the directory has the sticky bit.
-fn check_link(folder: &OwnedFd, name: &OsString) -> io::Result<()> {
-    let ours = [0, rustix::process::geteuid().as_raw()];
-    let directory = fstat(folder)?;
-    let link = fstat(openat(folder, name, FOLDER, Mode::empty())?)?;
-    let is_private = directory.st_mode & 0o022 == 0;
-    let is_sticky = directory.st_mode & 0o1000 != 0;
-    let is_own = ours.contains(&link.st_uid);
-    if ours.contains(&directory.st_uid) && (is_private || is_sticky && is_own) {
-        return Ok(());
-    }
-    let text = format!("`{}` is a symbolic link that another user can change", name.display());
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
-}
-
-fn is_proc(folder: &impl AsFd) -> io::Result<bool> {
-    Ok(fstatfs(folder)?.f_type == PROC_SUPER_MAGIC)
 }
 
 #[cfg(test)]
