@@ -335,7 +335,7 @@ async fn answer(
     };
     parts.extensions.insert(identity.role());
     if let (Identity::Token, Some(place)) = (identity, parts.extensions.get::<Arc<Place>>()) {
-        place.trust();
+        place.trust().await;
     }
     let response = match timeout(BODY_TIMEOUT, to_bytes(body, BODY_MAX)).await {
         Err(_) => Rejection::Slow.into_response(),

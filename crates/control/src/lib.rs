@@ -145,7 +145,9 @@ pub fn start(
         by_permissions: group.is_some(),
         audit: Arc::default(),
     });
-    let limits = server::Limits { connections: max_connections as usize, header_timeout };
+    let connections = max_connections as usize;
+    let anonymous = server::anonymous_max();
+    let limits = server::Limits { connections, anonymous, header_timeout };
     let routes = routes::router(routes::App { access, reload });
     let router = protected(routes, Arc::clone(&gate));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

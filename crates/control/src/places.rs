@@ -1,25 +1,20 @@
 //! Places for connections: who may have how many.
 //!
-//! A connection is anonymous until a request on it was authenticated. Anonymous connections have at most half
-//! of the places, and the oldest of them is closed when there is no place for a new one. So clients that
-//! connect and send nothing cannot keep those out that may control the daemon.
+//! A connection is anonymous until a request on it was authenticated. Anonymous connections are many and cost
+//! little: their requests are parsed, and answered from pages that they share. The oldest of them is closed when
+//! there are too many, so clients that connect and send nothing cannot keep those out that may control the
+//! daemon. An authenticated connection is not closed for another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
-
-/// An anonymous connection is not closed for another one before this has passed, so that each has the time
-/// to send its request.
-const AGE_MIN: Duration = Duration::from_millis(100);
 
 /// The places of an address.
 #[derive(Debug)]
 pub(crate) struct Places {
-    connections: usize,
-    anonymous: usize,
+    trusted_max: usize,
+    anonymous_max: usize,
     state: Mutex<State>,
     freed: Notify,
 }
@@ -28,7 +23,7 @@ pub(crate) struct Places {
 struct State {
     trusted: BTreeSet<u64>,
     /// In the order in which they were accepted.
-    anonymous: BTreeMap<u64, (Instant, Arc<Notify>)>,
+    anonymous: BTreeMap<u64, Arc<Notify>>,
     next: u64,
 }
 
@@ -41,10 +36,10 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    pub(crate) fn new(connections: usize) -> Arc<Self> {
+    pub(crate) fn new(trusted_max: usize, anonymous_max: usize) -> Arc<Self> {
         Arc::new(Self {
-            connections,
-            anonymous: (connections / 2).max(1),
+            trusted_max,
+            anonymous_max: anonymous_max.max(1),
             state: Mutex::default(),
             freed: Notify::new(),
         })
@@ -54,58 +49,63 @@ impl Places {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a place. `trusted` when the connection itself proves who the client is.
-    pub(crate) async fn take(self: &Arc<Self>, trusted: bool) -> Arc<Place> {
-        loop {
-            let due = match self.try_take(trusted, Instant::now()) {
-                Ok(place) => return Arc::new(place),
-                Err(due) => due,
-            };
-            match due {
-                Some(due) => drop(timeout_at(due, self.freed.notified()).await),
-                None => self.freed.notified().await,
-            }
-        }
-    }
-
-    /// A place, or when the oldest anonymous connection can be closed for one.
-    pub(crate) fn try_take(
-        self: &Arc<Self>,
-        trusted: bool,
-        now: Instant,
-    ) -> Result<Place, Option<Instant>> {
+    /// A place for a client that may be anyone. It never waits: the oldest such connection is closed where
+    /// there are too many.
+    pub(crate) fn take_anonymous(self: &Arc<Self>) -> Arc<Place> {
         let mut state = self.state();
-        let is_full = state.trusted.len() + state.anonymous.len() >= self.connections;
-        if is_full || !trusted && state.anonymous.len() >= self.anonymous {
-            let (_, (since, _)) = state.anonymous.first_key_value().ok_or(None)?;
-            let due = *since + AGE_MIN;
-            if now < due {
-                return Err(Some(due));
-            }
-            if let Some((_, (_, closed))) = state.anonymous.pop_first() {
-                closed.notify_one();
-            }
+        while state.anonymous.len() >= self.anonymous_max {
+            state.close_oldest();
         }
         let (id, closed) = (state.next, Arc::new(Notify::new()));
         state.next += 1;
-        if trusted {
-            state.trusted.insert(id);
-        } else {
-            state.anonymous.insert(id, (now, Arc::clone(&closed)));
-        }
-        Ok(Place { places: Arc::clone(self), id, closed })
+        state.anonymous.insert(id, Arc::clone(&closed));
+        Arc::new(Place { places: Arc::clone(self), id, closed })
+    }
+
+    /// Waits for a place for a client whose connection itself proves who it is.
+    pub(crate) async fn take_trusted(self: &Arc<Self>) -> Arc<Place> {
+        let id = {
+            let mut state = self.state();
+            state.next += 1;
+            state.next - 1
+        };
+        let place = Place { places: Arc::clone(self), id, closed: Arc::default() };
+        place.trust().await;
+        Arc::new(place)
+    }
+
+    /// Closes the oldest anonymous connection. False where there is none.
+    pub(crate) fn close_oldest(&self) -> bool {
+        self.state().close_oldest()
+    }
+}
+
+impl State {
+    fn close_oldest(&mut self) -> bool {
+        let oldest = self.anonymous.pop_first();
+        oldest.is_some_and(|(_, closed)| {
+            closed.notify_one();
+            true
+        })
     }
 }
 
 impl Place {
-    /// A request was authenticated: the connection is no longer closed for another one.
-    pub(crate) fn trust(&self) {
-        let mut state = self.places.state();
-        if state.anonymous.remove(&self.id).is_some() {
-            state.trusted.insert(self.id);
-            drop(state);
-            self.places.freed.notify_one();
+    /// A request was authenticated: the connection is no longer closed for another one. Waits while there are
+    /// as many of those as there may be.
+    pub(crate) async fn trust(&self) {
+        while !self.try_trust() {
+            self.places.freed.notified().await;
         }
+    }
+
+    fn try_trust(&self) -> bool {
+        let mut state = self.places.state();
+        let has_room = state.trusted.len() < self.places.trusted_max;
+        if has_room && state.trusted.insert(self.id) {
+            state.anonymous.remove(&self.id);
+        }
+        has_room || state.trusted.contains(&self.id)
     }
 
     /// Waits until the connection is closed for another one.
@@ -117,11 +117,12 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.places.state();
-        if !state.trusted.remove(&self.id) {
-            state.anonymous.remove(&self.id);
-        }
+        let was_trusted = state.trusted.remove(&self.id);
+        state.anonymous.remove(&self.id);
         drop(state);
-        self.places.freed.notify_one();
+        if was_trusted {
+            self.places.freed.notify_one();
+        }
     }
 }
 
@@ -129,54 +130,51 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    fn is_ready(future: impl Future) -> bool {
+        let future = std::pin::pin!(future);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        future.poll(&mut context).is_ready()
+    }
+
     /// Whether a connection was closed for another one.
     fn is_closed(place: &Place) -> bool {
-        let closed = std::pin::pin!(place.closed());
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        closed.poll(&mut context).is_ready()
+        is_ready(place.closed())
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn anonymous_connections_have_half_of_the_places_and_the_oldest_is_closed() {
-        let places = Places::new(4);
-        let begun = Instant::now();
-        let (first, second) = (places.take(false).await, places.take(false).await);
-        assert_eq!(begun.elapsed(), Duration::ZERO);
-        let third = places.take(false).await;
-        assert_eq!(begun.elapsed(), AGE_MIN, "the first had time to send a request");
-        assert!(is_closed(&first) && !is_closed(&second) && !is_closed(&third));
-        let unix = [places.take(true).await, places.take(true).await];
+    #[test]
+    fn an_anonymous_connection_never_waits_and_closes_the_oldest_when_there_are_too_many() {
+        let places = Places::new(2, 3);
+        let all: Vec<_> = (0..3).map(|_| places.take_anonymous()).collect();
+        assert!(!all.iter().any(|it| is_closed(it)));
+        let fourth = places.take_anonymous();
+        let closed: Vec<_> = all.iter().map(|it| is_closed(it)).collect();
+        assert_eq!(closed, [true, false, false]);
+        assert!(!is_closed(&fourth));
+        drop(all);
+        let _others = [places.take_anonymous(), places.take_anonymous()];
+        assert!(!is_closed(&fourth), "places become free");
+    }
+
+    #[test]
+    fn an_authenticated_connection_is_not_closed_for_another_one() {
+        let places = Places::new(1, 2);
+        let first = places.take_anonymous();
+        assert!(is_ready(first.trust()) && is_ready(first.trust()));
+        let others: Vec<_> = (0..9).map(|_| places.take_anonymous()).collect();
+        assert!(!is_closed(&first) && is_closed(&others[0]));
+        // Those that may control the daemon wait for each other only.
+        let last = others.last().expect("nine");
+        assert!(!is_ready(last.trust()) && !is_ready(places.take_trusted()));
         drop(first);
-        assert!(!unix.iter().any(|it| is_closed(it)) && !is_closed(&second));
-        let _another = places.take(true).await;
-        assert!(is_closed(&second), "an anonymous connection makes room");
+        assert!(is_ready(last.trust()));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_authenticated_connection_is_not_closed_for_another_one() {
-        let places = Places::new(2);
-        let first = places.take(false).await;
-        first.trust();
-        let second = places.take(false).await;
-        let third = places.take(false).await;
-        assert!(!is_closed(&first) && is_closed(&second));
-        third.trust();
-        // All places are of authenticated clients: the next connection waits for the end of one.
-        let waits = tokio::time::timeout(Duration::from_secs(60), places.take(false)).await;
-        assert!(waits.is_err());
-        drop(first);
-        places.take(false).await;
-        assert!(!is_closed(&third));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_address_with_one_place_serves_one_after_the_other() {
-        let places = Places::new(1);
-        let first = places.take(false).await;
-        let second = places.take(false).await;
-        assert!(is_closed(&first) && !is_closed(&second));
-        second.trust();
-        drop((first, second));
-        assert!(!is_closed(&*places.take(true).await));
+    #[test]
+    fn the_oldest_anonymous_connection_is_closed_on_demand() {
+        let places = Places::new(1, 2);
+        let (trusted, other) = (places.take_anonymous(), places.take_anonymous());
+        assert!(is_ready(trusted.trust()));
+        assert!(places.close_oldest() && !places.close_oldest());
+        assert!(is_closed(&other) && !is_closed(&trusted));
     }
 }

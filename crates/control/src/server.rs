@@ -22,14 +22,20 @@ const HEADERS_MAX: usize = 64 << 10;
 const HEADER_COUNT_MAX: usize = 64;
 /// Maximum lifetime of a connection. A client that does not read its reply is disconnected then.
 const LIFETIME_MAX: Duration = Duration::from_secs(300);
-/// Pause after a failed accept, as when there are no descriptors left.
+/// Connections at once of clients that were not authenticated, where the limit of open files allows it.
+const ANONYMOUS_MAX: usize = 1024;
+/// The part of the open files that these may have.
+const DESCRIPTORS_SHARE: u64 = 8;
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Limits of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Connections at once; at most half of them of clients that were not authenticated.
+    /// Connections at once of clients that were authenticated.
     pub(crate) connections: usize,
+    /// Connections at once of other clients.
+    pub(crate) anonymous: usize,
     /// Maximum time to receive the headers of a request, including idle time before it.
     pub(crate) header_timeout: Duration,
 }
@@ -44,6 +50,14 @@ enum Stream {
     Unix(UnixStream),
 }
 
+/// How many connections clients may have that were not authenticated: descriptors are for workers first.
+pub(crate) fn anonymous_max() -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let share = descriptors
+        .map_or(usize::MAX, |all| usize::try_from(all / DESCRIPTORS_SHARE).unwrap_or(usize::MAX));
+    share.min(ANONYMOUS_MAX)
+}
+
 /// Serves until the process ends.
 pub(crate) async fn serve(
     socket: Socket,
@@ -55,7 +69,7 @@ pub(crate) async fn serve(
         Socket::Internet(socket) => Listener::Internet(TcpListener::from_std(socket)?),
         Socket::Unix(socket) => Listener::Unix(UnixListener::from_std(socket)?),
     };
-    let places = Places::new(limits.connections);
+    let places = Places::new(limits.connections, limits.anonymous);
     loop {
         let accepted = match &listener {
             Listener::Internet(listener) => listener.accept().await.and_then(|(stream, from)| {
@@ -74,7 +88,11 @@ pub(crate) async fn serve(
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let place = places.take(gate.trusts(peer)).await;
+        let is_trusted = gate.trusts(peer);
+        let place = match is_trusted {
+            true => places.take_trusted().await,
+            false => places.take_anonymous(),
+        };
         let router = router.clone();
         tokio::spawn(async move {
             match stream {

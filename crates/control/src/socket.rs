@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use settings::Address;
 
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 128;
+/// Connections that wait to be accepted; the system may have a lower limit (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
 
 pub(crate) enum Socket {
     Internet(TcpListener),
@@ -25,6 +25,8 @@ pub(crate) fn bind(listen: &Address, group: Option<u32>) -> io::Result<(Address,
     match listen {
         Address::Internet(address) => {
             let socket = TcpListener::bind(address)?;
+            // Again, with a longer backlog than that of the standard library.
+            rustix::net::listen(&socket, BACKLOG)?;
             socket.set_nonblocking(true)?;
             Ok((Address::Internet(socket.local_addr()?), Socket::Internet(socket)))
         }

@@ -5,15 +5,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
 
-const LIMITS: Limits = Limits { connections: 1, header_timeout: Duration::from_secs(10) };
+const LIMITS: Limits =
+    Limits { connections: 1, anonymous: 4, header_timeout: Duration::from_secs(10) };
 
 fn peer() -> Peer {
     Peer::Unix { uid: Some(0), pid: None }
 }
 
 fn place() -> Arc<Place> {
-    let place = Places::new(1).try_take(true, tokio::time::Instant::now());
-    Arc::new(place.expect("there is room"))
+    Places::new(1, 1).take_anonymous()
 }
 
 fn hello() -> Router {
@@ -139,6 +139,22 @@ async fn silent_connections_do_not_keep_the_operator_out() {
     another.write_all(OPERATOR.as_bytes()).await.expect("it reads");
     assert!(reply(&mut another).await);
     assert_eq!(silent[0].read(&mut [0]).await.ok(), Some(0), "the oldest was closed");
+}
+
+/// Each of them took the place of another only after a tenth of a second, and in the order of the backlog.
+#[tokio::test]
+async fn a_flood_of_connections_does_not_delay_the_operator() {
+    let address = serve_on_a_port(4);
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        silent.push(TcpStream::connect(address).await.expect("it listens"));
+    }
+    let served = timeout(Duration::from_secs(5), async {
+        let mut operator = TcpStream::connect(address).await.expect("it listens");
+        operator.write_all(OPERATOR.as_bytes()).await.expect("it reads");
+        reply(&mut operator).await
+    });
+    assert_eq!(served.await, Ok(true));
 }
 
 #[tokio::test]
