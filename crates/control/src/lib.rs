@@ -18,6 +18,7 @@ mod reload;
 mod role;
 mod routes;
 mod server;
+mod shared_page;
 mod socket;
 mod token_file;
 
@@ -148,7 +149,7 @@ pub fn start(
     let connections = max_connections as usize;
     let anonymous = server::anonymous_max();
     let limits = server::Limits { connections, anonymous, header_timeout };
-    let routes = routes::router(routes::App { access, reload });
+    let routes = routes::router(routes::App { access, reload, shared: Arc::default() });
     let router = protected(routes, Arc::clone(&gate));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {

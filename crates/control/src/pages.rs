@@ -1,5 +1,6 @@
 //! The pages of the admin address.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -13,14 +14,25 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::role::Role;
+use crate::shared_page::SharedPages;
 
 /// How long the shard may take to say what is going on.
 pub(crate) const STATUS_WAIT: Duration = Duration::from_secs(2);
+const DRAINING: &str = "draining\n";
 /// How long an asked request may take; its pool's own limits are shorter as a rule.
 const ASK_WAIT: Duration = Duration::from_secs(120);
 
-pub(crate) async fn metrics(State(access): State<Access>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], access.render_metrics())
+pub(crate) async fn metrics(
+    State(access): State<Access>,
+    State(shared): State<Arc<SharedPages>>,
+    Extension(role): Extension<Role>,
+) -> impl IntoResponse {
+    let render = async || Some(access.render_metrics());
+    let page = match role {
+        Role::Admin => render().await.map(Bytes::from),
+        Role::Viewer => shared.metrics.get(render).await,
+    };
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.unwrap_or_default())
 }
 
 async fn ask_status(access: &Access) -> Option<Status> {
@@ -34,22 +46,40 @@ async fn ask_status(access: &Access) -> Option<Status> {
 
 pub(crate) async fn status(
     State(access): State<Access>,
+    State(shared): State<Arc<SharedPages>>,
     Extension(role): Extension<Role>,
 ) -> Response {
-    match ask_status(&access).await {
-        Some(status) => {
-            let text = format!("{:#}\n", as_json(&status, role));
-            let text = exchange::visible(&text).into_owned();
-            ([(header::CONTENT_TYPE, "application/json")], text).into_response()
-        }
+    let render = async || {
+        let status = ask_status(&access).await?;
+        let text = format!("{:#}\n", as_json(&status, role));
+        Some(exchange::visible(&text).into_owned())
+    };
+    let page = match role {
+        Role::Admin => render().await.map(Bytes::from),
+        Role::Viewer => shared.status.get(render).await,
+    };
+    match page {
+        Some(page) => ([(header::CONTENT_TYPE, "application/json")], page).into_response(),
         None => (StatusCode::SERVICE_UNAVAILABLE, "the shard does not answer\n").into_response(),
     }
 }
 
-pub(crate) async fn health(State(access): State<Access>) -> Response {
-    match ask_status(&access).await {
-        Some(status) if !status.draining => "ok\n".into_response(),
-        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response(),
+pub(crate) async fn health(
+    State(access): State<Access>,
+    State(shared): State<Arc<SharedPages>>,
+    Extension(role): Extension<Role>,
+) -> Response {
+    let ask = async || {
+        let status = ask_status(&access).await?;
+        Some(if status.draining { DRAINING } else { "ok\n" }.to_owned())
+    };
+    let page = match role {
+        Role::Admin => ask().await.map(Bytes::from),
+        Role::Viewer => shared.health.get(ask).await,
+    };
+    match page {
+        Some(page) if page == DRAINING => (StatusCode::SERVICE_UNAVAILABLE, page).into_response(),
+        Some(page) => page.into_response(),
         None => (StatusCode::SERVICE_UNAVAILABLE, "the shard does not answer\n").into_response(),
     }
 }

@@ -108,6 +108,10 @@ impl Place {
         has_room || state.trusted.contains(&self.id)
     }
 
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.places.state().trusted.contains(&self.id)
+    }
+
     /// Waits until the connection is closed for another one.
     pub(crate) async fn closed(&self) {
         self.closed.notified().await;

@@ -1,5 +1,7 @@
 //! The table of routes: every path, its method and the role that it requires.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::FromRef;
 use axum::http::Method;
@@ -8,6 +10,7 @@ use gateway::Access;
 
 use crate::reload::Reload;
 use crate::role::Role;
+use crate::shared_page::SharedPages;
 use crate::{balance, pages, reload};
 
 /// What handlers work with.
@@ -15,11 +18,18 @@ use crate::{balance, pages, reload};
 pub(crate) struct App {
     pub(crate) access: Access,
     pub(crate) reload: Option<Reload>,
+    pub(crate) shared: Arc<SharedPages>,
 }
 
 impl FromRef<App> for Access {
     fn from_ref(app: &App) -> Self {
         app.access.clone()
+    }
+}
+
+impl FromRef<App> for Arc<SharedPages> {
+    fn from_ref(app: &App) -> Self {
+        Self::clone(&app.shared)
     }
 }
 

@@ -115,7 +115,8 @@ where
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(HEADERS_MAX)
         .max_headers(HEADER_COUNT_MAX)
-        .half_close(true)
+        // Nothing is rendered for an anonymous client that has left.
+        .half_close(place.is_trusted())
         .serve_connection(TokioIo::new(stream), service);
     // A client that breaks its connection is no event of the daemon.
     tokio::select! {

@@ -157,6 +157,24 @@ async fn a_flood_of_connections_does_not_delay_the_operator() {
     assert_eq!(served.await, Ok(true));
 }
 
+/// The page may cost more than all else that the address does.
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_client_that_left_is_given_up() {
+    let begun = tokio::time::Instant::now();
+    let slow = Router::new().route(
+        "/",
+        get(|| async {
+            sleep(Duration::from_secs(60)).await;
+            "hello"
+        }),
+    );
+    let (mut client, server) = duplex(4096);
+    client.write_all(ANONYMOUS.as_bytes()).await.expect("room");
+    drop(client);
+    connection(server, slow, peer(), place(), LIMITS).await;
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
 #[tokio::test]
 async fn a_connection_ends_with_a_reply_to_a_request_without_a_valid_token() {
     let address = serve_on_a_port(4);
