@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -86,11 +88,13 @@ pub struct AdminArgs {
     #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS", global = true)]
     pub admin: String,
     /// Where the token of the admin address is: `env:NAME` or `file:PATH`. For a loopback port without a
-    /// configured token it is not needed: the daemon keeps one in a file of its user.
+    /// configured token it is not needed: the daemon keeps one in a file of its user. None is sent to a Unix
+    /// socket, which shows the daemon who asks.
     #[arg(long, value_name = "env:NAME|file:PATH", global = true)]
     pub admin_token: Option<String>,
     /// The user, as a number, that the daemon runs as. On a loopback port a token or a request is sent only
-    /// if that user, root, the user of this command or the owner of the token's file listens there.
+    /// if that user, root, the user of this command or the owner of the token's file listens there; on a Unix
+    /// socket a request also if the owner of its directory does.
     #[arg(long, value_name = "UID", global = true)]
     pub admin_user: Option<u32>,
 }
@@ -220,7 +224,16 @@ pub(crate) fn exchange_within(
     let answer = match admin.strip_prefix("unix:") {
         Some(path) => {
             let stream = connect_unix(path, until).map_err(failed)?;
-            talk(stream, &message("localhost", token.map(|token| token.text)), until)
+            if token.is_some() || method != "GET" {
+                let peer = rustix::net::sockopt::socket_peercred(&stream);
+                let peer = peer.map_err(|errno| failed(errno.into()))?.uid.as_raw();
+                let mut users = token.map(|token| token.users).unwrap_or_default();
+                users.extend(user);
+                users.extend(owner_of_folder(path));
+                admit(admin, &users, &[peer])?;
+            }
+            // The kernel tells the daemon who asks: a token adds nothing.
+            talk(stream, &message("localhost", None), until)
         }
         None => {
             let is_private = token.is_some() || method != "GET";
@@ -275,6 +288,12 @@ fn connect(
         }
     }
     Err(failed(last))
+}
+
+/// Who owns the directory of a socket, and may replace it anyway.
+fn owner_of_folder(socket: &str) -> Option<u32> {
+    let folder = Path::new(socket).parent().filter(|folder| !folder.as_os_str().is_empty());
+    std::fs::metadata(folder.unwrap_or_else(|| Path::new("."))).ok().map(|found| found.uid())
 }
 
 /// Where a connection to this address goes: that to all addresses goes to this machine.
@@ -463,6 +482,30 @@ mod tests {
         let told = |listeners: &[u32]| admit("here", &[7], listeners).unwrap_err().to_string();
         assert!(told(&[0, 60_003]).contains("user 60003 listens"), "{}", told(&[0, 60_003]));
         assert!(told(&[]).contains("unknown who listens"));
+    }
+
+    #[test]
+    fn no_token_is_sent_to_a_unix_socket_and_nothing_to_one_of_a_stranger() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let admin = format!("unix:{}", path.display());
+        let answering = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut heard = vec![0; 4096];
+            let count = stream.read(&mut heard).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nok").unwrap();
+            String::from_utf8(heard[..count].to_vec()).unwrap()
+        });
+        let token = Token { text: "0123456789abcdef".to_owned(), users: Vec::new() };
+        let wait = Duration::from_secs(60);
+        let said = exchange_within(wait, &admin, (Some(token), None), ("POST", "/x"), b"").unwrap();
+        assert_eq!(said.body, b"ok");
+        let heard = answering.join().unwrap();
+        assert!(heard.starts_with("POST /x ") && !heard.contains("0123"), "{heard}");
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!(owner_of_folder(path.to_str().unwrap()), Some(own));
+        assert_eq!(owner_of_folder("/tmp/admin.sock"), Some(0), "not who made the socket");
     }
 
     #[test]
