@@ -8,7 +8,7 @@ use gateway::{Access, Order, Told};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::pages::STATUS_WAIT;
+use crate::pages::{STATUS_WAIT, not_found};
 
 /// Decisions that one page shows.
 const LATELY_MAX: usize = 100;
@@ -33,7 +33,7 @@ async fn order(access: Access, pool: String, order: Order) -> Response {
     });
     match told.await {
         Some(Told::Done(text)) => (StatusCode::OK, format!("{text}\n")).into_response(),
-        Some(Told::Unknown(text)) => (StatusCode::NOT_FOUND, format!("{text}\n")).into_response(),
+        Some(Told::Unknown(text)) => not_found(&text),
         None => late(),
     }
 }
@@ -116,7 +116,7 @@ pub(crate) async fn lately(State(access): State<Access>, Path(pool): Path<String
     let found = ask(|reply| access.lately(asked, LATELY_MAX, move |all| drop(reply.send(all))));
     match found.await {
         None => silent(),
-        Some(None) => (StatusCode::NOT_FOUND, format!("there is no pool {pool}\n")).into_response(),
+        Some(None) => not_found(&format!("there is no pool {pool}")),
         Some(Some(decisions)) => {
             let lines =
                 decisions.iter().map(|(id, decision)| format!("request {id}: {decision}\n"));

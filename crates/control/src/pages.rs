@@ -112,11 +112,14 @@ pub(crate) async fn recycle(State(access): State<Access>, Path(pool): Path<Strin
         Ok(Ok(Some(count))) => {
             format!("{count} workers of pool {pool} are replaced\n").into_response()
         }
-        Ok(Ok(None)) => {
-            (StatusCode::NOT_FOUND, format!("there is no pool {pool}\n")).into_response()
-        }
+        Ok(Ok(None)) => not_found(&format!("there is no pool {pool}")),
         _ => (StatusCode::SERVICE_UNAVAILABLE, "the shard does not answer\n").into_response(),
     }
+}
+
+/// What a client named is shown to it, and a terminal would obey it.
+pub(crate) fn not_found(text: &str) -> Response {
+    (StatusCode::NOT_FOUND, format!("{}\n", exchange::visible(text))).into_response()
 }
 
 /// An answer as a response.
@@ -246,6 +249,15 @@ mod tests {
             let expected = json!({ "bytes": 3, "max_bytes": 2, "over": over });
             assert_eq!(as_json(&status(vec![], over), Role::Viewer)["memory"], expected);
         }
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_does_nothing_to_a_terminal() {
+        let response = not_found("there is no pool \x1b[2J\u{9b}");
+        assert_eq!(response.status(), StatusCode::NOT_FOUND);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let body = runtime.block_on(axum::body::to_bytes(response.into_body(), 100));
+        assert_eq!(body.expect("a body"), "there is no pool \\u001b[2J\\u009b\n");
     }
 
     #[test]

@@ -173,7 +173,7 @@ pub fn main(admin: &AdminArgs, pool: &str, line: &str) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("roadstead: {error}");
+            eprintln!("roadstead: {}", exchange::visible(&error.to_string()));
             ExitCode::FAILURE
         }
     }

@@ -102,7 +102,7 @@ pub fn main(arguments: &CtlArgs) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("roadstead: {error}");
+            eprintln!("roadstead: {}", exchange::visible(&error.to_string()));
             ExitCode::FAILURE
         }
     }

@@ -58,7 +58,7 @@ pub fn main(command: &DeadCommand) -> ExitCode {
     let mut letters = match open(&which.file, which.pool.as_deref()) {
         Ok(letters) => letters,
         Err(text) => {
-            eprintln!("{text}");
+            eprintln!("{}", exchange::visible(&text));
             return ExitCode::from(2);
         }
     };
@@ -77,7 +77,7 @@ pub fn main(command: &DeadCommand) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(Failed(text)) => {
-            eprintln!("roadstead: {text}");
+            eprintln!("roadstead: {}", exchange::visible(&text));
             ExitCode::FAILURE
         }
     }

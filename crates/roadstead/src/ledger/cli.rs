@@ -51,7 +51,7 @@ pub fn main(command: &LedgerCommand) -> ExitCode {
             ExitCode::from(u8::from(!verdict.is_clean()))
         }
         Err(error) => {
-            eprintln!("roadstead ledger: {error}");
+            eprintln!("roadstead ledger: {}", exchange::visible(&error.to_string()));
             ExitCode::from(2)
         }
     }
