@@ -10,6 +10,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::gate::{Gate, Peer};
@@ -58,6 +59,16 @@ pub(crate) fn anonymous_max() -> usize {
     share.min(ANONYMOUS_MAX)
 }
 
+/// A descriptor in reserve, to accept a connection with when there is no other.
+fn reserve() -> Option<std::fs::File> {
+    std::fs::File::open("/dev/null").ok()
+}
+
+fn lacks_descriptor(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(errno, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+}
+
 /// Serves until the process ends.
 pub(crate) async fn serve(
     socket: Socket,
@@ -70,6 +81,7 @@ pub(crate) async fn serve(
         Socket::Unix(socket) => Listener::Unix(UnixListener::from_std(socket)?),
     };
     let places = Places::new(limits.connections, limits.anonymous);
+    let mut reserved = reserve();
     loop {
         let accepted = match &listener {
             Listener::Internet(listener) => listener.accept().await.and_then(|(stream, from)| {
@@ -84,15 +96,27 @@ pub(crate) async fn serve(
                 (Stream::Unix(stream), peer)
             }),
         };
-        let Ok((stream, peer)) = accepted else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                let has_room = lacks_descriptor(&error)
+                    && (places.close_oldest() || reserved.take().is_some());
+                match has_room {
+                    // The connection ends when its task has its turn.
+                    true => yield_now().await,
+                    false => sleep(ACCEPT_PAUSE).await,
+                }
+                continue;
+            }
         };
         let is_trusted = gate.trusts(peer);
         let place = match is_trusted {
             true => places.take_trusted().await,
             false => places.take_anonymous(),
         };
+        if reserved.is_none() {
+            reserved = reserve();
+        }
         let router = router.clone();
         tokio::spawn(async move {
             match stream {
