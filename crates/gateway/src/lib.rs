@@ -38,7 +38,7 @@ mod shares;
 pub use access::{Access, Answer, PoolAccess};
 pub use assembly::{Admission, Assembly};
 pub use backend::system::{ThreadSpawner, Threads};
-pub use build::{HandlerRegistry, metrics_for, unread};
+pub use build::{HandlerRegistry, metrics_for, read_secret_file, read_secret_text, unread};
 pub use drain::{DrainLimits, DrainResult};
 pub use engine::exchanges::moves_made;
 pub use engine::shard_message::ShardMessages;

@@ -7,6 +7,8 @@
 
 #![forbid(unsafe_code)]
 
+mod ownership;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -17,6 +19,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{
     FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, open, openat, readlinkat,
 };
+
+pub use ownership::{check_author, check_mode, is_public};
 
 /// Links on one path, as in the kernel.
 const LINKS_MAX: usize = 40;

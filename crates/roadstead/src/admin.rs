@@ -1,6 +1,9 @@
 //! The admin address of a configuration: its secrets read and its names looked up.
 
+use std::fs::Metadata;
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use control::AdminSettings;
 use settings::Secret;
@@ -41,13 +44,24 @@ pub(crate) fn admin_settings(admin: &settings::Admin) -> Result<AdminSettings, U
     Ok(AdminSettings { listen, token, group, allowed_hosts, max_connections, header_timeout })
 }
 
-/// A secret from the place that names it, without the line end at its end.
+/// A secret of the daemon from the place that names it, without the line end at its end.
 fn read_secret(secret: &Secret) -> Result<String, String> {
-    read_secret_of(secret).map(|(text, _)| text)
+    read(secret, gateway::read_secret_file).map(|(text, _)| text)
 }
 
-/// As [`read_secret`], with the owner of the file that it was read from.
+/// A secret of a command, with the owner of the file that it was read from: the daemon may be another user's.
 pub(crate) fn read_secret_of(secret: &Secret) -> Result<(String, Option<u32>), String> {
+    read(secret, |path| {
+        let (bytes, found) = settings::read_named_of(path)?;
+        paths::check_mode(&found)?;
+        Ok((bytes, found))
+    })
+}
+
+fn read(
+    secret: &Secret,
+    read_file: impl Fn(&Path) -> io::Result<(Vec<u8>, Metadata)>,
+) -> Result<(String, Option<u32>), String> {
     match secret {
         Secret::Environment(name) => {
             let text = std::env::var(name).map_err(|error| format!("`env:{name}`: {error}"))?;
@@ -55,7 +69,7 @@ pub(crate) fn read_secret_of(secret: &Secret) -> Result<(String, Option<u32>), S
         }
         Secret::File(path) => {
             let named = |why: &dyn std::fmt::Display| format!("`file:{}`: {why}", path.display());
-            let (bytes, found) = settings::read_named_of(path).map_err(|error| named(&error))?;
+            let (bytes, found) = read_file(path).map_err(|error| named(&error))?;
             let text = String::from_utf8(bytes).map_err(|_| named(&"it is not UTF-8 text"))?;
             Ok((text.trim_end_matches(['\r', '\n']).to_owned(), Some(found.uid())))
         }

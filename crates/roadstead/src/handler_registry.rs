@@ -182,7 +182,7 @@ fn secret(secret: &Secret) -> Result<database::Secret, HandlerRegistryError> {
 
 /// The text of a file without the line end that editors put behind it.
 fn read_secret(path: &Path) -> Result<String, HandlerRegistryError> {
-    let text = settings::read_named_text(path).map_err(|error| {
+    let text = gateway::read_secret_text(path).map_err(|error| {
         HandlerRegistryError::Secret(format!("`password`: `{}`: {error}", path.display()))
     })?;
     Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))

@@ -29,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "gateway",
         &[
             "backend", "block", "elastic", "engine", "event", "exchange", "flow", "frontend",
-            "observe", "pool", "route", "settings", "spawn", "wire",
+            "observe", "paths", "pool", "route", "settings", "spawn", "wire",
         ],
     ),
     ("control", &["event", "exchange", "gateway", "route", "settings"]),

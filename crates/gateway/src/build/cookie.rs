@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pool::{CookieCodec, CookieMode, CookieValue};
 
+use super::secret_file::read_secret_file;
 use crate::error::BuildError;
 use engine::cookies::CookieConfig;
 
@@ -76,7 +77,7 @@ pub(super) fn secret_of(
             .map_err(|error| fault(format!("`secret`: `{name}`: {error}")))?
             .into_bytes(),
         Some(settings::Secret::File(path)) => {
-            let bytes = settings::read_named(path)
+            let (bytes, _) = read_secret_file(path)
                 .map_err(|error| fault(format!("`secret`: `{}`: {error}", path.display())))?;
             bytes.trim_ascii_end().to_vec()
         }

@@ -8,6 +8,7 @@ use exchange::{PoolId, Slice};
 use route::{Edits, Guard, PathRule, Table};
 use settings::{FixedBody, RouteAccess, RouteAction, Secret};
 
+use super::secret_file::read_secret_text;
 use crate::error::BuildError;
 use frontend::routing::{Action, GuardConfig, RouteConfig, RoutingConfig};
 
@@ -226,7 +227,7 @@ fn read(secret: &Secret) -> Result<(String, String), String> {
     let place = format!("`{}`", called(secret));
     let text = match secret {
         Secret::Environment(name) => std::env::var(name).map_err(|error| error.to_string()),
-        Secret::File(path) => settings::read_named_text(path).map_err(|error| error.to_string()),
+        Secret::File(path) => read_secret_text(path).map_err(|error| error.to_string()),
     };
     match text {
         Ok(text) => Ok((text, place)),
