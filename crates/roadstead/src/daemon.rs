@@ -22,11 +22,11 @@ use crate::access_log::AccessLog;
 #[cfg(feature = "admin")]
 use crate::admin::admin_settings;
 use crate::binding::{BindError, SocketFiles, bind_all};
-use crate::descriptors;
 use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
+use crate::{descriptors, exposure};
 
 /// Why the daemon could not start or go on.
 #[derive(Debug)]
@@ -96,6 +96,9 @@ fn serve_on<K: Kernel + Send + 'static>(
     (configuration, file): (Configuration, Option<&Path>),
 ) -> Result<ExitCode, DaemonError> {
     descriptors::report(&configuration);
+    for remark in exposure::checks_as_root(&configuration) {
+        tracing::warn!("{}", remark.message);
+    }
     let loops = Loops::new(&configuration, kernel, None)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
     let (mut crew, ready, log) = prepare((configuration, file), name, loops)?;

@@ -47,6 +47,8 @@ pub mod embed;
 #[cfg(feature = "daemon")]
 pub mod error_log;
 #[cfg(feature = "daemon")]
+pub mod exposure;
+#[cfg(feature = "daemon")]
 pub mod files;
 #[cfg(feature = "databases")]
 pub mod handler_registry;

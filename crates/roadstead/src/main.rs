@@ -13,7 +13,7 @@ use roadstead::error_log::ErrorLog;
 use roadstead::{ask, ctl, running};
 #[cfg(feature = "databases")]
 use roadstead::{connect, ledger};
-use roadstead::{daemon, doctor, files, load, missing, outcomes, worker};
+use roadstead::{daemon, doctor, exposure, files, load, missing, outcomes, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -136,7 +136,9 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
     match checked {
         Ok((source, configuration, doubts)) => {
             let missing = missing::programs(&configuration);
-            warn(&source, &[settings::unreached(&configuration), missing, doubts].concat());
+            let as_root = exposure::checks_as_root(&configuration);
+            let unreached = settings::unreached(&configuration);
+            warn(&source, &[unreached, missing, as_root, doubts].concat());
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             let summary =
                 format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display());

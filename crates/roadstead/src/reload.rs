@@ -11,8 +11,8 @@ use gateway::{BuildError, Fleet, HandlerRegistry, Mail, Reload};
 use serde_json::{Value, json};
 use settings::{Configuration, Diagnostics, Remark, Source};
 
-use crate::descriptors;
 use crate::memory::memory_max;
+use crate::{descriptors, exposure};
 
 /// How long the shards may take.
 const WAIT: Duration = Duration::from_secs(5);
@@ -93,6 +93,9 @@ impl Reloader {
         self.fleet.set_memory_max(memory_max(new.daemon.memory_max));
         descriptors::publish(&self.fleet);
         descriptors::compare(&new);
+        let exposed = exposure::late_secrets(serving, &new);
+        let as_root = exposure::checks_as_root(&new).into_iter().map(|remark| remark.message);
+        let warnings = warnings.into_iter().chain(exposed).chain(as_root).collect::<Vec<_>>();
         let (listeners, pools) = (new.listeners.len(), new.pools.len());
         *serving = new;
         let file = self.file.display();

@@ -1,0 +1,83 @@
+//! What a configuration exposes to programs, and surely does not mean to.
+
+use settings::{Configuration, Probe, Remark};
+
+/// Variables that become secrets by other settings: programs that run have them in their environment.
+pub(crate) fn late_secrets(before: &Configuration, now: &Configuration) -> Option<String> {
+    let known = before.secret_variables();
+    let late: Vec<String> = now.secret_variables().difference(&known).cloned().collect();
+    let has_programs = before.pools.iter().any(|pool| pool.program().is_some());
+    (has_programs && !late.is_empty()).then(|| {
+        format!(
+            "{} became a secret by this reload: programs that were started before have it in their environment; \
+             replace them with `roadstead ctl recycle POOL`",
+            late.join(", ")
+        )
+    })
+}
+
+/// Programs that check health as root, each at its option, where the daemon runs as root.
+pub fn checks_as_root(configuration: &Configuration) -> Vec<Remark> {
+    if rustix::process::geteuid().is_root() {
+        checks_without_user(configuration)
+    } else {
+        Vec::new()
+    }
+}
+
+fn checks_without_user(configuration: &Configuration) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for pool in &configuration.pools {
+        let check = pool.balance.health.check.as_ref().map(|check| &check.probe);
+        let of_pool = pool.program().and_then(|program| program.user.as_ref());
+        if let (Some(Probe::Program { user: None, .. }), None) = (check, of_pool) {
+            let path = ["pool", &pool.name, "health", "command"].map(str::to_owned).to_vec();
+            let message = format!(
+                "the health check of pool `{}` runs as root: name another user with `health.user`",
+                pool.name
+            );
+            remarks.push(Remark { path, message });
+        }
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(more: &str) -> Configuration {
+        let text = format!(
+            "[listener.l]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"w\"\n\
+             [pool.p]\nprogram = [\"cat\"]\n[listener.m]\nlisten = \"127.0.0.1:0\"\npool = \"p\"\n{more}\n"
+        );
+        let source = settings::Source { name: "test".into(), text };
+        settings::parse(&source, &|_| Some("0123456789abcdef".to_owned())).expect("it is right")
+    }
+
+    #[test]
+    fn a_secret_that_programs_already_have_is_reported() {
+        let pool = "[pool.w]\nservers = [\"127.0.0.1:1\"]\n";
+        let before = configuration(pool);
+        let sticky = "sticky = { cookie = \"c\", value = \"signed\", secret = \"env:LATE\" }";
+        let now = configuration(&format!("{pool}{sticky}"));
+        let warning = late_secrets(&before, &now).expect("a warning");
+        assert!(warning.starts_with("LATE became a secret"), "{warning}");
+        assert_eq!(late_secrets(&now, &before), None);
+        assert_eq!(late_secrets(&now, &now), None);
+    }
+
+    #[test]
+    fn a_check_program_without_a_user_is_reported() {
+        let pool = |user: &str| {
+            configuration(&format!(
+                "[pool.w]\nservers = [\"127.0.0.1:1\"]\n\
+                 health = {{ check = \"program\", command = [\"true\"]{user} }}"
+            ))
+        };
+        let remarks = checks_without_user(&pool(""));
+        assert_eq!(remarks.len(), 1);
+        assert!(remarks[0].message.contains("pool `w` runs as root"), "{}", remarks[0].message);
+        assert!(checks_without_user(&pool(", user = \"nobody\"")).is_empty());
+    }
+}
