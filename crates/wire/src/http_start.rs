@@ -1,8 +1,9 @@
-//! Recognises an HTTP request in the first bytes of a connection that is to speak something else.
+//! Recognises HTTP and TLS in the first bytes of a connection that is to speak something else.
 //!
 //! A web page can send HTTP requests to any address that its browser reaches, and chooses their bodies. A
 //! listener of another protocol would take each line of such a request, or each frame found in it, for a
-//! request of its own.
+//! request of its own. With `https` the page chooses less of what is sent, but not nothing: a session ticket is
+//! what its server issued.
 
 use crate::framing::Framing;
 
@@ -22,11 +23,19 @@ const METHODS: [&[u8]; 10] = [
 
 const VERSION: &[u8] = b" HTTP/";
 
+/// A record of a handshake, its major version, and the message that a client begins with (RFC 8446).
+const HANDSHAKE: u8 = 22;
+const MAJOR: u8 = 3;
+const CLIENT_HELLO: u8 = 1;
+const CLIENT_HELLO_AT: usize = 5;
+
 /// What the first bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// An HTTP request, or the preface of HTTP/2.
     Http,
+    /// TLS.
+    Tls,
     /// Something else.
     Other,
     /// That depends on the bytes to come. No frame is complete in these.
@@ -60,6 +69,9 @@ impl HttpStart {
 
     /// `bytes` are all that have come, and begin with those shown before.
     pub fn look(&mut self, bytes: &[u8]) -> Start {
+        if bytes.first() == Some(&HANDSHAKE) {
+            return self.look_for_tls(bytes);
+        }
         let Some(method) = METHODS.iter().find(|method| bytes.starts_with(method)) else {
             let is_part = METHODS.iter().any(|method| method.starts_with(bytes));
             return if is_part { Start::Undecided } else { Start::Other };
@@ -77,6 +89,23 @@ impl HttpStart {
             Start::Undecided
         } else {
             Start::Other
+        }
+    }
+}
+
+impl HttpStart {
+    /// Two control characters begin no text. Where they may be a length, more is looked at, and still less
+    /// than a frame of that length.
+    const fn look_for_tls(&self, bytes: &[u8]) -> Start {
+        let enough = if self.by_method { CLIENT_HELLO_AT + 1 } else { 2 };
+        if bytes.len() > 1 && bytes[1] != MAJOR {
+            Start::Other
+        } else if bytes.len() < enough {
+            Start::Undecided
+        } else if self.by_method && bytes[CLIENT_HELLO_AT] != CLIENT_HELLO {
+            Start::Other
+        } else {
+            Start::Tls
         }
     }
 }
@@ -158,6 +187,20 @@ mod tests {
             assert_eq!(one_by_one(*framing, bytes), (Start::Other, 1));
         }
         assert_eq!(at_once(LENGTHS[0], b"Gello"), Start::Other);
+    }
+
+    #[test]
+    fn tls_is_recognised_and_binary_frames_are_let_through() {
+        let hello = b"\x16\x03\x01\x01\x0a\x01\0\x01\x06\x03\x03";
+        for framing in [Framing::Lines, Framing::JsonRpc, Framing::Nul].iter().chain(&LENGTHS) {
+            assert_eq!(at_once(*framing, hello), Start::Tls, "{framing:?}");
+            let (found, end) = one_by_one(*framing, hello);
+            assert_eq!((found, end <= 6), (Start::Tls, true), "{framing:?}");
+        }
+        // A frame of 22 bytes, and text that begins with a control character.
+        assert_eq!(at_once(LENGTHS[0], b"\x16\x03\x01\x02\x03\x04"), Start::Other);
+        assert_eq!(at_once(LENGTHS[1], b"\x16\x04"), Start::Other);
+        assert_eq!(at_once(Framing::Lines, b"\x16hello\n"), Start::Other);
     }
 
     #[test]

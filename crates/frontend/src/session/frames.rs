@@ -65,7 +65,7 @@ struct Frames {
     pool: PoolId,
     plan: Arc<FramesConfig>,
     decoder: Decoder,
-    /// Looks at the first bytes, until it is certain that they are no HTTP.
+    /// Looks at the first bytes, until it is certain that they are neither HTTP nor TLS.
     start: Option<HttpStart>,
     /// It is closed, for it speaks something else.
     is_wrong_protocol: bool,
@@ -166,7 +166,7 @@ impl Frames {
             self.return_grant(cx);
             return data.consume(bytes.len());
         }
-        if self.start.is_some() && self.refuses_http(transport, bytes, cx) {
+        if self.start.is_some() && self.refuses_start(transport, bytes, cx) {
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);

@@ -8,12 +8,13 @@ use crate::context::SessionContext;
 use crate::session::reply_queue::Name;
 use crate::transport::Transport;
 
+const IS_TLS: &str = "this listener does not speak TLS";
 const IS_HTTP: &str =
     "this listener does not speak HTTP: an HTTP request needs a listener with protocol = \"http\"";
 
 impl Frames {
-    /// Looks at the first bytes of the connection. True when they are an HTTP request, which is refused.
-    pub(super) fn refuses_http(
+    /// Looks at the first bytes of the connection. True when they are HTTP or TLS, which is refused.
+    pub(super) fn refuses_start(
         &mut self,
         transport: &Transport,
         bytes: &[u8],
@@ -26,7 +27,11 @@ impl Frames {
                 false
             }
             Some(Start::Http) => {
-                self.refuse_http(transport, cx);
+                self.refuse_start(transport, IS_HTTP, cx);
+                true
+            }
+            Some(Start::Tls) => {
+                self.refuse_start(transport, IS_TLS, cx);
                 true
             }
         }
@@ -40,15 +45,15 @@ impl Frames {
     ) -> bool {
         let is_http = self.start.is_some();
         if is_http {
-            self.refuse_http(transport, cx);
+            self.refuse_start(transport, IS_HTTP, cx);
         }
         is_http
     }
 
-    fn refuse_http(&mut self, transport: &Transport, cx: &mut SessionContext<'_>) {
+    fn refuse_start(&mut self, transport: &Transport, why: &str, cx: &mut SessionContext<'_>) {
         self.start = None;
         self.close_wrong_protocol();
-        let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, IS_HTTP);
+        let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, why);
         self.refuse(transport, outcome, Name::Unknown, cx);
     }
 
