@@ -459,7 +459,7 @@ mod tests {
     }
 
     /// A Unix socket that does not listen yet.
-    fn bound(path: &std::path::Path) -> std::os::fd::OwnedFd {
+    fn bound(path: &Path) -> std::os::fd::OwnedFd {
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
         let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
         rustix::net::bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();

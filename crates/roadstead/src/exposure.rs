@@ -29,7 +29,7 @@ fn checks_without_user(configuration: &Configuration) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for pool in &configuration.pools {
         let check = pool.balance.health.check.as_ref().map(|check| &check.probe);
-        let of_pool = pool.program().and_then(|program| program.user.as_ref());
+        let of_pool = pool.program().and_then(|program| program.bounds.user.as_ref());
         if let (Some(Probe::Program { user: None, .. }), None) = (check, of_pool) {
             let path = ["pool", &pool.name, "health", "command"].map(str::to_owned).to_vec();
             let message = format!(

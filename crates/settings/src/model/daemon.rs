@@ -77,7 +77,7 @@ options! {
         /// Host names accepted in `Host`, in addition to `localhost`, loopback addresses and the address that the
         /// client connected to.
         allowed_hosts: Vec<String> as names;
-        /// Maximum number of connections; clients without a valid token have at most half of them.
+        /// Maximum number of authenticated connections. Clients without a valid token have other places.
         max_connections: u32 as count(1, 10_000) = "64";
         /// Maximum time to receive the headers of a request, including idle time before it.
         header_timeout: Duration as time = "10s";
