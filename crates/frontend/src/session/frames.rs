@@ -167,6 +167,7 @@ impl Frames {
             return data.consume(bytes.len());
         }
         if self.start.is_some() && self.refuses_start(transport, bytes, cx) {
+            self.return_grant(cx);
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);
