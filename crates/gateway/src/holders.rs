@@ -76,7 +76,6 @@ mod tests {
 
     #[test]
     fn only_the_shards_with_the_largest_connections_close_any() {
-        #[expect(clippy::disallowed_methods, reason = "a point to start from")]
         let now = Instant::now();
         let holders = Holders::new(3);
         holders.begin(now);
