@@ -41,10 +41,11 @@ impl Values {
         let tail = match on_conflict {
             OnConflict::Refuse => String::new(),
             // There is no way to name the key: the row that is there must have the same values in
-            // it, or the update fails with an error that nothing else gives (1242).
+            // it, or the update fails with an error that nothing else gives (1242). NULL is no
+            // value of a key: such a row is in conflict on another one.
             OnConflict::Nothing(key) => {
                 let key: Vec<String> = key.iter().map(|name| quoted(name, '`')).collect();
-                let same = key.iter().map(|name| format!("{name} <=> values({name})"));
+                let same = key.iter().map(|name| format!("{name} = values({name})"));
                 let same = same.collect::<Vec<_>>().join(" and ");
                 let column = key.first().map_or("", String::as_str);
                 format!(
@@ -388,7 +389,7 @@ mod tests {
         assert_eq!(
             values.sql(2),
             "insert into `s`.`t` (`a`, `b```) values (?,?),(?,?) on duplicate key update `b``` = \
-             if(`b``` <=> values(`b```), `b```, (select 1 union all select 2))"
+             if(`b``` = values(`b```), `b```, (select 1 union all select 2))"
         );
         for rows in [1, 2, 3, 7, 99, 777, 1000, 1001, 5000] {
             let (mut left, mut statements) = (rows, 0);

@@ -34,6 +34,7 @@ mod row_faults;
 mod stored;
 mod types;
 mod uncertain;
+mod unnoticed;
 mod way_in;
 
 /// Makes each of these functions a test of every kind of database.
