@@ -25,6 +25,7 @@ mod fault;
 mod form;
 mod letters;
 mod link;
+mod lookup;
 mod place;
 mod schema;
 

@@ -36,7 +36,7 @@ pub(super) fn bytes_of(value: &Value) -> usize {
 }
 
 /// The character set of what is no text, in the words of the protocol.
-const BINARY: u16 = 63;
+pub(super) const BINARY: u16 = 63;
 
 /// How the values of a column leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

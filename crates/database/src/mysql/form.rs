@@ -4,11 +4,12 @@
 //! were judged by the types that the columns had before. The check costs a round trip and is made within
 //! each transaction, behind its rows: from then on the tables cannot be altered until it ends.
 
-use mysql_async::consts::ColumnFlags;
+use mysql_async::consts::{ColumnFlags, ColumnType};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Column, Conn, Error, Statement};
+use mysql_async::{Column, Conn, Error, Statement, Value};
 use sql::listed;
 
+use super::bind::BINARY;
 use super::fault::{self, is_for_now};
 use super::schema::table_sql;
 use crate::Action;
@@ -47,6 +48,26 @@ impl Form {
         // Whoever wants to alter the table must not wait for us.
         connection.query_drop("commit").await?;
         Ok(Some(Self { probe, columns }))
+    }
+
+    /// A value of the column number `place` as it is found there: a float has 32 bits, and `binary(n)` is
+    /// filled up with zeros.
+    pub(super) fn stored(&self, place: usize, value: Value) -> Value {
+        let (of, set, length, ..) = self.columns[place];
+        match value {
+            Value::Bytes(mut bytes)
+                if of == ColumnType::MYSQL_TYPE_STRING as u8 && set == BINARY =>
+            {
+                bytes.resize(bytes.len().max(length as usize), 0);
+                Value::Bytes(bytes)
+            }
+            Value::Bytes(digits) if of == ColumnType::MYSQL_TYPE_FLOAT as u8 => {
+                let number =
+                    std::str::from_utf8(&digits).ok().and_then(|it| it.trim().parse().ok());
+                number.map_or(Value::Bytes(digits), Value::Float)
+            }
+            value => value,
+        }
     }
 
     /// Whether the columns are others now. They stay as they are until the transaction ends.

@@ -201,6 +201,20 @@ fn statement_values(
     Ok((size, given))
 }
 
+/// How many of `size` rows the insert has stored that was just run. An update of a row that is there counts
+/// as none, and where a trigger changes it as two: how many these are is the second number of a text beside
+/// the count (`Records: 3  Duplicates: 1  Warnings: 0`), which single rows have not. None where it is missing.
+fn inserted(connection: &Conn, size: usize) -> u64 {
+    let affected = connection.affected_rows();
+    if size == 1 {
+        return u64::from(affected == 1);
+    }
+    let info = connection.info();
+    let mut numbers = info.split(|it: char| !it.is_ascii_digit()).filter(|it| !it.is_empty());
+    let changed = numbers.nth(1).and_then(|it| it.parse::<u64>().ok());
+    changed.map_or(0, |changed| affected.saturating_sub(2 * changed))
+}
+
 /// The server would not read a request with this row.
 fn too_large(row: usize) -> Fault {
     Fault::new(Blame::Row, fault::TOO_LARGE).at(row)
@@ -277,7 +291,8 @@ impl Link for MysqlLink {
         stop: &Stop,
     ) -> Result<(), Fault> {
         let Self { runtime, session, .. } = self;
-        let Session { connection, options, run, shape, takes, job, request_max, .. } = session;
+        let Session { connection, options, run, shape, takes, form, job, request_max, .. } =
+            session;
         let fitted = (&**shape, &takes[..]);
         let id = connection.id();
         let told = |error: Error| fault::of(&error);
@@ -286,9 +301,8 @@ impl Link for MysqlLink {
                 Run::Values(insert) => {
                     effects.begin(shape.is_late, [""; 0]);
                     let (mut next, mut stored) = (part.start, 0);
-                    // Where a row may be there already the count of many says nothing of each: the
-                    // update of one counts as two where a trigger changes it.
-                    let is_each = insert.may_conflict && effects.are_wanted();
+                    // Where a row may be there already the count of many says nothing of each.
+                    let is_each = insert.lookup.is_some() && effects.are_wanted();
                     while next < part.end {
                         let left = next..if is_each { next + 1 } else { part.end };
                         let (size, given) =
@@ -297,19 +311,39 @@ impl Link for MysqlLink {
                         let statement = connection.prep(insert.sql(size)).await.map_err(told)?;
                         let given = Params::Positional(given);
                         connection.exec_drop(statement, given).await.map_err(of_insert)?;
-                        stored += connection.affected_rows();
-                        next += size;
+                        let count = match &insert.lookup {
+                            None => connection.affected_rows(),
+                            Some(_) => inserted(connection, size),
+                        };
+                        let sent = next..next + size;
+                        (stored, next) = (stored + count, sent.end);
                         if is_each {
-                            effects.push(u64::from(connection.affected_rows() == 1), [])?;
+                            effects.push(count, [])?;
+                        }
+                        // With a key, rows that are there already may stay, and any other conflict is an
+                        // error.
+                        let is_short = count < size as u64 && job.affected == Affected::Row;
+                        let Some(lookup) = insert.lookup.as_ref().filter(|_| is_short) else {
+                            continue;
+                        };
+                        let value = |row, place: usize| {
+                            let takes = &fitted.1[place];
+                            let fit = rows.fitted(row, fitted.0, (place, takes), batch)?;
+                            let value = bind::bound(fit, takes);
+                            Ok(match form.as_ref() {
+                                Some(form) => form.stored(place, value),
+                                None => value,
+                            })
+                        };
+                        if !lookup.finds_all(connection, sent, value).await? {
+                            return Err(Fault::ignored());
                         }
                     }
                     if is_each {
                         return Ok(());
                     }
                     let is_whole = stored == part.len() as u64;
-                    // With a key, rows that are there already count as none, and any other conflict
-                    // is an error.
-                    if !is_whole && job.affected == Affected::Row && !insert.may_conflict {
+                    if !is_whole && job.affected == Affected::Row && insert.lookup.is_none() {
                         return Err(Fault::ignored());
                     }
                     // Which of them it was is found by those who ask for each.

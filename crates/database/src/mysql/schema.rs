@@ -5,6 +5,7 @@ use mysql_async::{Conn, Error, Statement};
 use sql::{PlainWrite, Words, listed, quoted};
 
 use super::fault::refused;
+use super::lookup::Lookup;
 use crate::column::{Takes, of_parameter};
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::{self, Source};
@@ -31,31 +32,32 @@ pub(super) struct Values {
     head: String,
     tail: String,
     columns: usize,
-    /// Rows that are there already may stay.
-    pub(super) may_conflict: bool,
+    /// Of rows that are there already, where these may stay.
+    pub(super) lookup: Option<Lookup>,
 }
 
 impl Values {
     pub(super) fn new(table: &str, columns: &[String], on_conflict: &OnConflict) -> Self {
         let head = format!("insert into {} ({}) values ", table_sql(table), listed(columns, '`'));
-        let tail = match on_conflict {
-            OnConflict::Refuse => String::new(),
+        let (tail, lookup) = match on_conflict {
+            OnConflict::Refuse => (String::new(), None),
             // There is no way to name the key: the row that is there must have the same values in
             // it, or the update fails with an error that nothing else gives (1242). NULL is no
             // value of a key: such a row is in conflict on another one.
             OnConflict::Nothing(key) => {
+                let lookup = Lookup::new(&table_sql(table), columns, key);
                 let key: Vec<String> = key.iter().map(|name| quoted(name, '`')).collect();
                 let same = key.iter().map(|name| format!("{name} = values({name})"));
                 let same = same.collect::<Vec<_>>().join(" and ");
                 let column = key.first().map_or("", String::as_str);
-                format!(
+                let tail = format!(
                     " on duplicate key update {column} = if({same}, {column}, \
                      (select 1 union all select 2))"
-                )
+                );
+                (tail, Some(lookup))
             }
         };
-        let may_conflict = *on_conflict != OnConflict::Refuse;
-        Self { head, tail, columns: columns.len(), may_conflict }
+        Self { head, tail, columns: columns.len(), lookup }
     }
 
     /// How many of `rows` the next statement stores. Its text is no longer than `bytes_max`.
