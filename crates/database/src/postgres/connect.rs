@@ -58,7 +58,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
     let names = driver.text.names.iter();
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
     // Before all that depends on the columns: what changes in between is noticed.
-    let form = Form::of(&client, &job.action).await.map_err(told)?;
+    let mut form = Form::of(&client, &job.action).await.map_err(told)?;
     let mut key = None;
     let mut returned = Vec::new();
     let takes;
@@ -81,6 +81,9 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
             let columns = Columns::Insert(plan.text());
             (key, takes) = (plan.key, plan.takes);
             let by_row = plan.has_rules;
+            if let Some(form) = form.as_mut().filter(|_| !by_row) {
+                form.watch_rules(&client, table).await.map_err(told)?;
+            }
             (Run::Arrays { insert: prepared, absent, by_row }, columns, sources)
         }
         Action::Statement(_) => {

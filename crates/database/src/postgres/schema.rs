@@ -25,8 +25,8 @@ pub(super) struct Insert {
     pub(super) takes: Vec<Takes>,
     /// A key makes sure that no row is there twice, and one that is there stays.
     pub(super) key: Option<Vec<KeyColumn>>,
-    /// A rule rewrites the insert: one row may be stored several times, and another not at all, so
-    /// each has to be counted alone.
+    /// A rule, also one of another server, may rewrite the insert: one row is stored several times, and another
+    /// not at all, so each has to be counted alone.
     pub(super) has_rules: bool,
 }
 
@@ -135,15 +135,19 @@ const EQUAL_NULLS: &str = "\
           join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
           where a.attname::text <> all ($2::text[])))";
 
-/// Whether a rule may rewrite an insert into a table, or into what is behind it where it is a view.
+/// Whether a rule may rewrite an insert into a table, or into what is behind it: its partitions, and the tables
+/// of a view. So may the server of a foreign table, which gets several rows at once by `batch_size`.
 /// (Types of events: 3 insert.)
-const HAS_RULES: &str = "\
+pub(super) const HAS_RULES: &str = "\
     with recursive tree(oid) as (select to_regclass($1::text)::oid \
-      union select d.refobjid from tree join pg_rewrite r on r.ev_class = tree.oid \
-        join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid \
-          and d.refclassid = 'pg_class'::regclass) \
+      union select behind.oid from tree, lateral ( \
+        select d.refobjid from pg_rewrite r \
+          join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid \
+            and d.refclassid = 'pg_class'::regclass where r.ev_class = tree.oid \
+        union all select h.inhrelid from pg_inherits h where h.inhparent = tree.oid) behind(oid)) \
     select exists (select from pg_rewrite r join tree on tree.oid = r.ev_class \
-      where r.ev_type = '3' and r.ev_enabled <> 'D')";
+      where r.ev_type = '3' and r.ev_enabled <> 'D') \
+    or exists (select from pg_class c join tree on tree.oid = c.oid where c.relkind = 'f')";
 
 /// Of each unique index of exactly the columns in $2, and of each of its columns: the name, and the
 /// collation by which the index compares it.

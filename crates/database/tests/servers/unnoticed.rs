@@ -5,7 +5,7 @@ use std::time::Duration;
 use database::{Action, Job, OnConflict, Retried};
 
 use crate::letters::all;
-use crate::place::{Place, is_refused, serve};
+use crate::place::{Place, hit, insert, is_refused, serve};
 
 crate::suite!(a_row_without_a_key_is_refused_where_it_conflicts_on_another);
 
@@ -152,4 +152,74 @@ fn a_key_is_found_as_mariadb_stores_it() {
     assert_eq!(serve(&mut handler, rows(0)), vec!["ok"; 1777]);
     assert_eq!(serve(&mut handler, rows(1)), vec!["ok"; 1777]);
     assert_eq!(place.run("select count(*) from kinds"), ["1778"]);
+}
+
+/// The rule stores as many rows as were sent, but not one for each.
+#[test]
+fn rows_are_sent_one_by_one_from_a_rule_on_that_was_made_later() {
+    let place = Place::postgres();
+    place.with_hits().run("create table copies (id bigint)");
+    for ack in ["ok", "ok {rows}"] {
+        let mut handler = place.handler(Job { ack: ack.to_owned(), ..insert() });
+        assert!(serve(&mut handler, [hit(1)])[0].starts_with("ok"));
+        place.run(
+            "create rule r as on insert to hits do instead insert into copies \
+             select new.id from generate_series(1, new.status)",
+        );
+        let row = |id: usize, n: usize| format!(r#"{{"id":{id},"path":"/","status":{n}}}"#);
+        let answers = serve(&mut handler, [row(10, 0), row(11, 2)]);
+        assert_eq!(answers[0], IGNORED, "{answers:?}");
+        assert!(answers[1].starts_with("ok"), "{answers:?}");
+        assert_eq!(place.run("select id from copies"), ["11"; 2]);
+        place.run("drop rule r on hits; delete from hits; delete from copies");
+    }
+}
+
+#[test]
+fn a_rule_at_the_server_of_a_foreign_table_does_not_hide_a_row() {
+    let (place, remote) = (Place::postgres(), Place::postgres());
+    remote.run(
+        "create table kinds (id bigint, v integer); create table copies (id bigint); \
+         create rule r as on insert to kinds do instead insert into copies \
+         select new.id from generate_series(1, new.v)",
+    );
+    place.run(&format!(
+        "create extension postgres_fdw; create server far foreign data wrapper postgres_fdw \
+         options (host '127.0.0.1', port '{}', dbname '{}', batch_size '100'); \
+         create user mapping for public server far \
+         options (user 'roadstead', password_required 'false')",
+        remote.port(),
+        remote.way_in().database
+    ));
+    let partitioned = "create table kinds (id bigint, v integer) partition by list (v); \
+                       create table near partition of kinds for values in (5)";
+    let far = "server far options (table_name 'kinds')";
+    let behind_a_view = "create view kinds as select * from far";
+    for table in [
+        format!("create foreign table kinds (id bigint, v integer) {far}"),
+        format!("{partitioned}; create foreign table f partition of kinds default {far}"),
+        format!("create foreign table far (id bigint, v integer) {far}; {behind_a_view}"),
+        // Attached while the pool serves.
+        partitioned.to_owned(),
+    ] {
+        place.run(&table);
+        let job = Job { retry: Duration::ZERO, ..Job::new(Action::insert("kinds", ["id", "v"])) };
+        let mut handler = place.handler(job);
+        if table == partitioned {
+            assert_eq!(serve(&mut handler, [r#"{"id":1,"v":5}"#]), ["ok"]);
+            place.run(&format!("create foreign table f partition of kinds default {far}"));
+        }
+        let row = |id: usize, v: usize| format!(r#"{{"id":{id},"v":{v}}}"#);
+        // PostgreSQL crashes where the other server stores several rows for one and was sent no others.
+        let answers = serve(&mut handler, [row(1, 0), row(2, 1), row(3, 0), row(4, 1)]);
+        assert_eq!(answers, [IGNORED, "ok", IGNORED, "ok"], "{table}");
+        assert_eq!(remote.run("select id from copies"), ["2", "4"], "{table}");
+        remote.run("delete from copies");
+        let kind = match table.contains("create view") {
+            true => "drop view kinds; drop foreign table far",
+            false if table.starts_with("create foreign") => "drop foreign table kinds",
+            false => "drop table kinds",
+        };
+        place.run(kind);
+    }
 }
