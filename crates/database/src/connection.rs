@@ -8,7 +8,7 @@ use exchange::Stop;
 
 use crate::fault::Fault;
 use crate::link::{Driver, Link, Setup};
-use crate::logins::{self, PAUSE_MAX};
+use crate::logins::{self, PAUSE_FIRST, PAUSE_MAX};
 use crate::rows::Shape;
 
 /// During a pause, a handler checks this often whether to stop.
@@ -151,22 +151,22 @@ impl<L: Link> Connection<L> {
             self.pauses = self.pauses.saturating_add(1);
             logins::shortened(logins::pause(self.pauses - 1, PAUSE_MAX), logins::random())
         });
-        let since = Instant::now();
-        loop {
-            let elapsed = since.elapsed();
+        sleep(stop, |elapsed| {
             let left = match pause {
                 Some(pause) => pause.saturating_sub(elapsed),
                 None => setup.logins.due_in(),
             };
-            if stop.requested() {
-                return false;
-            }
-            let left = left.min(limit.saturating_sub(elapsed));
-            if left.is_zero() {
-                return true;
-            }
-            thread::park_timeout(LOOK.min(left));
-        }
+            left.min(limit.saturating_sub(elapsed))
+        })
+    }
+
+    /// Waits shortly before a login that follows one that succeeded. False when nobody wants another attempt.
+    pub(crate) fn pause<D>(&self, setup: &Setup<D>, stop: &Stop) -> bool {
+        let pause = logins::shortened(PAUSE_FIRST, logins::random());
+        sleep(stop, |elapsed| {
+            let due_in = setup.logins.due_in().min(PAUSE_MAX.saturating_sub(elapsed));
+            due_in.max(pause.saturating_sub(elapsed))
+        })
     }
 
     #[cfg(test)]
@@ -178,6 +178,21 @@ impl<L: Link> Connection<L> {
     #[cfg(test)]
     pub(crate) const fn slot(&mut self) -> &mut Option<L> {
         &mut self.link
+    }
+}
+
+/// Waits until `left` of the time that has passed is nothing. False when nobody wants another attempt.
+fn sleep(stop: &Stop, left: impl Fn(Duration) -> Duration) -> bool {
+    let since = Instant::now();
+    loop {
+        let left = left(since.elapsed());
+        if stop.requested() {
+            return false;
+        }
+        if left.is_zero() {
+            return true;
+        }
+        thread::park_timeout(LOOK.min(left));
     }
 }
 

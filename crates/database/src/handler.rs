@@ -125,6 +125,7 @@ impl<D: Driver> Handler for RowsHandler<D> {
             losses: 0,
             is_sent: false,
             one_by_one: false,
+            found: None,
             suspect: false,
             checked: false,
             changes: 0,
@@ -200,6 +201,8 @@ struct Work<'a, D: Driver> {
     is_sent: bool,
     /// The rows of a transaction are sent one by one, because one of them ends its connection.
     one_by_one: bool,
+    /// The row on which the last connection was lost.
+    found: Option<usize>,
     /// A row was rejected with an error that may be due to columns that have changed.
     suspect: bool,
     /// The statement was compared with its columns, once for each batch.

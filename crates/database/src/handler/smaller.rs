@@ -7,7 +7,8 @@
 //!   fault     answered ──────────────► halves, down to one row     the row alone fails
 //!             a conflict ────────────► again, then halves           the row alone fails
 //!             lock held by others ───► halves, with a short wait    the row alone fails
-//!             connection lost twice ─► one by one, to find the row  the row alone fails
+//!             connection lost twice ─► one by one, to find the row  the row alone fails, after one more
+//!                                                                   attempt
 //! ```
 //!
 //! A fault that the server answered with is its own where it accepts no other row either: it has no
@@ -31,8 +32,8 @@ use crate::parts::{around, halves};
 /// tried: so many as well.
 const ALONE_MAX: u32 = 32;
 
-/// The same for rows that end their connection, which costs more time; and how many rows of the rest are
-/// tried then.
+/// Rows that end their connection, one after the other and none stored between them, before the next such rows
+/// get no further attempt; and how many rows of the rest are tried for those that wait for a lock.
 const SLOW_ALONE_MAX: u32 = 8;
 
 /// The same for rows that wait for a lock: where others hold the whole table, the batch shall not wait
@@ -72,9 +73,9 @@ impl<D: Driver> Work<'_, D> {
     ) -> bool {
         let tried = range.clone();
         let in_time = range.clone().any(|row| !self.time_left(row).is_zero());
-        if self.is_loss(fault) && in_time {
+        if self.is_loss(fault) {
             self.losses += 1;
-            if self.losses >= LOSSES_MAX && self.alone < SLOW_ALONE_MAX {
+            if self.losses >= LOSSES_MAX || self.one_by_one || !in_time {
                 return self.after_losses(range, fault, ranges);
             }
         }
@@ -205,32 +206,44 @@ impl<D: Driver> Work<'_, D> {
         );
     }
 
-    /// Whether the connection was lost with rows on it, before COMMIT.
+    /// Whether the connection was lost with rows on it, before COMMIT, and they may be sent again.
     fn is_loss(&self, fault: &Fault) -> bool {
-        self.is_sent && fault.again && fault.blame == Blame::Lost && !fault.answered
+        let is_lost = fault.again && fault.blame == Blame::Lost && !fault.answered;
+        self.is_sent && is_lost && !self.setup.job.retry.is_zero()
     }
 
     /// The same rows have lost several connections: one of them may have ended them. They are sent one
-    /// by one in their transaction, and that on which it is lost is stored apart from the others.
+    /// by one in their transaction, and that on which it is lost is stored apart from the others. It is tried
+    /// once more, unless it is one of many in a row.
+    ///
+    /// The server lets us in, so this is no outage: it takes none of the time of other rows, each of which is
+    /// tried, and no login waits for long.
     fn after_losses(
         &mut self,
-        range: Range<usize>,
+        mut range: Range<usize>,
         fault: &Fault,
         ranges: &mut Vec<Range<usize>>,
     ) -> bool {
-        self.connection.failed(self.setup, fault);
-        let (tried, rest) = (range.clone(), range.start..self.rows.len());
-        let is_known = fault.rows.first().is_some_and(|row| range.contains(row));
-        let is_alone = range.len() == 1;
-        if is_alone && self.losses > LOSSES_MAX || !is_alone && is_known {
-            self.split(range, fault, ranges);
+        let first = range.start..range.start + 1;
+        let found = fault.rows.first().copied().filter(|row| range.contains(row));
+        let found = if range.len() == 1 { Some(range.start) } else { found };
+        let is_first = found == Some(range.start);
+        let is_many = self.alone >= SLOW_ALONE_MAX && (self.one_by_one || range.len() == 1);
+        if is_first && (is_many || range.len() == 1 && self.found == found) {
+            self.split(first, fault, ranges);
+            range.start += 1;
+            if !range.is_empty() {
+                ranges.push(range.clone());
+            }
+        } else if range.len() > 1 && self.one_by_one {
+            self.split(range.clone(), fault, ranges);
         } else {
-            ranges.push(range);
+            ranges.push(range.clone());
         }
-        self.one_by_one = true;
-        let Some(next) = ranges.last() else { return true };
-        if !self.wait(next.clone(), Duration::MAX) {
-            self.end_failed(next.start.max(rest.start)..rest.end, &tried, fault);
+        (self.found, self.one_by_one) = (found, true);
+        self.connection.discard();
+        if !ranges.is_empty() && !self.connection.pause(self.setup, self.stop) {
+            self.end_failed(range.start..self.rows.len(), &range, fault);
             return false;
         }
         true

@@ -1,6 +1,6 @@
 //! Errors that are a server's by their code and a row's by their cause: the other rows are stored.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use database::{Action, Job, OnConflict};
 
@@ -14,6 +14,7 @@ crate::suite_of_servers!(
     a_server_that_accepts_no_row_is_not_tried_with_each_of_them,
     a_row_that_fails_alone_leaves_the_next_rows_their_connection,
     a_row_that_ends_its_connection_fails_alone,
+    rows_behind_many_that_end_their_connection_are_stored,
     rows_beside_one_whose_time_runs_out_are_stored,
     a_row_that_fails_for_long_does_not_hold_up_the_others,
     a_client_reads_no_message_about_the_row_of_another,
@@ -220,6 +221,30 @@ fn a_row_that_ends_its_connection_fails_alone(place: &Place) {
         let mut handler = place.handler(job);
         let alone = serve(&mut handler, [row(21, true)]);
         assert!(alone[0].starts_with("!database "), "{alone:?}");
+    }
+}
+
+/// Also when their time has run out meanwhile.
+fn rows_behind_many_that_end_their_connection_are_stored(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    ends(place);
+    for job in jobs(Duration::from_millis(200)) {
+        place.run("delete from kinds");
+        let mut handler = place.handler(job);
+        for from in [0, 100] {
+            let bad = |id: usize| id % 100 < 30 || id % 100 == 35;
+            let rows: Vec<_> = (from..from + 40).map(|id| row(id, bad(id))).collect();
+            let since = Instant::now();
+            let answers = serve_soon(&mut handler, &rows);
+            for (id, answer) in (from..).zip(&answers) {
+                match bad(id) {
+                    true => assert!(answer.starts_with("!database "), "{id}: {answers:?}"),
+                    false => assert_eq!(answer, "ok", "{id}: {answers:?}"),
+                }
+            }
+            assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+        }
+        assert_eq!(place.run("select count(*) from kinds"), ["18"]);
     }
 }
 
