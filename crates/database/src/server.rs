@@ -1,6 +1,7 @@
 //! What servers have in common: where they are, a runtime on the handler's own thread, and that
 //! whoever waits for them can be stopped.
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -157,18 +158,21 @@ pub(crate) fn until<T>(
     })
 }
 
-/// As [`until`], for statements of the settings.
+/// As [`until`], for statements of the settings. A server may get a cancellation when its statement has ended,
+/// and end the next one: behind one the connection is given up, whatever came of the work.
 pub(crate) fn stoppable<T>(
     runtime: &Runtime,
     stop: &Stop,
     work: impl Future<Output = Result<T, Fault>>,
     cancel: impl Future<Output = ()>,
 ) -> Result<T, Fault> {
+    let is_sent = Cell::new(false);
+    let cancel = async {
+        is_sent.set(true);
+        cancel.await;
+    };
     match until(runtime, stop, work, cancel) {
-        // A cancellation may come late and meet the next statement: the connection is given up.
-        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
-            Err(Fault::new(Blame::Lost, "stopped while a statement ran"))
-        }
+        Some(_) if is_sent.get() => Err(Fault::new(Blame::Lost, "stopped while a statement ran")),
         Some(done) => done,
         None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
     }
@@ -260,5 +264,17 @@ mod tests {
         let (done, wait) = tokio::sync::oneshot::channel::<()>();
         let cancel = async { drop(done) };
         assert!(until(&runtime, &stop, wait, cancel).is_some_and(|it| it.is_err()));
+    }
+
+    #[test]
+    fn a_connection_is_given_up_behind_a_cancellation_also_where_its_statement_had_ended() {
+        let runtime = runtime("nowhere").unwrap();
+        let stop = Stop::default();
+        assert_eq!(stoppable(&runtime, &stop, async { Ok(7) }, async {}), Ok(7));
+        stop.request();
+        let (ended, wait) = tokio::sync::oneshot::channel();
+        let work = async { wait.await.map_err(|_| Fault::stopped()) };
+        let fault = stoppable(&runtime, &stop, work, async { ended.send(7).unwrap() }).unwrap_err();
+        assert!(fault.blame.spoils_connection(), "{fault:?}");
     }
 }
