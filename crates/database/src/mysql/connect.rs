@@ -47,12 +47,13 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     let mut members = Members::default();
     let sources = driver.names.iter().map(|name| members.source(name));
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
-    let mut key = None;
+    let (mut index, mut key) = (None, None);
     let run = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
             schema::check(&mut connection, name, table, columns, &sources).await?;
             if let OnConflict::Nothing(named) = on_conflict {
-                key = schema::check_key(&mut connection, name, table, columns, named).await?;
+                let found = schema::check_key(&mut connection, name, table, columns, named).await?;
+                (index, key) = (Some(found.0), found.1);
             }
             Run::Values(schema::Values::new(table, columns, on_conflict))
         }
@@ -74,7 +75,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         }
     };
     // Before the types, so that these are never older.
-    let form = Form::of(&mut connection, &job.action).await;
+    let form = Form::of(&mut connection, &job.action, index.as_deref()).await;
     let form = form.map_err(|error| refused(name, &error))?;
     let takes = schema::takes(&mut connection, &job.action, &driver.names).await;
     let takes = takes.map_err(|error| refused(name, &error))?;

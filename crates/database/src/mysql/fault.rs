@@ -82,9 +82,9 @@ fn of_own_code(code: u16, state: &str, text: &str) -> Fault {
     match code {
         // A trigger raises its own state, which may look like any other; larger than the server takes.
         1153 | 1643 | 1644 => fault(Blame::Row),
-        // No such table, column, procedure, user or right to them, a query that would write.
-        1036 | 1044 | 1046 | 1049 | 1054 | 1091 | 1136 | 1142 | 1143 | 1146 | 1227 | 1305
-        | 1356 | 1370 | 1449 | 1792 => fault(Blame::Statement),
+        // No such table, column, index, procedure, user or right to them, a query that would write.
+        1036 | 1044 | 1046 | 1049 | 1054 | 1091 | 1136 | 1142 | 1143 | 1146 | 1176 | 1227
+        | 1305 | 1356 | 1370 | 1449 | 1792 => fault(Blame::Statement),
         // The row was changed by another since this transaction looked at it, or a deadlock.
         1020 | 1213 => fault(Blame::Conflict).again(),
         // A lock, of a row or of a backup.

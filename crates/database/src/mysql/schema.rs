@@ -306,16 +306,16 @@ async fn columns_of(
     Ok(rows.into_iter().map(column).collect())
 }
 
-/// Refuses a key that the table has not. Returns its columns where none of them may be NULL, and no
-/// trigger that we may see can give a row another key or change a row that is there: then a row that is
-/// sent again with the same key changes nothing.
+/// Refuses a key that the table has not. Returns the name of its index, and its columns where none of them may be
+/// NULL, and no trigger that we may see can give a row another key or change a row that is there: then a row
+/// that is sent again with the same key changes nothing.
 pub(super) async fn check_key(
     connection: &mut Conn,
     server: &str,
     table: &str,
     columns: &[String],
     key: &[String],
-) -> Result<Option<Vec<KeyColumn>>, DatabaseError> {
+) -> Result<(String, Option<Vec<KeyColumn>>), DatabaseError> {
     let (schema, name) = apart(table);
     let sql = "select index_name, column_name, coalesce(nullable, '') = 'YES' \
                from information_schema.statistics where non_unique = 0 \
@@ -331,10 +331,12 @@ pub(super) async fn check_key(
         let holds = |name: &String| parts.iter().any(|it| it.eq_ignore_ascii_case(name));
         if parts.len() == key.len() && key.iter().all(holds) {
             let may_be_null = index.iter().any(|(_, _, may_be_null)| *may_be_null);
+            let name = index[0].0.clone();
             if may_be_null || has_triggers(connection, server, table).await? {
-                return Ok(None);
+                return Ok((name, None));
             }
-            return key_columns(connection, server, table, columns, key).await.map(Some);
+            let columns = key_columns(connection, server, table, columns, key).await?;
+            return Ok((name, Some(columns)));
         }
         keys.push(parts.join(", "));
     }

@@ -223,3 +223,37 @@ fn a_rule_at_the_server_of_a_foreign_table_does_not_hide_a_row() {
         place.run(kind);
     }
 }
+
+/// Without its key the statement would store rows twice.
+#[test]
+fn rows_are_not_stored_where_their_key_was_dropped() {
+    let place = Place::mariadb();
+    for (made, dropped) in [
+        ("primary key (id)", "drop primary key"),
+        ("unique k (id)", "drop key k"),
+        ("unique k (id)", "drop key k, add key k (id)"),
+        ("unique k (id), key o (id)", "drop key k"),
+    ] {
+        for columns in ["id", "id, v"] {
+            // The flags of the columns do not show this one.
+            if columns != "id" && dropped.contains("add") {
+                continue;
+            }
+            let made = made.replace("(id)", &format!("({columns})"));
+            let dropped = dropped.replace("(id)", &format!("({columns})"));
+            place.run(&format!(
+                "create table kinds (id bigint not null, v integer not null, {made})"
+            ));
+            let key: Vec<&str> = columns.split(", ").collect();
+            let mut handler = place.handler(keyed(&["id", "v"], &key));
+            let row = |id: usize| format!(r#"{{"id":{id},"v":1}}"#);
+            assert_eq!(serve(&mut handler, [row(1)]), ["ok"]);
+            place.run(&format!("alter table kinds {dropped}"));
+            let answers = serve(&mut handler, [row(1), row(2), row(2)]);
+            let said = format!("{made}, {dropped}: {answers:?}");
+            assert!(answers.iter().all(|it| it.starts_with("!database ")), "{said}");
+            assert_eq!(place.run("select count(*) from kinds"), ["1"], "{said}");
+            place.run("drop table kinds");
+        }
+    }
+}
