@@ -175,7 +175,9 @@ fn session(driver: &MysqlDriver) -> Vec<String> {
         "set session max_error_count = greatest(@@max_error_count, 64)".to_owned(),
         // A server may end the connection behind each ROLLBACK, or begin another transaction.
         "set session completion_type = 0".to_owned(),
-        "set session sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION')"
+        // With the last of them a counter keeps a 0 that it is given.
+        "set session sql_mode = concat(@@sql_mode, \
+         ',STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO')"
             .to_owned(),
         // An empty string is not NULL.
         "set session sql_mode = replace(@@sql_mode, 'EMPTY_STRING_IS_NULL', '')".to_owned(),

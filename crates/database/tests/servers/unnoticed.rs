@@ -63,8 +63,13 @@ fn shorten_keys(place: &Place) {
 }
 
 mod on_servers {
-    crate::suite_of_servers!(a_row_whose_key_a_trigger_changes_is_not_acknowledged_for_another,);
-    use super::a_row_whose_key_a_trigger_changes_is_not_acknowledged_for_another;
+    crate::suite_of_servers!(
+        a_row_whose_key_a_trigger_changes_is_not_acknowledged_for_another,
+        a_counter_keeps_a_zero,
+    );
+    use super::{
+        a_counter_keeps_a_zero, a_row_whose_key_a_trigger_changes_is_not_acknowledged_for_another,
+    };
 }
 
 fn a_row_whose_key_a_trigger_changes_is_not_acknowledged_for_another(place: &Place) {
@@ -152,6 +157,19 @@ fn a_key_is_found_as_mariadb_stores_it() {
     assert_eq!(serve(&mut handler, rows(0)), vec!["ok"; 1777]);
     assert_eq!(serve(&mut handler, rows(1)), vec!["ok"; 1777]);
     assert_eq!(place.run("select count(*) from kinds"), ["1778"]);
+}
+
+fn a_counter_keeps_a_zero(place: &Place) {
+    let counter = match place.is_postgres() {
+        true => "id bigserial primary key",
+        false => "id bigint auto_increment primary key",
+    };
+    place.run(&format!("create table kinds ({counter}, v integer)"));
+    let job = Job { ack: "ok {id}".to_owned(), ..Job::new(Action::insert("kinds", ["id", "v"])) };
+    let mut handler = place.handler(job);
+    let rows = [r#"{"id":0,"v":1}"#, r#"{"id":5,"v":2}"#];
+    assert_eq!(serve(&mut handler, rows), ["ok 0", "ok 5"]);
+    assert_eq!(place.run("select id, v from kinds order by v"), ["0|1", "5|2"]);
 }
 
 /// The rule stores as many rows as were sent, but not one for each.
