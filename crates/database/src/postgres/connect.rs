@@ -247,6 +247,7 @@ fn session(driver: &PostgresDriver) -> String {
     };
     format!(
         "set client_min_messages = warning; set datestyle = 'ISO'; set array_nulls = on; \
+         set extra_float_digits = 3; \
          set lock_timeout = {lock_wait}; {sync} {reads}"
     )
 }

@@ -6,6 +6,7 @@ use database::{Action, Job, OnConflict, Retried};
 
 use crate::letters::all;
 use crate::place::{Place, hit, insert, is_refused, serve};
+use crate::server::Kind;
 
 crate::suite!(a_row_without_a_key_is_refused_where_it_conflicts_on_another);
 
@@ -274,4 +275,18 @@ fn rows_are_not_stored_where_their_key_was_dropped() {
             place.run("drop table kinds");
         }
     }
+}
+
+#[test]
+fn numbers_are_read_with_all_digits_whatever_the_server_is_set_to() {
+    let place = Place::postgres();
+    let Place::Server(server, name) = &place else { unreachable!("it is a server") };
+    assert_eq!(server.kind, Kind::Postgres);
+    server.run("postgres", &format!("alter database {name} set extra_float_digits = 0"));
+    let query = database::Query::new(
+        "select array[0.1::float8 + 0.2] as f, to_json(0.1::float8 + 0.2) as j where :x::int = 1",
+    );
+    let mut handler = place.handler(Job::new(Action::Query(query)));
+    let read = r#"[{"f":[0.30000000000000004],"j":0.30000000000000004}]"#;
+    assert_eq!(serve(&mut handler, [r#"{"x":1}"#]), [read]);
 }
