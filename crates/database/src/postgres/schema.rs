@@ -69,8 +69,8 @@ impl Column {
     }
 }
 
-/// The columns of a table. Of arrays there are no arrays, and those of composite types `unnest` would spread over
-/// several columns. The last value is the type that a domain is made of in the end, also of a domain
+/// The columns of a table. Of arrays there are no arrays, those of composite types `unnest` would spread over
+/// several columns, and those of `box` have semicolons between their elements. The last value is the type that a domain is made of in the end, also of a domain
 /// of domains and of an array of them; of a range, the type of its bounds.
 const COLUMNS: &str = "\
     with recursive base(number, oid, modifier, dimensions, ranges, depth) as ( \
@@ -87,7 +87,7 @@ const COLUMNS: &str = "\
           or (to_jsonb(r) ->> 'rngmultitypid')::oid = t.oid \
         where t.typtype = 'd' or e.oid is not null or r.rngsubtype is not null) \
     select a.attname::text, format_type(a.atttypid, -1), \
-           case when t.typarray <> 0 and not exists (select from base b \
+           case when t.typarray <> 0 and t.typdelim = ',' and not exists (select from base b \
                join pg_type p on p.oid = b.oid \
                where b.number = a.attnum and b.dimensions + b.ranges = 0 and p.typtype = 'c') \
              then format_type(t.typarray, -1) end, \

@@ -278,6 +278,16 @@ fn rows_are_not_stored_where_their_key_was_dropped() {
 }
 
 #[test]
+fn boxes_are_stored_with_any_number_of_others() {
+    let place = Place::postgres();
+    place.run("create table kinds (id bigint, b box)");
+    let mut handler = place.handler(Job::new(Action::insert("kinds", ["id", "b"])));
+    let rows = (0..60).map(|id| format!(r#"{{"id":{id},"b":"(1,1),(0,{id})"}}"#));
+    assert_eq!(serve(&mut handler, rows), vec!["ok"; 60]);
+    assert_eq!(place.run("select count(distinct b::text) from kinds"), ["60"]);
+}
+
+#[test]
 fn numbers_are_read_with_all_digits_whatever_the_server_is_set_to() {
     let place = Place::postgres();
     let Place::Server(server, name) = &place else { unreachable!("it is a server") };
