@@ -52,7 +52,7 @@ impl Values {
                 let column = key.first().map_or("", String::as_str);
                 let tail = format!(
                     " on duplicate key update {column} = if({same}, {column}, \
-                     (select 1 union all select 2))"
+                     (select null union all select null))"
                 );
                 (tail, Some(lookup))
             }
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(
             values.sql(2),
             "insert into `s`.`t` (`a`, `b```) values (?,?),(?,?) on duplicate key update `b``` = \
-             if(`b``` = values(`b```), `b```, (select 1 union all select 2))"
+             if(`b``` = values(`b```), `b```, (select null union all select null))"
         );
         for rows in [1, 2, 3, 7, 99, 777, 1000, 1001, 5000] {
             let (mut left, mut statements) = (rows, 0);

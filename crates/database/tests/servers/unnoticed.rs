@@ -141,6 +141,8 @@ fn a_key_is_found_as_mariadb_stores_it() {
         ("char(3)", "\"a\""),
         ("binary(4)", "\"AP8=\""),
         ("varbinary(4)", "\"AP8=\""),
+        ("uuid", "\"123e4567-e89b-12d3-a456-426655440000\""),
+        ("inet6", "\"::1\""),
     ] {
         place.run(&format!("create table kinds (id {of} primary key, v integer)"));
         let mut handler = place.handler(keyed(&["id", "v"], &["id"]));
