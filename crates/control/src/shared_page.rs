@@ -49,15 +49,16 @@ mod tests {
     async fn a_page_is_rendered_once_a_second_for_all_who_ask() {
         let (page, count) = (SharedPage::default(), Cell::new(0));
         let render = async || {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            let ready = Instant::now() + Duration::from_millis(100);
+            tokio::time::interval_at(ready, AGE_MAX).tick().await;
             count.set(count.get() + 1);
             Some(format!("page {}", count.get()))
         };
         let (one, two) = tokio::join!(page.get(render), page.get(render));
         assert_eq!((one, two, count.get()), (Some("page 1".into()), Some("page 1".into()), 1));
-        tokio::time::sleep(AGE_MAX - Duration::from_millis(101)).await;
+        tokio::time::advance(AGE_MAX - Duration::from_millis(101)).await;
         assert_eq!(page.get(render).await, Some("page 1".into()));
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(page.get(render).await, Some("page 2".into()));
     }
 

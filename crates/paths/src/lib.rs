@@ -3,7 +3,7 @@
 //! What it is: the walk of a path, directory by directory. A symbolic link is followed only where nobody but
 //! root and the user of this process can have made it: a daemon that runs as root could be led to any file.
 //! Directories themselves may be writable for others, as `/var/log` is for a group on many systems. What it
-//! depends on: the kernel alone. What it must never know: what the file is for.
+//! depends on: the kernel alone. What it must never depend on: what the file is for.
 
 #![forbid(unsafe_code)]
 

@@ -160,19 +160,19 @@ async fn a_flood_of_connections_does_not_delay_the_operator() {
 /// The page may cost more than all else that the address does.
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_client_that_left_is_given_up() {
-    let begun = tokio::time::Instant::now();
     let slow = Router::new().route(
         "/",
         get(|| async {
-            sleep(Duration::from_secs(60)).await;
+            std::future::pending::<()>().await;
             "hello"
         }),
     );
     let (mut client, server) = duplex(4096);
     client.write_all(ANONYMOUS.as_bytes()).await.expect("room");
     drop(client);
-    connection(server, slow, peer(), place(), LIMITS).await;
-    assert!(begun.elapsed() < Duration::from_secs(60));
+    let served = connection(server, slow, peer(), place(), LIMITS);
+    let served = timeout(Duration::from_secs(60), served).await;
+    assert!(served.is_ok(), "it is served although its client left");
 }
 
 #[tokio::test]
