@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::echo;
 use crate::finger;
 use crate::options::{OptionError, Options};
 use backend::workers::WorkersConfig;
@@ -52,6 +53,10 @@ impl std::error::Error for ToyError {}
 pub fn toy(name: &str, options: &str) -> Result<Toy, ToyError> {
     let read = |rows| Options::read(rows, options).map_err(ToyError::Options);
     Ok(match name {
+        "echo" => {
+            let config = echo::EchoConfig::new(&read(echo::OPTIONS)?);
+            Toy::Workers(WorkersConfig::Other(Box::new(config)))
+        }
         "finger" => Toy::Protocol(Arc::new(finger::FingerConfig::new(&read(finger::OPTIONS)?))),
         _ => return Err(ToyError::Unknown(name.to_owned())),
     })

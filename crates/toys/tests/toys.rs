@@ -28,10 +28,14 @@ struct Served {
 impl Served {
     /// Serves finger with these options; each line is answered by `answer`, on one of two threads.
     fn start(options: &str, answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
-        let protocol = finger(options);
         let factory = Arc::new(Answers(Arc::new(answer)));
         let (deadline, shape) = (Duration::from_secs(30), RequestShape::Messages);
         let workers = WorkersConfig::Handlers(HandlerThreadsConfig { factory, deadline, shape });
+        Self::with(finger(options), workers)
+    }
+
+    /// Serves this protocol from two of these workers.
+    fn with(protocol: Arc<dyn ProtocolConfig>, workers: WorkersConfig) -> Self {
         let any = event::Address::Internet("127.0.0.1:0".parse().unwrap());
         let (socket, bound) = event::bind(&any, &event::BindSettings::default()).unwrap();
         let (tell, told) = channel();
@@ -63,6 +67,20 @@ impl Served {
         let (tell, told) = channel();
         self.access.status(move |status| tell.send(status.listeners[0].connections).unwrap());
         told.recv().unwrap()
+    }
+
+    /// Returns once so many clients are connected. Each look is a turn of the loop.
+    fn wait_for_connections(&self, count: u32) {
+        let seen = (0..1_000_000).find(|_| self.connections() == count);
+        assert!(seen.is_some(), "{} connections, {count} expected", self.connections());
+    }
+
+    /// Requests that the workers have answered.
+    fn answered(&self) -> u64 {
+        let (tell, told) = channel();
+        self.access.status(move |status| tell.send(status.pools).unwrap());
+        let pools = told.recv().unwrap();
+        pools.iter().flat_map(|pool| &pool.workers).map(|worker| worker.served).sum()
     }
 
     fn drain(self) {
@@ -141,8 +159,7 @@ fn a_client_that_leaves_early_disturbs_nobody() {
     early.write_all(b"early\r\n").unwrap();
     has_begun.recv().unwrap();
     drop(early);
-    // Each look is a turn of the loop.
-    while served.connections() > 0 {}
+    served.wait_for_connections(0);
     go.send(()).unwrap();
     assert_eq!(served.ask("late\r\n"), "Login: late\r\nNo plan.\r\n");
     served.drain();
@@ -172,12 +189,27 @@ fn a_drain_answers_what_was_asked_and_refuses_others() {
     let (mut asking, silent) = (served.connect(), served.connect());
     asking.write_all(b"alice\r\n").unwrap();
     has_begun.recv().unwrap();
-    while served.connections() < 2 {}
+    served.wait_for_connections(2);
     served.access.drain();
     assert_eq!(rest(silent), "!draining the daemon is about to end\r\n");
     go.send(()).unwrap();
     assert_eq!(rest(asking), "Login: alice\r\nNo plan.\r\n");
     served.thread.join().unwrap();
+}
+
+#[test]
+fn one_toy_answers_for_another() {
+    let Toy::Workers(workers) = toy("echo", "times = 2\nshout = true").unwrap() else {
+        panic!("an echo is a worker");
+    };
+    let served = Served::with(finger(""), workers);
+    let (mut one, mut two) = (served.connect(), served.connect());
+    one.write_all(b"alice\r\n").unwrap();
+    two.write_all(b"bob\r\n").unwrap();
+    assert_eq!(rest(two), "BOB BOB\r\n");
+    assert_eq!(rest(one), "ALICE ALICE\r\n");
+    assert_eq!(served.answered(), 2);
+    served.drain();
 }
 
 #[test]

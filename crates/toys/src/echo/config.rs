@@ -1,0 +1,55 @@
+//! What a pool of echoes is configured with.
+
+use std::any::Any;
+
+use backend::backend::{Backend, OpenBackend};
+use exchange::PoolId;
+use flow::worker_traits::WorkerTraits;
+
+use super::workers::Echoes;
+use crate::options::{OptionRow, Options, Value};
+
+/// The options of a pool of echoes.
+pub const OPTIONS: &[OptionRow] = &[
+    OptionRow {
+        name: "times",
+        default: Value::Count(1),
+        meaning: "How often a reply repeats the request, separated by spaces.",
+    },
+    OptionRow {
+        name: "shout",
+        default: Value::Switch(false),
+        meaning: "Whether letters of ASCII are returned in upper case.",
+    },
+];
+
+/// What a pool of echoes is configured with.
+#[derive(Clone, Copy, Debug)]
+pub struct EchoConfig {
+    /// How often a reply repeats its request.
+    pub(super) times: u64,
+    /// Letters are returned in upper case.
+    pub(super) shouts: bool,
+}
+
+impl EchoConfig {
+    /// The configuration that these [`OPTIONS`] describe.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        Self { times: options.count("times"), shouts: options.switch("shout") }
+    }
+}
+
+impl OpenBackend for EchoConfig {
+    fn open(self: Box<Self>, _pool: (PoolId, &str)) -> Box<dyn Backend> {
+        Box::new(Echoes::new(*self))
+    }
+
+    fn into_plan(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+
+    fn traits(&self) -> WorkerTraits {
+        WorkerTraits::default()
+    }
+}
