@@ -26,6 +26,7 @@ const KINDS: [(&str, &[&str]); 3] = [
             "crates/backend/src/backends.rs",
             "crates/gateway/src/build/program.rs",
             "crates/gateway/src/build/workers.rs",
+            "crates/toys/src/build.rs",
             "crates/backend/src/workers.rs",
         ],
     ),

@@ -1,12 +1,5 @@
 //! What a pool of echoes is configured with.
 
-use std::any::Any;
-
-use backend::backend::{Backend, OpenBackend};
-use exchange::PoolId;
-use flow::worker_traits::WorkerTraits;
-
-use super::workers::Echoes;
 use crate::options::{OptionRow, Options, Value};
 
 /// The options of a pool of echoes.
@@ -37,19 +30,5 @@ impl EchoConfig {
     #[must_use]
     pub fn new(options: &Options) -> Self {
         Self { times: options.count("times"), shouts: options.switch("shout") }
-    }
-}
-
-impl OpenBackend for EchoConfig {
-    fn open(self: Box<Self>, _pool: (PoolId, &str)) -> Box<dyn Backend> {
-        Box::new(Echoes::new(*self))
-    }
-
-    fn into_plan(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-
-    fn traits(&self) -> WorkerTraits {
-        WorkerTraits::default()
     }
 }

@@ -2,13 +2,14 @@
 
 use std::any::Any;
 
-use backend::backend::{Backend, BackendContext};
+use backend::backend::{Backend, BackendContext, OpenBackend};
 use backend::connection_counts::ConnectionCounts;
-use exchange::{ByWorker, Outcome, RequestId, Slice, WorkerId};
+use exchange::{ByWorker, Outcome, PoolId, RequestId, Slice, WorkerId};
 use flow::backend_event::BackendEvent;
 use flow::payload::{Payload, Request};
 use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
+use flow::worker_traits::WorkerTraits;
 use observe::status::WorkerStatus;
 
 use super::config::EchoConfig;
@@ -44,6 +45,20 @@ impl Echoes {
             reply.make_ascii_uppercase();
         }
         Slice::from(&reply[..])
+    }
+}
+
+impl OpenBackend for EchoConfig {
+    fn open(self: Box<Self>, _pool: (PoolId, &str)) -> Box<dyn Backend> {
+        Box::new(Echoes::new(*self))
+    }
+
+    fn into_plan(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+
+    fn traits(&self) -> WorkerTraits {
+        WorkerTraits::default()
     }
 }
 
