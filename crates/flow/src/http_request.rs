@@ -13,10 +13,9 @@ use wire::http1::{Found, Limits, Method, Refusal, RequestHead, object};
 
 use crate::forwarding::Forwarding;
 use crate::json_reply::JsonReply;
+use crate::recycler::Recycler;
 use crate::request_meta::{Effect, RequestMeta, ResponseKind};
 
-/// The least number of unused places that a thread may keep.
-const PLACES_MIN: usize = 64;
 /// Header fields that are added when a head is encoded.
 const ADDED: [&str; 9] = [
     "host",
@@ -29,8 +28,6 @@ const ADDED: [&str; 9] = [
     "forwarded",
     "via",
 ];
-/// The number of requests after which the maximum in flight is measured again.
-const PERIOD: u32 = 4096;
 
 /// A boxed head whose memory is reused. A head is several times as large as the rest of a request, so it is not
 /// stored in the queues themselves.
@@ -48,51 +45,9 @@ struct Place {
     counted: Counted,
 }
 
-/// The unused places of a thread. Invariant: a thread keeps at most as many places as it had requests in flight at
-/// once in this period or the last one, and at least [`PLACES_MIN`] are allowed.
-#[derive(Debug)]
-struct Places {
-    #[expect(clippy::vec_box, reason = "the boxes move between here and the requests")]
-    free: Vec<Box<Place>>,
-    in_flight: usize,
-    /// The maximum of `in_flight` in this period and in the last one.
-    most: [usize; 2],
-    /// Requests that began in this period.
-    begun: u32,
-}
-
 thread_local! {
-    static PLACES: RefCell<Places> = const {
-        RefCell::new(Places { free: Vec::new(), in_flight: 0, most: [0; 2], begun: 0 })
-    };
-}
-
-impl Places {
-    fn take(&mut self) -> Option<Box<Place>> {
-        self.begin();
-        self.begun += 1;
-        if self.begun == PERIOD {
-            self.begun = 0;
-            self.most = [self.in_flight, self.most[0]];
-        }
-        self.free.pop()
-    }
-
-    fn begin(&mut self) {
-        self.in_flight += 1;
-        self.most[0] = self.most[0].max(self.in_flight);
-    }
-
-    fn give(&mut self, place: Box<Place>) {
-        // A place that another thread took and that was dropped in transit was not counted here.
-        self.in_flight = self.in_flight.saturating_sub(1);
-        let most = self.most[0].max(self.most[1]).max(PLACES_MIN);
-        if self.free.len() < most {
-            self.free.push(place);
-        } else if self.free.len() > most {
-            self.free.pop();
-        }
-    }
+    /// The unused places of a thread.
+    static PLACES: RefCell<Recycler<Box<Place>>> = const { RefCell::new(Recycler::new()) };
 }
 
 impl HttpRequest {
@@ -102,7 +57,7 @@ impl HttpRequest {
     /// When the head violates HTTP or exceeds a limit.
     #[inline]
     pub fn read(bytes: &[u8], found: &Found, limits: &Limits) -> Result<Self, Refusal> {
-        let place = PLACES.with_borrow_mut(Places::take).unwrap_or_default();
+        let place = PLACES.with_borrow_mut(Recycler::take).unwrap_or_default();
         let mut read = Self(Some(place));
         read.head_mut().read(bytes, found, limits)?;
         Ok(read)
@@ -223,12 +178,12 @@ impl HttpRequest {
 
     /// Updates the accounting of this thread: the request goes to another one.
     pub fn leave(&self) {
-        PLACES.with_borrow_mut(|places| places.in_flight = places.in_flight.saturating_sub(1));
+        PLACES.with_borrow_mut(Recycler::leave);
     }
 
     /// Updates the accounting of this thread: the request came from another one.
     pub fn arrive(&self) {
-        PLACES.with_borrow_mut(Places::begin);
+        PLACES.with_borrow_mut(Recycler::arrive);
     }
 
     /// Allocated memory in bytes, whether used or not.
@@ -279,7 +234,7 @@ impl Clone for HttpRequest {
     /// A copy of the head as another worker receives it, with its own memory count.
     fn clone(&self) -> Self {
         let Place { head, target, forwarding, .. } = self.place();
-        let mut place = PLACES.with_borrow_mut(Places::take).unwrap_or_default();
+        let mut place = PLACES.with_borrow_mut(Recycler::take).unwrap_or_default();
         place.head = head.clone();
         place.target.extend_from_slice(target);
         place.forwarding.clone_from(forwarding);
@@ -299,24 +254,6 @@ mod tests {
     fn read(text: &str) -> HttpRequest {
         let found = HeadScan::default().next(text.as_bytes(), &Limits::REQUEST).unwrap().unwrap();
         HttpRequest::read(text.as_bytes(), &found, &Limits::REQUEST).unwrap()
-    }
-
-    fn free() -> usize {
-        PLACES.with_borrow(|places| places.free.len())
-    }
-
-    #[test]
-    fn a_thread_keeps_places_for_as_many_as_were_in_flight() {
-        let many = 10 * PLACES_MIN;
-        let some = |count| (0..count).map(|_| read("GET / HTTP/1.0\r\n\r\n")).collect::<Vec<_>>();
-        drop(some(many));
-        assert_eq!(free(), many);
-        drop(some(many));
-        assert_eq!(free(), many, "the same places again");
-        for _ in 0..2 * PERIOD as usize + many {
-            drop(some(1));
-        }
-        assert_eq!(free(), PLACES_MIN, "so many were needed long ago");
     }
 
     #[test]

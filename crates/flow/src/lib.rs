@@ -26,6 +26,7 @@ pub mod payload;
 pub mod permit;
 pub mod plain_reply;
 pub mod query_record;
+pub mod recycler;
 pub mod rejected;
 pub mod reply_event;
 pub mod reply_head;

@@ -4,25 +4,26 @@ use std::cell::RefCell;
 
 use wire::http1::{Asked, Found, Limits, Refusal};
 
+use crate::recycler::Recycler;
+
 /// The head of a reply, before its parts.
 pub use wire::http1::ReplyHead as Head;
 
 /// A boxed head whose memory is reused. A head is several times as large as any other event, so it is not stored
 /// in the event itself.
 #[derive(Debug)]
-pub struct Carried(Box<Head>);
-
-/// Unused boxes that a thread keeps.
-const PLACES_MAX: usize = 64;
+pub struct Carried(Option<Box<Head>>);
 
 thread_local! {
-    static PLACES: RefCell<Vec<Carried>> = const { RefCell::new(Vec::new()) };
+    /// The unused boxes of a thread.
+    static PLACES: RefCell<Recycler<Box<Head>>> = const { RefCell::new(Recycler::new()) };
 }
 
 impl Carried {
     /// Boxes a head that was not parsed from bytes.
     pub fn new(head: Head) -> Self {
-        Self(Box::new(head))
+        PLACES.with_borrow_mut(Recycler::arrive);
+        Self(Some(Box::new(head)))
     }
 
     /// Parses the head that `found` locates in `bytes`, as the reply to the request `asked`.
@@ -35,29 +36,39 @@ impl Carried {
         asked: Asked,
         limits: &Limits,
     ) -> Result<Self, Refusal> {
-        let place = PLACES.with_borrow_mut(Vec::pop);
-        let mut place = place.unwrap_or_else(|| Self(Box::default()));
-        match place.0.read(bytes, found, asked, limits) {
-            Ok(()) => Ok(place),
-            Err(refusal) => {
-                place.recycle();
-                Err(refusal)
-            }
-        }
+        let place = PLACES.with_borrow_mut(Recycler::take);
+        let mut head = Self(Some(place.unwrap_or_default()));
+        head.head().read(bytes, found, asked, limits)?;
+        Ok(head)
     }
 
     /// The head itself.
     pub fn head(&mut self) -> &mut Head {
-        &mut self.0
+        self.0.as_mut().expect("a head is there until it is dropped")
     }
 
-    /// Clears the head and keeps its memory for the next one. A thread keeps at most 64.
-    pub fn recycle(mut self) {
-        self.0.clear();
-        PLACES.with_borrow_mut(|places| {
-            if places.len() < PLACES_MAX {
-                places.push(self);
-            }
-        });
+    /// The head is no longer needed.
+    pub fn recycle(self) {
+        drop(self);
+    }
+
+    /// The head goes to another thread.
+    pub fn leave(&self) {
+        PLACES.with_borrow_mut(Recycler::leave);
+    }
+
+    /// The head has come from another thread.
+    pub fn arrive(&self) {
+        PLACES.with_borrow_mut(Recycler::arrive);
+    }
+}
+
+impl Drop for Carried {
+    /// Clears the head and keeps its memory for the next one, as [`Recycler`] describes.
+    fn drop(&mut self) {
+        let Some(mut head) = self.0.take() else { return };
+        head.clear();
+        // A thread that is ending keeps none.
+        let _ = PLACES.try_with(|places| places.borrow_mut().give(head));
     }
 }

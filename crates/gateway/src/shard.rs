@@ -275,6 +275,9 @@ impl Shard {
                     self.deliver_datagram(calls, listener, (&to, hears_errors), reply_event);
                 }
                 (Client::OffShard { request, .. }, reply_event) => {
+                    if let ReplyEvent::Head(head) = &reply_event {
+                        head.leave();
+                    }
                     let reply_event = ShardMessage::ReplyEvent(request, reply_event);
                     self.engine.shard_link.tell(request.shard(), reply_event);
                 }

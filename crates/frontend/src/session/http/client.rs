@@ -18,8 +18,8 @@ use flow::ids::SessionId;
 use flow::reply_event::ReplyEvent;
 use flow::reply_head::Carried;
 
-/// The maximum number of unused exchanges. It covers the clients that are busy in one turn.
-const SPARES_MAX: usize = 256;
+/// The maximum number of unused exchanges: some 0.5 MB. It covers the clients that are busy in one turn.
+const SPARES_MAX: usize = 1024;
 
 /// Unused exchanges. Only their memory is reused: `take` initializes every field, so no data of one client can
 /// reach the next one.
