@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, Table};
-use pool::{Failed, Pool};
+use pool::Pool;
 
 use crate::balance::BalanceConfig;
 use crate::barrier::Barriers;
 use crate::cookies::Cookies;
-use crate::exchanges::{Exchange, Exchanges, Move, State};
+use crate::exchanges::{Attempt, Exchange, Exchanges, Move, State};
 use crate::pool_config::PoolConfig;
 use crate::session_affinity::Way;
 use crate::shard_group::ShardGroup;
@@ -240,28 +240,23 @@ impl Engine {
     fn insert(
         &mut self,
         client: Client,
-        Source { peer, listener }: Source,
+        source: Source,
         (pool, named): (PoolId, Option<u64>),
         log_entry: Option<Box<AccessEntry>>,
     ) -> RequestId {
         let at_us = self.at_us();
         self.exchanges.insert(Exchange {
             client,
-            peer,
+            source,
             at_us,
             stamps: Stamps::received(self.now),
-            listener,
             body_end: None,
             log_entry,
             parts: Vec::new(),
             window: Window::default(),
             pool,
-            named,
-            knows: None,
-            failed: Failed::default(),
+            attempt: Attempt { named, ..Attempt::default() },
             json_reply: None,
-            is_bad: false,
-            status: 0,
             state: State::Received,
         })
     }
@@ -278,14 +273,15 @@ impl Engine {
         }
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[pool];
-        let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
+        let (peer, at_us, mut payload) = (exchange.source.peer, exchange.at_us, payload.compact());
         exchange.json_reply = meta.json_reply.or(exchange.json_reply);
         if let Some(json_reply) = &mut meta.json_reply {
             json_reply.wants_head = served.cookies.is_some();
         }
         meta.asker = asker(id, exchange);
         // The cookies of a request from a member shard were read, and possibly removed, there.
-        if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
+        if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.attempt.named.is_none())
+        {
             cookies.ask(&mut payload, exchange);
         }
         let waiting = QueuedRequest { id, peer, at_us, payload, meta };
@@ -317,7 +313,7 @@ impl Engine {
         };
         let mut status = 0;
         if let State::Working(worker) = exchange.state {
-            status = std::mem::take(&mut exchange.status);
+            status = std::mem::take(&mut exchange.attempt.status);
             self.pools[pool].tallies.count_end(worker, status, &outcome, self.now);
         }
         if matches!(exchange.client, Client::Nobody) {
@@ -350,10 +346,10 @@ impl Engine {
         exchange.stamps.first_byte.get_or_insert(self.now);
         let told = head.head();
         if !told.is_interim() {
-            exchange.status = told.status;
+            exchange.attempt.status = told.status;
         }
         let served = &mut self.pools[pool];
-        exchange.is_bad = served.balance.is_bad(told);
+        exchange.attempt.is_bad = served.balance.is_bad(told);
         let is_here = exchange.state.home().is_none();
         if served.then.is_some() && is_here && told.status < FAILURE_MIN {
             // Only the body is forwarded to the next pool.

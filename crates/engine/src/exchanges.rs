@@ -19,10 +19,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use exchange::{ListenerId, Peer, Place, PoolId, RequestId, Stamps, Table, WorkerId};
+use exchange::{ListenerId, Place, PoolId, RequestId, Stamps, Table, WorkerId};
 use pool::{Failed, Ticket};
 
-use flow::client::Client;
+use flow::client::{Client, Source};
 use flow::json_reply::JsonReply;
 use flow::window::Window;
 use observe::access_log::AccessEntry;
@@ -127,16 +127,30 @@ const fn bit(state: usize, step: usize) -> usize {
     state * MOVES.len() + step
 }
 
+/// What is known of a request in its current pool. It is forgotten when the request goes to another pool.
+#[derive(Debug, Default)]
+pub(crate) struct Attempt {
+    /// The affinity target that its cookie names, a value of [`pool::Pool::berth`].
+    pub(crate) named: Option<u64>,
+    /// The same target, if the cookie need not be renewed.
+    pub(crate) knows: Option<u64>,
+    /// Workers of this pool that failed the request.
+    pub(crate) failed: Failed,
+    /// The reply in progress counts as a failure of its worker.
+    pub(crate) is_bad: bool,
+    /// The status of the reply in progress; 0: none.
+    pub(crate) status: u16,
+}
+
 /// One request and its state.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) client: Client,
-    pub(crate) peer: Peer,
+    /// The address of the client and the listener that received the request.
+    pub(crate) source: Source,
     /// The time of its receipt, in microseconds since the Unix epoch.
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
-    /// The listener that received it; `None`: this process made it.
-    pub(crate) listener: Option<ListenerId>,
     /// The time at which the last byte of the body arrived, if that was after the head.
     pub(crate) body_end: Option<Instant>,
     /// Its access log entry, if it is logged.
@@ -147,18 +161,10 @@ pub(crate) struct Exchange {
     pub(crate) window: Window,
     /// The current pool.
     pub(crate) pool: PoolId,
-    /// The affinity target that its cookie names, a value of [`pool::Pool::berth`].
-    pub(crate) named: Option<u64>,
-    /// The same target, if the cookie need not be renewed.
-    pub(crate) knows: Option<u64>,
-    /// Workers of this pool that failed the request.
-    pub(crate) failed: Failed,
+    /// What concerns the workers of the current pool.
+    pub(crate) attempt: Attempt,
     /// How to convert the reply of a worker that does not use the client's protocol.
     pub(crate) json_reply: Option<JsonReply>,
-    /// The reply in progress counts as a failure of its worker.
-    pub(crate) is_bad: bool,
-    /// The status of the reply in progress; 0: none.
-    pub(crate) status: u16,
     pub(crate) state: State,
 }
 
@@ -182,11 +188,7 @@ impl Exchange {
         }
         // These values refer to workers of the old pool.
         if matches!(step, Move::Next | Move::PassOn) {
-            self.named = None;
-            self.knows = None;
-            self.failed = Failed::default();
-            self.is_bad = false;
-            self.status = 0;
+            self.attempt = Attempt::default();
         }
     }
 }
@@ -287,7 +289,7 @@ impl Exchanges {
                 return false;
             }
             let client = std::mem::replace(&mut exchange.client, Client::Nobody);
-            closed = Some((client, exchange.stamps.received, exchange.listener));
+            closed = Some((client, exchange.stamps.received, exchange.source.listener));
             true
         });
         if let Some((Client::OffShard { .. }, ..)) = &closed {

@@ -13,11 +13,11 @@ impl Accounting<'_> {
         let served = &mut self.pools[exchange.pool];
         served.dirty = true;
         served.counts.count(outcome.end());
-        count_at_listener(self.listener_ends, exchange.listener, outcome.end(), 1);
+        count_at_listener(self.listener_ends, exchange.source.listener, outcome.end(), 1);
         served.counts.request_time.record(self.now.duration_since(exchange.stamps.received));
         if let Outcome::Ended(end, _) = outcome {
             let (text, _) = outcome.text();
-            served.error_log.end(&served.name, id, exchange.peer, *end, text, self.now);
+            served.error_log.end(&served.name, id, exchange.source.peer, *end, text, self.now);
         }
         if let Some(log_entry) = exchange.log_entry.take() {
             self.log(id, exchange, log_entry, outcome);
@@ -42,7 +42,7 @@ impl Accounting<'_> {
         self.access_log.write(&Line {
             id: Some(id),
             at_us: exchange.at_us,
-            peer: exchange.peer,
+            peer: exchange.source.peer,
             pool: &served.name,
             worker: &log_entry.worker,
             stamps,

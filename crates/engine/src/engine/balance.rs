@@ -86,7 +86,7 @@ impl Engine {
         let State::Working(worker) = exchange.state else { return };
         let end = outcome.end();
         let good = match end.cause.verdict() {
-            Verdict::Answered => !exchange.is_bad,
+            Verdict::Answered => !exchange.attempt.is_bad,
             Verdict::Refused | Verdict::Left => true,
             Verdict::Failed | Verdict::Unknown => false,
         };

@@ -15,7 +15,8 @@ impl ServedPool {
         else {
             return;
         };
-        let knows = exchange.knows.is_some() && exchange.knows == self.pool.berth(worker);
+        let knows =
+            exchange.attempt.knows.is_some() && exchange.attempt.knows == self.pool.berth(worker);
         if knows && cookies.is_told_once() {
             return;
         }

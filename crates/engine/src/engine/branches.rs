@@ -47,7 +47,7 @@ impl Engine {
     ) -> Option<(Payload, RequestMeta)> {
         let exchange = self.exchanges.get_mut(id)?;
         let served = &mut self.pools[pool];
-        let (peer, at_us, mut payload) = (exchange.peer, exchange.at_us, payload.compact());
+        let (peer, at_us, mut payload) = (exchange.source.peer, exchange.at_us, payload.compact());
         // The owner shard must receive the unchanged request.
         let is_changed = served.cookies.as_ref().is_some_and(|cookies| cookies.changes_requests());
         let whole = is_changed.then(|| payload.clone());
@@ -66,7 +66,7 @@ impl Engine {
                 None
             }
             Err(refused) => {
-                (exchange.named, exchange.knows) = (None, None);
+                (exchange.attempt.named, exchange.attempt.knows) = (None, None);
                 let QueuedRequest { payload, meta, .. } = refused.payload;
                 Some((whole.unwrap_or(payload), meta))
             }

@@ -14,7 +14,7 @@ impl Cookies {
     pub(super) fn ask(&self, request: &mut Payload, exchange: &mut Exchange) {
         let Payload::Http(request, _) = request else { return };
         let told = self.read(&mut request.head_mut().fields, second(exchange.at_us));
-        exchange.named = told.named;
-        exchange.knows = told.named.filter(|_| told.fresh);
+        exchange.attempt.named = told.named;
+        exchange.attempt.knows = told.named.filter(|_| told.fresh);
     }
 }

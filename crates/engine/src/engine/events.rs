@@ -32,7 +32,7 @@ impl Engine {
             BackendEvent::RejectedStatus { id, status } => {
                 let is_bad = served.balance.is_bad_status(status);
                 if let Some(exchange) = self.exchanges.get_mut(id) {
-                    (exchange.status, exchange.is_bad) = (status, is_bad);
+                    (exchange.attempt.status, exchange.attempt.is_bad) = (status, is_bad);
                 }
             }
             BackendEvent::Broken { refusal } => self.rejects.count_reply(refusal as usize),

@@ -3,9 +3,9 @@
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::{Engine, refusal};
-use crate::exchanges::{Exchange, Move, State};
+use crate::exchanges::{Attempt, Exchange, Move, State};
 use crate::shard_message::{AWAY_MAX, ForwardedRequest, MAIL_BYTES_MAX, ShardMessage};
-use flow::client::Client;
+use flow::client::{Client, Source};
 use flow::payload::{Crossed, Payload};
 use flow::reply_event::ReplyEvent;
 use flow::request_control::RequestControl;
@@ -50,17 +50,17 @@ impl Engine {
         let passed = ForwardedRequest {
             from: id,
             pool,
-            peer: exchange.peer,
+            peer: exchange.source.peer,
             at_us: exchange.at_us,
             stamps: exchange.stamps,
-            listener: exchange.listener,
+            listener: exchange.source.listener,
             session: exchange.client.session(),
             log_entry: exchange.log_entry.take(),
             payload,
             meta,
-            named: exchange.named,
-            knows: exchange.knows,
-            failed: exchange.failed,
+            named: exchange.attempt.named,
+            knows: exchange.attempt.knows,
+            failed: exchange.attempt.failed,
         };
         self.shard_link.backlog(pool).send(passed.payload.held());
         self.shard_link.tell(home, ShardMessage::Request(Box::new(passed)));
@@ -145,20 +145,20 @@ impl Engine {
         payload.cross(Crossed::Arrives);
         let id = self.exchanges.insert(Exchange {
             client: Client::OffShard { request: from, session },
-            peer,
+            source: Source { peer, listener: passed.listener },
             at_us,
             stamps,
-            listener: passed.listener,
             body_end: None,
             parts: Vec::new(),
             window: Window::default(),
             pool,
-            named: passed.named,
-            knows: passed.knows,
-            failed: passed.failed,
+            attempt: Attempt {
+                named: passed.named,
+                knows: passed.knows,
+                failed: passed.failed,
+                ..Attempt::default()
+            },
             json_reply: None,
-            is_bad: false,
-            status: 0,
             log_entry,
             state: State::Received,
         });
@@ -214,13 +214,11 @@ impl Engine {
 
     /// Handles an event about a request that is on another shard.
     fn brought(&mut self, id: RequestId, reply_event: ReplyEvent) {
+        if let ReplyEvent::Head(head) = &reply_event {
+            head.arrive();
+        }
         let window = self.shard_link.window();
-        let Some(exchange) = self.exchanges.get_mut(id) else {
-            if let ReplyEvent::Head(head) = reply_event {
-                head.recycle();
-            }
-            return;
-        };
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let (pool, home) = (exchange.pool, exchange.state.home());
         match reply_event {
             ReplyEvent::Head(head) => self.head(pool, id, head),

@@ -160,11 +160,11 @@ impl Engine {
         let (Some((worker, why)), Some(exchange)) = (failed, self.exchanges.get_mut(id)) else {
             return;
         };
-        exchange.failed.add(worker.into(), why);
-        let status = std::mem::take(&mut exchange.status);
+        exchange.attempt.failed.add(worker.into(), why);
+        let status = std::mem::take(&mut exchange.attempt.status);
         // A response counts by its status.
-        let good = status != 0 && !exchange.is_bad;
-        exchange.is_bad = false;
+        let good = status != 0 && !exchange.attempt.is_bad;
+        exchange.attempt.is_bad = false;
         let served = &mut self.pools[pool];
         served.tallies.count_retry(worker, status, why, self.now);
         // A retry on another worker does not count as a success of this one.
@@ -185,7 +185,7 @@ impl Engine {
                 State::Working(worker) => Some(worker),
                 State::Received | State::Waiting(_) | State::Away(_) => None,
             };
-            let retry = exchange.failed.returned(from);
+            let retry = exchange.attempt.failed.returned(from);
             if self.pools[pool].branch.is_some() {
                 self.pools[pool].pool.note_homeward(self.now, id.as_u64(), retry);
                 homeward.push((pool, id, payload, meta));
@@ -195,7 +195,7 @@ impl Engine {
                 unowned.push(id);
                 continue;
             }
-            let (peer, at_us) = (exchange.peer, exchange.at_us);
+            let (peer, at_us) = (exchange.source.peer, exchange.at_us);
             let waiting = QueuedRequest { id, peer, at_us, payload, meta };
             let served = &mut self.pools[pool];
             let entry = waiting.entry(self.now, &served.balance.keys, exchange);

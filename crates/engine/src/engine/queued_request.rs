@@ -6,7 +6,7 @@ use std::time::Instant;
 use exchange::{Peer, Place, RequestId};
 use pool::Entry;
 
-use crate::exchanges::Exchange;
+use crate::exchanges::{Attempt, Exchange};
 use crate::request_keys::{self, PoolKeys, RequestKeys};
 use flow::ids::SessionId;
 use flow::payload::Payload;
@@ -28,7 +28,7 @@ pub struct QueuedRequest {
 impl QueuedRequest {
     /// The properties of the request that its pool needs.
     pub(super) fn entry(&self, now: Instant, keys: &PoolKeys, exchange: &Exchange) -> Entry {
-        let &Exchange { named, failed, .. } = exchange;
+        let Attempt { named, failed, .. } = exchange.attempt;
         let id = self.id;
         let client = Some(self.meta.asker.client);
         if keys.is_none() {
@@ -45,7 +45,7 @@ impl QueuedRequest {
 /// The client of a request. Without a connection or an address, each request counts as a client.
 pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
     let request = id.as_u64();
-    let client = match (exchange.client.session(), exchange.peer) {
+    let client = match (exchange.client.session(), exchange.source.peer) {
         (Some(session), _) => session_number(session),
         (None, Peer::Internet(address)) => hashed((1_u8, address)),
         (None, Peer::Local | Peer::Inside) => hashed((2_u8, request)),

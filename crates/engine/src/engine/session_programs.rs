@@ -5,11 +5,11 @@ use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 
 use super::session_workers::{Bound, SessionWorkers};
 use super::{Engine, QueuedRequest, ServedPool, lost};
-use crate::exchanges::{Exchange, State};
+use crate::exchanges::{Attempt, Exchange, State};
 use crate::session_affinity::{Slot, Way};
 use crate::shard_message::ShardMessage;
 use flow::backend_effect::BackendEffect;
-use flow::client::Client;
+use flow::client::{Client, Source};
 use flow::ids::SessionId;
 use flow::payload::Payload;
 use flow::reply_event::ReplyEvent;
@@ -237,17 +237,12 @@ impl Engine {
         let Some(body) = order else { return self.effects.to_replace.push_back((pool, worker)) };
         let (at_us, peer) = (self.at_us(), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
-            named: None,
-            knows: None,
-            failed: pool::Failed::default(),
+            attempt: Attempt::default(),
             json_reply: None,
-            is_bad: false,
-            status: 0,
             client: Client::Nobody,
-            peer,
+            source: Source { peer, listener: None },
             at_us,
             stamps: Stamps::received(self.now),
-            listener: None,
             body_end: None,
             log_entry: None,
             parts: Vec::new(),

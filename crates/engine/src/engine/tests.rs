@@ -342,7 +342,7 @@ fn cookie_set(bench: &mut Bench) -> String {
 fn is_bound_by(bench: &mut Bench, cookie: &str) -> bool {
     let id = bench.submit(&format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n"));
     let (pool, worker, ..) = bench.dispatched()[0];
-    let is_bound = bench.engine.exchanges.get_mut(id).unwrap().named.is_some();
+    let is_bound = bench.engine.exchanges.get_mut(id).unwrap().attempt.named.is_some();
     bench.answer(pool, worker, id, "");
     is_bound
 }
@@ -373,7 +373,7 @@ fn the_cookie_of_a_program_that_is_gone_is_known_after_a_reload() {
     bench.report(a, BackendEvent::Ended { worker, expected: false, reached: true });
     let is_known = |bench: &mut Bench| {
         let id = bench.submit(&format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {before}\r\n\r\n"));
-        bench.engine.exchanges.get_mut(id).unwrap().named.is_some()
+        bench.engine.exchanges.get_mut(id).unwrap().attempt.named.is_some()
     };
     assert!(is_known(&mut bench));
     for _ in 0..2 {

@@ -54,21 +54,16 @@ fn no_other_move_is_possible() {
 fn exchange() -> Exchange {
     Exchange {
         client: Client::Nobody,
-        peer: Peer::Inside,
+        source: Source { peer: exchange::Peer::Inside, listener: None },
         at_us: 0,
         stamps: Stamps::received(Instant::now()),
-        listener: None,
         body_end: None,
         log_entry: None,
         parts: Vec::new(),
         window: Window::default(),
         pool: PoolId::new(0, 1),
-        named: None,
-        knows: None,
-        failed: Failed::default(),
+        attempt: Attempt::default(),
         json_reply: None,
-        is_bad: false,
-        status: 0,
         state: State::Received,
     }
 }

@@ -76,7 +76,7 @@ impl RequestHead {
         }
         canonical(&mut self.fields, self.body, self.length_is_plain);
         claims::remove(&mut self.fields, from.fields != Forwarded::Nothing && from.trusted);
-        let named = &self.line[self.authority.clone()];
+        let named = &self.line[self.places.authority.clone()];
         if !named.is_empty() && self.fields.get(&known::HOST).and_then(Value::bytes) != Some(named)
         {
             // The host of an absolute target replaces the field (RFC 9112 §3.2.2), which HTTP/1.0 may
@@ -98,7 +98,7 @@ impl RequestHead {
     ) {
         match target {
             None if self.line_goes_on() => {
-                out.extend_from_slice(&self.line[..self.target.end + VERSION.len()]);
+                out.extend_from_slice(&self.line[..self.places.target.end + VERSION.len()]);
             }
             _ => {
                 let target = target.unwrap_or_else(|| self.path_and_query());
@@ -122,7 +122,7 @@ impl RequestHead {
         }
         self.write_framing(out);
         // What the client named is not what a route has made of it.
-        let asked = &self.line[self.authority.clone()];
+        let asked = &self.line[self.places.authority.clone()];
         let asked = if asked.is_empty() { named.unwrap_or_default() } else { asked };
         self.write_client(from, asked, out);
         out.extend_from_slice(from.via);

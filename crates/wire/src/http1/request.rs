@@ -23,6 +23,17 @@ const UNUSED_MAX: usize = 1024;
 /// Characters of a method.
 const METHOD_MAX: usize = 32;
 
+/// Where the parts of a request line are in its bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    pub(super) method_end: usize,
+    pub(super) target: Range<usize>,
+    /// Where the path begins in the target; at its end for an address without one.
+    path: usize,
+    /// The address in an absolute target.
+    pub(super) authority: Range<usize>,
+}
+
 /// A request without its body. What was read is copied here, so that one place serves for one head
 /// after the other and allocates nothing.
 #[derive(Clone, Debug)]
@@ -30,13 +41,7 @@ pub struct RequestHead {
     /// The request line with its end, and behind it a [host that is kept](Self::keep_host).
     pub(super) line: Vec<u8>,
     pub(super) method: Method,
-    /// Places in `line`.
-    pub(super) method_end: usize,
-    pub(super) target: Range<usize>,
-    /// Where the path begins in the target; at its end for an address without one.
-    path: usize,
-    /// The address in an absolute target.
-    pub(super) authority: Range<usize>,
+    pub(super) places: Places,
     /// The version that the client spoke.
     pub version: Version,
     /// The lines of the head, in their order and spelling.
@@ -61,10 +66,7 @@ impl Default for RequestHead {
         Self {
             line: Vec::new(),
             method: Method::Other,
-            method_end: 0,
-            target: 0..0,
-            path: 0,
-            authority: 0..0,
+            places: Places::default(),
             version: Version::Http11,
             fields: Fields::headers(),
             body: BodyKind::None,
@@ -102,10 +104,10 @@ impl RequestHead {
         self.version = Version::read(version)?;
         self.method = Method::of(&line[..method_end]);
         let target = Target::read(&line[start..end], self.method, &line[..method_end])?;
-        self.method_end = method_end;
-        self.target = start..end;
-        self.path = start + target.path;
-        self.authority = start + target.authority.start..start + target.authority.end;
+        self.places.method_end = method_end;
+        self.places.target = start..end;
+        self.places.path = start + target.path;
+        self.places.authority = start + target.authority.start..start + target.authority.end;
         self.line.extend_from_slice(&head[..line.len() + 2]);
 
         self.fields.set_limits(limits.of_fields());
@@ -146,10 +148,7 @@ impl RequestHead {
         let Self {
             line,
             method,
-            method_end,
-            target,
-            path,
-            authority,
+            places,
             version,
             fields: _,
             body,
@@ -160,8 +159,8 @@ impl RequestHead {
             upgrade,
         } = self;
         line.clear();
-        (*method, *method_end, *path) = (Method::Other, 0, 0);
-        (*target, *authority) = (0..0, 0..0);
+        *method = Method::Other;
+        *places = Places::default();
         *version = Version::Http11;
         (*body, *length_is_plain, *length_instead) = (BodyKind::None, false, None);
         *connection = Connection::default();
@@ -197,7 +196,7 @@ impl RequestHead {
         if !is_authority(host) {
             return Err(Refusal::Host);
         }
-        let named = &self.line[self.authority.clone()];
+        let named = &self.line[self.places.authority.clone()];
         if named.is_empty() || named.eq_ignore_ascii_case(host) {
             return Ok(());
         }
@@ -208,7 +207,7 @@ impl RequestHead {
 
     /// The port of the scheme of an absolute target.
     fn default_port(&self) -> &'static [u8] {
-        let is_secure = self.line[self.target.start..]
+        let is_secure = self.line[self.places.target.start..]
             .get(..5)
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"));
         if is_secure { b":443" } else { b":80" }
@@ -265,20 +264,20 @@ impl RequestHead {
     /// The method as it was spelled.
     #[must_use]
     pub fn method_bytes(&self) -> &[u8] {
-        &self.line[..self.method_end]
+        &self.line[..self.places.method_end]
     }
 
     /// The request line as it came, for logs.
     #[must_use]
     pub fn line_bytes(&self) -> &[u8] {
-        &self.line[..self.target.end + " HTTP/1.1".len()]
+        &self.line[..self.places.target.end + " HTTP/1.1".len()]
     }
 
     /// The target as it goes on: path and query. Of an address without a path it is empty, and `*`
     /// of OPTIONS is itself.
     #[must_use]
     pub fn path_and_query(&self) -> &[u8] {
-        &self.line[self.path..self.target.end]
+        &self.line[self.places.path..self.places.target.end]
     }
 
     /// The path, without the query.
@@ -299,7 +298,7 @@ impl RequestHead {
     /// a request of HTTP/1.0 that names none.
     #[must_use]
     pub fn host(&self) -> &[u8] {
-        let named = &self.line[self.authority.clone()];
+        let named = &self.line[self.places.authority.clone()];
         if !named.is_empty() {
             return named;
         }
@@ -308,11 +307,11 @@ impl RequestHead {
 
     /// Lets [`Self::host`] tell what the client named even when the field is changed.
     pub fn keep_host(&mut self) {
-        if self.authority.is_empty() {
+        if self.places.authority.is_empty() {
             let host = self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default();
             let start = self.line.len();
             self.line.extend_from_slice(host);
-            self.authority = start..start + host.len();
+            self.places.authority = start..start + host.len();
         }
     }
 
@@ -379,7 +378,8 @@ impl RequestHead {
 
     /// Whether the request line can go on as it came.
     pub(super) fn line_goes_on(&self) -> bool {
-        self.path == self.target.start && self.line[self.target.end..].starts_with(VERSION)
+        self.places.path == self.places.target.start
+            && self.line[self.places.target.end..].starts_with(VERSION)
     }
 }
 
