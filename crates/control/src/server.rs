@@ -1,6 +1,7 @@
 //! Accepts connections and serves HTTP/1 on them, within limits.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::yield_now;
@@ -59,6 +61,18 @@ pub(crate) fn anonymous_max() -> usize {
     share.min(ANONYMOUS_MAX)
 }
 
+impl Listener {
+    /// Whether a connection waits to be accepted. Without a free descriptor accept(2) fails also where none does.
+    fn has_connection(&self) -> bool {
+        let fd = match self {
+            Self::Internet(listener) => listener.as_fd(),
+            Self::Unix(listener) => listener.as_fd(),
+        };
+        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+}
+
 /// A descriptor in reserve, to accept a connection with when there is no other.
 fn reserve() -> Option<std::fs::File> {
     std::fs::File::open("/dev/null").ok()
@@ -100,6 +114,7 @@ pub(crate) async fn serve(
             Ok(accepted) => accepted,
             Err(error) => {
                 let has_room = lacks_descriptor(&error)
+                    && listener.has_connection()
                     && (places.close_oldest() || reserved.take().is_some());
                 match has_room {
                     // The connection ends when its task has its turn.

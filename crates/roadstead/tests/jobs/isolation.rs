@@ -74,8 +74,12 @@ fn replies_beside_another_client(
         until("it is with the program", || in_flight() == 1);
         client.send(write("\"a\"", value, None));
         other.send(write("\"second\"", "2", None));
-        // One that is rejected waits for nobody.
-        until("they are with the program", || in_flight() != 1);
+        // One that is rejected waits for nobody, and a program that answers in order may be kept for one client.
+        if in_flight() == 1 && daemon.status()["pools"][0]["queued"] == 0 {
+            until("they were read", || {
+                in_flight() != 1 || daemon.status()["pools"][0]["queued"] != 0
+            });
+        }
         std::fs::write(file, "").unwrap();
         replies.push(next(&mut client));
         for (id, result) in [("first", 1), ("second", 2)] {
@@ -141,5 +145,5 @@ fn when_a_program_is_killed_for_messages_that_name_no_request_none_of_them_is_bl
     assert_eq!(parse(&other.line())["result"], 1);
     let codes = [client.line(), client.line()].map(|it| parse(&it)["error"]["code"].clone());
     assert_eq!(codes[0], codes[1], "one as the other");
-    assert_eq!(deaths(&daemon), 1);
+    until("the end of the program is counted", || deaths(&daemon) == 1);
 }

@@ -7,7 +7,7 @@ use crate::daemon::{Daemon, folder};
 use crate::framings::serve;
 
 const CLOSED: &str = "roadstead_connections_closed_total";
-const RECEIVED: &str = "roadstead_requests_total";
+const ENDS: &str = "roadstead_ends_total";
 
 /// As `fetch` with `mode: "no-cors"` sends it.
 fn request(target: &str, body: &[u8]) -> Vec<u8> {
@@ -61,15 +61,20 @@ fn an_http_request_is_refused_once_and_none_of_its_body_becomes_a_request() {
             assert_eq!(reply.matches("body").count(), 0, "{protocol}: {reply}");
             assert!(reply.len() < 250, "{protocol}: {reply}");
         }
-        assert_eq!(daemon.programs().len(), 0, "{protocol}: no program was needed");
+        assert_eq!(
+            daemon.metric(ENDS, &["\"answered\""]),
+            0,
+            "{protocol}: nothing became a request"
+        );
         let closed = daemon.metric(CLOSED, &["\"wrong_protocol\""]);
-        assert_eq!(closed, if protocol == "netstring" { 1 } else { 2 }, "{protocol}");
+        // Whether bytes that were sent one by one are read so is not known.
+        assert!(closed == 2 || protocol == "netstring" && closed == 1, "{protocol}: {closed}");
     }
 }
 
 #[test]
 fn a_request_line_longer_than_a_frame_hides_nothing() {
-    for over in ["skip", "close"] {
+    for over in ["skip", "end"] {
         let folder = folder();
         let listener = format!("lines\"\nframe_max = \"1KiB\"\nframe_over = \"{over}");
         let daemon = serve(folder.path(), &listener, &["cat"], "");
@@ -103,8 +108,7 @@ fn a_client_whose_first_message_is_no_json_is_closed() {
     let daemon = serve(folder.path(), "jsonrpc", &["cat"], "");
     let reply = is_refused(&daemon, format!("X: y\n{message}").as_bytes(), false);
     assert_eq!(reply.matches("jsonrpc").count(), 1, "{reply}");
-    assert!(reply.contains("-32700"), "{reply}");
-    assert_eq!(daemon.programs().len(), 0);
+    assert!(reply.contains("it is not one JSON value"), "{reply}");
     assert_eq!(daemon.metric(CLOSED, &["\"wrong_protocol\""]), 1);
-    assert_eq!(daemon.metric(RECEIVED, &[]), 0);
+    assert_eq!(daemon.metric(ENDS, &["\"answered\""]), 0);
 }

@@ -28,13 +28,13 @@ options! {
             /// The row that a request becomes; either this, `statement` or `query`.
             insert: Option<Insert> as table;
             /// Any statement that writes, prepared once, with `:name` parameters.
-            statement: Option<String> as text;
+            statement: Option<String> as name;
             query: Query;
             /// In which order rows are committed; several workers that write need `any`.
             order: Order as word = "client";
         };
         /// Makes a missing table at start.
-        create: Option<String> as text;
+        create: Option<String> as name;
         /// How a request is read into named values.
         record: Record as word = "json";
         /// The reply after the commit, one line; `{name}` stands for a value of the record or for a column that the
@@ -113,7 +113,7 @@ options! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Query of Database reload Restart {
         /// Any statement that reads, prepared once, with `:name` parameters; its rows are the reply.
-        sql("query"): String as text;
+        sql("query"): String as name;
         /// How the rows of a query are written.
         rows: RowFormat as word = "json";
         /// Rows of the reply to a query; with more it is refused.

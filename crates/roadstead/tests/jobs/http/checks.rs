@@ -137,7 +137,7 @@ fn a_server_that_fails_a_third_of_its_requests_is_ejected() {
     a.answer("/ill", reply("500 Internal Server Error", "ill"));
     let text = format!(
         "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ fail_rate = \"30%\", fail_min_requests = 9, \
-         failing = \"500..599\", eject = \"1h\" }}",
+         failing = \"500..599\", eject = \"1h\", eject_max = \"1h\" }}",
         a.port, b.port
     );
     let folder = crate::daemon::folder();
@@ -225,7 +225,7 @@ fn replies_of_a_failing_status_leave_their_server_out_where_that_is_wanted() {
     a.answer("/", reply("500 Internal Server Error", "ill"));
     for (failing, expected) in [("", "up"), (", failing = \"500..599\"", "ejected")] {
         let pool = format!(
-            "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 3, eject = \"1h\"{failing} }}",
+            "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 3, eject = \"1h\", eject_max = \"1h\"{failing} }}",
             a.port, b.port
         );
         let (_folder, daemon) = serve_pool("", &pool);

@@ -138,7 +138,7 @@ fn status_counts_what_each_server_answered_and_failed() {
         server.answer("/500", Answer::Bytes(response));
     }
     let pool = format!(
-        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 2, eject = \"1h\" }}",
+        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 2, eject = \"1h\", eject_max = \"1h\" }}",
         bad.port, good.port
     );
     let (_folder, daemon) = serve_pool("", &pool);

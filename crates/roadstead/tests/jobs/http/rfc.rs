@@ -222,7 +222,7 @@ fn a_status_above_599_is_forwarded_and_counts_as_a_failure() {
     let other = Server::start(&[]);
     let pool = format!(
         "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\n\
-         health = {{ errors = 2, failing = \"500..599\", eject = \"1h\" }}",
+         health = {{ errors = 2, failing = \"500..599\", eject = \"1h\", eject_max = \"1h\" }}",
         failing.port, other.port
     );
     let (_folder, daemon) = serve_pool("", &pool);

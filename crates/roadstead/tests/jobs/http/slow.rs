@@ -26,7 +26,7 @@ fn say_slowly(daemon: &Daemon, path: &str, body: &str) -> String {
 #[test]
 fn a_slow_client_is_not_taken_for_a_slow_server() {
     let server = Server::start(&[("/silence", Answer::Silence)]);
-    let pool = format!("{DEADLINE}\nhealth = {{ errors = 1, eject = \"1h\" }}");
+    let pool = format!("{DEADLINE}\nhealth = {{ errors = 1, eject = \"1h\", eject_max = \"1h\" }}");
     let (_folder, daemon) = serve(&server, "read = \"60s\"", &pool);
     let said = say_slowly(&daemon, "/a", "hello");
     assert!(said.ends_with("\r\n\r\nhello"), "{said}");
