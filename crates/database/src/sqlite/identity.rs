@@ -81,6 +81,19 @@ pub(super) fn beside(path: &Path, suffix: &str) -> io::Result<PathBuf> {
     Ok(name.into())
 }
 
+/// The log beside a database that is missing or empty: it belongs to a file that was moved away, and SQLite would
+/// delete it.
+pub(super) fn orphaned_log(path: &Path) -> Option<PathBuf> {
+    let has_bytes = |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0);
+    if has_bytes(path) {
+        return None;
+    }
+    let mut name: OsString = path.canonicalize().unwrap_or_else(|_| path.to_owned()).into();
+    name.push("-wal");
+    let log = PathBuf::from(name);
+    has_bytes(&log).then_some(log)
+}
+
 /// The index of the database at `path`, where it is short and another connection has it open: it
 /// cannot be used before that one is closed.
 pub(super) fn short_index(path: &Path) -> Option<PathBuf> {

@@ -300,3 +300,16 @@ fn a_query_reads_the_file_that_is_there() {
     drop(other);
     assert_eq!(ask(), r#"[{"id":7}]"#);
 }
+
+#[test]
+fn a_log_beside_a_missing_database_is_kept_by_connections_that_did_not_see_the_move() {
+    let place = Place::new();
+    let path = place.path();
+    // A log that nobody has open, as a daemon leaves it that was killed.
+    let log = beside(&path, "-wal");
+    fs::write(&log, b"rows that were acknowledged").unwrap();
+    let error = factory(place.options).unwrap().check().unwrap_err().to_string();
+    assert!(error.contains("belongs to a database file that was moved away"), "{error}");
+    assert_eq!(fs::read(&log).unwrap(), b"rows that were acknowledged");
+    assert!(!path.exists(), "no database is made beside it");
+}
