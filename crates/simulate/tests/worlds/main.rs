@@ -170,7 +170,10 @@ fn before_http(usual: &Range<u64>, job: Job) {
     if seeds == *usual && plant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ANSWERS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
-        assert_made(&MOVES_HTTP);
+        // Worlds of spawned servers have no fallback, so their requests are not passed on.
+        if job == Job::Http {
+            assert_made(&MOVES_HTTP);
+        }
         assert_all_of_sessions();
     }
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
