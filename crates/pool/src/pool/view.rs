@@ -69,10 +69,8 @@ impl<P: Payload> Pool<P> {
             retiring: self.workers.ending(),
             slots_in_use: self.workers.slots_in_use(),
             open: self.is_open(),
-            next_start: match self.backoff.start_at() {
-                Some(at) => Some(at).filter(|at| *at > self.now),
-                None => self.backoff.paused_until(self.now),
-            },
+            next_start: (self.backoff.start_at().filter(|at| *at > self.now))
+                .or_else(|| self.backoff.paused_until(self.now)),
             serving: self.seats.serving(),
             candidates: self.free.candidates(),
             on_backup: self.free.is_on_backup(),
