@@ -49,7 +49,11 @@ mod tests {
     #[test]
     fn a_child_is_told_of_and_ended() {
         let mut parent = Command::new("sh").args(["-c", "sleep 3600; exit 0"]).spawn().unwrap();
-        while children(parent.id()).is_empty() {
+        // A child has its own name only after exec.
+        let is_sleep = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|it| it.starts_with(b"sleep\0"))
+        };
+        while !children(parent.id()).iter().any(is_sleep) {
             std::thread::yield_now();
         }
         let said = end_children(parent.id());
