@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::net::SocketAddr;
 
-use event::{Address, Calls, StreamId, TimerId};
+use event::{Address, Context, StreamId, TimerId};
 use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 
 use crate::connection_counts::ConnectionCounts;
@@ -22,7 +22,7 @@ use observe::status::WorkerStatus;
 #[derive(Debug)]
 pub struct BackendContext<'a, 'b> {
     /// The loop.
-    pub calls: &'a mut Calls<'b>,
+    pub io: &'a mut Context<'b>,
     /// Processes and threads.
     pub system: &'a mut System,
     /// Receives the events of the backend. The engine handles them in order after the call.
@@ -34,12 +34,12 @@ pub struct BackendContext<'a, 'b> {
 ///
 /// A kind of worker implements the methods that it needs; the others do nothing by default.
 pub trait Backend: Send {
-    /// Applies a reload. `plan` has the type that [`OpenBackend::into_plan`] returns, since a reload never changes the
+    /// Applies a reload. `config` has the type that [`OpenBackend::into_config`] returns, since a reload never changes the
     /// kind of workers. `names` are those of the workers; `connections`: counts for all shards, if several connect to
     /// the same servers.
     fn configure(
         &mut self,
-        plan: Box<dyn Any>,
+        config: Box<dyn Any>,
         names: &ByWorker<Option<String>>,
         connections: Option<ConnectionCounts>,
     );
@@ -108,7 +108,7 @@ pub trait Backend: Send {
     /// Whether a connection to the address of a worker was accepted by this worker itself.
     fn accepts(
         &mut self,
-        _calls: &Calls<'_>,
+        _calls: &Context<'_>,
         _worker: WorkerId,
         _stream: StreamId,
         _system: &System,
@@ -127,10 +127,10 @@ pub trait Backend: Send {
     }
 
     /// Closes an idle connection to a worker, so that another shard can open one.
-    fn release_idle(&mut self, _calls: &mut Calls<'_>, _worker: WorkerIndex) {}
+    fn release_idle(&mut self, _calls: &mut Context<'_>, _worker: WorkerIndex) {}
 
     /// Closes any idle connection. `false`: there is none.
-    fn close_one_idle(&mut self, _calls: &mut Calls<'_>) -> bool {
+    fn close_one_idle(&mut self, _calls: &mut Context<'_>) -> bool {
         false
     }
 
@@ -138,7 +138,7 @@ pub trait Backend: Send {
     fn set_heard(&mut self, _worker: WorkerId, _heard: bool) {}
 
     /// Pauses or resumes the output of a worker for the connection that owns it.
-    fn throttle(&mut self, _calls: &mut Calls<'_>, _worker: WorkerId, _paused: bool) {}
+    fn pause_program(&mut self, _calls: &mut Context<'_>, _worker: WorkerId, _paused: bool) {}
 
     /// The connection that owns a worker sends no further requests, or is closed (`gone`). `replaced`: the worker
     /// must not serve another connection.
@@ -160,7 +160,7 @@ pub trait OpenBackend: Send {
     fn open(self: Box<Self>, pool: (PoolId, &str)) -> Box<dyn Backend>;
 
     /// The value for [`Backend::configure`] after a reload.
-    fn into_plan(self: Box<Self>) -> Box<dyn Any>;
+    fn into_config(self: Box<Self>) -> Box<dyn Any>;
 
     /// Properties of the kind of worker that affect the requests of a pool.
     fn traits(&self) -> WorkerTraits;

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use event::{Calls, StreamId, TimerId};
+use event::{Context, StreamId, TimerId};
 use exchange::{Outcome, PoolId, Table, WorkerId};
 
 use crate::backend::{Backend, BackendContext};
@@ -73,16 +73,16 @@ impl Backends {
     pub fn insert(
         &mut self,
         pool: (PoolId, &str),
-        plan: BackendConfig,
+        config: BackendConfig,
         room: Option<ConnectionCounts>,
         seed: u64,
     ) {
-        let BackendConfig { workers, check } = plan;
+        let BackendConfig { workers, check } = config;
         let (id, name) = pool;
         let backend = PoolBackend {
             name: name.to_owned(),
             workers: workers.open(pool, room),
-            checks: check.map(|plan| Box::new(Checks::new(name, plan, seed))),
+            checks: check.map(|config| Box::new(Checks::new(name, config, seed))),
         };
         self.is_checked |= backend.checks.is_some();
         self.pools.insert_as(id, backend);
@@ -108,14 +108,14 @@ impl Backends {
     #[inline]
     fn with_workers(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         pool: PoolId,
         act: impl FnOnce(&mut dyn Backend, &mut BackendContext<'_, '_>),
     ) {
         let Self { pools, system, reports, .. } = self;
         let Some(backend) = pools.get_mut(pool) else { return };
-        let now = calls.now();
-        act(&mut *backend.workers, &mut BackendContext { calls, system, events: reports });
+        let now = io.now();
+        act(&mut *backend.workers, &mut BackendContext { io, system, events: reports });
         if backend.checks.is_some() {
             backend.follow(now, reports);
         }
@@ -132,12 +132,12 @@ impl Backends {
 
     /// Carries out a command of the engine.
     #[inline]
-    pub fn carry_out(&mut self, calls: &mut Calls<'_>, pool: PoolId, effect: BackendEffect) {
+    pub fn carry_out(&mut self, io: &mut Context<'_>, pool: PoolId, effect: BackendEffect) {
         if let BackendEffect::CheckNow { worker } = effect {
-            let now = calls.now();
+            let now = io.now();
             return self.with_checks(pool, |checks, _| checks.handle_doubt(now, worker));
         }
-        self.with_workers(calls, pool, |workers, cx| match effect {
+        self.with_workers(io, pool, |workers, cx| match effect {
             BackendEffect::Dispatch { worker, request, meta, more_follow, heard } => {
                 if let Some(heard) = heard {
                     workers.set_heard(worker, heard);
@@ -151,32 +151,32 @@ impl Backends {
             BackendEffect::Stop { worker } => workers.stop(cx, worker),
             BackendEffect::Retire { worker } => workers.retire(cx, worker),
             BackendEffect::Throttle { worker, paused } => {
-                workers.throttle(cx.calls, worker, paused);
+                workers.pause_program(cx.io, worker, paused);
             }
             BackendEffect::Leave { worker, gone, replaced } => {
                 workers.leave(worker, gone, replaced);
             }
-            BackendEffect::ReleaseIdle { worker } => workers.release_idle(cx.calls, worker),
+            BackendEffect::ReleaseIdle { worker } => workers.release_idle(cx.io, worker),
             BackendEffect::CheckNow { .. } => {}
         });
     }
 
     /// Handles an event on a stream to a worker of this pool.
     #[inline]
-    pub fn hear(
+    pub fn handle_stream_event(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         pool: PoolId,
         of: (StreamId, StreamPurpose),
         heard: StreamEvent<'_, '_>,
     ) {
-        self.with_workers(calls, pool, |workers, cx| workers.on_stream(cx, of, heard));
+        self.with_workers(io, pool, |workers, cx| workers.on_stream(cx, of, heard));
     }
 
     /// Handles an event on the stream of a health check of the worker with the index `target`.
     pub fn hear_check(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (pool, target): (PoolId, usize),
         stream: StreamId,
         heard: StreamEvent<'_, '_>,
@@ -188,69 +188,71 @@ impl Backends {
             // Nothing is sent before it is known that the worker itself accepted the connection.
             StreamEvent::Connected => {
                 let worker = checks.looks_at(target);
-                match worker.is_none_or(|it| workers.accepts(calls, it, stream, system)) {
-                    true => checks.handle_connected(calls, target, stream, reports),
-                    false => checks.handle_taken(calls, target, stream, reports),
+                match worker.is_none_or(|it| workers.accepts(io, it, stream, system)) {
+                    true => checks.handle_connected(io, target, stream, reports),
+                    false => checks.handle_taken(io, target, stream, reports),
                 }
             }
-            heard => checks.hear(calls, target, stream, heard, reports),
+            heard => checks.handle_stream_event(io, target, stream, heard, reports),
         }
     }
 
     /// Handles a timer of the workers of a pool.
     pub fn handle_timer(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         pool: PoolId,
         timer: (TimerId, WorkerTimer),
     ) {
-        self.with_workers(calls, pool, |workers, cx| workers.on_timer(cx, timer));
+        self.with_workers(io, pool, |workers, cx| workers.on_timer(cx, timer));
     }
 
     /// Handles a report of a handler thread.
     pub fn handle_thread(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         pool: PoolId,
         worker: WorkerId,
         report: HandlerReport,
     ) {
-        self.with_workers(calls, pool, |workers, cx| workers.on_report(cx, worker, report));
+        self.with_workers(io, pool, |workers, cx| workers.on_report(cx, worker, report));
     }
 
     /// Handles a report of the process supervisor about the process with this token. Returns its pool; `None`: the
     /// token is stale.
     pub fn handle_process(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         token: u64,
         report: spawn::Report,
     ) -> Option<PoolId> {
         if self.system.checks.contains_key(&token) {
-            return self.handle_check_process(calls, token, report);
+            return self.handle_check_process(io, token, report);
         }
         let &(pool, worker) = self.system.tokens.get(&token)?;
-        self.with_workers(calls, pool, |workers, cx| workers.on_process(cx, worker, report));
+        self.with_workers(io, pool, |workers, cx| workers.on_process(cx, worker, report));
         Some(pool)
     }
 
     /// Handles a report about a program that checks a worker.
     fn handle_check_process(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         token: u64,
         report: spawn::Report,
     ) -> Option<PoolId> {
-        let said = Checks::read_report(calls, report)?;
+        let said = Checks::read_report(io, report)?;
         let (pool, place) = self.system.checks.remove(&token)?;
-        let now = calls.now();
-        self.with_checks(pool, |checks, up| checks.handle_program(now, place, token, said, up));
+        let now = io.now();
+        self.with_checks(pool, |checks, events| {
+            checks.handle_program(now, place, token, said, events)
+        });
         Some(pool)
     }
 
     /// Handles the outcome of the health check request with this number.
     pub fn handle_answer(&mut self, now: Instant, pool: PoolId, number: u64, outcome: &Outcome) {
-        self.with_checks(pool, |checks, up| checks.handle_answer(now, number, outcome, up));
+        self.with_checks(pool, |checks, events| checks.handle_answer(now, number, outcome, events));
     }
 
     /// The health check request with this number was not sent.
@@ -259,10 +261,10 @@ impl Backends {
     }
 
     /// Starts the health checks of a pool that are due. Returns those that are sent as requests.
-    pub fn run_checks(&mut self, calls: &mut Calls<'_>, pool: PoolId) -> Vec<ProbeRequest> {
+    pub fn run_checks(&mut self, io: &mut Context<'_>, pool: PoolId) -> Vec<ProbeRequest> {
         let Self { pools, system, reports, .. } = self;
         let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
-        checks.map_or_else(Vec::new, |checks| checks.run(calls, pool, system, reports))
+        checks.map_or_else(Vec::new, |checks| checks.run(io, pool, system, reports))
     }
 
     /// Whether any pool has, or had, health checks.
@@ -287,32 +289,26 @@ impl Backends {
     }
 
     /// Applies a new address of a named server. Requests in flight continue on the old one.
-    pub fn handle_moved(
-        &mut self,
-        calls: &mut Calls<'_>,
-        pool: PoolId,
-        name: &str,
-        to: SocketAddr,
-    ) {
-        self.with_workers(calls, pool, |workers, cx| workers.on_moved(cx, name, to));
+    pub fn handle_moved(&mut self, io: &mut Context<'_>, pool: PoolId, name: &str, to: SocketAddr) {
+        self.with_workers(io, pool, |workers, cx| workers.on_moved(cx, name, to));
         self.with_checks(pool, |checks, _| checks.handle_moved(name, to));
     }
 
     /// Applies new settings to the workers of a pool. `seed` and `room` are as for [`Self::insert`].
     pub fn reload(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         pool: PoolId,
-        (plan, roster): (BackendConfig, &Roster),
+        (config, roster): (BackendConfig, &Roster),
         room: Option<ConnectionCounts>,
         seed: u64,
     ) {
         let Self { pools, system, is_checked, .. } = self;
         let Some(backend) = pools.get_mut(pool) else { return };
-        let BackendConfig { workers, check } = plan;
-        backend.workers.configure(workers.into_plan(), &roster.names, room);
+        let BackendConfig { workers, check } = config;
+        backend.workers.configure(workers.into_config(), &roster.names, room);
         *is_checked |= check.is_some();
-        backend.reload_checks(calls, (check, seed), roster, system);
+        backend.reload_checks(io, (check, seed), roster, system);
     }
 
     /// Asks handlers to abort their work, because the daemon stops.
@@ -321,8 +317,8 @@ impl Backends {
     }
 
     /// Closes one idle connection to a server of any pool. `false`: there is none.
-    pub fn close_idle_server(&mut self, calls: &mut Calls<'_>) -> bool {
-        self.pools.values_mut().any(|backend| backend.workers.close_one_idle(calls))
+    pub fn close_idle_server(&mut self, io: &mut Context<'_>) -> bool {
+        self.pools.values_mut().any(|backend| backend.workers.close_one_idle(io))
     }
 
     /// Whether no pool has a worker.
@@ -380,23 +376,23 @@ impl PoolBackend {
 
     fn reload_checks(
         &mut self,
-        calls: &mut Calls<'_>,
-        (plan, seed): (Option<CheckConfig>, u64),
+        io: &mut Context<'_>,
+        (config, seed): (Option<CheckConfig>, u64),
         roster: &Roster,
         system: &mut System,
     ) {
-        let now = calls.now();
-        let Some(mut plan) = plan else {
+        let now = io.now();
+        let Some(mut config) = config else {
             if let Some(mut checks) = self.checks.take() {
-                checks.end_all(calls, system);
+                checks.end_all(io, system);
             }
             return;
         };
-        plan.arrange(roster.names.as_slice());
+        config.arrange(roster.names.as_slice());
         if let Some(checks) = &mut self.checks {
-            return checks.handle_plan(plan, now);
+            return checks.handle_config(config, now);
         }
-        let mut checks = Checks::new(&self.name, plan, seed);
+        let mut checks = Checks::new(&self.name, config, seed);
         for &worker in &roster.running {
             if !self.workers.is_starting(worker) {
                 if let Some(address) = self.workers.address(worker) {

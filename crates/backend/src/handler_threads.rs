@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use event::{Calls, TimerId};
+use event::{Context, TimerId};
 use exchange::{
     Batch, ByWorker, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, PoolId,
     RequestId, Slice, Stop, WorkerId,
@@ -82,8 +82,8 @@ pub(crate) struct Handlers {
 }
 
 impl Handlers {
-    pub(crate) fn new((id, pool): (PoolId, &str), plan: HandlerThreadsConfig) -> Self {
-        let HandlerThreadsConfig { factory, deadline, shape } = plan;
+    pub(crate) fn new((id, pool): (PoolId, &str), config: HandlerThreadsConfig) -> Self {
+        let HandlerThreadsConfig { factory, deadline, shape } = config;
         Self {
             pool: pool.to_owned(),
             pool_id: id,
@@ -95,7 +95,7 @@ impl Handlers {
     }
 
     /// Applies new settings, for batches that are sent from now on.
-    pub(crate) fn handle_plan(&mut self, deadline: Duration, shape: RequestShape) {
+    pub(crate) fn handle_config(&mut self, deadline: Duration, shape: RequestShape) {
         (self.deadline, self.shape) = (deadline, shape);
     }
 
@@ -108,7 +108,7 @@ impl Handlers {
         &mut self,
         worker: WorkerId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let name = format!("{}/{}", self.pool, worker.index());
         let (batches, receiver) = sync_channel(1);
@@ -122,7 +122,7 @@ impl Handlers {
         if let Err(error) = system.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
         {
             tracing::error!(worker = name, %error, "a thread could not be started");
-            up.push(BackendEvent::StartFailed { worker });
+            events.push(BackendEvent::StartFailed { worker });
             return;
         }
         *self.live.at(worker) = Some(Serving {
@@ -172,38 +172,38 @@ impl Handlers {
     #[inline]
     pub(crate) fn dispatch(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         (request, meta, more_follow): (Request, RequestMeta, bool),
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         match self.add(worker, request) {
             Some(request) => {
-                up.push(BackendEvent::Returned { id: request.id, payload: request.payload });
+                events.push(BackendEvent::Returned { id: request.id, payload: request.payload });
             }
             None if more_follow => {}
-            None => self.send(calls, worker, meta.streams, system, up),
+            None => self.send(io, worker, meta.streams, system, events),
         }
     }
 
     /// Sends the batch to its thread. `streams`: parts of the reply may be forwarded as they arrive.
     fn send(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         streams: bool,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         // A query has no effect and is the only request of its batch.
         let (deadline, reads) = (self.deadline, matches!(self.shape, RequestShape::Records(_)));
         let key = WorkerTimer::Batch(worker).key(self.pool_id);
         let Some(serving) = self.find(worker) else { return };
-        let at = calls.now() + deadline;
+        let at = io.now() + deadline;
         match serving.timer {
-            Some(timer) => calls.set_timer(timer, at),
-            None => serving.timer = Some(calls.timer_of(key, at)),
+            Some(timer) => io.set_timer(timer, at),
+            None => serving.timer = Some(io.timer_of(key, at)),
         }
         let batch = std::mem::take(&mut serving.filling);
         serving.stop = Stop::default();
@@ -229,7 +229,7 @@ impl Handlers {
         if let Some(batch) = refused {
             serving.in_flight.clear();
             let mut asked = serving.asked.drain(..).peekable();
-            up.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
+            events.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
                 let asked = asked.next_if(|(of, _)| *of == place).map(|(_, asked)| asked);
                 BackendEvent::Returned {
                     id: it.id,
@@ -240,14 +240,14 @@ impl Handlers {
     }
 
     /// Handles a control message for a request in flight. Writes are never aborted, even if their client has left.
-    pub(crate) fn tell(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
+    pub(crate) fn control(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
         let Some(serving) = self.find(worker) else { return };
         let Some(flow) = serving.flow.as_ref().filter(|_| serving.in_flight == [Some(id)]) else {
             return;
         };
         match word {
-            RequestControl::Pause => flow.hold(true),
-            RequestControl::Resume => flow.hold(false),
+            RequestControl::Pause => flow.pause_reply(true),
+            RequestControl::Resume => flow.pause_reply(false),
             RequestControl::Abandoned => serving.interrupt(),
             // A frame has no separate body.
             RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
@@ -259,7 +259,7 @@ impl Handlers {
         &mut self,
         timer: TimerId,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let deadline = self.deadline;
         let found = self.find(worker).filter(|serving| serving.timer == Some(timer));
@@ -267,58 +267,58 @@ impl Handlers {
         if serving.in_flight.iter().any(Option::is_some) {
             serving.interrupt();
             let text = format!("no answer within {deadline:?}");
-            fail(serving, Cause::Deadline, &text, up);
+            fail(serving, Cause::Deadline, &text, events);
         }
     }
 
     pub(crate) fn handle_report(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         report: HandlerReport,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Some(serving) = self.find(worker) else { return };
         match report {
             HandlerReport::Started => {
                 serving.opened = true;
-                up.push(BackendEvent::Started { worker });
+                events.push(BackendEvent::Started { worker });
             }
             HandlerReport::OpenFailed(why) => {
                 tracing::warn!(worker = serving.name, "cannot be opened: {why}");
                 *self.live.at(worker) = None;
-                up.push(BackendEvent::StartFailed { worker });
+                events.push(BackendEvent::StartFailed { worker });
             }
             HandlerReport::Part(part) => {
                 if let Some(flow) = &serving.flow {
                     flow.took(part.len());
                 }
-                up.push(match serving.in_flight.first() {
+                events.push(match serving.in_flight.first() {
                     Some(&Some(id)) => BackendEvent::Part { id, part },
                     _ => BackendEvent::Discarded,
                 });
             }
-            HandlerReport::Answers(answers) => serving.take(answers, up),
+            HandlerReport::Answers(answers) => serving.take(answers, events),
             HandlerReport::Served { answers, batch } => {
                 serving.reuse(batch);
-                serving.take(answers, up);
-                fail(serving, Cause::Handler, "its handler left it unanswered", up);
+                serving.take(answers, events);
+                fail(serving, Cause::Handler, "its handler left it unanswered", events);
                 serving.in_flight.clear();
                 if let Some(timer) = serving.timer {
-                    calls.disarm_timer(timer);
+                    io.disarm_timer(timer);
                 }
-                up.push(BackendEvent::Released { worker });
+                events.push(BackendEvent::Released { worker });
             }
             HandlerReport::Ended { panicked } => {
                 if panicked {
                     tracing::error!(worker = serving.name, "its handler panicked");
                 }
-                fail(serving, Cause::Handler, "its handler ended", up);
+                fail(serving, Cause::Handler, "its handler ended", events);
                 if let Some(timer) = serving.timer {
-                    calls.cancel_timer(timer);
+                    io.cancel_timer(timer);
                 }
                 *self.live.at(worker) = None;
-                up.push(BackendEvent::Ended { worker, expected: !panicked, reached: true });
+                events.push(BackendEvent::Ended { worker, expected: !panicked, reached: true });
             }
         }
     }
@@ -358,22 +358,23 @@ impl Serving {
         }
     }
 
-    fn take(&mut self, answers: Vec<(usize, Outcome)>, up: &mut Vec<BackendEvent>) {
+    fn take(&mut self, answers: Vec<(usize, Outcome)>, events: &mut Vec<BackendEvent>) {
         let all = answers.len();
         self.served += all as u64;
         let mut flight = |place: usize| self.in_flight.get_mut(place)?.take();
         let answers = answers.into_iter();
         let answers: Vec<_> =
             answers.filter_map(|(place, outcome)| Some((flight(place)?, outcome))).collect();
-        up.extend((answers.len()..all).map(|_| BackendEvent::Discarded));
-        up.push(BackendEvent::AllAnswered { answers });
+        events.extend((answers.len()..all).map(|_| BackendEvent::Discarded));
+        events.push(BackendEvent::AllAnswered { answers });
     }
 }
 
 /// Ends the unanswered requests of a handler.
-fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<BackendEvent>) {
+fn fail(serving: &mut Serving, cause: Cause, text: &str, events: &mut Vec<BackendEvent>) {
     for id in serving.in_flight.iter_mut().filter_map(Option::take) {
-        up.push(BackendEvent::Answered { id, outcome: Outcome::ended(cause, Phase::Work, text) });
+        events
+            .push(BackendEvent::Answered { id, outcome: Outcome::ended(cause, Phase::Work, text) });
     }
 }
 

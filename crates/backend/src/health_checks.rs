@@ -19,7 +19,7 @@ mod probe;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use event::{Calls, Data, DeadlineName, Direction, Fd, Reason, StreamId, StreamLimits};
+use event::{Context, Data, DeadlineName, Direction, Fd, Reason, StreamId, StreamLimits};
 use exchange::{Outcome, PoolId, Verdict as Verdicts, WorkerId};
 use spawn::Stop;
 
@@ -71,7 +71,7 @@ enum Running {
         until: Instant,
     },
     /// A request to a program, with its number.
-    Asked {
+    Query {
         number: u64,
         until: Instant,
     },
@@ -81,7 +81,7 @@ impl Running {
     const fn until(&self) -> Option<Instant> {
         match self {
             Self::Stream { .. } => None,
-            Self::Program { until, .. } | Self::Asked { until, .. } => Some(*until),
+            Self::Program { until, .. } | Self::Query { until, .. } => Some(*until),
         }
     }
 }
@@ -101,7 +101,7 @@ pub struct ProbeRequest {
 #[derive(Debug)]
 pub(crate) struct Checks {
     pool: String,
-    plan: CheckConfig,
+    config: CheckConfig,
     targets: Vec<Target>,
     /// The time of the next action, or an earlier one.
     next: Option<Instant>,
@@ -112,10 +112,10 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    pub(crate) fn new(pool: &str, plan: CheckConfig, seed: u64) -> Self {
+    pub(crate) fn new(pool: &str, config: CheckConfig, seed: u64) -> Self {
         Self {
             pool: pool.to_owned(),
-            plan,
+            config,
             targets: Vec::new(),
             next: None,
             random: seed,
@@ -126,16 +126,16 @@ impl Checks {
     }
 
     /// Applies new settings. Running checks continue and count.
-    pub(crate) fn handle_plan(&mut self, mut plan: CheckConfig, now: Instant) {
-        let hastened = plan.interval < self.plan.interval;
-        if plan.names.is_empty() {
+    pub(crate) fn handle_config(&mut self, mut config: CheckConfig, now: Instant) {
+        let hastened = config.interval < self.config.interval;
+        if config.names.is_empty() {
             // Workers without names have the addresses that were assigned at their start.
-            plan.addresses = std::mem::take(&mut self.plan.addresses);
+            config.addresses = std::mem::take(&mut self.config.addresses);
         }
-        self.plan = plan;
+        self.config = config;
         if hastened {
             for place in 0..self.targets.len() {
-                let soon = self.below(self.plan.interval);
+                let soon = self.below(self.config.interval);
                 let target = &mut self.targets[place];
                 target.due = target.due.min(target.due.and_then(|_| now.checked_add(soon)));
                 self.hasten(target_time(&self.targets[place]));
@@ -145,19 +145,19 @@ impl Checks {
 
     /// Applies a new address of a named server.
     pub(crate) fn handle_moved(&mut self, name: &str, to: SocketAddr) {
-        let CheckConfig { addresses, names, port, .. } = &mut self.plan;
+        let CheckConfig { addresses, names, port, .. } = &mut self.config;
         for (address, _) in addresses.iter_mut().zip(names).filter(|(_, it)| *it == name) {
             *address = check_address(&event::Address::Internet(to), *port);
         }
     }
 
     /// Ends all running checks.
-    pub(crate) fn end_all(&mut self, calls: &mut Calls<'_>, system: &mut System) {
+    pub(crate) fn end_all(&mut self, io: &mut Context<'_>, system: &mut System) {
         for target in &mut self.targets {
             match target.running.take() {
-                Some(Running::Stream { stream, .. }) => calls.close(stream),
+                Some(Running::Stream { stream, .. }) => io.close(stream),
                 Some(Running::Program { token, .. }) => system.spawner.stop(token, Stop::Kill),
-                Some(Running::Asked { .. }) | None => {}
+                Some(Running::Query { .. }) | None => {}
             }
         }
     }
@@ -180,7 +180,7 @@ impl Checks {
         if self.targets.len() <= worker.index() {
             self.targets.resize_with(worker.index() + 1, Target::default);
         }
-        let first = self.below(self.plan.interval);
+        let first = self.below(self.config.interval);
         let target = &mut self.targets[worker.index()];
         target.worker = Some(worker);
         target.bad = 0;
@@ -191,7 +191,7 @@ impl Checks {
 
     /// A worker has the address that was assigned at its start.
     pub(crate) fn handle_home(&mut self, worker: WorkerId, address: &event::Address) {
-        let addresses = &mut self.plan.addresses;
+        let addresses = &mut self.config.addresses;
         if addresses.len() <= worker.index() {
             addresses.resize(worker.index() + 1, address.clone());
         }
@@ -230,12 +230,12 @@ impl Checks {
     /// Starts due checks, and ends those that have timed out. Returns the checks that are sent as requests.
     pub(crate) fn run(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         pool: PoolId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) -> Vec<ProbeRequest> {
-        let now = calls.now();
+        let now = io.now();
         let mut questions = Vec::new();
         if self.next.is_none_or(|next| next > now) {
             return questions;
@@ -246,12 +246,12 @@ impl Checks {
                 if let Some(Running::Program { token, .. }) = &target.running {
                     system.spawner.stop(*token, Stop::Kill);
                 }
-                self.end(now, place, Err("it did not end in time".into()), up);
+                self.end(now, place, Err("it did not end in time".into()), events);
             }
             let target = &mut self.targets[place];
             if target.running.is_none() && target.due.is_some_and(|due| due <= now) {
                 target.due = None;
-                self.begin(calls, pool, place, system, &mut questions, up);
+                self.begin(io, pool, place, system, &mut questions, events);
             }
         }
         self.next = self.targets.iter().filter_map(target_time).min();
@@ -260,19 +260,19 @@ impl Checks {
 
     fn begin(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         pool: PoolId,
         place: usize,
         system: &mut System,
         questions: &mut Vec<ProbeRequest>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Some(worker) = self.targets[place].worker else { return };
-        let until = calls.now() + self.plan.timeout;
+        let until = io.now() + self.config.timeout;
         self.numbers += 1;
-        let running = match (&self.plan.probe, self.plan.addresses.get(place)) {
+        let running = match (&self.config.probe, self.config.addresses.get(place)) {
             (ProbeConfig::Program(command), _) => {
-                let name = self.plan.names.get(place).cloned();
+                let name = self.config.names.get(place).cloned();
                 let name = name.unwrap_or_else(|| format!("{}/{}", self.pool, worker.index()));
                 let token = system.check_token(pool, place);
                 system.spawner.start(token, spawn::Command { name, ..(**command).clone() });
@@ -281,22 +281,22 @@ impl Checks {
             (ProbeConfig::Line { .. }, None) if self.targets[place].owed.is_some() => {
                 let said = Err("it owes an answer to the last check".into());
                 self.targets[place].of = Some(worker);
-                return self.end(calls.now(), place, said, up);
+                return self.end(io.now(), place, said, events);
             }
             (ProbeConfig::Line { send, .. }, None) => {
                 let number = self.numbers;
                 self.targets[place].owed = Some(number);
                 questions.push(ProbeRequest { worker, number, line: send.clone() });
-                Running::Asked { number, until }
+                Running::Query { number, until }
             }
             (probe, Some(address)) => {
-                let limits = StreamLimits { hold_max: HOLD_MAX, ..StreamLimits::default() };
-                let stream = calls.connect(address, limits);
-                calls.deadline(stream, CHECK, Some(until));
-                calls.set_key(stream, StreamOwner::Check { pool, target: place }.key());
-                let shown = self.plan.names.get(place).map_or("localhost", String::as_str);
+                let limits = StreamLimits { recv_buffer_max: HOLD_MAX, ..StreamLimits::default() };
+                let stream = io.connect(address, limits);
+                io.deadline(stream, CHECK, Some(until));
+                io.set_key(stream, StreamOwner::Check { pool, target: place }.key());
+                let shown = self.config.names.get(place).map_or("localhost", String::as_str);
                 let (seen, bytes) = Seen::new(probe, shown);
-                calls.send_bytes(stream, &bytes);
+                io.send_bytes(stream, &bytes);
                 Running::Stream { stream, seen: Box::new(seen) }
             }
             // A program on pipes has no address, and the settings reject such a check.
@@ -307,7 +307,7 @@ impl Checks {
     }
 
     /// Records the result of a check.
-    fn end(&mut self, now: Instant, place: usize, said: Verdict, up: &mut Vec<BackendEvent>) {
+    fn end(&mut self, now: Instant, place: usize, said: Verdict, events: &mut Vec<BackendEvent>) {
         let target = &mut self.targets[place];
         target.running = None;
         if target.of.take() != target.worker {
@@ -323,7 +323,7 @@ impl Checks {
         self.failed += u64::from(!good);
         let worker = target.worker;
         self.rest(now, place);
-        up.extend(worker.map(|worker| BackendEvent::Checked { worker, good, text }));
+        events.extend(worker.map(|worker| BackendEvent::Checked { worker, good, text }));
     }
 
     /// Schedules the next check of a worker.
@@ -333,8 +333,8 @@ impl Checks {
             return;
         }
         let pause = match target.bad {
-            0 => self.plan.interval,
-            _ => self.plan.interval.min(FAILING_INTERVAL_MAX),
+            0 => self.config.interval,
+            _ => self.config.interval.min(FAILING_INTERVAL_MAX),
         };
         let pause = self.jitter(pause);
         self.targets[place].due = now.checked_add(pause);
@@ -343,14 +343,14 @@ impl Checks {
 
     fn end_stream(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         place: usize,
         said: Verdict,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if let Some(Running::Stream { stream, .. }) = self.targets[place].running {
-            calls.close(stream);
-            self.end(calls.now(), place, said, up);
+            io.close(stream);
+            self.end(io.now(), place, said, events);
         }
     }
 
@@ -363,34 +363,34 @@ impl Checks {
 
     /// Handles an event on the stream of a check. The caller verifies who accepted a connection, before it calls
     /// [`Self::handle_connected`].
-    pub(crate) fn hear(
+    pub(crate) fn handle_stream_event(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         place: usize,
         stream: StreamId,
         heard: StreamEvent<'_, '_>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         match heard {
-            StreamEvent::Data(data) => self.handle_data(calls, place, stream, data, up),
-            StreamEvent::Eof => self.handle_eof(calls, place, stream, up),
+            StreamEvent::Data(data) => self.handle_data(io, place, stream, data, events),
+            StreamEvent::Eof => self.handle_eof(io, place, stream, events),
             StreamEvent::Closed(reason) => {
-                self.handle_closed(calls.now(), place, stream, reason, up);
+                self.handle_closed(io.now(), place, stream, reason, events);
             }
-            StreamEvent::Deadline(_) => self.handle_deadline(calls, place, stream, up),
+            StreamEvent::Deadline(_) => self.handle_deadline(io, place, stream, events),
             StreamEvent::Connected | StreamEvent::Drained | StreamEvent::Relayed(..) => {}
         }
     }
 
     pub(crate) fn handle_connected(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         place: usize,
         stream: StreamId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some_and(|seen| seen.is_connection_alone()) {
-            self.end_stream(calls, place, Ok("it takes connections".into()), up);
+            self.end_stream(io, place, Ok("it takes connections".into()), events);
         }
     }
 
@@ -402,44 +402,44 @@ impl Checks {
     /// Another process accepted the connection.
     pub(crate) fn handle_taken(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         place: usize,
         stream: StreamId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
             let said = "it does not listen on its port any more".to_owned();
-            self.end_stream(calls, place, Err(said.into()), up);
+            self.end_stream(io, place, Err(said.into()), events);
         }
     }
 
     fn handle_data(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         place: usize,
         stream: StreamId,
         data: &mut Data<'_>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Some(seen) = self.seen(place, stream) else {
             return data.consume(data.bytes().len());
         };
         if let Some(said) = seen.receive(data) {
             data.consume(data.bytes().len());
-            self.end_stream(calls, place, said, up);
+            self.end_stream(io, place, said, events);
         }
     }
 
     fn handle_eof(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         place: usize,
         stream: StreamId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if let Some(seen) = self.seen(place, stream) {
             let said = seen.ended();
-            self.end_stream(calls, place, said, up);
+            self.end_stream(io, place, said, events);
         }
     }
 
@@ -449,7 +449,7 @@ impl Checks {
         place: usize,
         stream: StreamId,
         reason: Reason,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
             if reason == Reason::ConnectFailed(std::io::ErrorKind::QuotaExceeded) {
@@ -462,33 +462,33 @@ impl Checks {
                 Reason::ConnectFailed(why) => format!("no connection: {why}"),
                 _ => "it ended the connection before its answer was whole".to_owned(),
             };
-            self.end(now, place, Err(said.into()), up);
+            self.end(now, place, Err(said.into()), events);
         }
     }
 
     fn handle_deadline(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         place: usize,
         stream: StreamId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
-            self.end_stream(calls, place, Err("no answer in time".into()), up);
+            self.end_stream(io, place, Err("no answer in time".into()), events);
         }
     }
 
     /// Converts a report about a check program to a result; `None`: the program is still running. Its output is
     /// discarded.
     pub(crate) fn read_report(
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         report: spawn::Report,
     ) -> Option<Result<String, String>> {
         match report {
             spawn::Report::Started { pipes, .. } => {
                 for pipe in [pipes.stdout, pipes.stderr] {
                     let pipe = Fd::from(pipe);
-                    calls.adopt(pipe, Direction::In, StreamLimits::default());
+                    io.adopt(pipe, Direction::In, StreamLimits::default());
                 }
                 None
             }
@@ -510,12 +510,12 @@ impl Checks {
         place: usize,
         of: u64,
         said: Result<String, String>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let said = said.map(Remark::from).map_err(Remark::from);
         let running = self.targets.get(place).and_then(|target| target.running.as_ref());
         if matches!(running, Some(Running::Program { token, .. }) if *token == of) {
-            self.end(now, place, said, up);
+            self.end(now, place, said, events);
         }
     }
 
@@ -524,7 +524,7 @@ impl Checks {
         let owes = |target: &Target| target.owed == Some(number);
         let Some(place) = self.targets.iter().position(owes) else { return };
         self.targets[place].owed = None;
-        if matches!(self.targets[place].running, Some(Running::Asked { .. })) {
+        if matches!(self.targets[place].running, Some(Running::Query { .. })) {
             self.targets[place].running = None;
             self.rest(now, place);
         }
@@ -536,11 +536,11 @@ impl Checks {
         now: Instant,
         of: u64,
         outcome: &Outcome,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let owes = |target: &Target| target.owed == Some(of);
         let Some(place) = self.targets.iter().position(owes) else { return };
-        let said = match (outcome, &self.plan.probe) {
+        let said = match (outcome, &self.config.probe) {
             (Outcome::Reply(line), ProbeConfig::Line { expect, .. }) => probe::line(line, expect),
             (outcome, _) => match outcome.end().cause.verdict() {
                 Verdicts::Failed | Verdicts::Unknown => {
@@ -553,9 +553,9 @@ impl Checks {
         };
         self.targets[place].owed = None;
         // A late reply was counted at the timeout.
-        if matches!(self.targets[place].running, Some(Running::Asked { number, .. }) if number == of)
+        if matches!(self.targets[place].running, Some(Running::Query { number, .. }) if number == of)
         {
-            self.end(now, place, said, up);
+            self.end(now, place, said, events);
         }
     }
 

@@ -21,7 +21,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
+use event::{Context, Data, DeadlineName, Direction, Fd, StreamLimits};
 use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
@@ -39,11 +39,11 @@ mod config;
 mod deadlines;
 mod ending;
 mod fault;
-mod hearing;
-mod link;
 mod oneshot;
+mod pipes;
 mod program;
 mod stderr;
+mod stream_events;
 mod trouble;
 
 use audience::Audience;
@@ -51,7 +51,7 @@ pub use config::{LaunchPolicy, ProgramConfig, ProgramTimeouts, ReplyStreamConfig
 use deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
 pub(crate) use fault::ExitReport;
 use fault::Fault;
-use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
+use pipes::{Check, Known, PARTIAL, ProgramOutput, ProgramPipes, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
 
@@ -59,7 +59,7 @@ use stderr::Stderr;
 pub(crate) struct Programs {
     pool: String,
     pool_id: PoolId,
-    plan: Arc<ProgramConfig>,
+    config: Arc<ProgramConfig>,
     live: ByWorker<Option<Program>>,
     /// Whether they are in step with their requests.
     known: Known,
@@ -77,11 +77,11 @@ pub(crate) struct LaunchOptions {
 }
 
 impl Programs {
-    pub(crate) fn new((id, pool): (PoolId, &str), plan: Arc<ProgramConfig>) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), config: Arc<ProgramConfig>) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,
-            plan,
+            config,
             live: ByWorker::default(),
             known: Known::default(),
             exit_report: ExitReport::default(),
@@ -94,28 +94,29 @@ impl Programs {
     }
 
     /// Programs that are started from now on are started so.
-    pub(crate) fn handle_plan(&mut self, plan: Arc<ProgramConfig>) {
-        self.plan = plan;
+    pub(crate) fn handle_config(&mut self, config: Arc<ProgramConfig>) {
+        self.config = config;
         self.known.is_strict = false;
         self.tell_alignment();
     }
 
     /// All that run follow what is known of them.
     fn tell_alignment(&mut self) {
-        let links = self.live.values_mut().flatten().filter_map(|program| program.link.as_mut());
-        links.for_each(|link| link.handle_alignment(&self.plan, self.known));
+        let pipes_of_workers =
+            self.live.values_mut().flatten().filter_map(|program| program.pipes.as_mut());
+        pipes_of_workers.for_each(|pipes| pipes.handle_alignment(&self.config, self.known));
     }
 
     pub(crate) fn start(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         options: LaunchOptions,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let name = format!("{}/{}", self.pool, worker.index());
-        let is_slot = self.plan.framing.ends_with_stream();
+        let is_slot = self.config.framing.ends_with_stream();
         *self.live.at(worker) = Some(Program {
             worker,
             pool: self.pool_id,
@@ -126,7 +127,7 @@ impl Programs {
             pid: None,
             since: None,
             phase: Phase::Empty,
-            link: None,
+            pipes: None,
             stderr: Stderr::default(),
             prints: Stderr::default(),
             exit: None,
@@ -138,43 +139,43 @@ impl Programs {
             is_proven: false,
             served: 0,
             looked_at: None,
-            last_words: self.plan.last_words,
-            audience: Audience::of(&self.plan),
+            last_words: self.config.last_words,
+            audience: Audience::of(&self.config),
         });
         if is_slot {
-            up.push(BackendEvent::Started { worker });
+            events.push(BackendEvent::Started { worker });
         } else {
-            self.launch(calls, worker, options, system);
+            self.launch(io, worker, options, system);
         }
     }
 
     /// Starts the process of a worker that has none.
     fn launch(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         options: LaunchOptions,
         system: &mut System,
     ) {
-        let plan = Arc::clone(&self.plan);
+        let config = Arc::clone(&self.config);
         let Some(program) = self.find(worker) else { return };
         program.token = system.token(program.pool, worker);
         program.phase = Phase::Starting;
         let key = WorkerTimer::Program(worker).key(program.pool);
-        program.timer = Some(calls.timer_of(key, calls.now() + plan.times.start));
+        program.timer = Some(io.timer_of(key, io.now() + config.times.start));
         let LaunchOptions { arguments, env, socket } = options;
         system.spawner.start(
             program.token,
             spawn::Command {
-                program: plan.program.clone(),
-                arguments: arguments.unwrap_or_else(|| plan.arguments.clone()),
-                cwd: plan.cwd.clone(),
-                env: plan.env.iter().cloned().chain(env).collect(),
-                env_clear: plan.policy.env_clear,
+                program: config.program.clone(),
+                arguments: arguments.unwrap_or_else(|| config.arguments.clone()),
+                cwd: config.cwd.clone(),
+                env: config.env.iter().cloned().chain(env).collect(),
+                env_clear: config.policy.env_clear,
                 name: program.name.clone(),
-                wiring: plan.policy.wiring,
+                wiring: config.policy.wiring,
                 socket,
-                bounds: plan.policy.bounds(worker.into()),
+                bounds: config.policy.bounds(worker.into()),
             },
         );
     }
@@ -182,25 +183,26 @@ impl Programs {
     /// It runs.
     fn handle_started(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         pid: u32,
         pipes: Pipes,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let (plan, known) = (Arc::clone(&self.plan), self.known);
+        let (config, known) = (Arc::clone(&self.config), self.known);
         let Some(program) = self.find(worker) else { return };
         program.pid = Some(pid);
-        program.since = Some(calls.now());
+        program.since = Some(io.now());
         if program.phase != Phase::Starting {
             // It is to end already: without its pipes, which close here.
             return;
         }
-        if plan.is_hosted {
-            return program.listen_to(calls, pipes);
+        if config.is_hosted {
+            return program.listen_to(io, pipes);
         }
-        let hold_max = plan.framing.hold_max(plan.reply_max).saturating_add(HOLD_SLACK);
-        let limits = StreamLimits { hold_max, ..StreamLimits::default() };
+        let recv_buffer_max =
+            config.framing.recv_buffer_max(config.reply_max).saturating_add(HOLD_SLACK);
+        let limits = StreamLimits { recv_buffer_max, ..StreamLimits::default() };
         // What waits for a program is bounded already, by its slots (for one that is a connection's own:
         // by what that may ask at once) and the longest frame. What has none counts while it is little.
         let by_slots = StreamLimits {
@@ -209,21 +211,21 @@ impl Programs {
             send_max: usize::MAX,
             ..limits
         };
-        let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, by_slots);
-        let output = calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
-        let error = calls.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
-        program.claim(calls, input, Pipe::Input);
-        program.claim(calls, output, Pipe::Output);
-        program.claim(calls, error, Pipe::Error);
-        let link = program.link.insert(Link::new(input, output, &plan, known));
+        let input = io.adopt(Fd::from(pipes.stdin), Direction::Out, by_slots);
+        let output = io.adopt(Fd::from(pipes.stdout), Direction::In, limits);
+        let error = io.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
+        program.claim(io, input, Pipe::Input);
+        program.claim(io, output, Pipe::Output);
+        program.claim(io, error, Pipe::Error);
+        let pipes = program.pipes.insert(ProgramPipes::new(input, output, &config, known));
         program.stderr.open(error);
         if let Some(request) = program.pending.take() {
-            link.send(calls, worker, request, plan.deadline, up);
-            program.settle_in(calls);
-        } else if plan.greets {
-            link.greet(calls);
-        } else if !plan.says_ready {
-            program.serve(calls, up);
+            pipes.send(io, worker, request, config.deadline, events);
+            program.settle_in(io);
+        } else if config.greets {
+            pipes.greet(io);
+        } else if !config.says_ready {
+            program.serve(io, events);
         }
     }
 
@@ -231,31 +233,31 @@ impl Programs {
         &mut self,
         worker: WorkerId,
         error: &StartError,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Some(program) = self.find(worker) else { return };
         tracing::warn!(worker = program.name, "cannot be started: {error}");
-        program.give_back(up);
+        program.give_back(events);
         let trouble = trouble::of_start(program.last_words, error);
         *self.live.at(worker) = None;
-        up.push(BackendEvent::Trouble { trouble: Box::new(trouble) });
-        up.push(BackendEvent::StartFailed { worker });
+        events.push(BackendEvent::Trouble { trouble: Box::new(trouble) });
+        events.push(BackendEvent::StartFailed { worker });
     }
 
     /// Sends it a request. One that was found out in the same turn gets none: the request goes back.
     pub(crate) fn dispatch(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         (request, meta): (Request, RequestMeta),
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let deadline = self.plan.deadline;
+        let deadline = self.config.deadline;
         let ready = [Phase::Serving, Phase::Empty];
         let ready = self.find(worker).filter(|program| ready.contains(&program.phase));
         let Some(program) = ready else {
-            return up.push(BackendEvent::Retry {
+            return events.push(BackendEvent::Retry {
                 id: request.id,
                 payload: request.payload,
                 meta,
@@ -264,52 +266,52 @@ impl Programs {
         };
         if program.phase == Phase::Empty {
             program.pending = Some((request, meta));
-            return self.launch(calls, worker, LaunchOptions::default(), system);
+            return self.launch(io, worker, LaunchOptions::default(), system);
         }
         program.asker = Some(meta.asker.client);
         program.is_left &= !meta.is_reset;
         program.audience.handle_sent(meta.asker.client, meta.is_reset, program.stderr.said());
-        match program.link.as_mut() {
-            Some(link) => link.send(calls, worker, (request, meta), deadline, up),
+        match program.pipes.as_mut() {
+            Some(pipes) => pipes.send(io, worker, (request, meta), deadline, events),
             None => {
                 let Request { id, payload, .. } = request;
-                up.push(BackendEvent::Retry { id, payload, meta, failed: None });
+                events.push(BackendEvent::Retry { id, payload, meta, failed: None });
             }
         }
     }
 
     /// That connection takes nothing of what it says, or takes it again.
-    pub(crate) fn hush(&mut self, calls: &mut Calls<'_>, worker: WorkerId, hush: bool) {
-        let deadline = self.plan.deadline;
-        if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
-            if hush { link.hush(calls) } else { link.unhush(calls, deadline) }
+    pub(crate) fn pause_program(&mut self, io: &mut Context<'_>, worker: WorkerId, hush: bool) {
+        let deadline = self.config.deadline;
+        if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
+            if hush { pipes.pause_program(io) } else { pipes.unhush(io, deadline) }
         }
     }
 
     /// Something is said of a request that it has.
-    pub(crate) fn tell(
+    pub(crate) fn control(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         id: RequestId,
         word: RequestControl,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let (is_shared, deadline) = (self.plan.is_shared, self.plan.deadline);
-        let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) else {
+        let (is_shared, deadline) = (self.config.is_shared, self.config.deadline);
+        let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) else {
             return;
         };
         match word {
             // Others' replies come through the same pipe.
             RequestControl::Pause if is_shared => {}
-            RequestControl::Pause => link.hold(calls, id),
-            RequestControl::Resume => link.go_on(calls, id, deadline),
+            RequestControl::Pause => pipes.pause_reply(io, id),
+            RequestControl::Resume => pipes.go_on(io, id, deadline),
             // A frame is whole from the start.
             RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
             RequestControl::Abandoned => {
-                link.go_on(calls, id, deadline);
-                link.cancel(calls, worker, id, up);
-                link.arm(calls, deadline);
+                pipes.go_on(io, id, deadline);
+                pipes.cancel(io, worker, id, events);
+                pipes.arm(io, deadline);
             }
         }
     }
@@ -317,149 +319,149 @@ impl Programs {
     /// Bytes from a program's output or error.
     fn handle_data(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         pipe: Pipe,
         data: &mut Data<'_>,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let (deadline, watches_memory) = (self.plan.deadline, self.plan.watches_memory);
+        let (deadline, watches_memory) = (self.config.deadline, self.config.watches_memory);
         let Some(program) = self.find(worker) else {
             data.consume(data.bytes().len());
             return;
         };
-        let Some(link) = program.link.as_mut().filter(|_| pipe == Pipe::Output) else {
+        let Some(pipes) = program.pipes.as_mut().filter(|_| pipe == Pipe::Output) else {
             let words = match pipe {
                 Pipe::Output => &mut program.prints,
                 Pipe::Input | Pipe::Error => &mut program.stderr,
             };
-            words.handle_data(calls.now(), &program.name, data, up);
+            words.handle_data(io.now(), &program.name, data, events);
             return;
         };
-        let before = link.answers;
-        let said = link.handle_data(calls, worker, data, up);
-        link.tell_unreadable(calls, &program.name);
-        let answers = link.answers - before;
+        let before = pipes.answers;
+        let said = pipes.handle_data(io, worker, data, events);
+        pipes.report_unreadable(io, &program.name);
+        let answers = pipes.answers - before;
         program.served += answers;
-        program.prove(up);
+        program.prove(events);
         let has_answered = answers > 0;
         if watches_memory && has_answered {
-            program.look_at_memory(calls.now(), system, up);
+            program.look_at_memory(io.now(), system, events);
         }
         self.known.has_spoken |= has_answered;
         let Some(program) = self.find(worker) else { return };
-        let Some(link) = program.link.as_mut() else { return };
+        let Some(pipes) = program.pipes.as_mut() else { return };
         match said {
             // Most often nothing else is asked, and the deadline only moves on.
-            Said::Fine => link.arm(calls, deadline),
-            Said::Ready => {
-                link.arm(calls, deadline);
+            ProgramOutput::Fine => pipes.arm(io, deadline),
+            ProgramOutput::Ready => {
+                pipes.arm(io, deadline);
                 if program.phase == Phase::Starting {
-                    program.serve(calls, up);
+                    program.serve(io, events);
                 }
             }
-            said => self.condemn(calls, worker, &said, system, up),
+            said => self.condemn(io, worker, &said, system, events),
         }
     }
 
     /// A pipe came to its end.
     fn handle_closed(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         pipe: Pipe,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let (grace, framing) = (self.plan.grace, self.plan.framing);
-        let is_hosted = self.plan.is_hosted;
+        let (grace, framing) = (self.config.grace, self.config.framing);
+        let is_hosted = self.config.is_hosted;
         let Some(program) = self.find(worker) else { return };
         match pipe {
             Pipe::Error => program.stderr.close(),
             Pipe::Output if is_hosted => program.prints.close(),
             Pipe::Input | Pipe::Output => {
                 if program.phase == Phase::Serving && !program.is_slot {
-                    up.push(BackendEvent::Retired { worker });
+                    events.push(BackendEvent::Retired { worker });
                 } else if program.phase == Phase::Starting {
                     tracing::warn!(worker = program.name, "closed a pipe before it had greeted");
-                    program.kill(calls, system, Fault::Ended, up);
+                    program.kill(io, system, Fault::Ended, events);
                 }
-                if let Some(link) = program.link.as_mut() {
-                    link.handle_closed(calls, pipe);
-                    link.give_back(calls, up);
+                if let Some(pipes) = program.pipes.as_mut() {
+                    pipes.handle_closed(io, pipe);
+                    pipes.give_back(io, events);
                 }
                 if framing.ends_with_stream() {
                     // The reply is whole once it has exited well; what it does not read is its own
                     // affair.
                     if pipe == Pipe::Output {
-                        program.end(calls, grace);
+                        program.end(io, grace);
                     }
-                    return self.try_finish(calls, worker, system, up);
+                    return self.try_finish(io, worker, system, events);
                 }
                 if pipe == Pipe::Output {
                     // Without an output it is asked nothing more: what was given back must not
                     // reach it after all.
-                    if let Some(link) = program.link.as_mut() {
-                        link.close(calls);
+                    if let Some(pipes) = program.pipes.as_mut() {
+                        pipes.close(io);
                     }
                     if matches!(program.phase, Phase::Serving | Phase::Ending) {
                         program.phase = Phase::Silent;
-                        program.arm(calls, EXIT_WAIT);
+                        program.arm(io, EXIT_WAIT);
                     }
                 } else if program.phase == Phase::Serving {
-                    program.end(calls, grace);
+                    program.end(io, grace);
                 }
             }
         }
-        self.try_finish(calls, worker, system, up);
+        self.try_finish(io, worker, system, events);
     }
 
     /// The oldest request was not answered in time, or not heeded at all, or a reply has come to
     /// its end.
     fn handle_deadline(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         pipe: Pipe,
         name: DeadlineName,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let (deadline, times) = (self.plan.deadline, self.plan.times);
+        let (deadline, times) = (self.config.deadline, self.config.times);
         let Some(program) = self.find(worker) else { return };
         let (name_of, pid) = (program.name.clone(), program.pid);
-        let Some(link) = program.link.as_mut() else { return };
+        let Some(pipes) = program.pipes.as_mut() else { return };
         if (pipe, name) == (Pipe::Output, ANSWER) {
-            link.open_in_time(calls.now(), worker, up);
+            pipes.open_in_time(io.now(), worker, events);
         }
         let fault = match (pipe, name) {
             (Pipe::Input, STALL) => {
-                if !link.is_stalled(calls, deadline) {
+                if !pipes.is_stalled(io, deadline) {
                     return;
                 }
-                Fault::Stalled(link.reading_limit(deadline).unwrap_or_default())
+                Fault::Stalled(pipes.reading_limit(deadline).unwrap_or_default())
             }
-            (Pipe::Output, ANSWER) if !link.is_owing() => {
-                match link.handle_silent(calls, worker, up) {
-                    Check::Waits => link.arm(calls, deadline),
+            (Pipe::Output, ANSWER) if !pipes.is_owing() => {
+                match pipes.handle_silent(io, worker, events) {
+                    Check::Waits => pipes.arm(io, deadline),
                     Check::Passed => self.known.has_passed = true,
                     Check::Failed => {
-                        let said = Said::Unasked(PARTIAL.to_owned());
-                        self.condemn(calls, worker, &said, system, up);
+                        let said = ProgramOutput::Unasked(PARTIAL.to_owned());
+                        self.condemn(io, worker, &said, system, events);
                     }
                 }
                 return;
             }
             (Pipe::Output, GAP) => {
-                let said = link.handle_gap(calls, worker, up);
-                link.arm(calls, deadline);
-                program.prove(up);
-                return self.condemn(calls, worker, &said, system, up);
+                let said = pipes.handle_gap(io, worker, events);
+                pipes.arm(io, deadline);
+                program.prove(events);
+                return self.condemn(io, worker, &said, system, events);
             }
             (Pipe::Output, SLOW) => {
-                if link.handle_mute(calls) && !std::mem::replace(&mut self.known.has_spoken, true) {
-                    let command = &self.plan.program;
+                if pipes.handle_mute(io) && !std::mem::replace(&mut self.known.has_spoken, true) {
+                    let command = &self.config.program;
                     tracing::warn!(
                         worker = name_of,
                         pid,
@@ -467,33 +469,33 @@ impl Programs {
                     );
                 }
                 let Some(program) = self.find(worker) else { return };
-                let Some(link) = program.link.as_mut() else { return };
-                if let Some(so_long) = link.handle_slow(calls) {
+                let Some(pipes) = program.pipes.as_mut() else { return };
+                if let Some(so_long) = pipes.handle_slow(io) {
                     tracing::warn!(worker = name_of, pid, "has had a request for {so_long:?}");
                 }
-                return link.arm(calls, deadline);
+                return pipes.arm(io, deadline);
             }
             (Pipe::Output, FIRST) => {
                 let limit = times.first_byte.unwrap_or_default();
                 let late = (limit, Fault::Mute(limit));
-                match link.handle_late(calls, worker, late, &name_of, up) {
+                match pipes.handle_late(io, worker, late, &name_of, events) {
                     Some(fault) => fault,
-                    None => return link.arm(calls, deadline),
+                    None => return pipes.arm(io, deadline),
                 }
             }
             _ => {
                 let late = (deadline, Fault::Late(deadline));
-                match link.handle_late(calls, worker, late, &name_of, up) {
+                match pipes.handle_late(io, worker, late, &name_of, events) {
                     Some(fault) => fault,
-                    None => return link.arm(calls, deadline),
+                    None => return pipes.arm(io, deadline),
                 }
             }
         };
         // Where nothing is owed, one that does not read would stand in the way of what comes.
         let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;
-        if is_deaf || link.is_owing() {
+        if is_deaf || pipes.is_owing() {
             tracing::warn!(worker = name_of, "{}, and is killed", fault.text());
-            program.kill(calls, system, fault, up);
+            program.kill(io, system, fault, events);
         }
     }
 
@@ -504,13 +506,13 @@ impl Programs {
     /// One that serves HTTP accepts connections.
     pub(crate) fn accepts(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let starting = self.find(worker).filter(|program| program.phase == Phase::Starting);
         if let Some(program) = starting {
-            program.serve(calls, up);
+            program.serve(io, events);
         }
     }
 
@@ -532,21 +534,23 @@ impl Programs {
     /// It has answered something.
     pub(crate) fn look_at_memory(
         &mut self,
-        calls: &Calls<'_>,
+        io: &Context<'_>,
         worker: WorkerId,
         system: &System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        if self.plan.watches_memory
+        if self.config.watches_memory
             && let Some(program) = self.find(worker)
         {
-            program.look_at_memory(calls.now(), system, up);
+            program.look_at_memory(io.now(), system, events);
         }
     }
 
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
         self.status_with(|worker| match self.live.get(worker).and_then(Option::as_ref) {
-            Some(program) => (program.link.as_ref().map_or(0, Link::in_flight), program.served),
+            Some(program) => {
+                (program.pipes.as_ref().map_or(0, ProgramPipes::in_flight), program.served)
+            }
             None => (0, 0),
         })
     }

@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use event::{Address, Calls, StreamId, TimerId};
+use event::{Address, Context, StreamId, TimerId};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, PoolId, RequestId, WorkerId};
 use spawn::PortOwner;
@@ -84,8 +84,8 @@ pub(crate) struct SpawnedHttp {
 }
 
 impl SpawnedHttp {
-    pub(crate) fn new(pool: (PoolId, &str), plan: SpawnedHttpConfig) -> Self {
-        let SpawnedHttpConfig { program, servers, socket } = plan;
+    pub(crate) fn new(pool: (PoolId, &str), config: SpawnedHttpConfig) -> Self {
+        let SpawnedHttpConfig { program, servers, socket } = config;
         Self {
             pool_id: pool.0,
             grace: program.grace.max(GRACE_MIN),
@@ -103,27 +103,27 @@ impl SpawnedHttp {
     }
 
     /// Applies new settings: those of processes at their start, those of requests immediately.
-    pub(crate) fn handle_plan(&mut self, plan: SpawnedHttpConfig) {
-        let SpawnedHttpConfig { program, servers, socket } = plan;
+    pub(crate) fn handle_config(&mut self, config: SpawnedHttpConfig) {
+        let SpawnedHttpConfig { program, servers, socket } = config;
         self.grace = program.grace.max(GRACE_MIN);
-        self.homes.handle_plan(socket, program.arguments.clone());
-        self.programs.handle_plan(program);
-        self.servers.handle_terms(servers);
+        self.homes.handle_config(socket, program.arguments.clone());
+        self.programs.handle_config(program);
+        self.servers.handle_tuning(servers);
     }
 
     pub(crate) fn start(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let (address, options) = match self.homes.make(worker, &mut *system.spawner) {
             Ok(made) => made,
             Err(error) => {
                 let name = self.programs.name(worker);
                 tracing::warn!(worker = name, "has no socket to serve on: {error}");
-                return up.push(BackendEvent::StartFailed { worker });
+                return events.push(BackendEvent::StartFailed { worker });
             }
         };
         self.births.push(Readiness::new(
@@ -132,64 +132,64 @@ impl SpawnedHttp {
             options.socket.clone(),
         ));
         self.servers.settle_at(worker, address, &self.programs.name(worker));
-        self.with_programs(calls, system, up, |programs, calls, system, up| {
-            programs.start(calls, worker, options, system, up);
+        self.with_programs(io, system, events, |programs, io, system, events| {
+            programs.start(io, worker, options, system, events);
         });
     }
 
     /// Stops an idle program.
     pub(crate) fn stop(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if self.is_starting(worker) {
-            return self.with_programs(calls, system, up, |programs, calls, system, up| {
-                programs.stop(calls, worker, system, up);
+            return self.with_programs(io, system, events, |programs, io, system, events| {
+                programs.stop(io, worker, system, events);
             });
         }
-        self.with_server(calls, worker, system, up, |servers, calls, up| {
-            servers.stop(calls, worker, up);
+        self.with_server(io, worker, system, events, |servers, io, events| {
+            servers.stop(io, worker, events);
         });
     }
 
     /// Stops a program as soon as its requests in flight are answered.
     pub(crate) fn retire(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.with_server(calls, worker, system, up, |servers, calls, up| {
-            servers.drain(calls, worker, up);
+        self.with_server(io, worker, system, events, |servers, io, events| {
+            servers.drain(io, worker, events);
         });
     }
 
     pub(crate) fn dispatch(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         request: Request,
         meta: RequestMeta,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.servers.dispatch(calls, worker, request, meta, up);
+        self.servers.dispatch(io, worker, request, meta, events);
     }
 
-    pub(crate) fn tell(
+    pub(crate) fn control(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         id: RequestId,
         word: RequestControl,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.with_server(calls, worker, system, up, |servers, calls, up| {
-            servers.tell(calls, worker, id, word, up);
+        self.with_server(io, worker, system, events, |servers, io, events| {
+            servers.control(io, worker, id, word, events);
         });
     }
 
@@ -211,40 +211,46 @@ impl SpawnedHttp {
     }
 
     /// Handles an event on a stream to a program.
-    pub(crate) fn hear(
+    pub(crate) fn handle_stream_event(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (stream, purpose): (StreamId, StreamPurpose),
         heard: StreamEvent<'_, '_>,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         match (purpose, heard) {
-            (StreamPurpose::Link(link), heard) => match self.servers.worker_of(link) {
-                Some(worker) => {
-                    let owner = match heard {
-                        StreamEvent::Connected => self.port_owner(calls, worker, stream, system),
-                        _ => PortOwner::Program,
-                    };
-                    self.with_server(calls, worker, system, up, |servers, calls, up| match owner {
-                        PortOwner::Program => servers.hear(calls, link, heard, up),
-                        PortOwner::Nobody | PortOwner::Other(_) => {
-                            servers.refuse(calls, link, up);
-                        }
-                    });
+            (StreamPurpose::Connection(link), heard) => {
+                match self.servers.worker_of(link) {
+                    Some(worker) => {
+                        let owner = match heard {
+                            StreamEvent::Connected => self.port_owner(io, worker, stream, system),
+                            _ => PortOwner::Program,
+                        };
+                        self.with_server(io, worker, system, events, |servers, io, events| {
+                            match owner {
+                                PortOwner::Program => {
+                                    servers.handle_stream_event(io, link, heard, events)
+                                }
+                                PortOwner::Nobody | PortOwner::Other(_) => {
+                                    servers.refuse(io, link, events);
+                                }
+                            }
+                        });
+                    }
+                    None => self.servers.handle_stream_event(io, link, heard, events),
                 }
-                None => self.servers.hear(calls, link, heard, up),
-            },
+            }
             (StreamPurpose::Pipe(worker, pipe), heard) => {
-                self.with_programs(calls, system, up, |programs, calls, system, up| {
-                    programs.hear(calls, (worker, pipe), heard, system, up);
+                self.with_programs(io, system, events, |programs, io, system, events| {
+                    programs.handle_stream_event(io, (worker, pipe), heard, system, events);
                 });
             }
             (StreamPurpose::Trial(worker), StreamEvent::Connected) => {
-                self.handle_connected(calls, worker, stream, system, up);
+                self.handle_connected(io, worker, stream, system, events);
             }
             (StreamPurpose::Trial(worker), StreamEvent::Closed(_)) => {
-                self.handle_closed(calls, worker, stream);
+                self.handle_closed(io, worker, stream);
             }
             // No request is sent on this stream.
             (StreamPurpose::Trial(_), StreamEvent::Data(data)) => data.consume(data.bytes().len()),
@@ -255,31 +261,31 @@ impl SpawnedHttp {
     /// Handles a report of the process supervisor.
     pub(crate) fn handle_report(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         report: spawn::Report,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.with_programs(calls, system, up, |programs, calls, system, up| {
-            programs.handle_report(calls, worker, report, system, up);
+        self.with_programs(io, system, events, |programs, io, system, events| {
+            programs.handle_report(io, worker, report, system, events);
         });
     }
 
     /// Runs `act` on the processes and handles their events.
     fn with_programs<R>(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
-        act: impl FnOnce(&mut Programs, &mut Calls<'_>, &mut System, &mut Vec<BackendEvent>) -> R,
+        events: &mut Vec<BackendEvent>,
+        act: impl FnOnce(&mut Programs, &mut Context<'_>, &mut System, &mut Vec<BackendEvent>) -> R,
     ) -> R {
         let mut inner = Vec::new();
-        let result = act(&mut self.programs, calls, system, &mut inner);
-        self.heard_of_programs(calls, inner, system, up);
+        let result = act(&mut self.programs, io, system, &mut inner);
+        self.heard_of_programs(io, inner, system, events);
         for birth in &mut self.births {
             if self.programs.runs(birth.worker) {
-                birth.begin(calls);
+                birth.begin(io);
             }
         }
         result
@@ -287,46 +293,46 @@ impl SpawnedHttp {
 
     fn with_server(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
-        act: impl FnOnce(&mut Upstream, &mut Calls<'_>, &mut Vec<BackendEvent>),
+        events: &mut Vec<BackendEvent>,
+        act: impl FnOnce(&mut Upstream, &mut Context<'_>, &mut Vec<BackendEvent>),
     ) {
         let mut inner = Vec::new();
-        act(&mut self.servers, calls, &mut inner);
+        act(&mut self.servers, io, &mut inner);
         if self.servers.is_crowded() {
             let key = WorkerTimer::Crowded.key(self.pool_id);
-            self.crowded_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + CROWDED));
+            self.crowded_timer.get_or_insert_with(|| io.timer_of(key, io.now() + CROWDED));
         }
-        self.heard_of_server(calls, worker, inner, system, up);
+        self.heard_of_server(io, worker, inner, system, events);
     }
 
     fn heard_of_programs(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         inner: Vec<BackendEvent>,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         for report in inner {
             match report {
                 BackendEvent::Retired { worker } => {
-                    self.with_server(calls, worker, system, up, |servers, calls, up| {
-                        servers.retire(calls, worker, up);
+                    self.with_server(io, worker, system, events, |servers, io, events| {
+                        servers.retire(io, worker, events);
                     });
                 }
                 BackendEvent::StartFailed { worker } => {
-                    self.born(calls, worker);
+                    self.born(io, worker);
                     self.homes.leave(worker);
                     self.ports.leave(worker);
-                    up.push(report);
+                    events.push(report);
                 }
                 BackendEvent::Ended { worker, .. } => {
-                    self.born(calls, worker);
-                    self.depart(calls, worker, report, up);
+                    self.born(io, worker);
+                    self.depart(io, worker, report, events);
                 }
-                report => up.push(report),
+                report => events.push(report),
             }
         }
     }
@@ -334,10 +340,10 @@ impl SpawnedHttp {
     /// The process has exited. Its unread replies are delivered before its end is reported.
     fn depart(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         report: BackendEvent,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let text = ExitMessage(self.programs.name(worker), self.programs.exit_report.clone());
         self.homes.leave(worker);
@@ -345,26 +351,26 @@ impl SpawnedHttp {
         let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
         self.lost = others;
         let of_it: Vec<Lost> = of_it;
-        up.extend(of_it.into_iter().map(|lost| told(lost.report, &text)));
+        events.extend(of_it.into_iter().map(|lost| told(lost.report, &text)));
         let departed = Departed { worker, text, report };
         if self.servers.load(worker.into()).0 == 0 || active(Plant::LastWords) {
-            return self.bury(calls, departed, up);
+            return self.bury(io, departed, events);
         }
         self.departed.push(departed);
         let grace = self.grace;
         let key = WorkerTimer::Departed.key(self.pool_id);
-        self.departed_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + grace));
+        self.departed_timer.get_or_insert_with(|| io.timer_of(key, io.now() + grace));
     }
 
     /// Reports the end of a program.
-    fn bury(&mut self, calls: &mut Calls<'_>, departed: Departed, up: &mut Vec<BackendEvent>) {
+    fn bury(&mut self, io: &mut Context<'_>, departed: Departed, events: &mut Vec<BackendEvent>) {
         let Departed { worker, text, report } = departed;
         let mut inner = Vec::new();
-        self.servers.mark_gone(calls, worker, &mut inner);
+        self.servers.mark_gone(io, worker, &mut inner);
         let inner =
             inner.into_iter().filter(|report| !matches!(report, BackendEvent::Ended { .. }));
-        up.extend(inner.map(|report| told(report, &text)));
-        up.push(report);
+        events.extend(inner.map(|report| told(report, &text)));
+        events.push(report);
     }
 
     /// Removes a program that has exited.
@@ -375,25 +381,25 @@ impl SpawnedHttp {
 
     /// Reports the end of programs whose connections are kept open by other processes. Connections with a paused
     /// client are still waited for.
-    fn bury_all(&mut self, calls: &mut Calls<'_>, up: &mut Vec<BackendEvent>) {
+    fn bury_all(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
         let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.departed)
             .into_iter()
-            .partition(|departed| self.servers.is_held(calls, departed.worker));
+            .partition(|departed| self.servers.is_held(io, departed.worker));
         self.departed = held;
-        silent.into_iter().for_each(|departed| self.bury(calls, departed, up));
+        silent.into_iter().for_each(|departed| self.bury(io, departed, events));
         if !self.departed.is_empty() {
             let key = WorkerTimer::Departed.key(self.pool_id);
-            self.departed_timer = Some(calls.timer_of(key, calls.now() + self.grace));
+            self.departed_timer = Some(io.timer_of(key, io.now() + self.grace));
         }
     }
 
     fn heard_of_server(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         inner: Vec<BackendEvent>,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let (mut died, mut late) = (false, false);
         for report in inner {
@@ -401,75 +407,75 @@ impl SpawnedHttp {
                 BackendEvent::Started { .. } => {}
                 BackendEvent::Ended { worker, expected, reached: _ } => match self.departed(worker)
                 {
-                    Some(departed) => self.bury(calls, departed, up),
-                    None => self.programs.drain(calls, worker, expected, system),
+                    Some(departed) => self.bury(io, departed, events),
+                    None => self.programs.drain(io, worker, expected, system),
                 },
                 BackendEvent::Answered { ref outcome, .. }
                     if outcome.end().cause == Cause::Died =>
                 {
                     let gone = self.departed.iter().find(|departed| departed.worker == worker);
                     if let Some(departed) = gone {
-                        up.push(told(report, &departed.text));
+                        events.push(told(report, &departed.text));
                         continue;
                     }
                     died = true;
-                    self.lose(calls, worker, report);
+                    self.lose(io, worker, report);
                 }
-                BackendEvent::Released { .. } if died => self.lose(calls, worker, report),
+                BackendEvent::Released { .. } if died => self.lose(io, worker, report),
                 BackendEvent::Answered { ref outcome, .. } => {
                     late |= outcome.end().cause == Cause::Deadline;
-                    self.programs.look_at_memory(calls, worker, system, up);
-                    up.push(report);
+                    self.programs.look_at_memory(io, worker, system, events);
+                    events.push(report);
                 }
-                report => up.push(report),
+                report => events.push(report),
             }
         }
         if late {
             // A program that exceeds a timeout receives no more requests, and ends when the
             // others in flight are answered.
-            self.retire(calls, worker, system, up);
+            self.retire(io, worker, system, events);
         }
     }
 
-    fn lose(&mut self, calls: &mut Calls<'_>, worker: WorkerId, report: BackendEvent) {
+    fn lose(&mut self, io: &mut Context<'_>, worker: WorkerId, report: BackendEvent) {
         self.lost.push(Lost { worker, report });
         let key = WorkerTimer::Lost.key(self.pool_id);
-        self.lost_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + EXIT_WAIT));
+        self.lost_timer.get_or_insert_with(|| io.timer_of(key, io.now() + EXIT_WAIT));
     }
 
     /// Ends the readiness check of a program.
-    fn born(&mut self, calls: &mut Calls<'_>, worker: WorkerId) {
+    fn born(&mut self, io: &mut Context<'_>, worker: WorkerId) {
         if let Some(found) = self.births.iter().position(|birth| birth.worker == worker) {
-            self.births.swap_remove(found).end(calls);
+            self.births.swap_remove(found).end(io);
         }
     }
 
     /// A connection of the readiness check was established.
     fn handle_connected(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         stream: StreamId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let owner = self.port_owner(calls, worker, stream, system);
+        let owner = self.port_owner(io, worker, stream, system);
         let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
-            return calls.close(stream);
+            return io.close(stream);
         };
-        if birth.handle_connected(calls, stream, owner) == Step::Accepts {
-            self.born(calls, worker);
-            self.with_server(calls, worker, system, up, |servers, _, up| {
-                servers.start(worker, up);
+        if birth.handle_connected(io, stream, owner) == Step::Accepts {
+            self.born(io, worker);
+            self.with_server(io, worker, system, events, |servers, _, events| {
+                servers.start(worker, events);
             });
-            self.programs.accepts(calls, worker, up);
+            self.programs.accepts(io, worker, events);
         }
     }
 
     /// Which process accepts a connection to the address of a program.
     pub(crate) fn port_owner(
         &mut self,
-        calls: &Calls<'_>,
+        io: &Context<'_>,
         worker: WorkerId,
         stream: StreamId,
         system: &System,
@@ -477,54 +483,54 @@ impl SpawnedHttp {
         let Some(address) = self.servers.home(worker) else { return PortOwner::Nobody };
         let (name, pid) = (self.programs.name(worker), self.programs.pid(worker));
         let made = Made { stream, worker, name: &name, pid, address };
-        self.ports.look(calls, &made, system)
+        self.ports.look(io, &made, system)
     }
 
     /// A connection of the readiness check has failed or ended.
-    fn handle_closed(&mut self, calls: &mut Calls<'_>, worker: WorkerId, stream: StreamId) {
+    fn handle_closed(&mut self, io: &mut Context<'_>, worker: WorkerId, stream: StreamId) {
         if let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) {
-            birth.handle_closed(calls, stream);
+            birth.handle_closed(io, stream);
         }
     }
 
     /// Handles a timer.
     pub(crate) fn handle_timer(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (timer, of): (TimerId, WorkerTimer),
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         match of {
             WorkerTimer::Crowded if self.crowded_timer == Some(timer) => {
-                calls.cancel_timer(timer);
+                io.cancel_timer(timer);
                 self.crowded_timer = None;
                 while let Some(worker) = self.servers.next_crowded() {
-                    self.with_server(calls, worker, system, up, |servers, _, up| {
-                        servers.try_crowded(worker, up);
+                    self.with_server(io, worker, system, events, |servers, _, events| {
+                        servers.try_crowded(worker, events);
                     });
                 }
             }
             WorkerTimer::Departed if self.departed_timer == Some(timer) => {
-                calls.cancel_timer(timer);
+                io.cancel_timer(timer);
                 self.departed_timer = None;
-                self.bury_all(calls, up);
+                self.bury_all(io, events);
             }
             WorkerTimer::Lost if self.lost_timer == Some(timer) => {
-                calls.cancel_timer(timer);
+                io.cancel_timer(timer);
                 self.lost_timer = None;
-                up.extend(self.lost.drain(..).map(|lost| lost.report));
+                events.extend(self.lost.drain(..).map(|lost| lost.report));
             }
             WorkerTimer::Trial(worker) => {
                 let mut births = self.births.iter_mut();
                 let birth = births.find(|birth| birth.worker == worker && birth.is_timer(timer));
                 if let Some(birth) = birth {
-                    birth.handle_timer(calls);
+                    birth.handle_timer(io);
                 }
             }
             WorkerTimer::Program(worker) => {
-                self.with_programs(calls, system, up, |programs, calls, system, up| {
-                    programs.handle_timer(calls, (timer, worker), system, up);
+                self.with_programs(io, system, events, |programs, io, system, events| {
+                    programs.handle_timer(io, (timer, worker), system, events);
                 });
             }
             // The timer is stale.

@@ -12,16 +12,15 @@
 
 use std::io::ErrorKind;
 
-use event::{Calls, Data, DeadlineName, Reason};
+use event::{Context, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
-use exchange::{ByWorker, Outcome, Phase, PoolId, RequestId, Slice, Table, WorkerId};
+use exchange::{ByWorker, Outcome, Phase, PoolId, Slice, Table, WorkerId};
 use wire::http1::Refusal;
 
 use crate::connection_counts::ConnectionCounts;
 use flow::backend_event::BackendEvent;
 use flow::ids::LinkId;
 use flow::payload::Request;
-use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamOwner, StreamPurpose};
@@ -29,24 +28,25 @@ use observe::status::WorkerStatus;
 
 mod backend;
 mod config;
+mod connection;
+mod controls;
 mod fault;
-mod link;
 mod places;
 mod rejected;
 mod retry;
+mod reuse_ban;
 mod server;
 mod spawned;
 mod time;
-mod trust;
 mod tunnel;
 mod unrequested;
 
 pub use config::UpstreamConfig;
+use connection::{Connection, Step};
 use fault::Fault;
-use link::{Link, Step};
 use retry::{Budget, Declared, Reached, Then};
+use reuse_ban::ReuseBan;
 use server::Server;
-use trust::Trust;
 
 /// The deadline of a connection for its next step.
 const LINK: DeadlineName = DeadlineName(0);
@@ -57,16 +57,16 @@ const TOTAL: DeadlineName = DeadlineName(1);
 pub(crate) struct Upstream {
     pool: String,
     pool_id: PoolId,
-    plan: UpstreamConfig,
+    config: UpstreamConfig,
     live: ByWorker<Option<Server>>,
-    links: Table<LinkId, Link>,
+    connections: Table<LinkId, Connection>,
     /// The connection of each request, by the index of the request. It may be stale.
     of_request: Vec<LinkId>,
     budget: Budget,
     /// Connection counts, if other shards connect to the same servers.
     room: Option<ConnectionCounts>,
     /// Whether the connections of each server may be reused.
-    trust: ByWorker<Trust>,
+    reuse_ban: ByWorker<ReuseBan>,
     /// Workers with a full listen backlog, once for each slot that remains occupied for it.
     crowded: Vec<WorkerId>,
     /// The full backlog was logged.
@@ -78,19 +78,19 @@ pub(crate) struct Upstream {
 impl Upstream {
     pub(crate) fn new(
         (id, pool): (PoolId, &str),
-        plan: UpstreamConfig,
+        config: UpstreamConfig,
         room: Option<ConnectionCounts>,
     ) -> Self {
         Self {
             pool: pool.to_owned(),
             pool_id: id,
-            budget: Budget::new(plan.retries),
-            plan,
+            budget: Budget::new(config.retries),
+            config,
             live: ByWorker::default(),
-            links: Table::default(),
+            connections: Table::default(),
             of_request: Vec::new(),
             room,
-            trust: ByWorker::default(),
+            reuse_ban: ByWorker::default(),
             crowded: Vec::new(),
             has_crowded: false,
             scratch: Vec::new(),
@@ -102,36 +102,36 @@ impl Upstream {
         server.as_mut().filter(|server| server.worker == worker)
     }
 
-    fn link(&mut self, id: LinkId) -> Option<&mut Link> {
-        self.links.get_mut(id)
+    fn connection(&mut self, id: LinkId) -> Option<&mut Connection> {
+        self.connections.get_mut(id)
     }
 
     /// Starts a server.
-    pub(crate) fn start(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub(crate) fn start(&mut self, worker: WorkerId, events: &mut Vec<BackendEvent>) {
         // The pool assigns indexes by name, so an index without an address has no server.
-        if self.plan.addresses.get(worker).is_none() {
-            return up.push(BackendEvent::StartFailed { worker });
+        if self.config.addresses.get(worker).is_none() {
+            return events.push(BackendEvent::StartFailed { worker });
         }
         *self.live.at(worker) = Some(Server::new(worker));
         // A new program is another server than the one that had its index.
-        if self.plan.is_hosted {
+        if self.config.is_hosted {
             self.forget_trust(worker.into());
         }
-        up.push(BackendEvent::Started { worker });
+        events.push(BackendEvent::Started { worker });
     }
 
     /// Sends a request on the idle connection used last, or on a new one.
     pub(crate) fn dispatch(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         request: Request,
         meta: RequestMeta,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.budget.earn(self.plan.retries);
+        self.budget.earn(self.config.retries);
         let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
-            return up.push(BackendEvent::Retry {
+            return events.push(BackendEvent::Retry {
                 id: request.id,
                 payload: request.payload,
                 meta,
@@ -139,128 +139,134 @@ impl Upstream {
             });
         };
         server.in_flight += 1;
-        if !self.may_reuse(calls.now(), worker) {
+        if !self.may_reuse(io.now(), worker) {
             // Another shard may have detected unrequested bytes.
-            self.close_idle(calls, worker);
+            self.close_idle(io, worker);
         }
         let idle = self.find(worker).and_then(|server| server.idle.pop());
         let id = match idle {
             Some(id) => id,
-            None => self.connect(calls, worker, up),
+            None => self.connect(io, worker, events),
         };
         if self.of_request.len() <= request.id.index() {
             self.of_request.resize(request.id.index() + 1, id);
         }
         self.of_request[request.id.index()] = id;
-        let (deadline, total) = (self.plan.deadline, self.plan.total);
-        let Some(link) = self.links.get_mut(id) else { return };
+        let (deadline, total) = (self.config.deadline, self.config.total);
+        let Some(connection) = self.connections.get_mut(id) else { return };
         if idle.is_some() {
             // Bytes that have already arrived would be taken for the reply.
-            calls.expect_silence(link.stream);
+            io.expect_silence(connection.stream);
         }
-        link.send(calls, request, meta, &mut self.scratch, up);
+        connection.send(io, request, meta, &mut self.scratch, events);
         // A new connection has the connect timeout first.
         if idle.is_some() {
-            calls.deadline_in(link.stream, LINK, deadline);
+            io.deadline_in(connection.stream, LINK, deadline);
         }
         if let Some(total) = total {
-            calls.deadline_in(link.stream, TOTAL, total);
+            io.deadline_in(connection.stream, TOTAL, total);
         }
     }
 
     fn connect(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) -> LinkId {
         if self.room.as_ref().is_some_and(|room| room.open(worker)) {
-            up.push(BackendEvent::Short { worker });
+            events.push(BackendEvent::Short { worker });
         }
-        let stream = calls.connect(&self.plan.addresses[worker].0, self.plan.limits);
-        calls.deadline_in(stream, LINK, self.plan.connect);
-        if let Some(after) = self.plan.keepalive {
-            calls.keep_alive(stream, after);
+        let stream = io.connect(&self.config.addresses[worker].0, self.config.limits);
+        io.deadline_in(stream, LINK, self.config.connect);
+        if let Some(after) = self.config.keepalive {
+            io.keep_alive(stream, after);
         }
-        let id = LinkId(self.links.insert(Link::new(stream, worker)));
-        let owner = StreamOwner::Worker { pool: self.pool_id, purpose: StreamPurpose::Link(id) };
-        calls.set_key(stream, owner.key());
+        let id = LinkId(self.connections.insert(Connection::new(stream, worker)));
+        let owner =
+            StreamOwner::Worker { pool: self.pool_id, purpose: StreamPurpose::Connection(id) };
+        io.set_key(stream, owner.key());
         id
     }
 
     /// Handles an event on a connection.
     #[inline]
-    pub(crate) fn hear(
+    pub(crate) fn handle_stream_event(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         heard: StreamEvent<'_, '_>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         match heard {
-            StreamEvent::Data(data) => self.handle_data(calls, id, data, up),
-            StreamEvent::Connected => self.handle_connected(calls, id, up),
-            StreamEvent::Eof => self.handle_eof(calls, id, up),
-            StreamEvent::Drained => self.handle_drained(id, up),
-            StreamEvent::Relayed(count, done) => self.handle_relayed(calls, id, (count, done), up),
-            StreamEvent::Deadline(name) => self.handle_deadline(calls, id, name, up),
-            StreamEvent::Closed(reason) => self.handle_closed(calls, id, reason, up),
+            StreamEvent::Data(data) => self.handle_data(io, id, data, events),
+            StreamEvent::Connected => self.handle_connected(io, id, events),
+            StreamEvent::Eof => self.handle_eof(io, id, events),
+            StreamEvent::Drained => self.handle_drained(id, events),
+            StreamEvent::Relayed(count, done) => self.handle_relayed(io, id, (count, done), events),
+            StreamEvent::Deadline(name) => self.handle_deadline(io, id, name, events),
+            StreamEvent::Closed(reason) => self.handle_closed(io, id, reason, events),
         }
     }
 
-    fn handle_connected(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<BackendEvent>) {
-        if let Some(link) = self.link(id) {
-            link.connected(up);
-            let worker = link.worker;
+    fn handle_connected(
+        &mut self,
+        io: &mut Context<'_>,
+        id: LinkId,
+        events: &mut Vec<BackendEvent>,
+    ) {
+        if let Some(connection) = self.connection(id) {
+            connection.connected(events);
+            let worker = connection.worker;
             if let Some(server) = self.find(worker) {
                 server.reached = true;
             }
-            self.owes_from_now(calls, id);
+            self.owes_from_now(io, id);
         }
     }
 
     fn handle_data(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         data: &mut Data<'_>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let between = self.plan.between;
-        let Some(link) = self.links.get_mut(id) else {
+        let between = self.config.between;
+        let Some(connection) = self.connections.get_mut(id) else {
             return data.consume(data.bytes().len());
         };
-        let on_statuses = self.plan.retries.on.has_statuses() && self.budget.is_left();
-        let again = on_statuses.then(|| Declared::of(&self.plan));
-        match link.receive(data, &self.plan.reply, again, up) {
-            Step::More => calls.deadline_in(link.stream, LINK, between),
+        let on_statuses = self.config.retries.on.has_statuses() && self.budget.is_left();
+        let again = on_statuses.then(|| Declared::of(&self.config));
+        match connection.receive(data, &self.config.reply, again, events) {
+            Step::More => io.deadline_in(connection.stream, LINK, between),
             Step::Whole { last, keep } => {
                 let is_more = !data.bytes().is_empty();
                 if is_more {
-                    let worker = link.worker;
-                    up.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-                    self.distrust_replies(calls, worker, up);
+                    let worker = connection.worker;
+                    events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
+                    self.distrust_replies(io, worker, events);
                 }
-                self.whole(calls, id, last, keep && !is_more, up);
+                self.whole(io, id, last, keep && !is_more, events);
             }
-            Step::SaidAll(request) => self.said_all(calls, id, request, up),
-            Step::Unrequested { is_farewell } => {
-                let worker = link.worker;
+            Step::SaidAll(request) => self.said_all(io, id, request, events),
+            Step::Unrequested { is_closing_response } => {
+                let worker = connection.worker;
                 data.consume(data.bytes().len());
-                if !is_farewell {
-                    up.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-                    self.distrust_replies(calls, worker, up);
+                if !is_closing_response {
+                    events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
+                    self.distrust_replies(io, worker, events);
                 }
-                self.close(calls, id);
+                self.close(io, id);
             }
             Step::Rejected(status) => {
-                let whole = link.discard(data, &self.plan.reply);
+                let whole = connection.discard(data, &self.config.reply);
                 data.consume(data.bytes().len());
-                self.retry_after(calls, id, status, whole, up);
+                self.retry_after(io, id, status, whole, events);
             }
             Step::Fault(fault) => {
                 data.consume(data.bytes().len());
-                self.lose(calls, id, fault, up);
+                self.lose(io, id, fault, events);
             }
         }
     }
@@ -268,72 +274,72 @@ impl Upstream {
     /// Completes a reply. The connection is kept, unless its state is uncertain.
     fn whole(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         last: Slice,
         keep: bool,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let Some(link) = self.link(id) else { return };
-        let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
-        let Some(flight) = link.flight.take() else { return };
+        let Some(connection) = self.connection(id) else { return };
+        let (stream, worker, leaves) = (connection.stream, connection.worker, connection.leaves);
+        let Some(flight) = connection.flight.take() else { return };
         // The rest of a request after its reply would be read as the next one.
-        let is_early = flight.meta.more || calls.queued(stream) > 0;
+        let is_early = flight.meta.more || io.queued(stream) > 0;
         if is_early && !flight.is_tunnel() {
-            up.push(BackendEvent::Broken { refusal: Refusal::Early });
+            events.push(BackendEvent::Broken { refusal: Refusal::Early });
         }
         let keep = keep && !is_early || active(Plant::KeptLink);
-        up.push(BackendEvent::Answered { id: flight.id, outcome: Outcome::Reply(last) });
+        events.push(BackendEvent::Answered { id: flight.id, outcome: Outcome::Reply(last) });
         if flight.held {
-            calls.resume(stream);
+            io.resume(stream);
         }
-        self.keep_or_close(calls, id, keep && !leaves);
-        self.release(worker, true, up);
+        self.keep_or_close(io, id, keep && !leaves);
+        self.release(worker, true, events);
     }
 
     /// Keeps a connection without a request as idle, or closes it.
-    fn keep_or_close(&mut self, calls: &mut Calls<'_>, id: LinkId, keep: bool) {
-        let idle = self.plan.idle;
-        let Some(link) = self.link(id) else { return };
-        let (stream, worker) = (link.stream, link.worker);
+    fn keep_or_close(&mut self, io: &mut Context<'_>, id: LinkId, keep: bool) {
+        let idle = self.config.idle;
+        let Some(connection) = self.connection(id) else { return };
+        let (stream, worker) = (connection.stream, connection.worker);
         let serves = self.find(worker).is_some_and(|server| server.retired.is_none());
-        if keep && serves && self.may_reuse(calls.now(), worker) {
-            calls.deadline_in(stream, LINK, idle);
-            calls.deadline(stream, TOTAL, None);
+        if keep && serves && self.may_reuse(io.now(), worker) {
+            io.deadline_in(stream, LINK, idle);
+            io.deadline(stream, TOTAL, None);
             if let Some(server) = self.find(worker) {
                 server.idle.push(id);
             }
         } else {
-            self.close(calls, id);
+            self.close(io, id);
         }
     }
 
     /// Counts a request that has left this server.
-    fn release(&mut self, worker: WorkerId, served: bool, up: &mut Vec<BackendEvent>) {
+    fn release(&mut self, worker: WorkerId, served: bool, events: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker) else { return };
         server.in_flight -= 1;
         server.served += u64::from(served);
         match server.retired {
-            None => up.push(BackendEvent::Released { worker }),
-            Some(expected) => self.try_end(worker, expected, up),
+            None => events.push(BackendEvent::Released { worker }),
+            Some(expected) => self.try_end(worker, expected, events),
         }
     }
 
     /// Ends a retired server that has no request in flight.
-    fn try_end(&mut self, worker: WorkerId, expected: bool, up: &mut Vec<BackendEvent>) {
+    fn try_end(&mut self, worker: WorkerId, expected: bool, events: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker).filter(|server| server.in_flight == 0) else { return };
         let reached = server.reached;
         *self.live.at(worker) = None;
-        up.push(BackendEvent::Ended { worker, expected, reached });
+        events.push(BackendEvent::Ended { worker, expected, reached });
     }
 
-    fn close(&mut self, calls: &mut Calls<'_>, id: LinkId) {
-        if let Some(link) = self.links.remove(id) {
-            calls.close(link.stream);
+    fn close(&mut self, io: &mut Context<'_>, id: LinkId) {
+        if let Some(connection) = self.connections.remove(id) {
+            io.close(connection.stream);
             if let Some(room) = &self.room {
-                room.close(link.worker);
+                room.close(connection.worker);
             }
-            if let Some(server) = self.find(link.worker) {
+            if let Some(server) = self.find(connection.worker) {
                 server.idle.retain(|it| *it != id);
             }
         }
@@ -342,33 +348,33 @@ impl Upstream {
     /// Closes a connection after a fault. Its request is retried or ends.
     fn lose(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         fault: Fault,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let Some(link) = self.link(id) else { return };
-        let (worker, leaves) = (link.worker, link.leaves);
-        let (reached, is_cut) = (link.reached(calls), link.owes_body());
-        if link.ends_by_reset() {
-            calls.reset(link.stream);
+        let Some(connection) = self.connection(id) else { return };
+        let (worker, leaves) = (connection.worker, connection.leaves);
+        let (reached, is_cut) = (connection.reached(io), connection.owes_body());
+        if connection.ends_by_reset() {
+            io.reset(connection.stream);
         }
-        let flight = link.flight.take();
-        self.close(calls, id);
+        let flight = connection.flight.take();
+        self.close(io, id);
         let address = self.address(worker);
-        if self.plan.is_hosted && fault == Fault::Connect(ErrorKind::WouldBlock) {
-            return self.backlog_full(worker, flight, up);
+        if self.config.is_hosted && fault == Fault::Connect(ErrorKind::WouldBlock) {
+            return self.backlog_full(worker, flight, events);
         }
         // A failure at an old address does not count against the server.
         if !leaves && matches!(fault, Fault::Connect(_) | Fault::ConnectLate | Fault::Taken) {
-            if !self.plan.checked || fault == Fault::Taken {
+            if !self.config.checked || fault == Fault::Taken {
                 tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
             }
-            let is_looked_at = self.plan.checked || self.plan.is_branch;
+            let is_looked_at = self.config.checked || self.config.is_branch;
             if is_looked_at && fault != Fault::Taken {
-                up.push(BackendEvent::Unreached { worker });
+                events.push(BackendEvent::Unreached { worker });
             } else {
-                self.retire(calls, worker, up);
+                self.retire(io, worker, events);
             }
         }
         let refusal = match fault {
@@ -376,10 +382,10 @@ impl Upstream {
             Fault::Ended => is_cut.then_some(Refusal::Truncated),
             _ => None,
         };
-        up.extend(refusal.map(|refusal| BackendEvent::Broken { refusal }));
+        events.extend(refusal.map(|refusal| BackendEvent::Broken { refusal }));
         let Some(flight) = flight else { return };
         // A request that must not be retried does not use the retry budget.
-        let declared = Declared::of(&self.plan);
+        let declared = Declared::of(&self.config);
         let is_retried = retry::is_retried(&fault, reached, declared.on);
         let may = is_retried
             && retry::then(reached, flight.passed, flight.meta, declared, true) == Then::Again;
@@ -409,14 +415,19 @@ impl Upstream {
             let says_nothing = matches!(fault, Fault::Ended | Fault::Moved | Fault::NoDescriptor);
             let failed = reached == Reached::Server || !says_nothing;
             let failed = failed.then(|| (worker, fault.cause()));
-            up.push(BackendEvent::Retry { id: flight.id, payload: flight.payload, meta, failed });
+            events.push(BackendEvent::Retry {
+                id: flight.id,
+                payload: flight.payload,
+                meta,
+                failed,
+            });
         } else if !flight.abandoned {
             let speaks = reached == Reached::Reply || matches!(fault, Fault::Broken(_));
             let phase = if speaks { Phase::Reply } else { Phase::Work };
             let outcome = Outcome::ended(fault.cause(), phase, &fault.text(&address));
-            up.push(BackendEvent::Answered { id: flight.id, outcome });
+            events.push(BackendEvent::Answered { id: flight.id, outcome });
         }
-        self.release(worker, false, up);
+        self.release(worker, false, events);
     }
 
     fn address(&mut self, worker: WorkerId) -> String {
@@ -427,9 +438,9 @@ impl Upstream {
     /// Retires a server. It gets no further requests until its pool starts it again.
     pub(crate) fn retire(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Some(server) = self.find(worker) else { return };
         if server.retired.is_some() {
@@ -437,150 +448,96 @@ impl Upstream {
         }
         server.retired = Some(false);
         let idle = std::mem::take(&mut server.idle);
-        up.push(BackendEvent::Retired { worker });
+        events.push(BackendEvent::Retired { worker });
         for id in idle {
-            self.close(calls, id);
+            self.close(io, id);
         }
     }
 
     /// The server has shut down its sending direction.
-    fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<BackendEvent>) {
-        let Some(link) = self.link(id) else { return };
-        match link.ended() {
-            Step::Whole { last, .. } => self.whole(calls, id, last, false, up),
-            Step::SaidAll(request) => self.said_all(calls, id, request, up),
+    fn handle_eof(&mut self, io: &mut Context<'_>, id: LinkId, events: &mut Vec<BackendEvent>) {
+        let Some(connection) = self.connection(id) else { return };
+        match connection.ended() {
+            Step::Whole { last, .. } => self.whole(io, id, last, false, events),
+            Step::SaidAll(request) => self.said_all(io, id, request, events),
             Step::Fault(_) if active(Plant::ShortBody) => {
-                self.whole(calls, id, Slice::default(), false, up);
+                self.whole(io, id, Slice::default(), false, events);
             }
-            Step::Fault(fault) => self.lose(calls, id, fault, up),
-            Step::More | Step::Unrequested { .. } | Step::Rejected(_) => self.close(calls, id),
+            Step::Fault(fault) => self.lose(io, id, fault, events),
+            Step::More | Step::Unrequested { .. } | Step::Rejected(_) => self.close(io, id),
         }
     }
 
     fn handle_closed(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         reason: Reason,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let Some(link) = self.link(id) else { return };
-        if link.flight.is_none() {
-            return self.close(calls, id);
+        let Some(connection) = self.connection(id) else { return };
+        if connection.flight.is_none() {
+            return self.close(io, id);
         }
         // The server has sent everything, and accepts no more bytes of the client.
-        if link.has_said_all() {
-            return self.whole(calls, id, Slice::default(), false, up);
+        if connection.has_said_all() {
+            return self.whole(io, id, Slice::default(), false, events);
         }
         if reason == Reason::NotSilent {
-            let worker = link.worker;
-            up.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-            self.distrust_replies(calls, worker, up);
+            let worker = connection.worker;
+            events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
+            self.distrust_replies(io, worker, events);
         }
         let fault = match reason {
             Reason::ConnectFailed(ErrorKind::QuotaExceeded) => Fault::NoDescriptor,
             Reason::ConnectFailed(why) => Fault::Connect(why),
             _ => Fault::Ended,
         };
-        self.lose(calls, id, fault, up);
+        self.lose(io, id, fault, events);
     }
 
     /// Bytes of a reply were forwarded directly to the client's stream.
     fn handle_relayed(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         (count, done): (u64, bool),
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let between = self.plan.between;
-        if let Some(link) = self.link(id) {
-            link.relayed(count, done, up);
-            calls.deadline_in(link.stream, LINK, between);
+        let between = self.config.between;
+        if let Some(connection) = self.connection(id) {
+            connection.relayed(count, done, events);
+            io.deadline_in(connection.stream, LINK, between);
         }
     }
 
     /// The output buffer has room again.
-    fn handle_drained(&mut self, id: LinkId, up: &mut Vec<BackendEvent>) {
-        if let Some(flight) = self.link(id).and_then(|link| link.flight.as_ref())
+    fn handle_drained(&mut self, id: LinkId, events: &mut Vec<BackendEvent>) {
+        if let Some(flight) = self.connection(id).and_then(|connection| connection.flight.as_ref())
             && flight.meta.more
         {
-            up.push(BackendEvent::BodyWanted { id: flight.id, wanted: true });
-        }
-    }
-
-    /// The connection of an abandoned request. The index of the request may belong to a newer one, which was dispatched
-    /// before this call.
-    fn link_of(&mut self, worker: WorkerId, request: RequestId) -> Option<LinkId> {
-        let mut ids = self.links.places().into_iter().map(LinkId);
-        ids.find(|id| self.link(*id).is_some_and(|link| link.serves(worker, request)))
-    }
-
-    /// Handles a control message for a request in flight.
-    pub(crate) fn tell(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        request: RequestId,
-        word: RequestControl,
-        up: &mut Vec<BackendEvent>,
-    ) {
-        let Some(&noted) = self.of_request.get(request.index()) else { return };
-        let serves = self.link(noted).is_some_and(|link| link.serves(worker, request));
-        let id = match word {
-            _ if serves => noted,
-            RequestControl::Abandoned => match self.link_of(worker, request) {
-                Some(id) => id,
-                None => return,
-            },
-            _ => return,
-        };
-        let high = self.plan.limits.send_high;
-        let Some(link) = self.links.get_mut(id) else { return };
-        match word {
-            RequestControl::Pause => link.hold(calls, true),
-            RequestControl::Resume => {
-                link.hold(calls, false);
-                self.owes_from_now(calls, id);
-            }
-            RequestControl::Body(part, _) => {
-                let queued = link.pass(calls, part);
-                self.owes_from_now(calls, id);
-                if queued > high {
-                    up.push(BackendEvent::BodyWanted { id: request, wanted: false });
-                }
-            }
-            RequestControl::BodyEnd => {
-                link.pass_end(calls);
-                self.end_if_over(calls, id, up);
-            }
-            RequestControl::Splice(to) => link.relay(calls, to),
-            RequestControl::Abandoned => {
-                // An abandoned reply cannot be cancelled in HTTP/1, so its connection is closed.
-                self.cut(calls, id);
-                self.release(worker, false, up);
-            }
+            events.push(BackendEvent::BodyWanted { id: flight.id, wanted: true });
         }
     }
 
     /// Stops an idle server.
     pub(crate) fn stop(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Some(server) = self.find(worker) else { return };
         server.retired = Some(true);
         for id in std::mem::take(&mut server.idle) {
-            self.close(calls, id);
+            self.close(io, id);
         }
-        self.try_end(worker, true, up);
+        self.try_end(worker, true, events);
     }
 
     /// The display form of the address of a worker.
     fn shown(&self, worker: WorkerId) -> &str {
-        self.plan.addresses.get(worker).map_or("", |address| &address.1)
+        self.config.addresses.get(worker).map_or("", |address| &address.1)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -33,10 +33,10 @@ pub enum WorkersConfig {
 impl std::fmt::Debug for WorkersConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Upstream(plan) => f.debug_tuple("Upstream").field(plan).finish(),
-            Self::Programs(plan) => f.debug_tuple("Programs").field(plan).finish(),
-            Self::SpawnedHttp(plan) => f.debug_tuple("SpawnedHttp").field(plan).finish(),
-            Self::Handlers(plan) => f.debug_tuple("Handlers").field(plan).finish(),
+            Self::Upstream(config) => f.debug_tuple("Upstream").field(config).finish(),
+            Self::Programs(config) => f.debug_tuple("Programs").field(config).finish(),
+            Self::SpawnedHttp(config) => f.debug_tuple("SpawnedHttp").field(config).finish(),
+            Self::Handlers(config) => f.debug_tuple("Handlers").field(config).finish(),
             Self::Other(_) => f.debug_struct("Other").finish_non_exhaustive(),
             Self::OffShard => f.write_str("OffShard"),
         }
@@ -51,23 +51,23 @@ impl WorkersConfig {
         connections: Option<ConnectionCounts>,
     ) -> Box<dyn Backend> {
         match self {
-            Self::Upstream(plan) => Box::new(Upstream::new(pool, *plan, connections)),
-            Self::Programs(plan) => Box::new(Programs::new(pool, plan)),
-            Self::SpawnedHttp(plan) => Box::new(SpawnedHttp::new(pool, *plan)),
-            Self::Handlers(plan) => Box::new(Handlers::new(pool, plan)),
-            Self::Other(plan) => plan.open(pool),
+            Self::Upstream(config) => Box::new(Upstream::new(pool, *config, connections)),
+            Self::Programs(config) => Box::new(Programs::new(pool, config)),
+            Self::SpawnedHttp(config) => Box::new(SpawnedHttp::new(pool, *config)),
+            Self::Handlers(config) => Box::new(Handlers::new(pool, config)),
+            Self::Other(config) => config.open(pool),
             Self::OffShard => Box::new(OffShard),
         }
     }
 
     /// The value for [`Backend::configure`].
-    pub(crate) fn into_plan(self) -> Box<dyn Any> {
+    pub(crate) fn into_config(self) -> Box<dyn Any> {
         match self {
-            Self::Upstream(plan) => plan,
-            Self::Programs(plan) => Box::new(plan),
-            Self::SpawnedHttp(plan) => plan,
-            Self::Handlers(plan) => Box::new(plan),
-            Self::Other(plan) => plan.into_plan(),
+            Self::Upstream(config) => config,
+            Self::Programs(config) => Box::new(config),
+            Self::SpawnedHttp(config) => config,
+            Self::Handlers(config) => Box::new(config),
+            Self::Other(config) => config.into_config(),
             Self::OffShard => Box::new(()),
         }
     }
@@ -75,7 +75,7 @@ impl WorkersConfig {
     /// The addresses of servers, and their display forms. Empty for workers that have no address before their start.
     pub fn addresses(&self) -> &[(event::Address, String)] {
         match self {
-            Self::Upstream(plan) => plan.addresses.as_slice(),
+            Self::Upstream(config) => config.addresses.as_slice(),
             _ => &[],
         }
     }
@@ -103,15 +103,15 @@ impl WorkersConfig {
             Self::Programs(_) | Self::SpawnedHttp(_) => {
                 WorkerTraits { takes_batches: false, replaces_down: true }
             }
-            Self::Other(plan) => plan.traits(),
+            Self::Other(config) => config.traits(),
             Self::Upstream(_) | Self::OffShard => WorkerTraits::default(),
         }
     }
 
     /// Adapts the configuration for a member shard.
     pub fn branch(&mut self) {
-        if let Self::Upstream(plan) = self {
-            plan.is_branch = true;
+        if let Self::Upstream(config) = self {
+            config.is_branch = true;
         }
     }
 }

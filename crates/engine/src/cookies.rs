@@ -22,7 +22,7 @@ const KNOWN_MAX: usize = 4096;
 
 /// The affinity cookie of one pool.
 pub(crate) struct Cookies {
-    plan: CookieConfig,
+    config: CookieConfig,
     /// The value that identifies a worker in a cookie, and its affinity target. Sorted.
     berths: Vec<(u64, u64)>,
     /// The values of workers without names, the oldest first.
@@ -33,7 +33,7 @@ pub(crate) struct Cookies {
 
 /// The affinity cookie of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct CookieTarget {
     /// The affinity target that it names.
     pub(crate) named: Option<u64>,
     /// The cookie need not be renewed if that worker serves the request.
@@ -42,14 +42,14 @@ pub(crate) struct Told {
 
 impl Cookies {
     /// `berth` returns the affinity target of the worker with a name.
-    pub(crate) fn new(plan: CookieConfig, berth: impl Fn(&str) -> Option<u64>) -> Self {
-        let codec = plan.codec.as_ref();
-        let names = plan.servers.values();
+    pub(crate) fn new(config: CookieConfig, berth: impl Fn(&str) -> Option<u64>) -> Self {
+        let codec = config.codec.as_ref();
+        let names = config.servers.values();
         let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));
         let mut berths: Vec<_> = pairs.collect();
         berths.sort_unstable();
-        let is_nameless = plan.servers.as_slice().is_empty();
-        Self { plan, berths, known: VecDeque::new(), is_nameless }
+        let is_nameless = config.servers.as_slice().is_empty();
+        Self { config, berths, known: VecDeque::new(), is_nameless }
     }
 
     /// Registers a started worker with its affinity target `berth`. Among workers without names, another worker with
@@ -58,9 +58,9 @@ impl Cookies {
         if !self.is_nameless {
             return;
         }
-        let server = self.plan.servers.at(worker);
+        let server = self.config.servers.at(worker);
         *server = format!("{:x}", worker.as_u64());
-        let Some(codec) = &self.plan.codec else { return };
+        let Some(codec) = &self.config.codec else { return };
         let name = codec.name(server);
         if let Err(place) = self.berths.binary_search_by_key(&name, |(name, _)| *name) {
             self.berths.insert(place, (name, berth));
@@ -82,29 +82,29 @@ impl Cookies {
 
     /// Whether the affinity value is removed from requests before they are forwarded.
     pub(crate) const fn changes_requests(&self) -> bool {
-        matches!(self.plan.mode, CookieMode::Prefix) && self.plan.codec.is_some()
+        matches!(self.config.mode, CookieMode::Prefix) && self.config.codec.is_some()
     }
 
     /// Reads the cookie of a request. In mode `prefix` the affinity value is removed from the fields.
-    pub(crate) fn read(&self, fields: &mut Fields, second: u32) -> Told {
-        let Some(codec) = &self.plan.codec else { return Told::default() };
-        if self.plan.mode == CookieMode::Prefix {
+    pub(crate) fn read(&self, fields: &mut Fields, second: u32) -> CookieTarget {
+        let Some(codec) = &self.config.codec else { return CookieTarget::default() };
+        if self.config.mode == CookieMode::Prefix {
             return self.read_prefixed(codec, fields, second);
         }
-        let value = keys::cookie(fields, &self.plan.name);
+        let value = keys::cookie(fields, &self.config.name);
         value.map(|value| self.told(codec, value, second)).unwrap_or_default()
     }
 
     /// A client may send several cookies of the name, for different paths. The first valid one determines the worker.
     /// The prefix is removed from all valid ones, and other cookies are unchanged.
-    fn read_prefixed(&self, codec: &CookieCodec, fields: &mut Fields, second: u32) -> Told {
+    fn read_prefixed(&self, codec: &CookieCodec, fields: &mut Fields, second: u32) -> CookieTarget {
         let (mut told, mut next) = (None, 0);
         while let Some(field) = fields.position_from(&known::COOKIE, next) {
             next = field + 1;
             let value = fields.field(field).and_then(|field| field.value.bytes());
             let line = value.unwrap_or_default();
             let (mut without, mut from) = (Vec::new(), 0);
-            for place in keys::values(line, &self.plan.name) {
+            for place in keys::values(line, &self.config.name) {
                 let Some((ours, theirs)) = split_prefixed(&line[place.clone()]) else { continue };
                 if codec.read(ours, second) == Err(CookieFault::Foreign) {
                     continue;
@@ -123,29 +123,31 @@ impl Cookies {
         told.unwrap_or_default()
     }
 
-    fn told(&self, codec: &CookieCodec, value: &[u8], second: u32) -> Told {
-        let Ok((name, age)) = codec.read_aged(value, second) else { return Told::default() };
+    fn told(&self, codec: &CookieCodec, value: &[u8], second: u32) -> CookieTarget {
+        let Ok((name, age)) = codec.read_aged(value, second) else {
+            return CookieTarget::default();
+        };
         let found = self.berths.binary_search_by_key(&name, |(name, _)| *name);
-        Told {
+        CookieTarget {
             named: found.ok().map(|place| self.berths[place].1),
-            fresh: age.is_none_or(|age| age <= self.plan.lifetime_s / 2),
+            fresh: age.is_none_or(|age| age <= self.config.lifetime_s / 2),
         }
     }
 
     /// Whether a client that already has a fresh cookie needs no other one.
     pub(crate) const fn is_told_once(&self) -> bool {
-        matches!(self.plan.mode, CookieMode::Insert)
+        matches!(self.config.mode, CookieMode::Insert)
     }
 
     /// Writes the cookie to a reply of this worker. In mode `passive`, returns the value that the server has set
     /// instead.
     pub(crate) fn write(&self, head: &mut Head, server: WorkerId, second: u32) -> Option<Vec<u8>> {
-        let name = self.plan.servers.get(server)?;
-        let ours = || self.plan.codec.as_ref().map(|codec| codec.write(name, second));
-        match self.plan.mode {
+        let name = self.config.servers.get(server)?;
+        let ours = || self.config.codec.as_ref().map(|codec| codec.write(name, second));
+        match self.config.mode {
             CookieMode::Insert => {
                 let ours = ours()?;
-                let line = [&self.plan.name, &b"="[..], ours.as_bytes(), &self.plan.attributes];
+                let line = [&self.config.name, &b"="[..], ours.as_bytes(), &self.config.attributes];
                 // A full head is sent without the cookie; the next reply sets it.
                 let _ = head.fields.try_append(SET_COOKIE, line.concat().as_slice());
             }
@@ -176,11 +178,11 @@ impl Cookies {
             from = place + 1;
             let field = head.fields.field(place);
             let Some(line) = field.and_then(|field| field.value.bytes()) else { continue };
-            let Some(rest) = line.strip_prefix(self.plan.name.as_slice()) else { continue };
+            let Some(rest) = line.strip_prefix(self.config.name.as_slice()) else { continue };
             let Some(rest) = rest.strip_prefix(b"=") else { continue };
             let end = rest.iter().position(|byte| *byte == b';').unwrap_or(rest.len());
             if let Some(value) = to(&rest[..end]) {
-                let line = [&self.plan.name, &b"="[..], &value, &rest[end..]].concat();
+                let line = [&self.config.name, &b"="[..], &value, &rest[end..]].concat();
                 let _ = head.fields.try_set_value(place, line.as_slice());
             }
         }

@@ -18,7 +18,7 @@ use crate::barrier::Barriers;
 use crate::cookies::Cookies;
 use crate::exchanges::{Attempt, Exchange, Exchanges, Move, State};
 use crate::pool_config::PoolConfig;
-use crate::session_affinity::Way;
+use crate::session_affinity::SessionTarget;
 use crate::shard_group::ShardGroup;
 use crate::shard_link::ShardLink;
 use crate::shard_message::ShardMessage;
@@ -26,7 +26,7 @@ use flow::backend_event::Trouble;
 use flow::client::{Client, Source};
 use flow::payload::Payload;
 use flow::reply_event::ReplyEvent;
-use flow::reply_head::Carried;
+use flow::reply_head::BoxedReplyHead;
 use flow::request_meta::RequestMeta;
 use flow::request_shape::RequestShape;
 use flow::window::Window;
@@ -173,10 +173,10 @@ struct Accounting<'a> {
 }
 
 impl Engine {
-    /// The engine of shard `shard`. `plans`: the pools that it serves; `epoch`: the current time; `seed`: for the
+    /// The engine of shard `shard`. `configs`: the pools that it serves; `epoch`: the current time; `seed`: for the
     /// random choices of the pools.
     pub fn new(
-        plans: Vec<(PoolId, PoolConfig)>,
+        configs: Vec<(PoolId, PoolConfig)>,
         epoch: Epoch,
         seed: u64,
         group: Arc<dyn ShardGroup>,
@@ -186,8 +186,8 @@ impl Engine {
         let exchanges = Exchanges::of_shard(shard, group.count());
         let shard_link = ShardLink::new(group, shard);
         let mut pools = Table::default();
-        for ((id, plan), seed) in plans.into_iter().zip(seed..) {
-            pools.insert_as(id, ServedPool::new(plan, id, now, seed, &shard_link));
+        for ((id, config), seed) in configs.into_iter().zip(seed..) {
+            pools.insert_as(id, ServedPool::new(config, id, now, seed, &shard_link));
         }
         let mut engine = Self {
             exchanges,
@@ -288,11 +288,11 @@ impl Engine {
         served.dirty = true;
         served.counts.requests += 1;
         match served.way(&exchange.client) {
-            Way::Pool => {}
-            Way::Worker(worker) => {
+            SessionTarget::Pool => {}
+            SessionTarget::Worker(worker) => {
                 return self.effects.pinned.push_back((pool, worker, waiting));
             }
-            Way::Lost => return self.end(id, lost()),
+            SessionTarget::Lost => return self.end(id, lost()),
         }
         let entry = waiting.entry(self.now, &served.balance.keys, exchange);
         match served.pool.handle_entry(self.now, waiting, entry) {
@@ -338,7 +338,7 @@ impl Engine {
     }
 
     /// Forwards the head of a reply to its client. A callback of this process receives no head.
-    fn head(&mut self, pool: PoolId, id: RequestId, mut head: Carried) {
+    fn head(&mut self, pool: PoolId, id: RequestId, mut head: BoxedReplyHead) {
         let Some(exchange) = self.exchanges.get_mut(id) else {
             self.pools[pool].counts.discarded += 1;
             return head.recycle();
@@ -405,7 +405,7 @@ impl Engine {
         match exchange.state.home() {
             Some(home) => {
                 self.shard_link.away -= 1;
-                self.shard_link.tell(home, ShardMessage::Abandon(id, outcome.end().cause, None));
+                self.shard_link.send(home, ShardMessage::Abandon(id, outcome.end().cause, None));
             }
             None => {
                 let accounting = Accounting { pools, listener_ends, access_log, now: *now };

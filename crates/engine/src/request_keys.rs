@@ -58,7 +58,7 @@ pub(crate) struct RequestKeys<'a> {
 
 /// The client of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct KeySource {
     pub(crate) peer: Peer,
     /// Its connection, if it has one.
     pub(crate) session: Option<SessionId>,
@@ -68,7 +68,7 @@ impl<'a> RequestKeys<'a> {
     /// Extracts the keys. `named`: the affinity target of its cookie.
     pub(crate) fn of(
         keys: &PoolKeys,
-        from: Asker,
+        from: KeySource,
         payload: &'a Payload,
         named: Option<u64>,
     ) -> Self {
@@ -138,7 +138,7 @@ impl<'a> Found<'a> {
     }
 }
 
-fn find<'a>(key: &Key, from: Asker, payload: &'a Payload) -> Option<Found<'a>> {
+fn find<'a>(key: &Key, from: KeySource, payload: &'a Payload) -> Option<Found<'a>> {
     match key {
         Key::Connection => return from.session.map(Found::connection),
         Key::Source => {
@@ -240,7 +240,7 @@ mod tests {
 
     fn found(key: Key, body: &str) -> Option<Vec<u8>> {
         let peer = Peer::Internet("[::ffff:10.0.0.7]:99".parse().unwrap());
-        let from = Asker { peer, session: None };
+        let from = KeySource { peer, session: None };
         let payload = match body.ends_with("\r\n\r\n") {
             true => Payload::Http(request(body), Slice::default()),
             false => Payload::Frame(Slice::from(body)),
@@ -252,7 +252,7 @@ mod tests {
     fn a_connection_is_itself_and_no_other_whatever_its_address() {
         let id = |shard, index, generation| SessionId::new(shard, Place::new(index, generation));
         let of = |session| {
-            let from = Asker { peer: Peer::Local, session };
+            let from = KeySource { peer: Peer::Local, session };
             let payload = Payload::Frame(Slice::from("x"));
             find(&Key::Connection, from, &payload).map(|found| found.bytes().to_vec())
         };
@@ -289,7 +289,7 @@ mod tests {
         ] {
             assert_eq!(found(key.clone(), body).as_deref(), due.map(str::as_bytes), "{key} {body}");
         }
-        let from = Asker { peer: Peer::Local, session: None };
+        let from = KeySource { peer: Peer::Local, session: None };
         assert_eq!(find(&Key::Source, from, &Payload::default()), None);
     }
 
@@ -297,7 +297,7 @@ mod tests {
     fn a_priority_is_one_digit_and_anything_else_is_none() {
         let keys = PoolKeys { priority: Some(Key::Word(1)), ..PoolKeys::default() };
         let priority = |body: &[u8]| {
-            let from = Asker { peer: Peer::Inside, session: None };
+            let from = KeySource { peer: Peer::Inside, session: None };
             let payload = Payload::Frame(Slice::from(body));
             RequestKeys::of(&keys, from, &payload, None).ask(RequestId::new(1)).priority
         };
@@ -314,7 +314,7 @@ mod tests {
             ..PoolKeys::default()
         };
         let keys = |payload: &Payload| {
-            let from = Asker { peer: Peer::Inside, session: None };
+            let from = KeySource { peer: Peer::Inside, session: None };
             let keys = RequestKeys::of(&keys, from, payload, None);
             let ask = keys.ask(RequestId::new(1));
             (ask.key.map(<[u8]>::to_vec), ask.share)
@@ -348,7 +348,7 @@ mod tests {
         let mut changed = request("GET /a?x=1 HTTP/1.0\r\n\r\n");
         changed.set_target(&mut b"/b/c?x=2".to_vec());
         let payload = Payload::Http(changed, Slice::default());
-        let from = Asker { peer: Peer::Inside, session: None };
+        let from = KeySource { peer: Peer::Inside, session: None };
         let member = Key::Member("query".to_owned());
         for (key, due) in [
             (member, "x=2"),

@@ -22,7 +22,7 @@ use flow::window::Window;
 
 /// The destination of a request of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum SessionTarget {
     /// The queue of the pool: the session has no program yet.
     Pool,
     /// The program of the session.
@@ -69,7 +69,7 @@ struct Binding {
 
 /// The program of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Berth {
+enum Bound {
     Worker(WorkerId),
     /// It has ended. `untouched`: at most the first request was sent to it.
     Lost {
@@ -82,17 +82,17 @@ enum Berth {
 #[derive(Debug, Default)]
 pub(crate) struct SessionAffinity {
     workers: BTreeMap<WorkerId, Binding>,
-    sessions: BTreeMap<SessionId, Berth>,
+    sessions: BTreeMap<SessionId, Bound>,
     /// New sessions are no longer bound.
     is_closing: bool,
 }
 
 impl SessionAffinity {
-    pub(crate) fn way(&self, session: SessionId) -> Way {
+    pub(crate) fn way(&self, session: SessionId) -> SessionTarget {
         match self.sessions.get(&session) {
-            None => Way::Pool,
-            Some(Berth::Worker(worker)) => Way::Worker(*worker),
-            Some(Berth::Lost { .. }) => Way::Lost,
+            None => SessionTarget::Pool,
+            Some(Bound::Worker(worker)) => SessionTarget::Worker(*worker),
+            Some(Bound::Lost { .. }) => SessionTarget::Lost,
         }
     }
 
@@ -117,7 +117,7 @@ impl SessionAffinity {
             },
         );
         if let Some(session) = free {
-            self.sessions.insert(session, Berth::Worker(worker));
+            self.sessions.insert(session, Bound::Worker(worker));
         }
     }
 
@@ -129,13 +129,13 @@ impl SessionAffinity {
             if binding.in_flight == 0
                 && let Some(Binding { state: State::Bound(bound), .. }) =
                     self.workers.remove(&worker)
-                && self.way(bound) == Way::Worker(worker)
+                && self.way(bound) == SessionTarget::Worker(worker)
             {
                 self.sessions.remove(&bound);
             }
         }
         if let Some(session) = session
-            && matches!(self.sessions.get(&session), Some(Berth::Lost { untouched: true, .. }))
+            && matches!(self.sessions.get(&session), Some(Bound::Lost { untouched: true, .. }))
         {
             self.sessions.remove(&session);
         }
@@ -183,17 +183,17 @@ impl SessionAffinity {
     pub(crate) fn lost(&mut self, worker: WorkerId) {
         if let Some(Binding { state: State::Bound(session), in_flight, is_first, .. }) =
             self.workers.remove(&worker)
-            && self.way(session) == Way::Worker(worker)
+            && self.way(session) == SessionTarget::Worker(worker)
         {
             let untouched = is_first && in_flight == 1;
-            self.sessions.insert(session, Berth::Lost { worker, untouched });
+            self.sessions.insert(session, Bound::Lost { worker, untouched });
         }
     }
 
     /// The session of a worker that has ended.
     pub(crate) fn client_of_lost(&self, worker: WorkerId) -> Option<SessionId> {
         let is_its =
-            |berth: &Berth| matches!(berth, Berth::Lost { worker: it, .. } if *it == worker);
+            |berth: &Bound| matches!(berth, Bound::Lost { worker: it, .. } if *it == worker);
         self.sessions.iter().find(|(_, berth)| is_its(berth)).map(|(session, _)| *session)
     }
 
@@ -242,14 +242,14 @@ impl SessionAffinity {
         session: SessionId,
         is: impl FnOnce(&mut Binding) -> bool,
     ) -> Option<WorkerId> {
-        let Way::Worker(worker) = self.way(session) else { return None };
+        let SessionTarget::Worker(worker) = self.way(session) else { return None };
         self.workers.get_mut(&worker).is_some_and(is).then_some(worker)
     }
 
     /// A session is gone or submits no more requests. Returns what to do with its worker, unless replies are
     /// outstanding.
     pub(crate) fn left(&mut self, session: SessionId) -> Option<(WorkerId, Slot)> {
-        let Some(Berth::Worker(worker)) = self.sessions.remove(&session) else { return None };
+        let Some(Bound::Worker(worker)) = self.sessions.remove(&session) else { return None };
         let binding = self.workers.get_mut(&worker)?;
         let idle = binding.in_flight == 0;
         binding.state = if idle { State::Returning } else { State::Left };
@@ -285,14 +285,14 @@ mod tests {
     #[test]
     fn a_program_stays_with_its_connection_until_that_has_gone() {
         let mut affinity = SessionAffinity::default();
-        assert_eq!(affinity.way(session(1)), Way::Pool);
+        assert_eq!(affinity.way(session(1)), SessionTarget::Pool);
         affinity.dispatched(worker(7), Some(session(1)));
-        assert_eq!(affinity.way(session(1)), Way::Worker(worker(7)));
+        assert_eq!(affinity.way(session(1)), SessionTarget::Worker(worker(7)));
         assert_eq!(affinity.released(worker(7)), Slot::Kept);
         assert_eq!(affinity.left(session(1)), Some((worker(7), Slot::Return)), "it is idle");
         affinity.dispatched(worker(7), None);
         assert_eq!(affinity.released(worker(7)), Slot::Free, "its reset was answered");
-        assert_eq!(affinity.way(session(1)), Way::Pool);
+        assert_eq!(affinity.way(session(1)), SessionTarget::Pool);
     }
 
     #[test]
@@ -310,10 +310,10 @@ mod tests {
         let mut affinity = SessionAffinity::default();
         affinity.dispatched(worker(7), Some(session(1)));
         affinity.lost(worker(7));
-        assert_eq!(affinity.way(session(1)), Way::Lost);
+        assert_eq!(affinity.way(session(1)), SessionTarget::Lost);
         assert_eq!(affinity.released(worker(7)), Slot::Free, "the pool knows what to make of it");
         assert_eq!(affinity.left(session(1)), None);
-        assert_eq!(affinity.way(session(1)), Way::Pool);
+        assert_eq!(affinity.way(session(1)), SessionTarget::Pool);
     }
 
     #[test]
@@ -321,15 +321,19 @@ mod tests {
         let mut affinity = SessionAffinity::default();
         affinity.dispatched(worker(7), Some(session(1)));
         affinity.lost(worker(7));
-        assert_eq!(affinity.way(session(1)), Way::Lost, "until it is known that it was not sent");
+        assert_eq!(
+            affinity.way(session(1)),
+            SessionTarget::Lost,
+            "until it is known that it was not sent"
+        );
         affinity.returned(worker(7), Some(session(1)));
-        assert_eq!(affinity.way(session(1)), Way::Pool);
+        assert_eq!(affinity.way(session(1)), SessionTarget::Pool);
         // And when the worker was lost before the request was given to it.
         affinity.dispatched(worker(7), Some(session(1)));
         affinity.returned(worker(7), Some(session(1)));
         affinity.dispatched(worker(8), Some(session(1)));
         affinity.lost(worker(7));
-        assert_eq!(affinity.way(session(1)), Way::Worker(worker(8)));
+        assert_eq!(affinity.way(session(1)), SessionTarget::Worker(worker(8)));
         assert_eq!(affinity.released(worker(8)), Slot::Kept);
         assert_eq!(affinity.left(session(1)), Some((worker(8), Slot::Return)));
     }
@@ -341,7 +345,7 @@ mod tests {
         affinity.dispatched(worker(7), Some(session(1)));
         affinity.lost(worker(7));
         affinity.returned(worker(7), Some(session(1)));
-        assert_eq!(affinity.way(session(1)), Way::Lost);
+        assert_eq!(affinity.way(session(1)), SessionTarget::Lost);
     }
 
     #[test]
@@ -394,7 +398,7 @@ mod tests {
         let mut affinity = SessionAffinity::default();
         affinity.dispatched(worker(6), Some(session(1)));
         affinity.dispatched(worker(7), Some(session(1)));
-        assert_eq!(affinity.way(session(1)), Way::Worker(worker(6)));
+        assert_eq!(affinity.way(session(1)), SessionTarget::Worker(worker(6)));
         assert_eq!(affinity.released(worker(7)), Slot::Return);
         affinity.close();
         affinity.dispatched(worker(8), Some(session(2)));

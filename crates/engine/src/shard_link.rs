@@ -95,7 +95,7 @@ impl ShardLink {
     }
 
     /// Queues a message, which is sent at the end of the turn.
-    pub fn tell(&mut self, shard: u32, message: ShardMessage) {
+    pub fn send(&mut self, shard: u32, message: ShardMessage) {
         self.out[shard as usize].push(message);
     }
 

@@ -57,7 +57,7 @@ pub enum ShardMessage {
     /// A request, to the owner shard of its pool.
     Request(Box<ForwardedRequest>),
     /// A control message for a request, by its id on the client's shard.
-    Word(RequestId, RequestControl),
+    Control(RequestId, RequestControl),
     /// The client cancels a request, by its id on the client's shard.
     Cancel(RequestId),
     /// The reply to a request is no longer needed, for this cause. The client may have received another response.
@@ -65,18 +65,18 @@ pub enum ShardMessage {
     /// An event for the client of a request, by its id on the client's shard.
     ReplyEvent(RequestId, ReplyEvent),
     /// An unsolicited message of a connection's own program.
-    Said(SessionId, PoolId, Slice),
+    Unsolicited(SessionId, PoolId, Slice),
     /// A connection's own program has exited with code 0.
     Finished(SessionId),
     /// The session has consumed this many bytes of unsolicited messages.
-    Heard(SessionId, PoolId, usize),
+    Consumed(SessionId, PoolId, usize),
     /// A message of a program to all clients of its pool.
     Announced(PoolId, Slice),
     /// Pauses (`true`) or resumes the output of a connection's own program.
-    Hush(SessionId, PoolId, bool),
+    PauseProgram(SessionId, PoolId, bool),
     /// The receiver has consumed this many bytes of parts of a request or reply, in either direction. The id is that on
     /// the client's shard.
-    Taken(RequestId, usize),
+    PartsConsumed(RequestId, usize),
     /// A connection is closed that may have its own program in this pool.
     Left(SessionId, PoolId),
     /// The clients of the sending shard submit no more requests.
@@ -84,7 +84,7 @@ pub enum ShardMessage {
     /// Returns a slot of a worker to the owner shard of its pool.
     Token(PoolId, WorkerIndex),
     /// The owner shard of a pool publishes which workers serve.
-    News(PoolId, Arc<pool::News>),
+    Update(PoolId, Arc<pool::News>),
     /// A member shard could not deliver a request to a worker.
     Unreached(PoolId, WorkerId),
     /// An idle connection to a worker must be closed, so that another shard can open one.
@@ -114,24 +114,24 @@ impl ShardMessage {
     pub fn pool(&self) -> Option<PoolId> {
         match self {
             Self::Request(passed) => Some(passed.pool),
-            Self::Hush(_, pool, _)
-            | Self::Heard(_, pool, _)
+            Self::PauseProgram(_, pool, _)
+            | Self::Consumed(_, pool, _)
             | Self::Left(_, pool)
             | Self::Token(pool, _)
-            | Self::News(pool, _)
+            | Self::Update(pool, _)
             | Self::Unreached(pool, _)
             | Self::Spare(pool, _)
             | Self::Judged { pool, .. }
             | Self::Ended(pool) => Some(*pool),
             // In these the pool is only compared, or found through the request.
-            Self::Said(..)
+            Self::Unsolicited(..)
             | Self::Announced(..)
-            | Self::Word(..)
+            | Self::Control(..)
             | Self::Cancel(_)
             | Self::Abandon(..)
             | Self::ReplyEvent(..)
             | Self::Finished(_)
-            | Self::Taken(..)
+            | Self::PartsConsumed(..)
             | Self::Serving
             | Self::Barrier(_)
             | Self::Room => None,

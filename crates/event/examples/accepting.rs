@@ -17,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use event::{
-    Address, BindSettings, Calls, Direction, Epoll, Event, Fd, Loop, LoopSettings, Mailbox, Owner,
-    StreamLimits,
+    Address, BindSettings, Context, Direction, Epoll, Event, EventHandler, Fd, Loop, LoopSettings,
+    Mailbox, StreamLimits,
 };
 
 /// How long `busy` keeps a loop.
@@ -29,10 +29,10 @@ struct Once {
     number: u8,
 }
 
-impl Owner for Once {
+impl EventHandler for Once {
     type Mail = Fd;
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Fd>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, Fd>) {
         match event {
             Event::Data { stream, mut data, .. } => {
                 let keeps = data.bytes() == b"keep";
@@ -43,15 +43,15 @@ impl Owner for Once {
                     }
                 }
                 data.consume(data.bytes().len());
-                calls.send_bytes(stream, &[self.number]);
+                io.send_bytes(stream, &[self.number]);
                 if !keeps {
-                    calls.finish(stream, None);
+                    io.finish(stream, None);
                 }
             }
             Event::Mail(fd) => {
-                calls.adopt(fd, Direction::Both, StreamLimits::default());
+                io.adopt(fd, Direction::Both, StreamLimits::default());
             }
-            Event::Eof { stream, .. } => calls.close(stream),
+            Event::Eof { stream, .. } => io.close(stream),
             _ => {}
         }
     }
@@ -63,7 +63,7 @@ fn serve(number: u8, listener: Option<Fd>) -> std::io::Result<Mailbox<Fd>> {
     let run = move || {
         let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
         if let Some(listener) = listener {
-            events.calls().accept_from(listener);
+            events.io().accept_from(listener);
         }
         // Whoever started us waits for it.
         let _ = tell.send(events.mailbox());

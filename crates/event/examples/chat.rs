@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use event::{
-    Address, BindSettings, Calls, DeadlineName, Epoll, Event, Loop, LoopSettings, Owner, StreamId,
+    Address, BindSettings, Context, DeadlineName, Epoll, Event, EventHandler, Loop, LoopSettings,
+    StreamId,
 };
 
 /// A client that says nothing for so long is sent away.
@@ -17,27 +18,27 @@ struct Chat {
     clients: HashSet<StreamId>,
 }
 
-impl Owner for Chat {
+impl EventHandler for Chat {
     type Mail = ();
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ()>) {
         match event {
             Event::Accepted { stream, .. } => {
                 self.clients.insert(stream);
-                calls.send_bytes(stream, b"welcome\n");
-                calls.deadline(stream, IDLE.0, Some(calls.now() + IDLE.1));
+                io.send_bytes(stream, b"welcome\n");
+                io.deadline(stream, IDLE.0, Some(io.now() + IDLE.1));
             }
             Event::Data { stream, mut data, .. } => {
-                calls.deadline(stream, IDLE.0, Some(calls.now() + IDLE.1));
+                io.deadline(stream, IDLE.0, Some(io.now() + IDLE.1));
                 while let Some(end) = data.bytes().iter().position(|&byte| byte == b'\n') {
                     let line = data.take(end + 1);
                     for &other in self.clients.iter().filter(|other| **other != stream) {
-                        calls.send(other, line.clone());
+                        io.send(other, line.clone());
                     }
                 }
             }
             Event::Eof { stream, .. } | Event::Deadline { stream, .. } => {
-                calls.finish(stream, None);
+                io.finish(stream, None);
             }
             Event::Closed { stream, .. } => {
                 self.clients.remove(&stream);
@@ -52,6 +53,6 @@ fn main() -> std::io::Result<()> {
     let (listener, bound) = event::bind(&any, &BindSettings::default())?;
     println!("listening on {bound}");
     let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
-    events.calls().accept_from(listener);
+    events.io().accept_from(listener);
     events.run(&mut Chat::default())
 }

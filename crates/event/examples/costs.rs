@@ -10,7 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use event::{
-    Calls, DeadlineName, Direction, Epoll, Event, Loop, LoopSettings, Owner, StreamId, StreamLimits,
+    Context, DeadlineName, Direction, Epoll, Event, EventHandler, Loop, LoopSettings, StreamId,
+    StreamLimits,
 };
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
@@ -61,13 +62,13 @@ struct Again {
 /// Timers that ring in the same turn.
 const RINGING: u32 = 1000;
 
-impl Owner for Again {
+impl EventHandler for Again {
     type Mail = ();
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ()>) {
         if let Event::Timer { timer, .. } = event {
             self.rang += 1;
-            calls.set_timer(timer, calls.now());
+            io.set_timer(timer, io.now());
         }
     }
 }
@@ -88,25 +89,25 @@ impl Timers {
         let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
         let (near, far) = UnixStream::pair()?;
         let near = OwnedFd::from(near).into();
-        let mut calls = events.calls();
-        let stream = calls.adopt(near, Direction::Both, StreamLimits::default());
-        let hour = calls.now() + Duration::from_secs(3600);
+        let mut io = events.io();
+        let stream = io.adopt(near, Direction::Both, StreamLimits::default());
+        let hour = io.now() + Duration::from_secs(3600);
         for number in 0..armed {
-            calls.timer(hour + Duration::from_millis(u64::from(number % 3_600_000)));
+            io.timer(hour + Duration::from_millis(u64::from(number % 3_600_000)));
         }
         Ok(Self { events, stream, far: vec![far] })
     }
 
     /// Adds idle streams, so many of them with a deadline.
     fn idle(&mut self, deadlines: usize) -> std::io::Result<()> {
-        let mut calls = self.events.calls();
+        let mut io = self.events.io();
         for number in 0..IDLE {
             let (near, far) = UnixStream::pair()?;
             self.far.push(far);
             let near = OwnedFd::from(near).into();
-            let stream = calls.adopt(near, Direction::Both, StreamLimits::default());
+            let stream = io.adopt(near, Direction::Both, StreamLimits::default());
             if number < deadlines {
-                calls.deadline_in(stream, DeadlineName(0), Duration::from_secs(3600));
+                io.deadline_in(stream, DeadlineName(0), Duration::from_secs(3600));
             }
         }
         self.events.turn(&mut Again { rang: 0 }, Some(Duration::ZERO))?;
@@ -122,10 +123,10 @@ impl Timers {
         }
         let stream = self.stream;
         let mut owner = Again { rang: 0 };
-        let mut calls = self.events.calls();
-        let now = calls.now();
+        let mut io = self.events.io();
+        let now = io.now();
         let later = |ms: u32| now + Duration::from_millis(u64::from(ms));
-        let timer = calls.timer(later(60_000));
+        let timer = io.timer(later(60_000));
         let begun = Instant::now();
         match what {
             "nothing" => {
@@ -135,33 +136,33 @@ impl Timers {
             }
             "set" => {
                 for number in 0..count {
-                    calls.timer(later(60_000 + number % 60_000));
+                    io.timer(later(60_000 + number % 60_000));
                 }
             }
             "extend" => {
                 for number in 0..count {
-                    calls.set_timer(timer, later(60_000 + number));
+                    io.set_timer(timer, later(60_000 + number));
                 }
             }
             "deadline" => {
                 for _ in 0..count {
-                    calls.deadline_in(stream, DeadlineName(0), Duration::from_secs(60));
+                    io.deadline_in(stream, DeadlineName(0), Duration::from_secs(60));
                 }
             }
             "earlier" => {
                 for number in 0..count {
-                    calls.set_timer(timer, later(2_000_000_000 - number));
+                    io.set_timer(timer, later(2_000_000_000 - number));
                 }
             }
             "cancel" => {
                 for number in 0..count {
-                    let timer = calls.timer(later(60_000 + number % 60_000));
-                    calls.cancel_timer(timer);
+                    let timer = io.timer(later(60_000 + number % 60_000));
+                    io.cancel_timer(timer);
                 }
             }
             "fire" => {
                 for _ in 0..RINGING {
-                    calls.timer(now);
+                    io.timer(now);
                 }
                 while owner.rang < count {
                     self.events.turn(&mut owner, None)?;

@@ -2,25 +2,26 @@
 //! `xtask bench loop`. With `discard` as second argument it answers nothing.
 
 use event::{
-    Address, BindSettings, Calls, Epoll, Event, Kernel, Loop, LoopSettings, Owner, Poll, Select,
+    Address, BindSettings, Context, Epoll, Event, EventHandler, Kernel, Loop, LoopSettings, Poll,
+    Select,
 };
 
 struct Echo {
     answers: bool,
 }
 
-impl Owner for Echo {
+impl EventHandler for Echo {
     type Mail = ();
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ()>) {
         match event {
             Event::Data { stream, mut data, .. } => {
                 if self.answers {
-                    calls.send_bytes(stream, data.bytes());
+                    io.send_bytes(stream, data.bytes());
                 }
                 data.consume(data.bytes().len());
             }
-            Event::Eof { stream, .. } => calls.finish(stream, None),
+            Event::Eof { stream, .. } => io.finish(stream, None),
             _ => {}
         }
     }
@@ -31,7 +32,7 @@ fn serve(kernel: impl Kernel) -> std::io::Result<()> {
     let (listener, bound) = event::bind(&any, &BindSettings::default())?;
     println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
     let mut events = Loop::new(kernel, LoopSettings::default())?;
-    events.calls().accept_from(listener);
+    events.io().accept_from(listener);
     events.run(&mut Echo { answers: std::env::args().nth(2).as_deref() != Some("discard") })
 }
 

@@ -1,21 +1,23 @@
 //! The loop alone: `serve_loop BYTES` sends so many bytes to whoever connects, and ends the connection;
 //! measured by `xtask bench threads`.
 
-use event::{Address, BindSettings, Calls, Epoll, Event, Loop, LoopSettings, Owner, StreamLimits};
+use event::{
+    Address, BindSettings, Context, Epoll, Event, EventHandler, Loop, LoopSettings, StreamLimits,
+};
 
 struct Serve {
     reply: block::Slice,
 }
 
-impl Owner for Serve {
+impl EventHandler for Serve {
     type Mail = ();
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ()>) {
         match event {
             Event::Accepted { stream, .. } => {
-                calls.limits(stream, StreamLimits { send_max: usize::MAX, ..Default::default() });
-                calls.send(stream, self.reply.clone());
-                calls.finish(stream, None);
+                io.limits(stream, StreamLimits { send_max: usize::MAX, ..Default::default() });
+                io.send(stream, self.reply.clone());
+                io.finish(stream, None);
             }
             Event::Data { mut data, .. } => data.consume(data.bytes().len()),
             _ => {}
@@ -29,6 +31,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (listener, bound) = event::bind(&any, &BindSettings::default())?;
     println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
     let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
-    events.calls().accept_from(listener);
+    events.io().accept_from(listener);
     Ok(events.run(&mut Serve { reply: block::Slice::from(&vec![b'x'; bytes][..]) })?)
 }

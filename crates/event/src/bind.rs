@@ -30,7 +30,7 @@ impl Default for BindSettings {
     }
 }
 
-/// Binds a listening socket, for [`crate::Calls::accept_from`], and returns it with the address
+/// Binds a listening socket, for [`crate::Context::accept_from`], and returns it with the address
 /// that it got: with port 0, the one that the system chose.
 ///
 /// The file of a Unix socket that nobody listens on any more is replaced; any other file is not.
@@ -59,7 +59,7 @@ pub fn bind(address: &Address, settings: &BindSettings) -> io::Result<(Fd, Addre
     Ok((socket.into(), bound))
 }
 
-/// Binds a datagram socket, for [`crate::Calls::datagram`], and returns it with the address that
+/// Binds a datagram socket, for [`crate::Context::datagram`], and returns it with the address that
 /// it got. Files of Unix sockets are treated as by [`bind`].
 ///
 /// # Errors

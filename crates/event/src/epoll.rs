@@ -12,8 +12,8 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::kernel::{Conduit, Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
-use crate::system::{self, Alarm, Conduits};
+use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
+use crate::system::{self, Alarm, SplicePipes};
 use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// Linux, by epoll.
@@ -21,7 +21,7 @@ pub struct Epoll {
     epoll: OwnedFd,
     waker: Arc<Alarm>,
     reports: Vec<epoll::Event>,
-    conduits: Conduits,
+    conduits: SplicePipes,
 }
 
 #[expect(
@@ -53,7 +53,7 @@ impl Epoll {
             epoll,
             waker: Arc::new(waker),
             reports: Vec::new(),
-            conduits: Conduits::default(),
+            conduits: SplicePipes::default(),
         })
     }
 }
@@ -67,7 +67,7 @@ impl Kernel for Epoll {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
         self.reports.clear();
         self.reports.reserve(events_max);
@@ -79,7 +79,7 @@ impl Kernel for Epoll {
         happened.extend(self.reports.iter().map(|report| {
             let (data, flags) = (report.data, report.flags);
             let readiness = Readiness::of_poll(flags.bits());
-            Happened { token: Token::of_number(data.u64()), readiness }
+            ReadyEvent { token: Token::of_number(data.u64()), readiness }
         }));
         Ok(())
     }
@@ -116,17 +116,17 @@ impl Kernel for Epoll {
         system::connected(fd)
     }
 
-    fn prepare(&mut self, fd: &Fd) -> io::Result<Medium> {
+    fn prepare(&mut self, fd: &Fd) -> io::Result<FdKind> {
         system::prepare(fd)
     }
 
     #[inline]
-    fn receive(&mut self, fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
+    fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
         system::receive(fd, medium, room)
     }
 
     #[inline]
-    fn send(&mut self, fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         system::send(fd, medium, parts)
     }
 
@@ -150,19 +150,19 @@ impl Kernel for Epoll {
         system::keep_alive(fd, after);
     }
 
-    fn conduit(&mut self) -> io::Result<Conduit> {
+    fn conduit(&mut self) -> io::Result<SplicePipe> {
         self.conduits.take()
     }
 
-    fn keep_conduit(&mut self, conduit: Conduit) {
+    fn keep_conduit(&mut self, conduit: SplicePipe) {
         self.conduits.keep(conduit);
     }
 
-    fn splice_in(&mut self, from: &Fd, conduit: &Conduit, length: usize) -> io::Result<usize> {
+    fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
         system::splice_in(from, conduit, length)
     }
 
-    fn splice_out(&mut self, conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
+    fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
         system::splice_out(conduit, to, length)
     }
 

@@ -35,9 +35,9 @@ pub struct Inherited {
 /// What a descriptor that was handed over can be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InheritedKind {
-    /// A socket of streams that listens: [`crate::Calls::accept_from`].
+    /// A socket of streams that listens: [`crate::Context::accept_from`].
     Listener,
-    /// A socket of datagrams: [`crate::Calls::datagram`].
+    /// A socket of datagrams: [`crate::Context::datagram`].
     Datagrams,
     /// A socket of streams that does not listen, such as a connection.
     Stream,

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whose a stream or a timer is: four words that the [`Owner`](crate::Owner) gives it
-/// ([`set_key`](crate::Calls::set_key), [`timer_of`](crate::Calls::timer_of)) and that every event about it
+/// Whose a stream or a timer is: four words that the [`EventHandler`](crate::EventHandler) gives it
+/// ([`set_key`](crate::Context::set_key), [`timer_of`](crate::Context::timer_of)) and that every event about it
 /// carries, so that the owner need not look for the part of it that is concerned. The loop does not read them.
 /// One that was given none has [`Self::NONE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,12 +29,12 @@ pub enum Reason {
     Reset,
     /// A `connect` did not succeed.
     ConnectFailed(io::ErrorKind),
-    /// Received bytes were neither consumed nor paused until `hold_max` was full.
+    /// Received bytes were neither consumed nor paused until `recv_buffer_max` was full.
     HoldFull,
     /// More than `send_max` bytes waited to be sent.
     Overrun,
     /// The peer had sent bytes that the owner had not received when it was to be sent something that
-    /// [expects silence](crate::Calls::expect_silence). Those bytes are discarded.
+    /// [expects silence](crate::Context::expect_silence). Those bytes are discarded.
     NotSilent,
     /// The kernel reported another error.
     Failed(io::ErrorKind),
@@ -90,8 +90,8 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
     /// Received bytes that may wait unconsumed. Over it the stream ends with `HoldFull`.
-    pub hold_max: usize,
-    /// Above this, which the owner sees by what [`crate::Calls::send`] returns, `Drained` will come.
+    pub recv_buffer_max: usize,
+    /// Above this, which the owner sees by what [`crate::Context::send`] returns, `Drained` will come.
     pub send_high: usize,
     /// `Drained` comes when output falls to this.
     pub send_low: usize,
@@ -117,7 +117,7 @@ pub struct OutputWait {
 impl Default for StreamLimits {
     fn default() -> Self {
         Self {
-            hold_max: 1 << 20,
+            recv_buffer_max: 1 << 20,
             send_high: 256 << 10,
             send_low: 64 << 10,
             send_max: 16 << 20,

@@ -28,7 +28,7 @@ pub trait Kernel {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ReadyEvent>,
     ) -> io::Result<()>;
 
     /// What wakes this kernel out of [`wait`](Self::wait) from another thread; it is reported as
@@ -53,13 +53,13 @@ pub trait Kernel {
     fn connected(&mut self, fd: &Fd) -> io::Result<()>;
 
     /// Makes a descriptor from elsewhere non-blocking and tells what it is.
-    fn prepare(&mut self, fd: &Fd) -> io::Result<Medium>;
+    fn prepare(&mut self, fd: &Fd) -> io::Result<FdKind>;
 
     /// Receives into `room`; 0 is the end of what the peer sends.
-    fn receive(&mut self, fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize>;
+    fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize>;
 
     /// Sends as much of `parts` as goes.
-    fn send(&mut self, fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+    fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// Bytes that a connected socket has accepted and its peer's kernel has not acknowledged. `Unsupported`:
     /// that is not known. A Unix socket counts the memory of the messages that its peer has not received
@@ -101,24 +101,24 @@ pub trait Kernel {
     }
 
     /// Something to splice through. A kernel that cannot splice has none, and relays by a copy.
-    fn conduit(&mut self) -> io::Result<Conduit> {
+    fn conduit(&mut self) -> io::Result<SplicePipe> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Takes back an empty conduit, for the next who needs one.
-    fn keep_conduit(&mut self, conduit: Conduit) {
+    fn keep_conduit(&mut self, conduit: SplicePipe) {
         drop(conduit);
     }
 
     /// Moves up to `length` bytes from a stream into an empty conduit; 0 is the end of what the
     /// peer sends. `InvalidInput`: this stream cannot be spliced.
-    fn splice_in(&mut self, from: &Fd, conduit: &Conduit, length: usize) -> io::Result<usize> {
+    fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
         let _ = (from, conduit, length);
         Err(io::ErrorKind::InvalidInput.into())
     }
 
     /// Moves up to `length` of the bytes in a conduit to a stream.
-    fn splice_out(&mut self, conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
+    fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
         let _ = (conduit, to, length);
         Err(io::ErrorKind::InvalidInput.into())
     }
@@ -141,7 +141,7 @@ pub trait Kernel {
 
 /// A pipe through which bytes are spliced from one stream to another.
 #[derive(Debug)]
-pub struct Conduit {
+pub struct SplicePipe {
     pub(crate) reader: OwnedFd,
     pub(crate) writer: OwnedFd,
     /// Counts those of its kernel that are there.
@@ -156,7 +156,7 @@ pub trait Wake: Send + Sync + fmt::Debug {
 
 /// What a descriptor is, as far as reading and writing it differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
+pub enum FdKind {
     /// A stream socket. A short read means that it is drained.
     Socket,
     /// A pipe. A short read means that it is drained.
@@ -240,7 +240,7 @@ pub(crate) enum Target {
 
 /// One report of the kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Happened {
+pub struct ReadyEvent {
     /// To what.
     pub token: Token,
     /// And what.

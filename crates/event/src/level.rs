@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 
-use crate::kernel::{Conduit, Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
-use crate::system::{self, Alarm, Conduits};
+use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
+use crate::system::{self, Alarm, SplicePipes};
 use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// A set of descriptors that one level-triggered system call waits for.
@@ -63,7 +63,7 @@ pub struct Level<S> {
     /// By the number of the descriptor.
     watched: Vec<Option<Watched>>,
     ready: Vec<(RawFd, Readiness)>,
-    conduits: Conduits,
+    conduits: SplicePipes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ impl<S: LevelSet> Level<S> {
             waker,
             watched: Vec::new(),
             ready: Vec::new(),
-            conduits: Conduits::default(),
+            conduits: SplicePipes::default(),
         })
     }
 
@@ -115,9 +115,9 @@ impl<S: LevelSet> Level<S> {
     }
 
     /// Turns one level into an edge.
-    fn hear(&mut self, fd: RawFd, readiness: Readiness) -> Option<Happened> {
+    fn hear(&mut self, fd: RawFd, readiness: Readiness) -> Option<ReadyEvent> {
         let watched = self.place(fd)?;
-        let happened = Happened { token: watched.token, readiness };
+        let happened = ReadyEvent { token: watched.token, readiness };
         if watched.interest == Interest::Listener {
             return Some(happened);
         }
@@ -184,7 +184,7 @@ impl<S: LevelSet> Kernel for Level<S> {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
         let result = self.set.wait(timeout, events_max, &mut ready);
@@ -192,7 +192,7 @@ impl<S: LevelSet> Kernel for Level<S> {
         for (fd, readiness) in ready.drain(..) {
             if fd == waker {
                 self.waker.quiet();
-                happened.push(Happened { token: Token::WAKER, readiness });
+                happened.push(ReadyEvent { token: Token::WAKER, readiness });
             } else {
                 happened.extend(self.hear(fd, readiness));
             }
@@ -242,15 +242,15 @@ impl<S: LevelSet> Kernel for Level<S> {
         system::connected(fd)
     }
 
-    fn prepare(&mut self, fd: &Fd) -> io::Result<Medium> {
+    fn prepare(&mut self, fd: &Fd) -> io::Result<FdKind> {
         let medium = system::prepare(fd)?;
-        if medium == Medium::Other {
+        if medium == FdKind::Other {
             waitable(fd)?;
         }
         Ok(medium)
     }
 
-    fn receive(&mut self, fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
+    fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
         let result = system::receive(fd, medium, room);
         match &result {
             Ok(0) => self.no_more(fd, Readiness::READ),
@@ -264,7 +264,7 @@ impl<S: LevelSet> Kernel for Level<S> {
         result
     }
 
-    fn send(&mut self, fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let result = system::send(fd, medium, parts);
         match &result {
             Ok(count) => {
@@ -300,15 +300,15 @@ impl<S: LevelSet> Kernel for Level<S> {
         system::keep_alive(fd, after);
     }
 
-    fn conduit(&mut self) -> io::Result<Conduit> {
+    fn conduit(&mut self) -> io::Result<SplicePipe> {
         self.conduits.take()
     }
 
-    fn keep_conduit(&mut self, conduit: Conduit) {
+    fn keep_conduit(&mut self, conduit: SplicePipe) {
         self.conduits.keep(conduit);
     }
 
-    fn splice_in(&mut self, from: &Fd, conduit: &Conduit, length: usize) -> io::Result<usize> {
+    fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
         let result = system::splice_in(from, conduit, length);
         if would_block(&result) {
             self.again(from, Readiness::READ);
@@ -318,7 +318,7 @@ impl<S: LevelSet> Kernel for Level<S> {
         result
     }
 
-    fn splice_out(&mut self, conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
+    fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
         let result = system::splice_out(conduit, to, length);
         if would_block(&result) {
             self.again(to, Readiness::WRITE);

@@ -1,7 +1,7 @@
 //! One event loop that pushes.
 //!
 //! What it is: streams, listeners, timers and mail behind one interface; the loop owns the
-//! descriptors, does the reading and writing, and hands its [`Owner`] what happened. What it
+//! descriptors, does the reading and writing, and hands its [`EventHandler`] what happened. What it
 //! depends on: the kernel and time. What it must never depend on: a protocol, a request, a pool.
 
 #[cfg(doctest)]
@@ -9,11 +9,12 @@
 mod readme {}
 
 mod bind;
-mod calls;
+mod context;
 mod data;
 mod datagram;
 mod epoll;
 mod fd;
+mod handler;
 mod inherited;
 mod interface;
 mod kernel;
@@ -21,7 +22,6 @@ mod level;
 mod listener;
 mod mail;
 mod output;
-mod owner;
 mod poll;
 mod random;
 mod relay;
@@ -36,17 +36,17 @@ mod wheel;
 
 pub use bind::{BindSettings, bind, bind_datagrams};
 pub use block::{Block, Slice};
-pub use calls::Calls;
+pub use context::Context;
 pub use data::Data;
 pub use datagram::Origin;
 pub use epoll::Epoll;
 pub use fd::Fd;
+pub use handler::{Event, EventHandler};
 pub use inherited::{Inherited, InheritedKind, inherited};
 pub use interface::*;
-pub use kernel::{Conduit, Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
+pub use kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
 pub use level::{Level, LevelSet};
 pub use mail::Mailbox;
-pub use owner::{Event, Owner};
 pub use poll::{Poll, PollSet};
 pub use random::fill_random;
 pub use select::{Select, SelectSet};

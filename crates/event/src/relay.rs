@@ -1,7 +1,7 @@
 //! What a stream keeps of a relay from it to another.
 
 use crate::StreamId;
-use crate::kernel::Conduit;
+use crate::kernel::SplicePipe;
 use crate::wait::Wait;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Relay {
 pub(crate) enum Way {
     Untried,
     /// `flying` bytes are in the conduit.
-    Splice(Conduit),
+    Splice(SplicePipe),
     Copy,
 }
 

@@ -1,6 +1,6 @@
 //! All that a loop knows, without its kernel and its mail.
 //!
-//! [`crate::Calls`] writes down here what the owner asks for; the turn carries it out.
+//! [`crate::Context`] writes down here what the owner asks for; the turn carries it out.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::datagram::Datagrams;
-use crate::kernel::Medium;
+use crate::kernel::FdKind;
 use crate::listener::Listener;
 use crate::output::{Output, Spares};
 use crate::slab::Slab;
@@ -425,7 +425,7 @@ impl State {
     /// acknowledged, where that may be known and is wanted.
     pub(crate) fn wait_begins(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(id.index, id.generation) else { return };
-        if let (Some(after), Medium::Socket) = (stream.limits.progress_after, stream.medium) {
+        if let (Some(after), FdKind::Socket) = (stream.limits.progress_after, stream.medium) {
             self.arm_progress(id, self.clock.tick_in(after));
         }
     }

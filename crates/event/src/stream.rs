@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use block::Block;
 
-use crate::kernel::{Medium, Readiness};
+use crate::kernel::{FdKind, Readiness};
 use crate::output::Output;
 use crate::relay::Relay;
 use crate::wheel::Alarm;
@@ -32,7 +32,7 @@ pub(crate) const LINGER: usize = DEADLINES_MAX;
 pub(crate) struct Stream {
     /// None while a `connect` waits for the end of the turn.
     pub(crate) fd: Option<Fd>,
-    pub(crate) medium: Medium,
+    pub(crate) medium: FdKind,
     pub(crate) direction: Direction,
     pub(crate) phase: Phase,
     pub(crate) marks: Marks,
@@ -199,7 +199,7 @@ impl Stream {
         marks.set(Marks::WRITABLE);
         Self {
             fd,
-            medium: Medium::Socket,
+            medium: FdKind::Socket,
             direction,
             phase,
             marks,

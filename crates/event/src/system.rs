@@ -14,7 +14,7 @@ use rustix::net::{
     SocketAddrUnix, SocketFlags, SocketType, sockopt,
 };
 
-use crate::kernel::{Conduit, Medium, Wake};
+use crate::kernel::{FdKind, SplicePipe, Wake};
 use crate::{Address, Fd, Origin, Peer};
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
@@ -81,56 +81,56 @@ pub(crate) fn connected(fd: &Fd) -> io::Result<()> {
 }
 
 /// Makes a descriptor non-blocking and tells what it is.
-pub(crate) fn prepare(fd: &Fd) -> io::Result<Medium> {
+pub(crate) fn prepare(fd: &Fd) -> io::Result<FdKind> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     if !flags.contains(OFlags::NONBLOCK) {
         rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
     }
     match sockopt::socket_type(fd) {
-        Ok(SocketType::STREAM) => return Ok(Medium::Socket),
+        Ok(SocketType::STREAM) => return Ok(FdKind::Socket),
         Ok(_) => return Err(io::ErrorKind::Unsupported.into()),
         Err(_) => {}
     }
     let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
-    Ok(if kind.is_fifo() { Medium::Pipe } else { Medium::Other })
+    Ok(if kind.is_fifo() { FdKind::Pipe } else { FdKind::Other })
 }
 
 /// Receives, from a socket or a file.
 #[inline]
-pub(crate) fn receive(fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
-    if medium != Medium::Socket {
+pub(crate) fn receive(fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
+    if medium != FdKind::Socket {
         return read(fd, medium, room);
     }
     Ok(again(|| rustix::net::recv(fd, &mut *room, RecvFlags::empty()).map(|(count, _)| count))?)
 }
 
 #[inline(never)]
-fn read(fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
+fn read(fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
     match again(|| rustix::io::read(fd, &mut *room)) {
         // What a terminal says at its master's end once the last program has closed its own.
-        Err(Errno::IO) if medium == Medium::Other && rustix::termios::isatty(fd) => Ok(0),
+        Err(Errno::IO) if medium == FdKind::Other && rustix::termios::isatty(fd) => Ok(0),
         result => Ok(result?),
     }
 }
 
 /// Sends, to a socket or a file, without a signal when nobody reads.
 #[inline]
-pub(crate) fn send(fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+pub(crate) fn send(fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     match (medium, parts) {
-        (Medium::Socket, [part]) => Ok(again(|| rustix::net::send(fd, part, SendFlags::NOSIGNAL))?),
+        (FdKind::Socket, [part]) => Ok(again(|| rustix::net::send(fd, part, SendFlags::NOSIGNAL))?),
         _ => send_otherwise(fd, medium, parts),
     }
 }
 
 #[inline(never)]
-fn send_otherwise(fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+fn send_otherwise(fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     Ok(again(|| match (medium, parts) {
-        (Medium::Socket, parts) => {
+        (FdKind::Socket, parts) => {
             let mut control = SendAncillaryBuffer::default();
             rustix::net::sendmsg(fd, parts, &mut control, SendFlags::NOSIGNAL)
         }
-        (Medium::Pipe | Medium::Other, [part]) => rustix::io::write(fd, part),
-        (Medium::Pipe | Medium::Other, parts) => rustix::io::writev(fd, parts),
+        (FdKind::Pipe | FdKind::Other, [part]) => rustix::io::write(fd, part),
+        (FdKind::Pipe | FdKind::Other, parts) => rustix::io::writev(fd, parts),
     })?)
 }
 
@@ -168,8 +168,8 @@ fn origin(from: SocketAddrAny) -> Origin {
 
 /// Pipes that wait for the next relay.
 #[derive(Debug, Default)]
-pub(crate) struct Conduits {
-    spare: Vec<Conduit>,
+pub(crate) struct SplicePipes {
+    spare: Vec<SplicePipe>,
     alive: Arc<()>,
 }
 
@@ -181,8 +181,8 @@ const CONDUITS_MAX: usize = 128;
 /// Bytes that a pipe holds, where the system allows it.
 const CONDUIT_BYTES: usize = 256 << 10;
 
-impl Conduits {
-    pub(crate) fn take(&mut self) -> io::Result<Conduit> {
+impl SplicePipes {
+    pub(crate) fn take(&mut self) -> io::Result<SplicePipe> {
         if let Some(conduit) = self.spare.pop() {
             return Ok(conduit);
         }
@@ -193,10 +193,10 @@ impl Conduits {
         let (reader, writer) = rustix::pipe::pipe_with(flags)?;
         // One that stays smaller only takes more calls.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, CONDUIT_BYTES);
-        Ok(Conduit { reader, writer, _alive: Arc::clone(&self.alive) })
+        Ok(SplicePipe { reader, writer, _alive: Arc::clone(&self.alive) })
     }
 
-    pub(crate) fn keep(&mut self, conduit: Conduit) {
+    pub(crate) fn keep(&mut self, conduit: SplicePipe) {
         if self.spare.len() < CONDUITS_SPARE_MAX {
             self.spare.push(conduit);
         }
@@ -204,13 +204,13 @@ impl Conduits {
 }
 
 /// From a stream into a pipe. Both must be non-blocking, the flag alone does not do.
-pub(crate) fn splice_in(from: &Fd, conduit: &Conduit, length: usize) -> io::Result<usize> {
+pub(crate) fn splice_in(from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
     let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
     Ok(again(|| rustix::pipe::splice(from, None, &conduit.writer, None, length, flags))?)
 }
 
 /// From a pipe to a stream.
-pub(crate) fn splice_out(conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
+pub(crate) fn splice_out(conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
     let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
     Ok(again(|| rustix::pipe::splice(&conduit.reader, None, to, None, length, flags))?)
 }

@@ -19,24 +19,24 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use crate::calls::Calls;
+use crate::context::Context;
 use crate::data::Lent;
-use crate::kernel::{Happened, Kernel, Readiness, Target};
+use crate::kernel::{Kernel, Readiness, ReadyEvent, Target};
 use crate::listener::REST;
 use crate::mail::{Inbox, Mailbox};
 use crate::state::{Counts, Key, State};
 use crate::stream::{LINGER, Marks, Phase, Step, Stream};
 use crate::wheel::Alarm;
 use crate::{
-    DeadlineName, Direction, Event, Interest, ListenerId, LoopSettings, Owner, OwnerKey, Peer,
-    Reason, SocketId, StreamId, StreamLimits, Token,
+    DeadlineName, Direction, Event, EventHandler, Interest, ListenerId, LoopSettings, OwnerKey,
+    Peer, Reason, SocketId, StreamId, StreamLimits, Token,
 };
 
 /// The hot block begins with room for as much as most messages need, and is as large as blocks are
 /// once a stream has filled it.
 const HOT_CAPACITY_MIN: usize = 4096;
 
-/// One loop, on one thread: it waits for the kernel and tells its [`Owner`] what happened.
+/// One loop, on one thread: it waits for the kernel and tells its [`EventHandler`] what happened.
 pub struct Loop<K: Kernel, M> {
     kernel: K,
     state: State,
@@ -44,7 +44,7 @@ pub struct Loop<K: Kernel, M> {
     batch: VecDeque<M>,
     /// What the kernel has reported, and how much of it was told. Here and below, what is being worked off
     /// stays in the loop: should the owner panic, the next turn goes on behind the event that it panicked on.
-    happened: Vec<Happened>,
+    happened: Vec<ReadyEvent>,
     told: usize,
     rung: Vec<Alarm>,
     rung_told: usize,
@@ -102,22 +102,22 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// The calls, for what is to be set up before the loop runs.
-    pub fn calls(&mut self) -> Calls<'_> {
+    pub fn io(&mut self) -> Context<'_> {
         self.state.clock.set(self.kernel.now());
-        Calls::new(&mut self.state)
+        Context::new(&mut self.state)
     }
 
     /// What the loop has done so far.
     #[must_use]
     pub fn counts(&mut self) -> Counts {
-        Calls::new(&mut self.state).counts()
+        Context::new(&mut self.state).counts()
     }
 
-    /// Turns until [`Calls::stop`].
+    /// Turns until [`Context::stop`].
     ///
     /// # Errors
     /// When the kernel cannot be waited for. What goes wrong with a stream is an event.
-    pub fn run<O: Owner<Mail = M>>(&mut self, owner: &mut O) -> io::Result<()> {
+    pub fn run<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) -> io::Result<()> {
         while self.turn(owner, None)? {}
         Ok(())
     }
@@ -130,7 +130,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// # Panics
     /// When the owner does. The turn may be begun again then, too: only the event on which it panicked is
     /// lost, with the bytes that were lent in it.
-    pub fn turn<O: Owner<Mail = M>>(
+    pub fn turn<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         wait_max: Option<Duration>,
@@ -147,12 +147,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.rest_failed(owner);
         self.tell_failed_sockets(owner);
         self.step_ready(owner);
-        owner.settle(&mut Calls::new(&mut self.state));
+        owner.on_events_done(&mut Context::new(&mut self.state));
         // Once: what is posted again waits for the next turn, so that streams have their share.
         if budget > read && self.read_mail(owner, budget - read) > 0 {
-            owner.settle(&mut Calls::new(&mut self.state));
+            owner.on_events_done(&mut Context::new(&mut self.state));
         }
-        owner.turn_ends(&mut Calls::new(&mut self.state));
+        owner.on_iteration_end(&mut Context::new(&mut self.state));
         self.carry_out();
         Ok(!self.state.stopped)
     }
@@ -181,11 +181,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         Ok(())
     }
 
-    fn tell<O: Owner<Mail = M>>(&mut self, owner: &mut O, event: Event<'_, M>) {
-        owner.handle(&mut Calls::new(&mut self.state), event);
+    fn tell<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, event: Event<'_, M>) {
+        owner.handle(&mut Context::new(&mut self.state), event);
     }
 
-    fn hear_reports<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+    fn hear_reports<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         while let Some(report) = self.happened.get(self.told).copied() {
             self.told += 1;
             self.state.counts.reports += 1;
@@ -207,7 +207,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// A report about a stream. One that was closed earlier in this batch is not there any more,
     /// and what took its place has another generation.
     #[inline]
-    fn hear_stream<O: Owner<Mail = M>>(
+    fn hear_stream<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: StreamId,
@@ -259,7 +259,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    fn accept<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: ListenerId) {
+    fn accept<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: ListenerId) {
         for _ in 0..self.state.settings.accept_budget {
             let Some(listener) = self.state.listeners.get(id.index, id.generation) else {
                 self.state.counts.stale += 1;
@@ -302,7 +302,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Sets a listener aside for a while: it would be reported again at once, and to no avail.
-    fn rest<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: ListenerId, error: io::ErrorKind) {
+    fn rest<O: EventHandler<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        id: ListenerId,
+        error: io::ErrorKind,
+    ) {
         let now = self.state.clock.now();
         let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) else { return };
         listener.resting = true;
@@ -315,14 +320,14 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Listeners that could not even be watched.
-    fn rest_failed<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+    fn rest_failed<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         while let Some((id, error)) = self.state.work.failed.pop() {
             self.rest(owner, id, error);
         }
     }
 
     /// Tells up to `budget` messages, and returns how many there were.
-    fn read_mail<O: Owner<Mail = M>>(&mut self, owner: &mut O, budget: usize) -> usize {
+    fn read_mail<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, budget: usize) -> usize {
         self.inbox.take(budget, &mut self.batch);
         let count = self.batch.len();
         if count == 0 {
@@ -335,7 +340,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         count
     }
 
-    fn ring<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+    fn ring<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         if self.rung_told >= self.rung.len() {
             self.rung.clear();
             self.rung_told = 0;
@@ -387,7 +392,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Steps the streams that wait for a step. Those that join meanwhile have their turn next.
-    fn step_ready<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+    fn step_ready<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         if self.stepped >= self.stepping.len() {
             self.stepping.clear();
             self.stepped = 0;

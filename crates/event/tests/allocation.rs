@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use event::{
-    Calls, DeadlineName, Direction, Epoll, Event, Kernel, Loop, LoopSettings, Owner, Poll, Reason,
-    Select, StreamLimits,
+    Context, DeadlineName, Direction, Epoll, Event, EventHandler, Kernel, Loop, LoopSettings, Poll,
+    Reason, Select, StreamLimits,
 };
 
 struct Counting;
@@ -45,20 +45,20 @@ struct Echo {
     takes: bool,
 }
 
-impl Owner for Echo {
+impl EventHandler for Echo {
     type Mail = ();
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ()>) {
         if let Event::Data { stream, mut data, .. } = event {
             let length = data.bytes().len();
             if self.takes {
-                calls.send(stream, data.take(length));
+                io.send(stream, data.take(length));
             } else {
-                calls.send_bytes(stream, data.bytes());
+                io.send_bytes(stream, data.bytes());
                 data.consume(length);
             }
-            let at = calls.now() + Duration::from_secs(30);
-            calls.deadline(stream, DeadlineName(0), Some(at));
+            let at = io.now() + Duration::from_secs(30);
+            io.deadline(stream, DeadlineName(0), Some(at));
         }
     }
 }
@@ -70,7 +70,7 @@ fn allocations_of_echo(kernel: impl Kernel, takes: bool, streams: usize, size: u
     for _ in 0..streams {
         let (near, peer) = UnixStream::pair().unwrap();
         let near = OwnedFd::from(near).into();
-        events.calls().adopt(near, Direction::Both, StreamLimits::default());
+        events.io().adopt(near, Direction::Both, StreamLimits::default());
         peer.set_nonblocking(true).unwrap();
         far.push(peer);
     }
@@ -155,10 +155,10 @@ struct Hoarder {
     ended: Vec<Reason>,
 }
 
-impl Owner for Hoarder {
+impl EventHandler for Hoarder {
     type Mail = ();
 
-    fn handle(&mut self, _: &mut Calls<'_>, event: Event<'_, ()>) {
+    fn handle(&mut self, _: &mut Context<'_>, event: Event<'_, ()>) {
         if let Event::Closed { reason, .. } = event {
             self.ended.push(reason);
         }
@@ -173,47 +173,47 @@ const BEFORE: u64 = 3;
 #[test]
 fn what_a_stream_holds_is_no_more_memory_than_its_limit() {
     // Longer than half a block, shorter than one, and longer than any that is kept.
-    for hold_max in [300, 5000, 20_000, 40_000, 90_000] {
+    for recv_buffer_max in [300, 5000, 20_000, 40_000, 90_000] {
         let mut events: Loop<_, ()> =
             Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
         let mut owner = Hoarder::default();
         let (near, mut far) = UnixStream::pair().unwrap();
-        let limits = StreamLimits { hold_max, ..StreamLimits::default() };
-        let stream = events.calls().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        let limits = StreamLimits { recv_buffer_max, ..StreamLimits::default() };
+        let stream = events.io().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
         let (near, mut other) = UnixStream::pair().unwrap();
-        events.calls().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        events.io().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
         far.write_all(b"x").unwrap();
         other.write_all(b"x").unwrap();
         // The loop's own block, and all its lists.
-        while events.calls().counts().received < 2 {
+        while events.io().counts().received < 2 {
             events.turn(&mut owner, None).unwrap();
         }
         // The block is as large as it will be once bytes came behind others that are held.
         other.write_all(b"x").unwrap();
-        while events.calls().counts().received < BEFORE {
+        while events.io().counts().received < BEFORE {
             events.turn(&mut owner, None).unwrap();
         }
         let held = memory_of(|| {
-            let (mut rest, mut written) = (hold_max - 2, BEFORE);
+            let (mut rest, mut written) = (recv_buffer_max - 2, BEFORE);
             while rest > 0 {
                 let count = rest.min(7000);
                 far.write_all(&vec![7; count]).unwrap();
                 written += count as u64;
-                while events.calls().counts().received < written {
+                while events.io().counts().received < written {
                     events.turn(&mut owner, None).unwrap();
                 }
                 rest -= count;
             }
             // The loop has its own block again.
             other.write_all(b"x").unwrap();
-            while events.calls().counts().received <= written {
+            while events.io().counts().received <= written {
                 events.turn(&mut owner, None).unwrap();
             }
         });
         assert_eq!(owner.ended, [], "one byte less than the limit");
-        let max = i64::try_from(hold_max).unwrap() + BESIDE;
-        assert!(held <= max, "{held} bytes of memory for a limit of {hold_max}");
-        events.calls().close(stream);
+        let max = i64::try_from(recv_buffer_max).unwrap() + BESIDE;
+        assert!(held <= max, "{held} bytes of memory for a limit of {recv_buffer_max}");
+        events.io().close(stream);
     }
 }
 
@@ -226,14 +226,14 @@ fn what_waits_to_be_sent_is_no_more_memory_than_its_limit() {
         let (near, _far) = UnixStream::pair().unwrap();
         let limits = StreamLimits { send_max, ..StreamLimits::default() };
         // Nothing leaves before the first turn.
-        let stream = events.calls().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        let stream = events.io().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
         let mut queued = 0;
         let held = memory_of(|| {
             while queued + length + before < send_max * 7 / 8 {
-                events.calls().send_bytes(stream, &vec![7; before]);
+                events.io().send_bytes(stream, &vec![7; before]);
                 let mut block = block::Block::with_capacity(length);
                 block.push(&vec![7; length]);
-                queued = events.calls().send(stream, block.freeze());
+                queued = events.io().send(stream, block.freeze());
             }
         });
         let max = i64::try_from(send_max).unwrap() + BESIDE;
@@ -241,7 +241,7 @@ fn what_waits_to_be_sent_is_no_more_memory_than_its_limit() {
         let mut owner = Hoarder::default();
         events.turn(&mut owner, Some(Duration::ZERO)).unwrap();
         assert_eq!(owner.ended, [], "{queued} bytes are within the limit");
-        events.calls().send_bytes(stream, &vec![7; send_max + 1]);
+        events.io().send_bytes(stream, &vec![7; send_max + 1]);
         events.turn(&mut owner, Some(Duration::ZERO)).unwrap();
         assert_eq!(owner.ended, [Reason::Overrun]);
     }

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use event::{
-    Address, BindSettings, Calls, Epoll, Event, Fd, Kernel, ListenerId, Loop, LoopSettings, Owner,
-    Poll, Reason, Select, StreamId, StreamLimits, bind,
+    Address, BindSettings, Context, Epoll, Event, EventHandler, Fd, Kernel, ListenerId, Loop,
+    LoopSettings, Poll, Reason, Select, StreamId, StreamLimits, bind,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -20,10 +20,10 @@ struct Counter {
     closed: Vec<(StreamId, Reason)>,
 }
 
-impl Owner for Counter {
+impl EventHandler for Counter {
     type Mail = ();
 
-    fn handle(&mut self, _calls: &mut Calls<'_>, event: Event<'_, ()>) {
+    fn handle(&mut self, _calls: &mut Context<'_>, event: Event<'_, ()>) {
         match event {
             Event::Accepted { .. } => self.accepted += 1,
             Event::Data { mut data, .. } => {
@@ -41,7 +41,7 @@ fn listen<K: Kernel>(events: &mut Loop<K, ()>) -> (ListenerId, SocketAddr) {
     let any = Address::Internet(([127, 0, 0, 1], 0).into());
     let (fd, bound): (Fd, _) = bind(&any, &BindSettings::default()).unwrap();
     let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
-    (events.calls().accept_from(fd), bound)
+    (events.io().accept_from(fd), bound)
 }
 
 /// One after the other, for the limit is that of the process.
@@ -101,7 +101,7 @@ fn rests_and_recovers_by_itself(kernel: impl Kernel) {
     assert_eq!(owner.failed, [std::io::ErrorKind::QuotaExceeded]);
     assert_eq!(owner.accepted, 0);
     // A connection needs one, too.
-    let closed = events.calls().connect(&Address::Internet(address), StreamLimits::default());
+    let closed = events.io().connect(&Address::Internet(address), StreamLimits::default());
     while owner.closed.is_empty() {
         events.turn(&mut owner, Some(Duration::from_micros(100))).unwrap();
     }

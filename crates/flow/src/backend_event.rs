@@ -6,7 +6,7 @@ use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
 use crate::payload::Payload;
-use crate::reply_head::Carried;
+use crate::reply_head::BoxedReplyHead;
 use crate::request_meta::RequestMeta;
 
 /// Why a pool has no worker: how the last one exited, or why it could not be started.
@@ -44,7 +44,7 @@ pub enum BackendEvent {
         /// The request that is answered.
         id: RequestId,
         /// The head of the reply.
-        head: Carried,
+        head: BoxedReplyHead,
     },
     /// The connection for a request is established.
     Linked {

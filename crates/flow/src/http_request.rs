@@ -32,10 +32,10 @@ const ADDED: [&str; 9] = [
 /// A boxed head whose memory is reused. A head is several times as large as the rest of a request, so it is not
 /// stored in the queues themselves.
 #[derive(Debug)]
-pub struct HttpRequest(Option<Box<Place>>);
+pub struct HttpRequest(Option<Box<Stored>>);
 
 #[derive(Debug, Default)]
-struct Place {
+struct Stored {
     head: RequestHead,
     /// The target that the route has set; empty: the target of the head.
     target: Vec<u8>,
@@ -47,7 +47,7 @@ struct Place {
 
 thread_local! {
     /// The unused places of a thread.
-    static PLACES: RefCell<Recycler<Box<Place>>> = const { RefCell::new(Recycler::new()) };
+    static UNUSED: RefCell<Recycler<Box<Stored>>> = const { RefCell::new(Recycler::new()) };
 }
 
 impl HttpRequest {
@@ -57,30 +57,30 @@ impl HttpRequest {
     /// When the head violates HTTP or exceeds a limit.
     #[inline]
     pub fn read(bytes: &[u8], found: &Found, limits: &Limits) -> Result<Self, Refusal> {
-        let place = PLACES.with_borrow_mut(Recycler::take).unwrap_or_default();
+        let place = UNUSED.with_borrow_mut(Recycler::take).unwrap_or_default();
         let mut read = Self(Some(place));
         read.head_mut().read(bytes, found, limits)?;
         Ok(read)
     }
 
-    fn place(&self) -> &Place {
+    fn stored(&self) -> &Stored {
         self.0.as_ref().expect("a request has its place to its end")
     }
 
-    fn place_mut(&mut self) -> &mut Place {
+    fn stored_mut(&mut self) -> &mut Stored {
         self.0.as_mut().expect("a request has its place to its end")
     }
 
     /// The parsed head.
     #[inline]
     pub fn head(&self) -> &RequestHead {
-        &self.place().head
+        &self.stored().head
     }
 
     /// The parsed head, for changes by a route.
     #[inline]
     pub fn head_mut(&mut self) -> &mut RequestHead {
-        &mut self.place_mut().head
+        &mut self.stored_mut().head
     }
 
     /// The properties of the request, with a complete body.
@@ -101,7 +101,7 @@ impl HttpRequest {
 
     /// Replaces the target, unless `target` is empty. `target` receives the old buffer, for reuse.
     pub fn set_target(&mut self, target: &mut Vec<u8>) {
-        let place = self.place_mut();
+        let place = self.stored_mut();
         place.target.clear();
         if !target.is_empty() {
             std::mem::swap(&mut place.target, target);
@@ -110,7 +110,7 @@ impl HttpRequest {
 
     /// The path and the query that are forwarded.
     pub fn target(&self) -> &[u8] {
-        let Place { head, target, .. } = self.place();
+        let Stored { head, target, .. } = self.stored();
         if target.is_empty() { head.path_and_query() } else { target }
     }
 
@@ -160,7 +160,7 @@ impl HttpRequest {
     /// Prepares the request for submission: sets its forwarding headers, and adds its memory to the global count.
     pub fn submitted(mut self, forwarding: &Arc<Forwarding>) -> Self {
         let bytes = self.held();
-        let place = self.place_mut();
+        let place = self.stored_mut();
         place.counted = Counted::new(bytes);
         place.forwarding = Some(Arc::clone(forwarding));
         self
@@ -168,7 +168,7 @@ impl HttpRequest {
 
     /// Appends the encoded head for a server.
     pub fn write(&self, peer: Peer, out: &mut Vec<u8>) {
-        let Place { head, target, forwarding, .. } = self.place();
+        let Stored { head, target, forwarding, .. } = self.stored();
         let Some(forwarding) = forwarding else { return };
         // Untrusted forwarding headers of the client were already removed.
         let from = forwarding.of(peer, head.version, false);
@@ -178,27 +178,27 @@ impl HttpRequest {
 
     /// Updates the accounting of this thread: the request goes to another one.
     pub fn leave(&self) {
-        PLACES.with_borrow_mut(Recycler::leave);
+        UNUSED.with_borrow_mut(Recycler::leave);
     }
 
     /// Updates the accounting of this thread: the request came from another one.
     pub fn arrive(&self) {
-        PLACES.with_borrow_mut(Recycler::arrive);
+        UNUSED.with_borrow_mut(Recycler::arrive);
     }
 
     /// Allocated memory in bytes, whether used or not.
     pub fn held(&self) -> usize {
-        let Place { head, target, .. } = self.place();
-        size_of::<Place>() + head.held() + target.capacity()
+        let Stored { head, target, .. } = self.stored();
+        size_of::<Stored>() + head.held() + target.capacity()
     }
 
     /// Frees unused memory of an earlier head, if it is the larger part. Queues count allocated memory, so it should be
     /// close to the size of the request.
     pub fn compact(mut self) -> Self {
-        let place = self.place_mut();
+        let place = self.stored_mut();
         if place.head.shrink() | shrink(&mut place.target) {
             let bytes = self.held();
-            self.place_mut().counted = Counted::new(bytes);
+            self.stored_mut().counted = Counted::new(bytes);
         }
         self
     }
@@ -219,28 +219,28 @@ impl Drop for HttpRequest {
     fn drop(&mut self) {
         let Some(mut place) = self.0.take() else { return };
         // Each field is named, so that a new one cannot be forgotten.
-        let Place { head, target, forwarding, counted } = &mut *place;
+        let Stored { head, target, forwarding, counted } = &mut *place;
         head.clear();
         target.clear();
         target.shrink_to(UNUSED_MAX);
         *forwarding = None;
         *counted = Counted::default();
         // During thread exit the thread-local may be gone; the place is then freed.
-        let _ = PLACES.try_with(|places| places.borrow_mut().give(place));
+        let _ = UNUSED.try_with(|places| places.borrow_mut().give(place));
     }
 }
 
 impl Clone for HttpRequest {
     /// A copy of the head as another worker receives it, with its own memory count.
     fn clone(&self) -> Self {
-        let Place { head, target, forwarding, .. } = self.place();
-        let mut place = PLACES.with_borrow_mut(Recycler::take).unwrap_or_default();
+        let Stored { head, target, forwarding, .. } = self.stored();
+        let mut place = UNUSED.with_borrow_mut(Recycler::take).unwrap_or_default();
         place.head = head.clone();
         place.target.extend_from_slice(target);
         place.forwarding.clone_from(forwarding);
         let mut copy = Self(Some(place));
         let bytes = copy.held();
-        copy.place_mut().counted = Counted::new(bytes);
+        copy.stored_mut().counted = Counted::new(bytes);
         copy
     }
 }
@@ -276,6 +276,6 @@ mod tests {
         let small = read("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert!(small.held() > 6000, "{}", small.held());
         let held = small.submitted(&Arc::default()).compact().held();
-        assert!(held < size_of::<Place>() + 3 * UNUSED_MAX, "{held}");
+        assert!(held < size_of::<Stored>() + 3 * UNUSED_MAX, "{held}");
     }
 }

@@ -3,7 +3,7 @@
 use exchange::Slice;
 use wire::http1::{Method, Refusal, object};
 
-use crate::reply_head::Carried;
+use crate::reply_head::BoxedReplyHead;
 
 /// How to convert the reply to one request.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct JsonReply {
 #[derive(Debug)]
 pub enum Read {
     /// A head and a body.
-    Reply(Carried, Slice),
+    Reply(BoxedReplyHead, Slice),
     /// A text, which is forwarded unchanged.
     Text(Slice),
 }
@@ -38,6 +38,6 @@ impl JsonReply {
             false if self.wants_head => object::plain(&answer, self.method)?,
             false => return Ok(Read::Text(answer)),
         };
-        Ok(Read::Reply(Carried::new(head), body))
+        Ok(Read::Reply(BoxedReplyHead::new(head), body))
     }
 }

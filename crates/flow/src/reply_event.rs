@@ -7,13 +7,13 @@ use exchange::{Outcome, PoolId, Slice};
 
 use crate::page::Page;
 use crate::plain_reply::PlainReply;
-use crate::reply_head::Carried;
+use crate::reply_head::BoxedReplyHead;
 
 /// One event for a client's session.
 #[derive(Debug)]
 pub enum ReplyEvent {
     /// The head of the reply, before its parts.
-    Head(Carried),
+    Head(BoxedReplyHead),
     /// The HTTP response for the outcome that follows.
     Page(Arc<Page>),
     /// The HTTP status and type for the reply that follows, if it has no head.

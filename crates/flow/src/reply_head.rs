@@ -12,17 +12,17 @@ pub use wire::http1::ReplyHead as Head;
 /// A boxed head whose memory is reused. A head is several times as large as any other event, so it is not stored
 /// in the event itself.
 #[derive(Debug)]
-pub struct Carried(Option<Box<Head>>);
+pub struct BoxedReplyHead(Option<Box<Head>>);
 
 thread_local! {
     /// The unused boxes of a thread.
-    static PLACES: RefCell<Recycler<Box<Head>>> = const { RefCell::new(Recycler::new()) };
+    static UNUSED: RefCell<Recycler<Box<Head>>> = const { RefCell::new(Recycler::new()) };
 }
 
-impl Carried {
+impl BoxedReplyHead {
     /// Boxes a head that was not parsed from bytes.
     pub fn new(head: Head) -> Self {
-        PLACES.with_borrow_mut(Recycler::arrive);
+        UNUSED.with_borrow_mut(Recycler::arrive);
         Self(Some(Box::new(head)))
     }
 
@@ -36,7 +36,7 @@ impl Carried {
         asked: Asked,
         limits: &Limits,
     ) -> Result<Self, Refusal> {
-        let place = PLACES.with_borrow_mut(Recycler::take);
+        let place = UNUSED.with_borrow_mut(Recycler::take);
         let mut head = Self(Some(place.unwrap_or_default()));
         head.head().read(bytes, found, asked, limits)?;
         Ok(head)
@@ -54,21 +54,21 @@ impl Carried {
 
     /// The head goes to another thread.
     pub fn leave(&self) {
-        PLACES.with_borrow_mut(Recycler::leave);
+        UNUSED.with_borrow_mut(Recycler::leave);
     }
 
     /// The head has come from another thread.
     pub fn arrive(&self) {
-        PLACES.with_borrow_mut(Recycler::arrive);
+        UNUSED.with_borrow_mut(Recycler::arrive);
     }
 }
 
-impl Drop for Carried {
+impl Drop for BoxedReplyHead {
     /// Clears the head and keeps its memory for the next one, as [`Recycler`] describes.
     fn drop(&mut self) {
         let Some(mut head) = self.0.take() else { return };
         head.clear();
         // A thread that is ending keeps none.
-        let _ = PLACES.try_with(|places| places.borrow_mut().give(head));
+        let _ = UNUSED.try_with(|places| places.borrow_mut().give(head));
     }
 }

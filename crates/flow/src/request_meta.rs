@@ -30,7 +30,7 @@ pub enum Effect {
 
 /// Identifies the client of a request and the request itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asker {
+pub struct RequestSource {
     /// The client. It is the same for all requests of a connection, or of one sender of datagrams.
     pub client: u64,
     /// The id of the request on the shard of its client.
@@ -57,5 +57,5 @@ pub struct RequestMeta {
     /// The number of attempts that were returned by a worker.
     pub tries: u8,
     /// The client that sent the request.
-    pub asker: Asker,
+    pub asker: RequestSource,
 }

@@ -95,7 +95,7 @@ pub trait Requests {
 
     /// Ends a request like [`Self::abandon`], after the client received another response: `told` is its status and
     /// reason, and `text` its text.
-    fn abandon_told(&mut self, id: RequestId, cause: Cause, told: Option<Rejected>, text: &str);
+    fn abandon_answered(&mut self, id: RequestId, cause: Cause, told: Option<Rejected>, text: &str);
 
     /// Counts and logs a request that was rejected before it was submitted.
     fn refused_at_receipt(
@@ -113,7 +113,7 @@ pub trait Requests {
     fn count_stray(&mut self, pool: PoolId);
 
     /// Pauses or resumes the output of a connection's own program.
-    fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool);
+    fn pause_program(&mut self, pool: PoolId, session: SessionId, hush: bool);
 }
 
 /// Shortcuts for [`Requests::control`].
@@ -129,7 +129,7 @@ impl dyn Requests + '_ {
     }
 
     /// Pauses or resumes the parts of a reply.
-    pub fn hold(&mut self, id: RequestId, hold: bool) {
+    pub fn pause_reply(&mut self, id: RequestId, hold: bool) {
         self.control(id, if hold { RequestControl::Pause } else { RequestControl::Resume });
     }
 

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::{Cause, Outcome, PoolId, RequestId, Slice};
 
 use crate::connection::ConnectionConfig;
@@ -22,7 +22,7 @@ use crate::transport::Transport;
 use flow::ids::SessionId;
 use flow::permit::Grant;
 use flow::reply_event::ReplyEvent;
-use flow::reply_head::Carried;
+use flow::reply_head::BoxedReplyHead;
 use flow::requests::Requests;
 use observe::closings::Closing;
 
@@ -64,7 +64,7 @@ pub trait ProtocolConfig: Any + fmt::Debug + Send + Sync {
         self: Arc<Self>,
         id: SessionId,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Box<dyn Protocol>;
 
@@ -102,7 +102,7 @@ pub trait Protocol: fmt::Debug + Send {
     fn handle_data(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Received;
@@ -111,7 +111,7 @@ pub trait Protocol: fmt::Debug + Send {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
@@ -121,12 +121,12 @@ pub trait Protocol: fmt::Debug + Send {
     fn deliver_whole(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        (sequence, head, outcome): (u64, Carried, Outcome),
+        io: &mut Context<'_>,
+        (sequence, head, outcome): (u64, BoxedReplyHead, Outcome),
         cx: &mut SessionContext<'_>,
     ) {
-        self.deliver(transport, calls, sequence, ReplyEvent::Head(head), cx);
-        self.deliver(transport, calls, sequence, ReplyEvent::End(outcome), cx);
+        self.deliver(transport, io, sequence, ReplyEvent::Head(head), cx);
+        self.deliver(transport, io, sequence, ReplyEvent::End(outcome), cx);
     }
 
     /// Writes ready replies up to the high-water mark, resumes reading when there is room again, and
@@ -134,7 +134,7 @@ pub trait Protocol: fmt::Debug + Send {
     fn flush(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     );
 
@@ -143,7 +143,7 @@ pub trait Protocol: fmt::Debug + Send {
     fn flush_all(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool;
 
@@ -165,20 +165,20 @@ pub trait Protocol: fmt::Debug + Send {
     fn handle_slow(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
-        let _ = (transport, calls, cx);
+        let _ = (transport, io, cx);
     }
 
     /// The client has shut down its sending direction. `true`: the session must be closed.
     fn handle_eof(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        let _ = (calls, cx);
+        let _ = (io, cx);
         !transport.listener().keeps_half_closed
     }
 
@@ -186,10 +186,10 @@ pub trait Protocol: fmt::Debug + Send {
     fn handle_end_ahead(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        let _ = (transport, calls, cx);
+        let _ = (transport, io, cx);
         false
     }
 
@@ -204,31 +204,31 @@ pub trait Protocol: fmt::Debug + Send {
     fn handle_listener(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
         cx: &mut SessionContext<'_>,
     ) {
-        let _ = (transport, calls, connection, cx);
+        let _ = (transport, io, connection, cx);
     }
 
     /// Called before received bytes are handled, while the listener has settings that the connection does not use yet.
     fn take_over(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
     ) {
-        let _ = (transport, calls, connection);
+        let _ = (transport, io, connection);
     }
 
     /// A graceful shutdown begins.
     fn begin_drain(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
-        let _ = (transport, calls, cx);
+        let _ = (transport, io, cx);
     }
 
     /// Whether a further request may still be submitted during a drain.
@@ -261,8 +261,8 @@ pub trait Protocol: fmt::Debug + Send {
     }
 
     /// Whether a reply that is not in the output buffer waits for the client.
-    fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
-        let _ = calls;
+    fn is_waited_for(&self, io: &Context<'_>) -> bool {
+        let _ = io;
         false
     }
 

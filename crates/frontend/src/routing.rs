@@ -37,9 +37,9 @@ impl Scratch {
 
 /// The destination of a request.
 #[derive(Debug)]
-pub(crate) enum Way<'a> {
+pub(crate) enum RouteDecision<'a> {
     /// This pool. The scratch memory may contain a rewritten target.
-    Pool { pool: PoolId, route: RouteId, plan: &'a RouteConfig },
+    Pool { pool: PoolId, route: RouteId, config: &'a RouteConfig },
     /// This response, with the header lines in the scratch memory.
     Answer { status: u16, content_type: &'a str, body: &'a [u8], route: RouteId },
     /// None: the path is ambiguous.
@@ -61,7 +61,7 @@ impl RouteId {
 
 impl RoutingConfig {
     /// Finds the destination of a request.
-    pub(crate) fn way(&self, head: &RequestHead, scratch: &mut Scratch) -> Way<'_> {
+    pub(crate) fn way(&self, head: &RequestHead, scratch: &mut Scratch) -> RouteDecision<'_> {
         // All fields are cleared. Each is named, so that a new one cannot be forgotten.
         let Scratch { path: buffer, target, lines } = scratch;
         buffer.clear();
@@ -74,10 +74,10 @@ impl RoutingConfig {
         } else {
             match Path::read(raw, buffer) {
                 Ok(path) if self.is_guarded && path.has_encoded_escape() => {
-                    return Way::Unclear(PathFault::Twice, RouteId::REST);
+                    return RouteDecision::Unclear(PathFault::Twice, RouteId::REST);
                 }
                 Ok(path) => Some(path),
-                Err(fault) => return Way::Unclear(fault, RouteId::REST),
+                Err(fault) => return RouteDecision::Unclear(fault, RouteId::REST),
             }
         };
         let (host, fields) = (head.host(), &head.fields);
@@ -85,29 +85,29 @@ impl RoutingConfig {
         let asked = Asked { host, method: head.method_bytes(), path: plain, fields };
         let found = self.table.find(&asked);
         let found = self.stricter(found, &asked).or(found);
-        let plan = found.map(|place| &self.routes[place]).or(self.rest.as_ref());
+        let config = found.map(|place| &self.routes[place]).or(self.rest.as_ref());
         let id = found.and_then(|place| u32::try_from(place).ok());
         let route = id.map_or(RouteId::REST, RouteId);
-        let guard = plan.map_or(&self.guard, |plan| &plan.guard);
+        let guard = config.map_or(&self.guard, |config| &config.guard);
         if let Some(guard) = guard
             && !guard.admits(head)
         {
             lines.extend_from_slice(&guard.challenges);
-            return Way::Unauthorized(route);
+            return RouteDecision::Unauthorized(route);
         }
-        let Some(plan) = plan else { return Way::Nowhere };
+        let Some(config) = config else { return RouteDecision::Nowhere };
         let filling = Filling {
             host: host_name(host),
             path: path.as_ref().map_or(raw, Path::bytes),
-            rest: path.as_ref().map_or(b"", |path| path.behind(plan.segments)),
+            rest: path.as_ref().map_or(b"", |path| path.behind(config.segments)),
             query: head.query(),
         };
-        match &plan.action {
+        match &config.action {
             Action::Pool { pool, rewrite } => {
                 match (&path, rewrite) {
                     (Some(path), Some(rewrite)) => {
                         if let Err(fault) = rewrite.write(path, &filling, target) {
-                            return Way::Unclear(fault, route);
+                            return RouteDecision::Unclear(fault, route);
                         }
                     }
                     (Some(path), None) if path.is_changed() => {
@@ -118,20 +118,20 @@ impl RoutingConfig {
                     }
                     _ => {}
                 }
-                Way::Pool { pool: *pool, route, plan }
+                RouteDecision::Pool { pool: *pool, route, config }
             }
             Action::Redirect { status, to } => {
                 let start = lines.len();
                 lines.extend_from_slice(b"Location: ");
                 if let Err(fault) = to.write(&filling, lines) {
                     lines.truncate(start);
-                    return Way::Unclear(fault, route);
+                    return RouteDecision::Unclear(fault, route);
                 }
                 lines.extend_from_slice(b"\r\n");
-                Way::Answer { status: *status, content_type: "", body: b"", route }
+                RouteDecision::Answer { status: *status, content_type: "", body: b"", route }
             }
             Action::Fixed { status, body, content_type } => {
-                Way::Answer { status: *status, content_type, body, route }
+                RouteDecision::Answer { status: *status, content_type, body, route }
             }
         }
     }
@@ -142,30 +142,31 @@ impl RoutingConfig {
         if !self.is_guarded {
             return None;
         }
-        let plan = found.map(|place| &self.routes[place]);
+        let config = found.map(|place| &self.routes[place]);
         let common = self.guard.as_ref();
         let is_common =
             |guard: &Arc<GuardConfig>| common.is_some_and(|common| Arc::ptr_eq(guard, common));
-        if plan.is_some_and(|plan| {
-            plan.rejects() || plan.guard.as_ref().is_some_and(|guard| !is_common(guard))
+        if config.is_some_and(|config| {
+            config.rejects() || config.guard.as_ref().is_some_and(|guard| !is_common(guard))
         }) {
             return None;
         }
-        let is_open = plan.is_some_and(|plan| plan.guard.is_none());
+        let is_open = config.is_some_and(|config| config.guard.is_none());
         let wanted = |place: usize| {
-            let plan = &self.routes[place];
-            plan.rejects() || plan.guard.as_ref().is_some_and(|guard| is_open || !is_common(guard))
+            let config = &self.routes[place];
+            config.rejects()
+                || config.guard.as_ref().is_some_and(|guard| is_open || !is_common(guard))
         };
         self.table.find_loosely(asked, found.unwrap_or(usize::MAX), wanted)
     }
 
     /// Changes of the headers of replies to requests of a route.
     pub(crate) fn reply(&self, route: RouteId) -> &Edits {
-        self.plan(route).map_or(&self.reply, |plan| &plan.reply)
+        self.config(route).map_or(&self.reply, |config| &config.reply)
     }
 
     /// The configuration of a route.
-    pub(crate) fn plan(&self, route: RouteId) -> Option<&RouteConfig> {
+    pub(crate) fn config(&self, route: RouteId) -> Option<&RouteConfig> {
         match route {
             RouteId::REST => self.rest.as_ref(),
             RouteId(place) => self.routes.get(place as usize),

@@ -7,18 +7,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Calls, Data, DeadlineName, StreamId};
+use event::{Context, Data, DeadlineName, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, RequestId, Slice};
 
 use crate::connection::ConnectionConfig;
 use crate::listener::ListenerConfig;
 use crate::protocol::{Protocol, Received};
-use crate::transport::{CLOSING_LINGER, LOOK, Look, READ, Transport};
+use crate::transport::{CLOSING_LINGER, LOOK, READ, TimeoutCheck, Transport};
 use flow::address_limits::Entry;
 use flow::ids::SessionId;
 use flow::permit::Grant;
 use flow::reply_event::ReplyEvent;
-use flow::reply_head::Carried;
+use flow::reply_head::BoxedReplyHead;
 use flow::requests::Requests;
 use observe::closings::Closing;
 
@@ -44,7 +44,7 @@ impl Session {
     /// Starts the session of an accepted connection. `entry`: the address under which it was admitted, if the listener
     /// limits addresses.
     pub fn open(
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: SessionId,
         stream: StreamId,
         (peer, entry): (Peer, Option<Entry>),
@@ -52,8 +52,8 @@ impl Session {
         cx: &mut SessionContext<'_>,
     ) -> Self {
         let connection = Arc::clone(&listener.connection);
-        let mut transport = Transport::open(calls, stream, peer, entry, connection);
-        let protocol = Arc::clone(&listener.front).open(id, &mut transport, calls, cx);
+        let mut transport = Transport::open(io, stream, peer, entry, connection);
+        let protocol = Arc::clone(&listener.front).open(id, &mut transport, io, cx);
         Self { transport, protocol }
     }
 
@@ -71,24 +71,24 @@ impl Session {
     /// new pool and keeps its limits.
     pub fn handle_listener(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
         cx: &mut SessionContext<'_>,
     ) {
-        self.protocol.handle_listener(&mut self.transport, calls, connection, cx);
+        self.protocol.handle_listener(&mut self.transport, io, connection, cx);
     }
 
     /// Applies new settings of the listener, unless a request is in progress.
-    pub fn take_over(&mut self, calls: &mut Calls<'_>, connection: &Arc<ConnectionConfig>) {
+    pub fn take_over(&mut self, io: &mut Context<'_>, connection: &Arc<ConnectionConfig>) {
         if !Arc::ptr_eq(self.transport.listener(), connection) {
-            self.protocol.take_over(&mut self.transport, calls, connection);
+            self.protocol.take_over(&mut self.transport, io, connection);
         }
     }
 
     /// Handles received bytes. Returns why the connection is closed once its rejection is sent, if it is.
     pub fn handle_data(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Option<Closing> {
@@ -96,12 +96,12 @@ impl Session {
             data.consume(data.bytes().len());
             return None;
         }
-        match self.protocol.handle_data(&mut self.transport, calls, data, cx) {
+        match self.protocol.handle_data(&mut self.transport, io, data, cx) {
             Received::Discarded => {}
-            Received::Nothing => self.transport.heard(calls, false),
-            Received::Request => self.transport.heard(calls, true),
+            Received::Nothing => self.transport.record_input(io, false),
+            Received::Request => self.transport.record_input(io, true),
             Received::Rejected(closing) => {
-                self.transport.heard(calls, true);
+                self.transport.record_input(io, true);
                 return Some(closing);
             }
         }
@@ -116,69 +116,69 @@ impl Session {
     /// Handles an event about request `sequence`.
     pub fn deliver(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
-        self.protocol.deliver(&mut self.transport, calls, sequence, reply_event, cx);
+        self.protocol.deliver(&mut self.transport, io, sequence, reply_event, cx);
     }
 
     /// Handles a complete reply to request `sequence`: its head, and its outcome.
     pub fn deliver_whole(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         sequence: u64,
-        head: Carried,
+        head: BoxedReplyHead,
         outcome: Outcome,
         cx: &mut SessionContext<'_>,
     ) {
         let reply = (sequence, head, outcome);
-        self.protocol.deliver_whole(&mut self.transport, calls, reply, cx);
+        self.protocol.deliver_whole(&mut self.transport, io, reply, cx);
     }
 
     /// Writes ready replies up to the high-water mark, resumes reading when there is room again, and closes the session
     /// when it is complete.
-    pub fn flush(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
-        self.protocol.flush(&mut self.transport, calls, cx);
+    pub fn flush(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) {
+        self.protocol.flush(&mut self.transport, io, cx);
     }
 
     /// Closes the stream immediately. It is reset if an incomplete reply could be mistaken for a complete one.
-    pub fn cut(&self, calls: &mut Calls<'_>) {
-        if self.protocol.would_look_whole(self.transport.queued(calls)) {
-            calls.reset(self.stream());
+    pub fn cut(&self, io: &mut Context<'_>) {
+        if self.protocol.would_look_whole(self.transport.queued(io)) {
+            io.reset(self.stream());
         } else {
-            calls.close(self.stream());
+            io.close(self.stream());
         }
     }
 
     /// Writes all ready replies, also above the high-water mark, and closes the session after they are sent.
-    pub fn flush_and_finish(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
-        if self.protocol.flush_all(&mut self.transport, calls, cx) {
-            return self.transport.reset(calls);
+    pub fn flush_and_finish(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) {
+        if self.protocol.flush_all(&mut self.transport, io, cx) {
+            return self.transport.reset(io);
         }
         // A client that has received everything needs only the end. Others get time to read.
-        let told = self.transport.queued(calls) == 0;
-        self.transport.finish(calls, told.then_some(CLOSING_LINGER));
+        let told = self.transport.queued(io) == 0;
+        self.transport.finish(io, told.then_some(CLOSING_LINGER));
     }
 
     /// Handles a deadline. Returns the reason if the connection must be closed: immediately, or cleanly if it was
     /// [idle](Closing::Idle).
     pub fn handle_deadline(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         name: DeadlineName,
         cx: &mut SessionContext<'_>,
     ) -> Option<Closing> {
         match name {
-            LOOK => return self.look(calls, cx.requests),
-            READ => self.protocol.handle_slow(&mut self.transport, calls, cx),
+            LOOK => return self.look(io, cx.requests),
+            READ => self.protocol.handle_slow(&mut self.transport, io, cx),
             DeadlineName(_) => {}
         }
         None
     }
 
-    fn look(&mut self, calls: &mut Calls<'_>, requests: &dyn Requests) -> Option<Closing> {
+    fn look(&mut self, io: &mut Context<'_>, requests: &dyn Requests) -> Option<Closing> {
         let tunnel = self.protocol.tunnel_idle(&self.transport);
         let idle = tunnel.unwrap_or(self.transport.listener().idle);
         let draining = requests.drain_keepalive_timeout().filter(|_| self.may_ask());
@@ -188,42 +188,42 @@ impl Session {
             }
             _ => idle,
         };
-        match self.transport.look(calls, self.protocol.is_waited_for(calls), idle) {
-            Look::Fine => {}
-            Look::Silent => return Some(Closing::Silent),
-            Look::Stalled => return Some(Closing::Stalled),
-            Look::Slow => return Some(Closing::SlowReader),
-            Look::Idle if tunnel.is_some() => return Some(Closing::TunnelIdle),
-            Look::Idle if self.is_unread(calls) || self.protocol.is_waiting() => {
-                self.transport.rest(calls);
-                self.transport.arm_look(calls, idle);
+        match self.transport.look(io, self.protocol.is_waited_for(io), idle) {
+            TimeoutCheck::Fine => {}
+            TimeoutCheck::Silent => return Some(Closing::Silent),
+            TimeoutCheck::Stalled => return Some(Closing::Stalled),
+            TimeoutCheck::Slow => return Some(Closing::SlowReader),
+            TimeoutCheck::Idle if tunnel.is_some() => return Some(Closing::TunnelIdle),
+            TimeoutCheck::Idle if self.is_unread(io) || self.protocol.is_waiting() => {
+                self.transport.restart_idle(io);
+                self.transport.arm_look(io, idle);
             }
-            Look::Idle => {
-                self.transport.finish(calls, draining.map(|_| CLOSING_LINGER));
+            TimeoutCheck::Idle => {
+                self.transport.finish(io, draining.map(|_| CLOSING_LINGER));
                 return Some(Closing::Idle);
             }
         }
         // The connection may become idle before the deadline that was set while it was busy.
         if let Some(keepalive) = draining.filter(|_| !self.transport.is_closing()) {
-            self.transport.look_in(calls, keepalive.max(DRAIN_LOOK_MIN));
+            self.transport.look_in(io, keepalive.max(DRAIN_LOOK_MIN));
         }
         None
     }
 
     /// The client has shut down its sending direction. `true`: the session must be closed.
-    pub fn handle_eof(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) -> bool {
-        self.protocol.handle_eof(&mut self.transport, calls, cx)
+    pub fn handle_eof(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) -> bool {
+        self.protocol.handle_eof(&mut self.transport, io, cx)
     }
 
     /// A client that is not being read has shut down its sending direction. `true`: the session must be closed.
-    pub fn handle_end_ahead(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) -> bool {
-        self.protocol.handle_end_ahead(&mut self.transport, calls, cx)
+    pub fn handle_end_ahead(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) -> bool {
+        self.protocol.handle_end_ahead(&mut self.transport, io, cx)
     }
 
     /// Begins a graceful shutdown. Framed requests are rejected from now on. An HTTP connection is served until it has
     /// received a response with `Connection: close`, or was idle for `drain_keepalive_timeout`.
-    pub fn begin_drain(&mut self, calls: &mut Calls<'_>, cx: &mut SessionContext<'_>) {
-        self.protocol.begin_drain(&mut self.transport, calls, cx);
+    pub fn begin_drain(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) {
+        self.protocol.begin_drain(&mut self.transport, io, cx);
     }
 
     /// Whether this client may still submit a request during a drain.
@@ -232,21 +232,21 @@ impl Session {
     }
 
     /// The client has closed both directions; earlier bytes may be unread. `true`: the session must be closed.
-    pub fn handle_hangup(&mut self, calls: &Calls<'_>) -> bool {
+    pub fn handle_hangup(&mut self, io: &Context<'_>) -> bool {
         if self.protocol.handle_hangup(&self.transport) {
             return true;
         }
-        let unread = self.transport.is_paused() && self.transport.is_clogged(calls);
+        let unread = self.transport.is_paused() && self.transport.over_high_water(io);
         !self.transport.listener().keeps_half_closed || unread
     }
 
     /// Sending to a client that is not being read has failed. `true`: the session must be closed. Otherwise its earlier
     /// bytes are read, up to the end.
-    pub fn handle_broken(&mut self, calls: &mut Calls<'_>) -> bool {
-        if self.handle_hangup(calls) {
+    pub fn handle_broken(&mut self, io: &mut Context<'_>) -> bool {
+        if self.handle_hangup(io) {
             return true;
         }
-        self.transport.resume(calls);
+        self.transport.resume(io);
         false
     }
 
@@ -271,27 +271,27 @@ impl Session {
     }
 
     /// Whether the client has outstanding or unread replies.
-    pub fn is_unread(&self, calls: &Calls<'_>) -> bool {
-        self.is_owed() || self.transport.queued(calls) > 0
+    pub fn is_unread(&self, io: &Context<'_>) -> bool {
+        self.is_owed() || self.transport.queued(io) > 0
     }
 
     /// Whether every request is answered and every reply was read. A session whose own program has served it is not
     /// idle, because the program keeps state for it.
-    pub fn is_idle(&self, calls: &Calls<'_>, requests: &dyn Requests) -> bool {
-        if self.is_unread(calls) || self.protocol.is_waiting() {
+    pub fn is_idle(&self, io: &Context<'_>, requests: &dyn Requests) -> bool {
+        if self.is_unread(io) || self.protocol.is_waiting() {
             return false;
         }
         self.transport.is_closing() || self.protocol.is_idle(&self.transport, requests)
     }
 
     /// The memory of the session in bytes: output, waiting replies, and an incomplete request.
-    pub fn held(&self, calls: &Calls<'_>) -> usize {
-        calls.memory_held(self.stream()).saturating_add(self.protocol.held())
+    pub fn held(&self, io: &Context<'_>) -> usize {
+        io.memory_held(self.stream()).saturating_add(self.protocol.held())
     }
 
     /// The tick of the last traffic in either direction, in milliseconds.
     pub const fn silent_since(&self) -> u64 {
-        self.transport.rested()
+        self.transport.last_traffic()
     }
 
     /// The address under which the client was admitted, if the listener limits addresses.

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Calls, DeadlineName, StreamId};
+use event::{Context, DeadlineName, StreamId};
 use exchange::{AddressId, Peer, Slice};
 
 use crate::connection::ConnectionConfig;
@@ -33,10 +33,10 @@ pub struct Transport {
     /// The address under which the client was admitted, if the listener limits addresses.
     address: Option<AddressId>,
     /// The tick of the last traffic.
-    rested: u64,
+    last_traffic: u64,
     /// The write timeout is active.
     watching: bool,
-    /// The client has not begun a request since it was accepted. Until then `rested` is the tick of the accept.
+    /// The client has not begun a request since it was accepted. Until then `last_traffic` is the tick of the accept.
     silent: bool,
     paused: bool,
     /// Nothing more is read or answered. The stream closes after its output is sent.
@@ -67,7 +67,7 @@ impl From<Peer> for Address {
 
 /// The result of checking the timeouts of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum TimeoutCheck {
     /// No timeout has expired.
     Fine,
     /// `first_request_timeout` has expired.
@@ -82,23 +82,23 @@ pub enum Look {
 
 impl Transport {
     pub(crate) fn open(
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         stream: StreamId,
         peer: Peer,
         entry: Option<Entry>,
         listener: Arc<ConnectionConfig>,
     ) -> Self {
-        calls.limits(stream, listener.limits);
+        io.limits(stream, listener.limits);
         let looks = [listener.idle, listener.first_request_timeout];
         if let Some(first) = looks.into_iter().flatten().min() {
-            calls.deadline_in(stream, LOOK, first);
+            io.deadline_in(stream, LOOK, first);
         }
         Self {
             stream,
             listener,
             peer: peer.into(),
             address: entry.map(|entry| entry.address),
-            rested: calls.tick(),
+            last_traffic: io.tick(),
             watching: false,
             silent: true,
             paused: false,
@@ -143,11 +143,11 @@ impl Transport {
     }
 
     /// Applies new settings of the listener. The idle timeout restarts, because the old one may have been longer.
-    pub fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ConnectionConfig>) {
-        calls.limits(self.stream, listener.limits);
+    pub fn handle_listener(&mut self, io: &mut Context<'_>, listener: Arc<ConnectionConfig>) {
+        io.limits(self.stream, listener.limits);
         self.listener = listener;
-        self.rest(calls);
-        self.arm_look(calls, self.listener.idle);
+        self.restart_idle(io);
+        self.arm_look(io, self.listener.idle);
     }
 
     /// Whether reading is paused.
@@ -161,67 +161,67 @@ impl Transport {
     }
 
     /// Pauses reading.
-    pub fn pause(&mut self, calls: &mut Calls<'_>) {
+    pub fn pause(&mut self, io: &mut Context<'_>) {
         if !std::mem::replace(&mut self.paused, true) {
-            calls.pause(self.stream);
+            io.pause(self.stream);
         }
     }
 
     /// Resumes reading.
-    pub fn resume(&mut self, calls: &mut Calls<'_>) {
+    pub fn resume(&mut self, io: &mut Context<'_>) {
         if std::mem::replace(&mut self.paused, false) {
-            calls.resume(self.stream);
+            io.resume(self.stream);
         }
     }
 
     /// Whether sending to the client has failed. Its input may be unread.
-    pub fn is_broken(&self, calls: &Calls<'_>) -> bool {
-        calls.is_broken(self.stream)
+    pub fn is_broken(&self, io: &Context<'_>) -> bool {
+        io.is_broken(self.stream)
     }
 
     /// Bytes in the output buffer: none after sending has failed.
-    pub fn queued(&self, calls: &Calls<'_>) -> usize {
-        if self.is_broken(calls) { 0 } else { calls.queued(self.stream) }
+    pub fn queued(&self, io: &Context<'_>) -> usize {
+        if self.is_broken(io) { 0 } else { io.queued(self.stream) }
     }
 
     /// Whether more output waits than should. The stream tells when it has fallen again only once
     /// it was above, so the mark itself still has room.
-    pub fn is_clogged(&self, calls: &Calls<'_>) -> bool {
-        self.queued(calls) > self.listener.limits.send_high
+    pub fn over_high_water(&self, io: &Context<'_>) -> bool {
+        self.queued(io) > self.listener.limits.send_high
     }
 
     /// Whether a worker must pause a reply of which `came` bytes have arrived.
-    pub fn holds_back(&self, calls: &Calls<'_>, came: usize) -> bool {
-        came >= self.listener.reply_buffered && self.is_clogged(calls)
+    pub fn holds_back(&self, io: &Context<'_>, came: usize) -> bool {
+        came >= self.listener.reply_buffered && self.over_high_water(io)
     }
 
     /// Sends a copy of the bytes.
-    pub fn send_bytes(&mut self, calls: &mut Calls<'_>, bytes: &[u8]) {
+    pub fn send_bytes(&mut self, io: &mut Context<'_>, bytes: &[u8]) {
         if !bytes.is_empty() {
-            calls.send_bytes(self.stream, bytes);
-            self.sent(calls);
+            io.send_bytes(self.stream, bytes);
+            self.sent(io);
         }
     }
 
     /// Sends bytes without copying them.
-    pub fn send(&mut self, calls: &mut Calls<'_>, slice: Slice) {
+    pub fn send(&mut self, io: &mut Context<'_>, slice: Slice) {
         if !slice.is_empty() {
-            calls.send(self.stream, slice);
-            self.sent(calls);
+            io.send(self.stream, slice);
+            self.sent(io);
         }
     }
 
-    fn sent(&mut self, calls: &mut Calls<'_>) {
+    fn sent(&mut self, io: &mut Context<'_>) {
         self.silent = false;
-        self.rest(calls);
-        self.watch_output(calls);
+        self.restart_idle(io);
+        self.watch_output(io);
     }
 
     /// Records received bytes. `begun`: a request has begun.
-    pub(crate) fn heard(&mut self, calls: &Calls<'_>, begun: bool) {
+    pub(crate) fn record_input(&mut self, io: &Context<'_>, begun: bool) {
         self.silent &= !begun;
         if !self.silent {
-            self.rest(calls);
+            self.restart_idle(io);
         }
     }
 
@@ -231,111 +231,111 @@ impl Transport {
     }
 
     /// The tick of the last traffic in either direction.
-    pub(crate) const fn rested(&self) -> u64 {
-        self.rested
+    pub(crate) const fn last_traffic(&self) -> u64 {
+        self.last_traffic
     }
 
     /// Restarts the idle timeout.
-    pub fn rest(&mut self, calls: &Calls<'_>) {
-        self.rested = calls.tick();
+    pub fn restart_idle(&mut self, io: &Context<'_>) {
+        self.last_traffic = io.tick();
     }
 
     /// Sets the deadline of an incomplete request.
-    pub fn arm_read(&self, calls: &mut Calls<'_>, after: Duration) {
-        calls.deadline_in(self.stream, READ, after);
+    pub fn arm_read(&self, io: &mut Context<'_>, after: Duration) {
+        io.deadline_in(self.stream, READ, after);
     }
 
     /// Removes the deadline of an incomplete request.
-    pub fn disarm_read(&self, calls: &mut Calls<'_>) {
-        calls.deadline(self.stream, READ, None);
+    pub fn disarm_read(&self, io: &mut Context<'_>) {
+        io.deadline(self.stream, READ, None);
     }
 
-    fn watch_output(&mut self, calls: &mut Calls<'_>) {
+    fn watch_output(&mut self, io: &mut Context<'_>) {
         if let (Some(stall), false) = (self.listener.write_stall, self.watching) {
             self.watching = true;
             let idle = self.listener.idle.unwrap_or(stall);
-            calls.deadline_in(self.stream, LOOK, stall.min(idle));
+            io.deadline_in(self.stream, LOOK, stall.min(idle));
         }
     }
 
     /// Prepares for output that is forwarded directly to the stream.
-    pub fn expect(&mut self, calls: &mut Calls<'_>) {
-        self.watch_output(calls);
+    pub fn expect(&mut self, io: &mut Context<'_>) {
+        self.watch_output(io);
     }
 
     /// Records that such output was read.
-    pub fn relayed(&mut self, calls: &mut Calls<'_>) {
-        self.rest(calls);
-        self.watch_output(calls);
+    pub fn relayed(&mut self, io: &mut Context<'_>) {
+        self.restart_idle(io);
+        self.watch_output(io);
     }
 
     /// Checks the timeouts. `waited_for`: output that is not in the buffer waits for the client; `idle`: the idle
     /// timeout.
     pub(crate) fn look(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         waited_for: bool,
         idle: Option<Duration>,
-    ) -> Look {
-        let now = calls.tick();
+    ) -> TimeoutCheck {
+        let now = io.tick();
         if let Some(stall) = self.listener.write_stall.filter(|_| self.watching) {
-            match calls.output_wait(self.stream) {
+            match io.output_wait(self.stream) {
                 Some(wait) if wait.lasted < stall => {}
-                Some(wait) if wait.taken == 0 => return Look::Stalled,
+                Some(wait) if wait.taken == 0 => return TimeoutCheck::Stalled,
                 Some(wait) if !is_enough(wait.taken, self.listener.send_rate_min, wait.lasted) => {
-                    return Look::Slow;
+                    return TimeoutCheck::Slow;
                 }
-                Some(_) => calls.restart_output_wait(self.stream),
-                None => self.watching = waited_for || self.queued(calls) > 0,
+                Some(_) => io.restart_output_wait(self.stream),
+                None => self.watching = waited_for || self.queued(io) > 0,
             }
         }
-        let rested = Duration::from_millis(now - self.rested);
+        let last_traffic = Duration::from_millis(now - self.last_traffic);
         let first = self.listener.first_request_timeout.filter(|_| self.silent);
-        if first.is_some_and(|first| rested >= first) {
-            return Look::Silent;
+        if first.is_some_and(|first| last_traffic >= first) {
+            return TimeoutCheck::Silent;
         }
-        if idle.is_some_and(|idle| rested >= idle) {
-            return Look::Idle;
+        if idle.is_some_and(|idle| last_traffic >= idle) {
+            return TimeoutCheck::Idle;
         }
-        self.arm_look(calls, idle);
-        Look::Fine
+        self.arm_look(io, idle);
+        TimeoutCheck::Fine
     }
 
     /// Sets the next check to the earliest time at which a timeout can expire.
-    pub fn arm_look(&self, calls: &mut Calls<'_>, idle: Option<Duration>) {
-        let now = calls.tick();
+    pub fn arm_look(&self, io: &mut Context<'_>, idle: Option<Duration>) {
+        let now = io.tick();
         let first = self.listener.first_request_timeout.filter(|_| self.silent);
         let idle = [idle, first].into_iter().flatten().min();
-        let idle = idle.map(|idle| left(idle, now - self.rested));
+        let idle = idle.map(|idle| left(idle, now - self.last_traffic));
         let stall = self.listener.write_stall.filter(|_| self.watching);
-        let waited = calls.output_wait(self.stream).map_or(Duration::ZERO, |wait| wait.lasted);
+        let waited = io.output_wait(self.stream).map_or(Duration::ZERO, |wait| wait.lasted);
         let stall = stall.map(|stall| stall.saturating_sub(waited));
         if let Some(next) = [idle, stall].into_iter().flatten().min() {
-            calls.deadline_in(self.stream, LOOK, next);
+            io.deadline_in(self.stream, LOOK, next);
         }
     }
 
     /// Sets the next check to `time` from now.
-    pub fn look_in(&self, calls: &mut Calls<'_>, time: Duration) {
-        calls.deadline_in(self.stream, LOOK, time);
+    pub fn look_in(&self, io: &mut Context<'_>, time: Duration) {
+        io.deadline_in(self.stream, LOOK, time);
     }
 
     /// Resets the stream, because its output is incomplete.
-    pub fn reset(&mut self, calls: &mut Calls<'_>) {
+    pub fn reset(&mut self, io: &mut Context<'_>) {
         self.closing = true;
-        calls.reset(self.stream);
+        io.reset(self.stream);
     }
 
     /// Shuts down the sending direction after the output is sent. The client may still send.
-    pub fn finish_sending(&self, calls: &mut Calls<'_>) {
-        calls.finish_sending(self.stream);
+    pub fn finish_sending(&self, io: &mut Context<'_>) {
+        io.finish_sending(self.stream);
     }
 
     /// Closes the stream after its output is sent, and waits at most `linger` for the client's end, by default the
     /// time of the loop.
-    pub fn finish(&mut self, calls: &mut Calls<'_>, linger: Option<Duration>) {
+    pub fn finish(&mut self, io: &mut Context<'_>, linger: Option<Duration>) {
         if !std::mem::replace(&mut self.closing, true) {
-            calls.finish(self.stream, linger);
+            io.finish(self.stream, linger);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 
 use event::{Address, BindSettings, Epoll, Loop, LoopSettings};
 use exchange::{Batch, Factory, Handler, HandlerError, Outbox, Outcome, Slice, Stop};
-use gateway::{Fleet, HandlerRegistry, Mail, Parts, Shard, Threads};
+use gateway::{Fleet, HandlerRegistry, Parts, Shard, ShardMail, Threads};
 use settings::Source;
 
 #[path = "ring/unkept.rs"]
@@ -58,7 +58,7 @@ fn serve(file: &str) -> Result<(), Box<dyn std::error::Error>> {
     let address = Address::Internet(([127, 0, 0, 1], 0).into());
     let (socket, bound) = event::bind(&address, &BindSettings::default())?;
     let metrics = Arc::new(gateway::metrics_for(&configuration));
-    let mut turning: Loop<Epoll, Mail> = Loop::new(Epoll::new()?, LoopSettings::default())?;
+    let mut turning: Loop<Epoll, ShardMail> = Loop::new(Epoll::new()?, LoopSettings::default())?;
     let fleet = Fleet::new(vec![turning.mailbox()], &configuration);
     let mut shard = Shard::new(Parts {
         configuration,
@@ -74,7 +74,7 @@ fn serve(file: &str) -> Result<(), Box<dyn std::error::Error>> {
         started: (Instant::now(), SystemTime::now()),
         seed: 1,
     })?;
-    shard.start(&mut turning.calls());
+    shard.start(&mut turning.io());
     println!("ready {bound}");
     turning.run(&mut shard)?;
     Ok(())

@@ -93,7 +93,9 @@ impl Server {
             for event in events.drain(..) {
                 match event.data.u64() {
                     LISTENER => self.accept()?,
-                    token if token < LISTENER => self.hear(place(token), &mut buffer)?,
+                    token if token < LISTENER => {
+                        self.handle_stream_event(place(token), &mut buffer)?
+                    }
                     token => self.ask(place(token - LISTENER - 1), &mut buffer)?,
                 }
             }
@@ -128,7 +130,7 @@ impl Server {
         Ok(())
     }
 
-    fn hear(&mut self, at: usize, buffer: &mut [u8]) -> io::Result<()> {
+    fn handle_stream_event(&mut self, at: usize, buffer: &mut [u8]) -> io::Result<()> {
         let program = &mut self.programs[at];
         let count = program.output.read(buffer)?;
         program.received.extend_from_slice(&buffer[..count]);

@@ -15,7 +15,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use event::{
-    Calls, Direction, Epoll, Event, Fd, Loop, LoopSettings, Owner, StreamId, StreamLimits,
+    Context, Direction, Epoll, Event, EventHandler, Fd, Loop, LoopSettings, StreamId, StreamLimits,
 };
 use rustix::fs::OFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -71,24 +71,24 @@ struct Flights {
 }
 
 impl Flights {
-    fn say(&self, calls: &mut Calls<'_>, lines: usize) {
+    fn say(&self, io: &mut Context<'_>, lines: usize) {
         if let Some(input) = self.input {
-            (0..lines).for_each(|_| _ = calls.send_bytes(input, LINE));
+            (0..lines).for_each(|_| _ = io.send_bytes(input, LINE));
         }
     }
 }
 
-impl Owner for Flights {
+impl EventHandler for Flights {
     type Mail = Report;
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Report>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, Report>) {
         match event {
             Event::Mail(Report::Started { pipes, .. }) => {
                 let limits = StreamLimits::default();
-                self.input = Some(calls.adopt(Fd::from(pipes.stdin), Direction::Out, limits));
-                calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
+                self.input = Some(io.adopt(Fd::from(pipes.stdin), Direction::Out, limits));
+                io.adopt(Fd::from(pipes.stdout), Direction::In, limits);
                 self.began = Instant::now();
-                self.say(calls, self.in_flight);
+                self.say(io, self.in_flight);
             }
             Event::Data { mut data, .. } => {
                 let lines = data.bytes().len() / LINE.len();
@@ -96,9 +96,9 @@ impl Owner for Flights {
                 self.answered += lines;
                 if self.answered >= self.messages {
                     self.took = self.began.elapsed();
-                    return calls.stop();
+                    return io.stop();
                 }
-                self.say(calls, lines);
+                self.say(io, lines);
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use exchange::{Cause, Outcome, Phase, PoolId, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
 use crate::fleet::Fleet;
-use crate::mail::Mail;
+use crate::shard_mail::ShardMail;
 use engine::aggregator::Aggregator;
 use flow::order::Order;
 use observe::metrics::Metrics;
@@ -32,8 +32,8 @@ impl PoolAccess {
     /// much mail as it may, before this returns; it must not block.
     pub fn ask(&self, line: &[u8], reply: impl FnOnce(Outcome) + Send + 'static) {
         let (line, reply) = (Slice::from(line), Box::new(reply));
-        let mail = Mail::Ask { pool: self.pool, line, reply };
-        if let Err(Mail::Ask { reply, .. }) = self.fleet.mailbox(self.home).try_send(mail) {
+        let mail = ShardMail::Ask { pool: self.pool, line, reply };
+        if let Err(ShardMail::Ask { reply, .. }) = self.fleet.mailbox(self.home).try_send(mail) {
             let text = "the shard has as much mail as it may";
             reply(Outcome::ended(Cause::Full, Phase::Receive, text));
         }
@@ -76,7 +76,7 @@ impl Access {
         });
         self.fleet.tell_all(|| {
             let aggregator = Arc::clone(&aggregator);
-            Mail::Status(Box::new(move |status| aggregator.add(status)))
+            ShardMail::Status(Box::new(move |status| aggregator.add(status)))
         });
     }
 
@@ -108,14 +108,14 @@ impl Access {
     /// many will be replaced, or that there is no such pool; it is called on a shard's thread and
     /// must not block.
     pub fn recycle(&self, pool: String, reply: impl FnOnce(Option<u32>) + Send + 'static) {
-        self.home(&pool).post(Mail::Recycle { pool, reply: Box::new(reply) });
+        self.home(&pool).post(ShardMail::Recycle { pool, reply: Box::new(reply) });
     }
 
     /// Gives an order for a pool. `reply` is called once the order is in force on every shard that is
     /// there, on the thread of one of them, and must not block; it is dropped when the home of the
     /// pool is gone.
     pub fn order(&self, pool: String, order: Order, reply: impl FnOnce(Told) + Send + 'static) {
-        self.home(&pool).post(Mail::Order { pool, order, reply: Box::new(reply) });
+        self.home(&pool).post(ShardMail::Order { pool, order, reply: Box::new(reply) });
     }
 
     /// Asks why a request went where it went. `reply` is called once, on the shard's thread, and
@@ -124,7 +124,7 @@ impl Access {
         let aggregator = Aggregator::new(move |all: Vec<Vec<Why>>| reply(all.concat()));
         self.fleet.tell_all(|| {
             let aggregator = Arc::clone(&aggregator);
-            Mail::Why { id, reply: Box::new(move |why| aggregator.add(why)) }
+            ShardMail::Why { id, reply: Box::new(move |why| aggregator.add(why)) }
         });
     }
 
@@ -148,16 +148,16 @@ impl Access {
         self.fleet.tell_all(|| {
             let aggregator = Arc::clone(&aggregator);
             let reply = Box::new(move |told| aggregator.add(told));
-            Mail::Lately { pool: pool.clone(), count, reply }
+            ShardMail::Lately { pool: pool.clone(), count, reply }
         });
     }
 
     /// Asks for the end in good order; a second time, at once.
     pub fn drain(&self) {
-        self.fleet.tell_all(|| Mail::Drain);
+        self.fleet.tell_all(|| ShardMail::Drain);
     }
 
-    fn home(&self, pool: &str) -> &event::Mailbox<Mail> {
+    fn home(&self, pool: &str) -> &event::Mailbox<ShardMail> {
         self.fleet.mailbox(self.fleet.home_of(pool))
     }
 }

@@ -16,7 +16,7 @@
 
 use std::time::{Duration, Instant};
 
-use event::{Calls, TimerId};
+use event::{Context, TimerId};
 
 use flow::stream_owner::TimerOwner;
 use frontend::transport::CLOSING_LINGER;
@@ -80,22 +80,22 @@ impl Drain {
         self.limits = limits;
     }
 
-    pub(crate) fn begin(&mut self, calls: &mut Calls<'_>) {
+    pub(crate) fn begin(&mut self, io: &mut Context<'_>) {
         self.stage = Stage::Asked;
-        let at = calls.now() + self.limits.within;
+        let at = io.now() + self.limits.within;
         self.until = Some(at);
-        self.timer = Some(calls.timer_of(TimerOwner::Drain.key(), at));
+        self.timer = Some(io.timer_of(TimerOwner::Drain.key(), at));
         // Another turn must come, in which all that clients have sent is read.
-        calls.timer(calls.now());
+        io.timer(io.now());
     }
 
     /// From now on only the clients' reading is waited for, up to the deadline, and a moment longer
     /// when that has passed.
-    pub(crate) fn close(&mut self, calls: &mut Calls<'_>) {
+    pub(crate) fn close(&mut self, io: &mut Context<'_>) {
         self.stage = Stage::Closing;
-        let at = calls.now() + CLOSING_LINGER;
+        let at = io.now() + CLOSING_LINGER;
         if let Some(timer) = self.timer {
-            calls.set_timer(timer, self.until.map_or(at, |until| until.max(at)));
+            io.set_timer(timer, self.until.map_or(at, |until| until.max(at)));
         }
     }
 }

@@ -81,7 +81,7 @@ impl fmt::Display for BuildError {
             Self::NoSocket(name) => write!(f, "listener `{name}` was given no socket"),
             Self::Route { listener, place: _, why } => write!(f, "listener `{listener}`: {why}"),
             Self::Servers(pool) => {
-                let most = crate::shares::PLACES_MAX;
+                let most = crate::shared_upstreams::PLACES_MAX;
                 write!(f, "pool `{pool}` has had {most} servers: restart the daemon for shard_link")
             }
             Self::Name { pool, name, why } => {

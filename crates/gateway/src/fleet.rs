@@ -16,10 +16,10 @@ use settings::{Configuration, Protocol, SorryAnswer};
 use crate::descriptors::DescriptorLimit;
 use crate::error::BuildError;
 use crate::holders::Holders;
-use crate::mail::Mail;
 use crate::memory::MemoryLimit;
-use crate::names::{self, Lookup, Names};
-use crate::shares::{Shares, shared_servers};
+use crate::resolver::{self, Lookup, Resolver};
+use crate::shard_mail::ShardMail;
+use crate::shared_upstreams::{SharedUpstreams, shared_servers};
 use engine::backlog::Backlog;
 use engine::shard_group::ShardGroup;
 use engine::shard_message::MAIL_BYTES_MAX;
@@ -31,7 +31,7 @@ const WINDOW_MAX: usize = 256 << 10;
 
 /// All shards of a daemon. One that is alone is a fleet of one.
 pub struct Fleet {
-    mailboxes: Vec<Mailbox<Mail>>,
+    mailboxes: Vec<Mailbox<ShardMail>>,
     /// In the order of the configuration. Their ids are given here, so all shards know the same.
     pools: Table<PoolId, FleetPool>,
     listeners: Table<ListenerId, FleetListener>,
@@ -39,7 +39,7 @@ pub struct Fleet {
     /// What was drawn for the cookies of all pools.
     secret: Mutex<Option<[u8; 32]>>,
     /// Where servers are that have names.
-    names: Arc<Names>,
+    names: Arc<Resolver>,
     memory: MemoryLimit,
     holders: Holders,
     descriptors: DescriptorLimit,
@@ -59,7 +59,7 @@ struct FleetPool {
     home: u32,
     backlog: Backlog,
     /// Where all shards serve it.
-    shared: Option<Mutex<Shares>>,
+    shared: Option<Mutex<SharedUpstreams>>,
 }
 
 /// What all shards know of a listener.
@@ -91,7 +91,7 @@ impl Fleet {
     /// # Panics
     /// When there is none, or more than [`SHARDS_MAX`].
     #[must_use]
-    pub fn new(mailboxes: Vec<Mailbox<Mail>>, configuration: &Configuration) -> Arc<Self> {
+    pub fn new(mailboxes: Vec<Mailbox<ShardMail>>, configuration: &Configuration) -> Arc<Self> {
         Self::with_lookup(mailboxes, configuration, None)
     }
 
@@ -101,7 +101,7 @@ impl Fleet {
     /// As [`Self::new`].
     #[must_use]
     pub fn with_lookup(
-        mailboxes: Vec<Mailbox<Mail>>,
+        mailboxes: Vec<Mailbox<ShardMail>>,
         configuration: &Configuration,
         lookup: Option<Lookup>,
     ) -> Arc<Self> {
@@ -124,7 +124,7 @@ impl Fleet {
         let mut pools = Table::default();
         for (pool, &home) in configuration.pools.iter().zip(&homes) {
             let servers = shared_servers(pool).filter(|_| count > 1);
-            let shares = servers.and_then(|servers| Shares::default().with(&servers));
+            let shares = servers.and_then(|servers| SharedUpstreams::default().with(&servers));
             // Until its home has said more.
             let settings::Queue { length, bytes, .. } = pool.queue;
             let backlog = Backlog::new(Room { requests: length, bytes });
@@ -132,7 +132,7 @@ impl Fleet {
             pools.insert(FleetPool { name, home, backlog, shared: shares.map(Mutex::new) });
         }
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
-        let names = Names::new(lookup.unwrap_or_else(names::system), mailboxes.clone());
+        let names = Resolver::new(lookup.unwrap_or_else(resolver::system), mailboxes.clone());
         Arc::new(Self {
             holders: Holders::new(count as usize),
             memory: MemoryLimit::new(configuration.daemon.memory_max.unwrap_or(usize::MAX)),
@@ -150,7 +150,11 @@ impl Fleet {
     /// One shard that is alone and not built from settings: its listeners by name, and its pools by name with
     /// the requests that may wait in each. Listener and pool ids are in this order; memory is not limited.
     #[must_use]
-    pub fn alone(mailbox: Mailbox<Mail>, listeners: &[&str], pools: &[(&str, Room)]) -> Arc<Self> {
+    pub fn alone(
+        mailbox: Mailbox<ShardMail>,
+        listeners: &[&str],
+        pools: &[(&str, Room)],
+    ) -> Arc<Self> {
         let mut table = Table::default();
         for name in listeners {
             table.insert(FleetListener::new(name, None));
@@ -165,7 +169,7 @@ impl Fleet {
             memory: MemoryLimit::new(usize::MAX),
             descriptors: DescriptorLimit::unknown(),
             mail_bytes: vec![AtomicUsize::new(0)],
-            names: Names::new(names::system(), vec![mailbox.clone()]),
+            names: Resolver::new(resolver::system(), vec![mailbox.clone()]),
             mailboxes: vec![mailbox],
             pools: served,
             secret: Mutex::new(None),
@@ -199,12 +203,12 @@ impl Fleet {
     /// # Panics
     /// When there is no such shard.
     #[must_use]
-    pub fn mailbox(&self, shard: u32) -> &Mailbox<Mail> {
+    pub fn mailbox(&self, shard: u32) -> &Mailbox<ShardMail> {
         &self.mailboxes[shard as usize]
     }
 
     /// Tells every shard.
-    pub fn tell_all(&self, mut mail: impl FnMut() -> Mail) {
+    pub fn tell_all(&self, mut mail: impl FnMut() -> ShardMail) {
         for mailbox in &self.mailboxes {
             mailbox.post(mail());
         }
@@ -234,13 +238,13 @@ impl Fleet {
 
     /// What all shards have in common of a pool that all serve; none for one that its home alone
     /// serves.
-    pub(crate) fn shared(&self, id: PoolId) -> Option<Shares> {
+    pub(crate) fn shared(&self, id: PoolId) -> Option<SharedUpstreams> {
         let shares = self.pools.get(id)?.shared.as_ref()?;
         Some(shares.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// What they have in common from now on.
-    pub(crate) fn share(&self, id: PoolId, shares: Shares) {
+    pub(crate) fn share(&self, id: PoolId, shares: SharedUpstreams) {
         if let Some(kept) = self.pools.get(id).and_then(|pool| pool.shared.as_ref()) {
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = shares;
         }
@@ -275,7 +279,7 @@ impl Fleet {
         self.names.watch(configuration)
     }
 
-    pub(crate) fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &Resolver {
         &self.names
     }
 
@@ -287,7 +291,7 @@ impl Fleet {
     /// Sets the limit on memory, in bytes. It holds from the next turn of each shard on, which comes at once.
     pub fn set_memory_max(&self, max: usize) {
         self.memory.set_max(max);
-        self.tell_all(|| Mail::Memory);
+        self.tell_all(|| ShardMail::Memory);
     }
 
     /// How many files may be open in this process, if that is limited: clients leave some of them to workers.

@@ -22,18 +22,18 @@ pub use observe::metrics;
 mod access;
 mod assembly;
 mod build;
+mod client_limits;
 mod descriptors;
-mod door;
 mod drain;
 mod error;
 mod fleet;
 mod holders;
-mod mail;
 mod memory;
-mod names;
 mod reload;
+mod resolver;
 mod shard;
-mod shares;
+mod shard_mail;
+mod shared_upstreams;
 
 pub use access::{Access, Answer, PoolAccess};
 pub use assembly::{Admission, Assembly};
@@ -48,8 +48,6 @@ pub use fleet::Fleet;
 pub use flow::order::Order;
 pub use flow::worker_report::{HandlerReport, WorkerReport};
 pub use frontend::session::{session_moves, session_moves_made};
-pub use mail::Mail;
-pub use names::Lookup;
 pub use observe::access_log::{LogBatch, LogSink, LogSource};
 pub use observe::http_status::status_of;
 pub use observe::status::{
@@ -57,4 +55,6 @@ pub use observe::status::{
     WorkerTally,
 };
 pub use reload::Reload;
+pub use resolver::Lookup;
 pub use shard::{Parts, Shard};
+pub use shard_mail::ShardMail;

@@ -25,7 +25,7 @@ pub(crate) struct MemoryLimit {
 
 /// What a look at the limit shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum LimitCheck {
     Within,
     /// It is exceeded since this look.
     Entered,
@@ -76,20 +76,20 @@ impl MemoryLimit {
     }
 
     /// Compares what is held with the limit. Of all shards one sees the change.
-    pub(crate) fn look(&self, held: usize) -> Look {
+    pub(crate) fn look(&self, held: usize) -> LimitCheck {
         let over = self.is_over();
         if held > self.max() {
             if over || self.over.swap(true, Ordering::Relaxed) {
-                return Look::Over;
+                return LimitCheck::Over;
             }
             self.exceeded.fetch_add(1, Ordering::Relaxed);
-            return Look::Entered;
+            return LimitCheck::Entered;
         }
         match over {
-            false => Look::Within,
-            true if held > self.low() => Look::Over,
-            true if self.over.swap(false, Ordering::Relaxed) => Look::Left,
-            true => Look::Within,
+            false => LimitCheck::Within,
+            true if held > self.low() => LimitCheck::Over,
+            true if self.over.swap(false, Ordering::Relaxed) => LimitCheck::Left,
+            true => LimitCheck::Within,
         }
     }
 }
@@ -102,18 +102,18 @@ mod tests {
     fn it_is_exceeded_above_the_limit_and_kept_again_below_a_sixteenth_less() {
         let limit = MemoryLimit::new(1600);
         for (held, look) in [
-            (1600, Look::Within),
-            (1601, Look::Entered),
-            (1601, Look::Over),
-            (1501, Look::Over),
-            (1500, Look::Left),
-            (1600, Look::Within),
-            (9999, Look::Entered),
+            (1600, LimitCheck::Within),
+            (1601, LimitCheck::Entered),
+            (1601, LimitCheck::Over),
+            (1501, LimitCheck::Over),
+            (1500, LimitCheck::Left),
+            (1600, LimitCheck::Within),
+            (9999, LimitCheck::Entered),
         ] {
             assert_eq!(limit.look(held), look, "{held}");
         }
         assert_eq!(limit.exceeded(), 2);
         limit.set_max(20_000);
-        assert_eq!(limit.look(9999), Look::Left, "another limit holds at once");
+        assert_eq!(limit.look(9999), LimitCheck::Left, "another limit holds at once");
     }
 }

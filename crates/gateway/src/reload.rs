@@ -8,7 +8,7 @@ use std::sync::Arc;
 use exchange::PoolId;
 
 use crate::drain::DrainLimits;
-use crate::shares::Shares;
+use crate::shared_upstreams::SharedUpstreams;
 use backend::backends::BackendConfig;
 use engine::pool_config::PoolConfig;
 use frontend::listener::ListenerConfig;
@@ -23,12 +23,12 @@ pub struct Reload {
 /// One pool of it.
 pub(crate) struct PoolReload {
     pub(crate) id: PoolId,
-    pub(crate) plan: PoolConfig,
+    pub(crate) config: PoolConfig,
     pub(crate) backend: BackendConfig,
     /// Its programs are replaced, each once another is ready.
     pub(crate) replaces: bool,
     /// Where several shards serve it: its servers, by place.
-    pub(crate) shares: Option<Shares>,
+    pub(crate) shares: Option<SharedUpstreams>,
 }
 
 impl std::fmt::Debug for Reload {

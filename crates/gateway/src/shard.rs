@@ -1,24 +1,24 @@
 //! One shard: who each stream belongs to, and what a turn of the loop does.
 //!
-//! A turn: events are taken in (sessions submit, workers answer), then [`Owner::settle`] carries
-//! out what the pools want and hands outcomes to their clients, and [`Owner::turn_ends`] flushes
+//! A turn: events are taken in (sessions submit, workers answer), then [`EventHandler::on_events_done`] carries
+//! out what the pools want and hands outcomes to their clients, and [`EventHandler::on_iteration_end`] flushes
 //! those that changed and stores the numbers. Output is sent by the loop after that.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use event::{Calls, Event, Fd, Owner, OwnerKey, SocketId, TimerId};
+use event::{Context, Event, EventHandler, Fd, OwnerKey, SocketId, TimerId};
 use exchange::{Cause, ListenerId, Outcome, Table};
 use settings::Configuration;
 use spawn::Spawn;
 
 use crate::assembly::{Admission, Assembly};
 use crate::build::{self, BuildContext, HandlerRegistry};
-use crate::door::Doors;
+use crate::client_limits::ListenerLimits;
 use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
 use crate::error::BuildError;
 use crate::fleet::Fleet;
-use crate::mail::Mail;
+use crate::shard_mail::ShardMail;
 use backend::backends::Backends;
 use backend::system::ThreadSpawner;
 use engine::engine::Engine;
@@ -96,7 +96,7 @@ struct Listener {
     /// Requests of datagrams on their way.
     asking: u32,
     socket: Option<Fd>,
-    plan: Arc<ListenerConfig>,
+    config: Arc<ListenerConfig>,
     open: u32,
     accepted: u64,
     turned: Rejections,
@@ -113,7 +113,7 @@ pub struct Shard {
     fleet: Arc<Fleet>,
     listeners: Table<ListenerId, Listener>,
     /// What clients may do by their addresses.
-    doors: Doors,
+    doors: ListenerLimits,
     sessions: Table<SessionId, Session>,
     dirty: Vec<SessionId>,
     /// Paused clients that may send again, and how many requests each.
@@ -167,23 +167,23 @@ impl Shard {
         let pools = pools.into_iter().map(|pool| {
             let found = fleet.find(&pool.name);
             let (id, home) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
-            let (plan, backend) = match (home == shard, fleet.shared(id)) {
+            let (config, backend) = match (home == shard, fleet.shared(id)) {
                 (true, _) => build::pool(pool, site)?,
                 (false, Some(_)) => build::branch(pool, site)?,
                 (false, None) => build::elsewhere(pool),
             };
-            Ok((id, plan, backend))
+            Ok((id, config, backend))
         });
         let listeners = listeners.into_iter().map(|listener| {
             let found = fleet.listener(&listener.name);
             let id = found.ok_or_else(|| BuildError::NoSocket(listener.name.clone()))?;
-            let plan = build::listener(listener, (id, fleet.bodies(id)), &places)?;
-            let found = sockets.iter().position(|(name, _)| *name == plan.name);
+            let config = build::listener(listener, (id, fleet.bodies(id)), &places)?;
+            let found = sockets.iter().position(|(name, _)| *name == config.name);
             let socket = found.map(|found| sockets.swap_remove(found).1);
-            if socket.is_none() && fleet.listens(shard, &plan.name) {
-                return Err(BuildError::NoSocket(plan.name));
+            if socket.is_none() && fleet.listens(shard, &config.name) {
+                return Err(BuildError::NoSocket(config.name));
             }
-            Ok((plan, socket))
+            Ok((config, socket))
         });
         let listeners = listeners.collect::<Result<_, BuildError>>()?;
         let pools = pools.collect::<Result<_, BuildError>>()?;
@@ -208,20 +208,20 @@ impl Shard {
     }
 
     /// Opens the listeners and starts the first workers.
-    pub fn start(&mut self, calls: &mut Calls<'_>) {
+    pub fn start(&mut self, io: &mut Context<'_>) {
         for listener in self.listeners.values_mut() {
             let Some(socket) = listener.socket.take() else { continue };
-            if listener.plan.front.is_datagrams() {
-                listener.datagrams = Some(calls.datagram(socket));
+            if listener.config.front.is_datagrams() {
+                listener.datagrams = Some(io.datagram(socket));
             } else {
-                listener.id = Some(calls.accept_from(socket));
+                listener.id = Some(io.accept_from(socket));
             }
         }
-        self.pool_timer = Some((calls.timer_of(TimerOwner::Pools.key(), calls.now()), None));
+        self.pool_timer = Some((io.timer_of(TimerOwner::Pools.key(), io.now()), None));
         // Another shard may have clients before the first turn here: what they ask is to find the
         // same workers as later.
-        self.engine.now = calls.now();
-        self.pump(calls);
+        self.engine.now = io.now();
+        self.pump(io);
     }
 
     /// Ends it, once the loop has stopped, and says how it ended.
@@ -261,7 +261,7 @@ impl Shard {
     }
 
     /// Hands parts and outcomes to their clients.
-    fn hand_out(&mut self, calls: &mut Calls<'_>) {
+    fn hand_out(&mut self, io: &mut Context<'_>) {
         if self.engine.finished.is_empty() {
             return self.announce();
         }
@@ -272,26 +272,26 @@ impl Shard {
                 (Client::Inside(reply), ReplyEvent::End(outcome)) => reply(outcome),
                 (Client::Inside(_) | Client::Nobody, _) => {}
                 (Client::Datagram { listener, to, hears_errors }, reply_event) => {
-                    self.deliver_datagram(calls, listener, (&to, hears_errors), reply_event);
+                    self.deliver_datagram(io, listener, (&to, hears_errors), reply_event);
                 }
                 (Client::OffShard { request, .. }, reply_event) => {
                     if let ReplyEvent::Head(head) = &reply_event {
                         head.leave();
                     }
                     let reply_event = ShardMessage::ReplyEvent(request, reply_event);
-                    self.engine.shard_link.tell(request.shard(), reply_event);
+                    self.engine.shard_link.send(request.shard(), reply_event);
                 }
                 (Client::Session { session, .. }, ReplyEvent::Finished)
                     if session.shard != self.engine.shard_link.me() =>
                 {
-                    self.engine.shard_link.tell(session.shard, ShardMessage::Finished(session));
+                    self.engine.shard_link.send(session.shard, ShardMessage::Finished(session));
                 }
                 // In its place among the replies that go there.
                 (Client::Session { session, .. }, ReplyEvent::Unsolicited(pool, frame))
                     if session.shard != self.engine.shard_link.me() =>
                 {
-                    let said = ShardMessage::Said(session, pool, frame);
-                    self.engine.shard_link.tell(session.shard, said);
+                    let said = ShardMessage::Unsolicited(session, pool, frame);
+                    self.engine.shard_link.send(session.shard, said);
                 }
                 (Client::Session { session: id, sequence }, reply_event) => {
                     let found = self.sessions.get_mut(id);
@@ -305,9 +305,9 @@ impl Shard {
                         SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
                     match (reply_event, end) {
                         (ReplyEvent::Head(head), Some(outcome)) => {
-                            session.deliver_whole(calls, sequence, head, outcome, &mut cx);
+                            session.deliver_whole(io, sequence, head, outcome, &mut cx);
                         }
-                        (reply_event, _) => session.deliver(calls, sequence, reply_event, &mut cx),
+                        (reply_event, _) => session.deliver(io, sequence, reply_event, &mut cx),
                     }
                     // As `touch`, of one that was found already.
                     if !session.set_dirty(true) {
@@ -322,13 +322,13 @@ impl Shard {
     }
 
     /// The pools are told the time when they next want to know it.
-    fn arm(&mut self, calls: &mut Calls<'_>) {
+    fn arm(&mut self, io: &mut Context<'_>) {
         let Some((timer, armed)) = &mut self.pool_timer else { return };
         let next = [self.engine.next_time(), self.backends.next_time()].into_iter().flatten().min();
         if next != *armed {
             match next {
-                Some(at) => calls.set_timer(*timer, at),
-                None => calls.disarm_timer(*timer),
+                Some(at) => io.set_timer(*timer, at),
+                None => io.disarm_timer(*timer),
             }
             *armed = next;
         }
@@ -379,13 +379,13 @@ fn end_behind(
 }
 
 impl Listener {
-    fn new(plan: ListenerConfig, socket: Option<Fd>) -> Self {
+    fn new(config: ListenerConfig, socket: Option<Fd>) -> Self {
         Self {
             id: None,
             datagrams: None,
             asking: 0,
             socket,
-            plan: Arc::new(plan),
+            config: Arc::new(config),
             open: 0,
             accepted: 0,
             turned: Rejections::default(),
@@ -396,21 +396,21 @@ impl Listener {
     }
 }
 
-impl Owner for Shard {
-    type Mail = Mail;
+impl EventHandler for Shard {
+    type Mail = ShardMail;
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Mail>) {
-        self.engine.now = calls.now();
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ShardMail>) {
+        self.engine.now = io.now();
         match event {
-            Event::Data { stream, key, data } => self.data(calls, (stream, key), data),
+            Event::Data { stream, key, data } => self.data(io, (stream, key), data),
             Event::Accepted { listener, stream, peer } => {
-                self.accepted(calls, listener, stream, peer);
+                self.accepted(io, listener, stream, peer);
             }
             Event::AcceptFailed { listener, error } => {
-                self.accept_failed(calls, listener, error);
+                self.accept_failed(io, listener, error);
             }
-            Event::Eof { stream, key } => self.eof(calls, (stream, key)),
-            Event::Datagram { socket, from, bytes } => self.datagram(calls, socket, from, bytes),
+            Event::Eof { stream, key } => self.eof(io, (stream, key)),
+            Event::Datagram { socket, from, bytes } => self.datagram(io, socket, from, bytes),
             Event::DatagramsFailed { socket, error } => {
                 tracing::error!("a socket of datagrams cannot be used: {error}");
                 let found = self.listeners.values_mut().find(|it| it.datagrams == Some(socket));
@@ -421,79 +421,84 @@ impl Owner for Shard {
             }
             Event::Drained { stream, key } => match self.owner(key) {
                 StreamOwner::Session(id) => self.touch(id),
-                owner => self.hear(calls, stream, owner, StreamEvent::Drained),
+                owner => self.handle_stream_event(io, stream, owner, StreamEvent::Drained),
             },
             Event::Relayed { stream, key, count, done } => {
-                self.hear(calls, stream, self.owner(key), StreamEvent::Relayed(count, done));
+                self.handle_stream_event(
+                    io,
+                    stream,
+                    self.owner(key),
+                    StreamEvent::Relayed(count, done),
+                );
             }
             Event::Connected { stream, key } => {
-                self.hear(calls, stream, self.owner(key), StreamEvent::Connected);
+                self.handle_stream_event(io, stream, self.owner(key), StreamEvent::Connected);
             }
             Event::Hangup { key, .. } => {
                 if let StreamOwner::Session(id) = self.owner(key)
-                    && self.session(id).is_some_and(|session| session.handle_hangup(calls))
+                    && self.session(id).is_some_and(|session| session.handle_hangup(io))
                 {
-                    self.leave(calls, id, Cause::Left);
+                    self.leave(io, id, Cause::Left);
                 }
             }
             Event::EndAhead { key, .. } => {
                 if let StreamOwner::Session(id) = self.owner(key) {
-                    self.end_ahead(calls, id);
+                    self.end_ahead(io, id);
                 }
             }
             // Those of workers are paused for clients, and resumed when those have read or left.
             Event::Broken { key, .. } => {
                 if let StreamOwner::Session(id) = self.owner(key) {
-                    if self.session(id).is_some_and(|session| session.handle_broken(calls)) {
-                        self.leave(calls, id, Cause::Left);
+                    if self.session(id).is_some_and(|session| session.handle_broken(io)) {
+                        self.leave(io, id, Cause::Left);
                     } else {
                         // Replies that waited behind others have nothing left to wait for.
                         self.touch(id);
                     }
                 }
             }
-            Event::Closed { stream, key, reason } => self.closed(calls, (stream, key), reason),
-            Event::Deadline { stream, key, name } => self.deadline(calls, (stream, key), name),
-            Event::Timer { timer, key } => self.timer(calls, timer, key),
-            Event::Mail(mail) => self.mail(calls, mail),
+            Event::Closed { stream, key, reason } => self.closed(io, (stream, key), reason),
+            Event::Deadline { stream, key, name } => self.deadline(io, (stream, key), name),
+            Event::Timer { timer, key } => self.timer(io, timer, key),
+            Event::Mail(mail) => self.mail(io, mail),
         }
-        self.carry_out_urgent(calls);
+        self.carry_out_urgent(io);
     }
 
-    fn settle(&mut self, calls: &mut Calls<'_>) {
-        self.engine.now = calls.now();
-        self.pump(calls);
-        self.hand_out(calls);
+    fn on_events_done(&mut self, io: &mut Context<'_>) {
+        self.engine.now = io.now();
+        self.pump(io);
+        self.hand_out(io);
         self.wake_paused();
     }
 
-    fn turn_ends(&mut self, calls: &mut Calls<'_>) {
-        self.engine.now = calls.now();
-        self.flush(calls);
+    fn on_iteration_end(&mut self, io: &mut Context<'_>) {
+        self.engine.now = io.now();
+        self.flush(io);
         // Fronts may have had workers told to wait or to go on.
-        self.pump(calls);
-        self.watch_memory(calls);
+        self.pump(io);
+        self.watch_memory(io);
         if self.drain.stage != Stage::Running {
-            self.drain_on(calls);
-            self.pump(calls);
+            self.drain_on(io);
+            self.pump(io);
             // Workers that end at once leave nothing behind that would bring another turn.
             if self.drain.stage == Stage::Serving {
-                self.drain_on(calls);
+                self.drain_on(io);
             }
         }
         // The last effects may have made room in a queue, and no event may follow. Clients that cannot be read return their
         // grants, so others may have room then.
         while self.wake_paused() {
-            self.flush(calls);
+            self.flush(io);
         }
         self.engine.tell_room();
         self.engine.tell_news();
-        self.arm(calls);
+        self.arm(io);
         // Whoever has its answer finds it counted, also where another shard tells it.
         self.publish();
         let from = self.engine.shard_link.me();
         for (shard, messages) in self.engine.shard_link.outgoing() {
-            self.fleet.mailbox(shard).post(Mail::Shard { from, messages });
+            self.fleet.mailbox(shard).post(ShardMail::Shard { from, messages });
         }
         self.engine.barriers.let_go();
     }

@@ -32,7 +32,7 @@ pub struct AccessLog(Option<Box<Open>>);
 
 #[derive(Debug)]
 struct Open {
-    plan: AccessLogConfig,
+    config: AccessLogConfig,
     sink: LogSink,
     /// Unused entries.
     #[expect(clippy::vec_box, reason = "the boxes move between here and the exchanges")]
@@ -46,9 +46,9 @@ struct Open {
 
 impl AccessLog {
     /// An access log that is written to `sink`. Without both arguments there is none.
-    pub fn new(plan: Option<AccessLogConfig>, sink: Option<LogSink>) -> Self {
-        let open = plan.zip(sink).map(|(plan, sink)| Open {
-            plan,
+    pub fn new(config: Option<AccessLogConfig>, sink: Option<LogSink>) -> Self {
+        let open = config.zip(sink).map(|(config, sink)| Open {
+            config,
             sink,
             spares: Vec::new(),
             dated: Dated::default(),
@@ -76,7 +76,7 @@ impl AccessLog {
     ) -> Option<Box<AccessEntry>> {
         let mut log_entry = self.begin(listener)?;
         if let Some(open) = &self.0 {
-            log_entry.keep(line, fields, &open.plan.fields);
+            log_entry.keep(line, fields, &open.config.fields);
         }
         Some(log_entry)
     }
@@ -95,7 +95,7 @@ impl AccessLog {
     /// Formats a line. It is sent with [`Self::flush`] or when the batch is large.
     pub fn write(&mut self, line: &Line<'_>) {
         let Some(open) = &mut self.0 else { return };
-        line.write(&open.plan, &mut open.dated, &mut open.batch.bytes);
+        line.write(&open.config, &mut open.dated, &mut open.batch.bytes);
         open.batch.lines += 1;
         if open.batch.bytes.len() >= BATCH_BYTES {
             open.send();
@@ -127,7 +127,7 @@ impl AccessLog {
 impl Open {
     fn send(&mut self) {
         if self.unsaid > 0 {
-            line::write_dropped(&self.plan.format, self.unsaid, &mut self.batch.bytes);
+            line::write_dropped(&self.config.format, self.unsaid, &mut self.batch.bytes);
         }
         if self.sink.add(&self.batch) {
             self.unsaid = 0;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[cfg(feature = "admin")]
 use control::Admin;
 use event::{Epoll, Kernel, Poll, Select};
-use gateway::{Fleet, HandlerRegistry, Mail};
+use gateway::{Fleet, HandlerRegistry, ShardMail};
 use serde_json::{Map, Value, json};
 #[cfg(feature = "admin")]
 use settings::Address;
@@ -252,7 +252,7 @@ fn watch_signals(
                 continue;
             }
             tracing::info!(signal, "draining; another signal ends at once");
-            fleet.tell_all(|| Mail::Drain);
+            fleet.tell_all(|| ShardMail::Drain);
         }
     };
     std::thread::Builder::new()

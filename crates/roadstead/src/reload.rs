@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gateway::{BuildError, Fleet, HandlerRegistry, Mail, Reload};
+use gateway::{BuildError, Fleet, HandlerRegistry, Reload, ShardMail};
 #[cfg(feature = "admin")]
 use serde_json::{Value, json};
 use settings::{Configuration, Diagnostics, Remark, Source};
@@ -138,7 +138,7 @@ impl Reloader {
             // Nobody may wait for it any more.
             let reply = Box::new(move |taken| told.send(taken).unwrap_or_default());
             let reload = Box::new(reload);
-            self.fleet.mailbox(shard).post(Mail::Reload { reload, reply });
+            self.fleet.mailbox(shard).post(ShardMail::Reload { reload, reply });
         }
         drop(told);
         while left > 0 {

@@ -11,8 +11,8 @@ use std::time::{Instant, SystemTime};
 
 use event::{Fd, Kernel, Loop, LoopSettings};
 use gateway::{
-    Access, Admission, BuildError, DrainResult, Fleet, HandlerRegistry, LogSink, Lookup, Mail,
-    Parts, Shard, Threads,
+    Access, Admission, BuildError, DrainResult, Fleet, HandlerRegistry, LogSink, Lookup, Parts,
+    Shard, ShardMail, Threads,
 };
 use settings::{Configuration, Shards};
 use spawn::{Report, Spawn};
@@ -24,14 +24,14 @@ const TOKEN_SHIFT: u32 = 56;
 
 /// Loops and who turns in them.
 pub(crate) struct Crew<K: Kernel> {
-    members: Vec<(Loop<K, Mail>, Shard)>,
+    members: Vec<(Loop<K, ShardMail>, Shard)>,
     fleet: Arc<Fleet>,
     metrics: Vec<Arc<gateway::metrics::Metrics>>,
 }
 
 /// Loops that have no shards yet.
 pub(crate) struct Loops<K: Kernel> {
-    loops: Vec<Loop<K, Mail>>,
+    loops: Vec<Loop<K, ShardMail>>,
     fleet: Arc<Fleet>,
 }
 
@@ -144,7 +144,7 @@ impl<K: Kernel + Send + 'static> Crew<K> {
     /// Opens the listeners and starts the first workers.
     pub(crate) fn start(&mut self) {
         for (turning, shard) in &mut self.members {
-            shard.start(&mut turning.calls());
+            shard.start(&mut turning.io());
         }
     }
 
@@ -165,7 +165,7 @@ impl<K: Kernel + Send + 'static> Crew<K> {
             })
             .collect();
         if threads.is_err() {
-            fleet.tell_all(|| Mail::Stop);
+            fleet.tell_all(|| ShardMail::Stop);
         }
         let mut sum = DrainResult::default();
         let mut add = |result: io::Result<DrainResult>| -> io::Result<()> {
@@ -186,12 +186,12 @@ impl<K: Kernel + Send + 'static> Crew<K> {
 }
 
 fn turn<K: Kernel>(
-    (mut turning, mut shard): (Loop<K, Mail>, Shard),
+    (mut turning, mut shard): (Loop<K, ShardMail>, Shard),
     fleet: &Arc<Fleet>,
 ) -> io::Result<DrainResult> {
     let alarm = Alarm(Arc::clone(fleet));
     if let Err(error) = turning.run(&mut shard) {
-        fleet.tell_all(|| Mail::Stop);
+        fleet.tell_all(|| ShardMail::Stop);
         return Err(error);
     }
     drop(alarm);
@@ -204,7 +204,7 @@ struct Alarm(Arc<Fleet>);
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.tell_all(|| Mail::Stop);
+            self.0.tell_all(|| ShardMail::Stop);
         }
     }
 }
@@ -222,7 +222,7 @@ pub(crate) fn reports(fleet: Arc<Fleet>) -> Box<dyn Fn(Report) + Send> {
             }
             Report::KeeperLost | Report::KeeperBack => 0,
         };
-        fleet.mailbox(shard).post(Mail::Program(report));
+        fleet.mailbox(shard).post(ShardMail::Program(report));
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use event::{Fd, Loop, LoopSettings};
-use gateway::{Access, Fleet, LogSink, Mail, Parts, Shard};
+use gateway::{Access, Fleet, LogSink, Parts, Shard, ShardMail};
 use settings::{Configuration, Source};
 
 use crate::cradle::Cradle;
@@ -26,7 +26,7 @@ pub(crate) struct Crew {
 }
 
 struct Member {
-    turning: Loop<Simulated, Mail>,
+    turning: Loop<Simulated, ShardMail>,
     shard: Shard,
 }
 
@@ -103,7 +103,7 @@ impl Crew {
 
     fn start(&mut self) -> Result<(), String> {
         for Member { turning, shard } in self.members.iter_mut().flatten() {
-            shard.start(&mut turning.calls());
+            shard.start(&mut turning.io());
         }
         for Member { turning, shard } in self.members.iter_mut().flatten() {
             turns::fall_asleep(turning, shard)?;
@@ -124,7 +124,7 @@ impl Crew {
             return Ok(());
         };
         self.left.cut += shard.end().cut;
-        self.left.streams += turning.calls().streams();
+        self.left.streams += turning.io().streams();
         let is_home = self.shared.lock().scenario.home == number;
         if is_home {
             self.left.homes = self.shared.lock().http.homes();

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use event::{
-    Calls, Data, DeadlineName, Event, Fd, Loop, LoopSettings, Owner, StreamId, StreamLimits,
+    Context, Data, DeadlineName, Event, EventHandler, Fd, Loop, LoopSettings, StreamId,
+    StreamLimits,
 };
-use gateway::Mail;
+use gateway::ShardMail;
 
 use crate::chance::Chance;
 use crate::check::ends::{Ends, Found};
@@ -31,7 +32,7 @@ const IDLE_MAX: Duration = Duration::from_secs(300);
 
 const TURNS_MAX: u64 = 400_000;
 const LIMITS: StreamLimits = StreamLimits {
-    hold_max: 1 << 20,
+    recv_buffer_max: 1 << 20,
     send_high: 900,
     send_low: 200,
     send_max: 1 << 20,
@@ -64,8 +65,8 @@ impl Echo {
         self.streams.entry(stream).or_default()
     }
 
-    fn data(&mut self, calls: &mut Calls<'_>, stream: StreamId, data: &mut Data<'_>) {
-        calls.deadline(stream, IDLE, Some(calls.now() + IDLE_MAX));
+    fn data(&mut self, io: &mut Context<'_>, stream: StreamId, data: &mut Data<'_>) {
+        io.deadline(stream, IDLE, Some(io.now() + IDLE_MAX));
         let length = data.bytes().len();
         let told = self.told(stream, "Data");
         let (eof, resting) = (told.eof, told.resting || told.clogged);
@@ -78,9 +79,9 @@ impl Echo {
         let rests = self.chance.in_1000(300);
         let count = if rests { self.chance.below(length + 1) } else { length };
         let queued = if self.chance.in_1000(500) {
-            calls.send(stream, data.take(count))
+            io.send(stream, data.take(count))
         } else {
-            let queued = calls.send_bytes(stream, &data.bytes()[..count]);
+            let queued = io.send_bytes(stream, &data.bytes()[..count]);
             data.consume(count);
             queued
         };
@@ -92,38 +93,38 @@ impl Echo {
             told.clogged = clogged;
             told.resting = rests && pauses;
             if pauses {
-                calls.pause(stream);
+                io.pause(stream);
             }
             if rests {
                 let pause =
                     self.chance.time(Duration::from_micros(100), Duration::from_millis(300));
-                calls.deadline(stream, GO_ON, Some(calls.now() + pause));
+                io.deadline(stream, GO_ON, Some(io.now() + pause));
             }
         }
     }
 
     /// A rest is over, or there is room again.
-    fn go_on(&mut self, calls: &mut Calls<'_>, stream: StreamId) {
+    fn go_on(&mut self, io: &mut Context<'_>, stream: StreamId) {
         let told = self.told(stream, "Deadline or Drained");
         if !told.clogged && !told.resting {
-            calls.resume(stream);
+            io.resume(stream);
         }
     }
 }
 
-impl Owner for Echo {
-    type Mail = Mail;
+impl EventHandler for Echo {
+    type Mail = ShardMail;
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Mail>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ShardMail>) {
         match event {
             Event::Accepted { stream, .. } => {
                 if self.streams.insert(stream, Told::default()).is_some() {
                     self.violations.push(format!("{stream:?} was accepted twice"));
                 }
-                calls.limits(stream, LIMITS);
-                calls.deadline(stream, IDLE, Some(calls.now() + IDLE_MAX));
+                io.limits(stream, LIMITS);
+                io.deadline(stream, IDLE, Some(io.now() + IDLE_MAX));
             }
-            Event::Data { stream, mut data, .. } => self.data(calls, stream, &mut data),
+            Event::Data { stream, mut data, .. } => self.data(io, stream, &mut data),
             Event::Eof { stream, .. } => {
                 let told = self.told(stream, "Eof");
                 let (again, paused) = (told.eof, told.resting || told.clogged);
@@ -131,19 +132,19 @@ impl Owner for Echo {
                 if again || paused {
                     self.violations.push(format!("Eof of {stream:?} twice, or though it pauses"));
                 }
-                calls.finish(stream, None);
+                io.finish(stream, None);
             }
             Event::Drained { stream, .. } => {
-                calls.deadline(stream, IDLE, Some(calls.now() + IDLE_MAX));
+                io.deadline(stream, IDLE, Some(io.now() + IDLE_MAX));
                 self.told(stream, "Drained").clogged = false;
-                self.go_on(calls, stream);
+                self.go_on(io, stream);
             }
             Event::Hangup { stream, .. } => {
                 if std::mem::replace(&mut self.told(stream, "Hangup").hangup, true) {
                     self.violations.push(format!("Hangup of {stream:?} twice"));
                 }
                 if self.chance.in_1000(500) {
-                    calls.close(stream);
+                    io.close(stream);
                     self.streams.remove(&stream);
                 }
             }
@@ -153,7 +154,7 @@ impl Owner for Echo {
                 if std::mem::replace(&mut told.broken, true) {
                     self.violations.push(format!("Broken of {stream:?} twice"));
                 }
-                self.go_on(calls, stream);
+                self.go_on(io, stream);
             }
             Event::Closed { stream, .. } => {
                 self.told(stream, "Closed");
@@ -161,16 +162,16 @@ impl Owner for Echo {
             }
             Event::Deadline { stream, name: GO_ON, .. } => {
                 self.told(stream, "Deadline").resting = false;
-                self.go_on(calls, stream);
+                self.go_on(io, stream);
             }
             Event::Deadline { stream, .. } => {
                 self.told(stream, "Deadline");
                 self.given_up += 1;
-                calls.close(stream);
+                io.close(stream);
                 self.streams.remove(&stream);
             }
             Event::Datagram { socket, from, bytes } => {
-                let taken = calls.send_datagram(socket, from, bytes);
+                let taken = io.send_datagram(socket, from, bytes);
                 let lost = (!taken).then(|| "a datagram was not taken".to_owned());
                 self.violations.extend(lost);
             }
@@ -204,8 +205,8 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         let number = |id: DescriptorId| u32::try_from(id.0).unwrap_or_default();
         (number(listener), number(socket))
     };
-    turning.calls().accept_from(Fd::simulated(listener));
-    turning.calls().datagram(Fd::simulated(socket));
+    turning.io().accept_from(Fd::simulated(listener));
+    turning.io().datagram(Fd::simulated(socket));
     let mut owner = Echo {
         chance: Chance::new(!seed),
         streams: BTreeMap::new(),
@@ -219,7 +220,7 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         if let Next::Turn(_) = turns::next(shared, Some(until)) {
             turns::turn(shared, 0, &mut turning, &mut owner)?;
         }
-        let streams = turning.calls().streams();
+        let streams = turning.io().streams();
         let mut world = shared.lock();
         for text in owner.violations.drain(..) {
             world.violation(text);

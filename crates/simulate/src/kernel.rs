@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::{Address, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token, Wake};
+use event::{Address, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent, Token, Wake};
 
 use crate::chance::Actor;
 use crate::ids::DescriptorId;
@@ -57,7 +57,7 @@ impl Kernel for Simulated {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
         // Whoever is not called falls asleep, and its turn begins again when it is.
         let mut world = self.shared.lock();
@@ -103,23 +103,23 @@ impl Kernel for Simulated {
         })
     }
 
-    fn prepare(&mut self, fd: &Fd) -> io::Result<Medium> {
+    fn prepare(&mut self, fd: &Fd) -> io::Result<FdKind> {
         Ok(self.with("prepare", fd, |world, id| {
             let descriptor = world.net.descriptor(id);
             (descriptor.owned, descriptor.shard) = (true, self.shard);
             match world.net.descriptor(id).kind {
-                Kind::Listener(_) | Kind::Socket(_) => Medium::Socket,
-                Kind::PipeIn(_) | Kind::PipeOut(_) => Medium::Pipe,
-                Kind::Datagrams => Medium::Other,
+                Kind::Listener(_) | Kind::Socket(_) => FdKind::Socket,
+                Kind::PipeIn(_) | Kind::PipeOut(_) => FdKind::Pipe,
+                Kind::Datagrams => FdKind::Other,
             }
         }))
     }
 
-    fn receive(&mut self, fd: &Fd, _medium: Medium, room: &mut [u8]) -> io::Result<usize> {
+    fn receive(&mut self, fd: &Fd, _medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
         self.with("receive", fd, |world, id| world.receive(id, room))
     }
 
-    fn send(&mut self, fd: &Fd, _medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn send(&mut self, fd: &Fd, _medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.with("send", fd, |world, id| world.send(id, parts))
     }
 

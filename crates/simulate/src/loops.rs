@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use event::{Mailbox, Wake};
-use gateway::Mail;
+use gateway::ShardMail;
 
 use crate::happening::Moment;
 
@@ -69,7 +69,7 @@ pub(crate) enum Stage {
 /// One loop, as its world sees it.
 #[derive(Debug)]
 pub(crate) struct Sleeper {
-    pub(crate) mailbox: Option<Mailbox<Mail>>,
+    pub(crate) mailbox: Option<Mailbox<ShardMail>>,
     pub(crate) bell: Arc<Bell>,
     pub(crate) stage: Stage,
     /// Its thread is busy until then with what it found last.

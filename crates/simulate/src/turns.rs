@@ -1,7 +1,7 @@
 //! Lets the world go on until a loop has its turn, and gives it that turn. `loops` says how they wait.
 
-use event::{Loop, Owner};
-use gateway::Mail;
+use event::{EventHandler, Loop};
+use gateway::ShardMail;
 
 use crate::happening::{Happening, Moment};
 use crate::kernel::Simulated;
@@ -55,10 +55,10 @@ pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
 }
 
 /// Gives a loop the turn that it was called for; then it waits again. False once it was stopped.
-pub(crate) fn turn<O: Owner<Mail = Mail>>(
+pub(crate) fn turn<O: EventHandler<Mail = ShardMail>>(
     shared: &Shared,
     shard: usize,
-    turning: &mut Loop<Simulated, Mail>,
+    turning: &mut Loop<Simulated, ShardMail>,
     owner: &mut O,
 ) -> Result<bool, String> {
     if !turning.turn(owner, None).map_err(|error| error.to_string())? {
@@ -70,8 +70,8 @@ pub(crate) fn turn<O: Owner<Mail = Mail>>(
 }
 
 /// Lets a loop wait that was not called.
-pub(crate) fn fall_asleep<O: Owner<Mail = Mail>>(
-    turning: &mut Loop<Simulated, Mail>,
+pub(crate) fn fall_asleep<O: EventHandler<Mail = ShardMail>>(
+    turning: &mut Loop<Simulated, ShardMail>,
     owner: &mut O,
 ) -> Result<(), String> {
     match turning.turn(owner, None) {

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway::Mail;
+use gateway::ShardMail;
 
 use crate::asks::Ask;
 use crate::chance::{Actor, Chance};
@@ -225,7 +225,7 @@ impl World {
             Happening::Drain => {
                 self.note("somebody orders the end", 0, 0);
                 self.progress.drain_at.get_or_insert(self.time.now);
-                (0..self.loops.len()).for_each(|shard| self.post(shard, Mail::Drain));
+                (0..self.loops.len()).for_each(|shard| self.post(shard, ShardMail::Drain));
             }
             Happening::Thread(_) | Happening::Turn(_) => {
                 unreachable!("threads and loops go on outside of the lock")

@@ -14,7 +14,7 @@ use flow::request_shape::RequestShape;
 use frontend::connection::ConnectionConfig;
 use frontend::listener::ListenerConfig;
 use frontend::protocol::ProtocolConfig;
-use gateway::{Access, Assembly, DrainLimits, Fleet, Mail, Shard};
+use gateway::{Access, Assembly, DrainLimits, Fleet, Shard, ShardMail};
 use observe::access_log::AccessLog;
 use observe::metrics::{Metrics, RejectReasons};
 use pool::{QueueLimits, Room};
@@ -32,7 +32,7 @@ pub const POOL: &str = "toys";
 /// Never: the listener and the pool are those of its own fleet.
 #[must_use]
 pub fn shard(
-    mailbox: Mailbox<Mail>,
+    mailbox: Mailbox<ShardMail>,
     socket: Fd,
     protocol: Arc<dyn ProtocolConfig>,
     workers: (WorkersConfig, u32),
@@ -67,7 +67,7 @@ pub fn shard(
         front: protocol,
     };
     let sizing = elastic::Sizing::fixed(count);
-    let plan = PoolConfig {
+    let config = PoolConfig {
         name: POOL.to_owned(),
         pool: pool::Settings { queue, sizing, ..pool::Settings::default() },
         then: None,
@@ -79,7 +79,7 @@ pub fn shard(
     };
     let shard = Shard::assemble(Assembly {
         listeners: vec![(listener, Some(socket))],
-        pools: vec![(pool, plan, BackendConfig { workers, check: None })],
+        pools: vec![(pool, config, BackendConfig { workers, check: None })],
         spawner: Box::new(NoPrograms),
         runner: Box::new(Threads),
         fleet: Arc::clone(&fleet),

@@ -14,7 +14,7 @@ use event::{Epoll, Loop, LoopSettings};
 use exchange::{Batch, Factory, Handler, HandlerError, Outbox, Outcome, Slice, Stop};
 use flow::request_shape::RequestShape;
 use frontend::protocol::ProtocolConfig;
-use gateway::{Access, Mail};
+use gateway::{Access, ShardMail};
 use toys::build::{Toy, ToyError, toy};
 use toys::shard::shard;
 
@@ -40,10 +40,10 @@ impl Served {
         let (socket, bound) = event::bind(&any, &event::BindSettings::default()).unwrap();
         let (tell, told) = channel();
         let thread = std::thread::spawn(move || {
-            let mut turning: Loop<Epoll, Mail> =
+            let mut turning: Loop<Epoll, ShardMail> =
                 Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
             let (mut shard, access) = shard(turning.mailbox(), socket, protocol, (workers, 2));
-            shard.start(&mut turning.calls());
+            shard.start(&mut turning.io());
             tell.send(access).unwrap();
             turning.run(&mut shard).unwrap();
             assert_eq!(shard.end().cut, 0, "no request was cut off");

@@ -75,7 +75,7 @@ pub enum Last {
 /// The caller shows all bytes that it has not consumed yet and asks for one piece after the other
 /// with [`Self::next`]. When there is none it calls [`Self::consume`] and forgets that many. A
 /// caller that stops before there is none consumes what lies before `from`. No byte is searched
-/// twice, and what waits for its end never exceeds [`Framing::hold_max`].
+/// twice, and what waits for its end never exceeds [`Framing::recv_buffer_max`].
 #[derive(Debug)]
 pub struct Decoder {
     framing: Framing,

@@ -119,7 +119,7 @@ impl Framing {
     /// Bytes that a [`Decoder`](crate::Decoder) leaves unconsumed at most: the room that a
     /// stream's hold needs for frames of up to `frame_max` bytes.
     #[must_use]
-    pub const fn hold_max(self, frame_max: usize) -> usize {
+    pub const fn recv_buffer_max(self, frame_max: usize) -> usize {
         let overhead = match self {
             Self::Lines | Self::JsonRpc => 1,
             Self::Nul | Self::Oneshot => 0,

@@ -18,12 +18,12 @@ use observe::status::WorkerStatus;
 impl Backend for Handlers {
     fn configure(
         &mut self,
-        plan: Box<dyn Any>,
+        config: Box<dyn Any>,
         _names: &ByWorker<Option<String>>,
         _connections: Option<ConnectionCounts>,
     ) {
-        if let Ok(plan) = plan.downcast::<HandlerThreadsConfig>() {
-            self.handle_plan(plan.deadline, plan.shape);
+        if let Ok(config) = config.downcast::<HandlerThreadsConfig>() {
+            self.handle_config(config.deadline, config.shape);
         }
     }
 
@@ -43,7 +43,7 @@ impl Backend for Handlers {
         meta: RequestMeta,
         more_follow: bool,
     ) {
-        self.dispatch(cx.calls, worker, (request, meta, more_follow), cx.system, cx.events);
+        self.dispatch(cx.io, worker, (request, meta, more_follow), cx.system, cx.events);
     }
 
     fn control(
@@ -53,7 +53,7 @@ impl Backend for Handlers {
         id: RequestId,
         control: RequestControl,
     ) {
-        self.tell(worker, id, &control);
+        self.control(worker, id, &control);
     }
 
     fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, (timer, of): (TimerId, WorkerTimer)) {
@@ -68,7 +68,7 @@ impl Backend for Handlers {
         worker: WorkerId,
         report: HandlerReport,
     ) {
-        self.handle_report(cx.calls, worker, report, cx.events);
+        self.handle_report(cx.io, worker, report, cx.events);
     }
 
     fn interrupt(&self) {

@@ -52,7 +52,7 @@ impl Flow {
     }
 
     /// Pauses or resumes the thread.
-    pub(super) fn hold(&self, held: bool) {
+    pub(super) fn pause_reply(&self, held: bool) {
         self.state().held = held;
         self.changed.notify_one();
     }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn whoever_waits_hears_that_nobody_wants_more() {
         let flow = Arc::new(Flow::default());
-        flow.hold(true);
+        flow.pause_reply(true);
         let waits = thread::spawn({
             let flow = Arc::clone(&flow);
             move || flow.wait(1)
@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn a_client_that_takes_again_lets_it_go_on() {
         let flow = Arc::new(Flow::default());
-        flow.hold(true);
+        flow.pause_reply(true);
         let waits = thread::spawn({
             let flow = Arc::clone(&flow);
             move || flow.wait(1)
         });
-        flow.hold(false);
+        flow.pause_reply(false);
         assert!(waits.join().unwrap());
     }
 }

@@ -47,7 +47,7 @@ pub(super) enum Seen {
 /// An HTTP reply.
 #[derive(Debug)]
 pub(super) struct Reply {
-    plan: HttpProbeConfig,
+    config: HttpProbeConfig,
     scan: HeadScan,
     interim: u32,
     /// The bytes after the head.
@@ -67,14 +67,14 @@ impl Seen {
                 let line = Self::Line { expect: expect.clone(), line: Vec::new() };
                 (line, format!("{send}\n").into_bytes())
             }
-            ProbeConfig::Http(plan) => {
-                let HttpProbeConfig { method, path, .. } = plan;
-                let host = plan.host.as_deref().unwrap_or(host);
+            ProbeConfig::Http(config) => {
+                let HttpProbeConfig { method, path, .. } = config;
+                let host = config.host.as_deref().unwrap_or(host);
                 let head = format!(
                     "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: roadstead-check\r\n\
                      Accept: */*\r\nConnection: close\r\n\r\n"
                 );
-                (Self::Http(Box::new(Reply::new(plan.clone()))), head.into_bytes())
+                (Self::Http(Box::new(Reply::new(config.clone()))), head.into_bytes())
             }
         }
     }
@@ -130,9 +130,9 @@ fn holds(text: &[u8], wanted: &[u8]) -> bool {
 }
 
 impl Reply {
-    fn new(plan: HttpProbeConfig) -> Self {
+    fn new(config: HttpProbeConfig) -> Self {
         let scan = HeadScan::default();
-        Self { plan, scan, interim: 0, body: None, status: 0, text: Vec::new(), searched: 0 }
+        Self { config, scan, interim: 0, body: None, status: 0, text: Vec::new(), searched: 0 }
     }
 
     fn receive(&mut self, data: &mut Data<'_>) -> Option<Verdict> {
@@ -145,11 +145,11 @@ impl Reply {
                 }
             }
         }
-        let (from, to) = self.plan.status;
+        let (from, to) = self.config.status;
         if !(from..=to).contains(&self.status) {
             return Some(Err(format!("it answers {}", self.status).into()));
         }
-        let wanted = self.plan.body.clone();
+        let wanted = self.config.body.clone();
         let Some(wanted) = wanted else {
             return Some(Ok(format!("it answers {}", self.status).into()));
         };
@@ -192,7 +192,7 @@ impl Reply {
     /// Parses the next head. `true`: there was one.
     fn head(&mut self, data: &mut Data<'_>) -> Result<bool, wire::http1::Refusal> {
         let Some(found) = self.scan.next(data.bytes(), &Limits::REPLY)? else { return Ok(false) };
-        let method = if self.plan.method == "HEAD" { Method::Head } else { Method::Get };
+        let method = if self.config.method == "HEAD" { Method::Head } else { Method::Get };
         let asked = Asked { method, upgrades: Upgrades::NONE };
         let mut head = ReplyHead::default();
         head.read(&data.bytes()[..found.head.end], &found, asked, &Limits::REPLY)?;
@@ -210,7 +210,7 @@ impl Reply {
     }
 
     fn ended(&mut self) -> Verdict {
-        match (&self.plan.body, self.status) {
+        match (&self.config.body, self.status) {
             (_, 0) => Err("it ended the connection before its answer was whole".into()),
             (Some(wanted), _) => Err(self.without(wanted)),
             (None, status) => Ok(format!("it answers {status}").into()),
@@ -236,14 +236,14 @@ mod tests {
     fn what_is_expected_is_found_wherever_the_parts_that_come_are_cut() {
         let text = b"all that is well ends well";
         for cut in 0..text.len() {
-            let plan = HttpProbeConfig {
+            let config = HttpProbeConfig {
                 method: String::new(),
                 path: String::new(),
                 host: None,
                 status: (200, 200),
                 body: None,
             };
-            let mut reply = Reply::new(plan);
+            let mut reply = Reply::new(config);
             let mut seen = false;
             for part in [&text[..cut], &text[cut..]] {
                 reply.text.extend_from_slice(part);

@@ -17,12 +17,12 @@ pub(super) enum Audience {
 }
 
 impl Audience {
-    pub(super) const fn of(plan: &ProgramConfig) -> Self {
+    pub(super) const fn of(config: &ProgramConfig) -> Self {
         // It may be about a notification when another client's request comes.
-        let is_notified = plan.framing.is_json() && !plan.is_own;
-        if plan.framing.ends_with_stream() || plan.is_hosted {
+        let is_notified = config.framing.is_json() && !config.is_own;
+        if config.framing.ends_with_stream() || config.is_hosted {
             Self::Whole
-        } else if plan.tagged || plan.is_shared || is_notified {
+        } else if config.tagged || config.is_shared || is_notified {
             Self::Several
         } else {
             Self::One { client: None, after: 0 }

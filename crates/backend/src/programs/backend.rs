@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use event::{Calls, StreamId, TimerId};
+use event::{Context, StreamId, TimerId};
 use exchange::{ByWorker, RequestId, WorkerId};
 
 use super::{LaunchOptions, ProgramConfig, Programs};
@@ -19,25 +19,25 @@ use observe::status::WorkerStatus;
 impl Backend for Programs {
     fn configure(
         &mut self,
-        plan: Box<dyn Any>,
+        config: Box<dyn Any>,
         _names: &ByWorker<Option<String>>,
         _connections: Option<ConnectionCounts>,
     ) {
-        if let Ok(plan) = plan.downcast::<Arc<ProgramConfig>>() {
-            self.handle_plan(*plan);
+        if let Ok(config) = config.downcast::<Arc<ProgramConfig>>() {
+            self.handle_config(*config);
         }
     }
 
     fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.start(cx.calls, worker, LaunchOptions::default(), cx.system, cx.events);
+        self.start(cx.io, worker, LaunchOptions::default(), cx.system, cx.events);
     }
 
     fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.stop(cx.calls, worker, cx.system, cx.events);
+        self.stop(cx.io, worker, cx.system, cx.events);
     }
 
     fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.retire(cx.calls, worker, cx.events);
+        self.retire(cx.io, worker, cx.events);
     }
 
     fn dispatch(
@@ -48,7 +48,7 @@ impl Backend for Programs {
         meta: RequestMeta,
         _more_follow: bool,
     ) {
-        self.dispatch(cx.calls, worker, (request, meta), cx.system, cx.events);
+        self.dispatch(cx.io, worker, (request, meta), cx.system, cx.events);
     }
 
     fn control(
@@ -58,7 +58,7 @@ impl Backend for Programs {
         id: RequestId,
         control: RequestControl,
     ) {
-        self.tell(cx.calls, worker, id, control, cx.events);
+        self.control(cx.io, worker, id, control, cx.events);
     }
 
     fn on_stream(
@@ -68,13 +68,13 @@ impl Backend for Programs {
         event: StreamEvent<'_, '_>,
     ) {
         if let StreamPurpose::Pipe(worker, pipe) = purpose {
-            self.hear(cx.calls, (worker, pipe), event, cx.system, cx.events);
+            self.handle_stream_event(cx.io, (worker, pipe), event, cx.system, cx.events);
         }
     }
 
     fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, (timer, of): (TimerId, WorkerTimer)) {
         if let WorkerTimer::Program(worker) = of {
-            self.handle_timer(cx.calls, (timer, worker), cx.system, cx.events);
+            self.handle_timer(cx.io, (timer, worker), cx.system, cx.events);
         }
     }
 
@@ -84,15 +84,15 @@ impl Backend for Programs {
         worker: WorkerId,
         report: spawn::Report,
     ) {
-        self.handle_report(cx.calls, worker, report, cx.system, cx.events);
+        self.handle_report(cx.io, worker, report, cx.system, cx.events);
     }
 
     fn set_heard(&mut self, worker: WorkerId, heard: bool) {
         self.set_heard(worker, heard);
     }
 
-    fn throttle(&mut self, calls: &mut Calls<'_>, worker: WorkerId, paused: bool) {
-        self.hush(calls, worker, paused);
+    fn pause_program(&mut self, io: &mut Context<'_>, worker: WorkerId, paused: bool) {
+        self.pause_program(io, worker, paused);
     }
 
     fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {

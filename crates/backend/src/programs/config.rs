@@ -25,7 +25,7 @@ pub struct ProgramConfig {
     /// How unsolicited output is detected; `None`: it is not.
     pub alignment: Option<settings::Alignment>,
     /// The part of a request that its reply must repeat (`match`).
-    pub carries: Option<settings::Carried>,
+    pub carries: Option<settings::MatchKey>,
     /// Requests are rejected if they contain characters that some programs treat as line ends.
     pub rejects_line_breaks: bool,
     /// Requests carry ids that the daemon assigns, and replies may arrive in any order.

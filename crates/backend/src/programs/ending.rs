@@ -1,12 +1,12 @@
 //! How programs come to their end: asked, told, killed, or by themselves.
 
-use event::{Calls, TimerId};
+use event::{Context, TimerId};
 use exchange::Proof;
 use exchange::WorkerId;
 use spawn::Exit;
 
 use super::deadlines::GRACE_MIN;
-use super::link::Link;
+use super::pipes::ProgramPipes;
 use super::program::Phase;
 use super::{Fault, Programs};
 use crate::system::System;
@@ -16,12 +16,12 @@ impl Programs {
     /// The timer of a program fired: its grace has passed.
     pub(crate) fn handle_timer(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (timer, worker): (TimerId, WorkerId),
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let grace = self.plan.grace;
+        let grace = self.config.grace;
         let found = self.find(worker).filter(|program| program.timer == Some(timer));
         let Some(program) = found else { return };
         match program.phase {
@@ -36,69 +36,70 @@ impl Programs {
             }
             Phase::Starting => {
                 tracing::warn!(worker = program.name, "was not ready in time, and is killed");
-                program.kill(calls, system, Fault::Ended, up);
+                program.kill(io, system, Fault::Ended, events);
             }
             Phase::Silent => {
-                program.fail_flights(calls, Fault::Ended, up);
+                program.fail_requests(io, Fault::Ended, events);
                 program.phase = Phase::Ending;
             }
             // What it said is read as soon as its client takes it.
-            Phase::Killed if program.link.as_ref().is_some_and(Link::is_held) => {}
+            Phase::Killed if program.pipes.as_ref().is_some_and(ProgramPipes::is_held) => {}
             Phase::Killed | Phase::Serving | Phase::Empty => {
                 // It has exited, or will; whoever still holds its pipes open is not waited for.
-                if let Some(link) = program.link.as_mut() {
-                    link.close(calls);
+                if let Some(pipes) = program.pipes.as_mut() {
+                    pipes.close(io);
                 }
-                program.stderr.abandon(calls);
-                program.prints.abandon(calls);
-                program.fail_flights(calls, Fault::Ended, up);
+                program.stderr.abandon(io);
+                program.prints.abandon(io);
+                program.fail_requests(io, Fault::Ended, events);
             }
         }
-        calls.set_timer(timer, calls.now() + grace.max(GRACE_MIN));
-        self.try_finish(calls, worker, system, up);
+        io.set_timer(timer, io.now() + grace.max(GRACE_MIN));
+        self.try_finish(io, worker, system, events);
     }
 
     /// The keeper saw it exit.
     pub(super) fn handle_exited(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         exit: Exit,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let grace = self.plan.grace;
+        let grace = self.config.grace;
         let Some(program) = self.find(worker) else { return };
         if program.phase == Phase::Serving && !program.is_slot {
-            up.push(BackendEvent::Retired { worker });
+            events.push(BackendEvent::Retired { worker });
         }
         program.exit = Some(exit);
         program.phase = Phase::Killed;
-        program.arm(calls, grace);
-        self.try_finish(calls, worker, system, up);
+        program.arm(io, grace);
+        self.try_finish(io, worker, system, events);
     }
 
     /// A program is gone when it has exited and all that it said is read.
     pub(super) fn try_finish(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let (is_own, says_ready) = (self.plan.is_own, self.plan.says_ready || self.plan.greets);
+        let (is_own, says_ready) =
+            (self.config.is_own, self.config.says_ready || self.config.greets);
         let Some(program) = self.find(worker) else { return };
-        let read = program.link.as_ref().is_none_or(Link::is_read)
+        let read = program.pipes.as_ref().is_none_or(ProgramPipes::is_read)
             && program.stderr.is_closed()
             && program.prints.is_closed();
         if program.exit.is_none() || !read {
             return;
         }
         let well = program.has_exited_well();
-        if let Some(link) = program.link.as_mut().filter(|_| well) {
-            let before = link.answers;
-            link.conclude(up);
-            program.served += link.answers - before;
+        if let Some(pipes) = program.pipes.as_mut().filter(|_| well) {
+            let before = pipes.answers;
+            pipes.conclude(events);
+            program.served += pipes.answers - before;
         }
         if !(program.is_expected() || program.is_slot && well) {
             let (exit, tail) = (program.exit_text(), program.stderr.tail());
@@ -112,35 +113,35 @@ impl Programs {
                 None => tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}"),
             }
         }
-        if well && program.link.as_ref().is_some_and(Link::is_own_raw) {
+        if well && program.pipes.as_ref().is_some_and(ProgramPipes::is_own_raw) {
             // Before its requests end: nothing is said of them on a connection of raw bytes.
-            up.push(BackendEvent::Finished { worker });
+            events.push(BackendEvent::Finished { worker });
         }
-        program.fail_flights(calls, Fault::Ended, up);
+        program.fail_requests(io, Fault::Ended, events);
         let exit_report = program.exit_report();
-        if let Some(link) = program.link.as_mut() {
-            link.close(calls);
+        if let Some(pipes) = program.pipes.as_mut() {
+            pipes.close(io);
         }
         if let Some(timer) = program.timer.take() {
-            calls.cancel_timer(timer);
+            io.cancel_timer(timer);
         }
         system.tokens.remove(&program.token);
-        program.give_back(up);
+        program.give_back(events);
         if program.is_slot && !program.expected {
             program.empty();
-            return up.push(BackendEvent::Released { worker });
+            return events.push(BackendEvent::Released { worker });
         }
         // One that says nothing of its start may have failed before it has read anything.
         let has_started = says_ready || program.killed_for.is_some() || is_own && well;
-        if let (Some(client), Some(link)) = (program.asker, &program.link)
-            && link.was_given_a_request(has_started)
+        if let (Some(client), Some(pipes)) = (program.asker, &program.pipes)
+            && pipes.was_given_a_request(has_started)
         {
-            up.push(BackendEvent::Proven { worker, proof: Proof::Given { client } });
+            events.push(BackendEvent::Proven { worker, proof: Proof::Given { client } });
         }
         let expected = program.is_expected();
-        let trouble = (!expected).then(|| program.trouble(calls.now()));
-        up.extend(trouble.map(|trouble| BackendEvent::Trouble { trouble: Box::new(trouble) }));
-        up.push(BackendEvent::Ended { worker, expected, reached: true });
+        let trouble = (!expected).then(|| program.trouble(io.now()));
+        events.extend(trouble.map(|trouble| BackendEvent::Trouble { trouble: Box::new(trouble) }));
+        events.push(BackendEvent::Ended { worker, expected, reached: true });
         self.exit_report = exit_report;
         *self.live.at(worker) = None;
     }
@@ -148,23 +149,23 @@ impl Programs {
     /// Ends a program that has nothing to do.
     pub(crate) fn stop(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let grace = self.plan.grace;
+        let grace = self.config.grace;
         let Some(program) = self.find(worker) else { return };
         program.expected = true;
         if program.phase == Phase::Empty {
             *self.live.at(worker) = None;
-            up.push(BackendEvent::Ended { worker, expected: true, reached: true });
+            events.push(BackendEvent::Ended { worker, expected: true, reached: true });
         } else if program.phase == Phase::Starting {
             // Its start is on the way to the keeper, and so is this.
             system.spawner.stop(program.token, spawn::Stop::Kill);
             program.phase = Phase::Killed;
         } else {
-            program.end(calls, grace);
+            program.end(io, grace);
         }
     }
 
@@ -172,34 +173,34 @@ impl Programs {
     /// because of what it did.
     pub(crate) fn drain(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         expected: bool,
         system: &mut System,
     ) {
-        let grace = self.plan.grace;
+        let grace = self.config.grace;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = expected;
             program.phase = Phase::Told;
             system.spawner.stop(program.token, spawn::Stop::Term);
-            program.arm(calls, grace);
+            program.arm(io, grace);
         }
     }
 
     /// Ends a program that has nothing to do and is to serve nobody else. Another takes its place.
     pub(crate) fn retire(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let grace = self.plan.grace;
+        let grace = self.config.grace;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = true;
-            up.push(BackendEvent::Retired { worker });
-            program.end(calls, grace);
+            events.push(BackendEvent::Retired { worker });
+            program.end(io, grace);
         }
     }
 }

@@ -7,10 +7,10 @@ use flow::backend_event::BackendEvent;
 
 impl Program {
     /// What its process was started for and never got.
-    pub(super) fn give_back(&mut self, up: &mut Vec<BackendEvent>) {
+    pub(super) fn give_back(&mut self, events: &mut Vec<BackendEvent>) {
         if let Some((request, meta)) = self.pending.take() {
             let (id, payload) = (request.id, request.payload);
-            up.push(BackendEvent::Retry { id, payload, meta, failed: None });
+            events.push(BackendEvent::Retry { id, payload, meta, failed: None });
         }
     }
 
@@ -18,7 +18,7 @@ impl Program {
     pub(super) fn empty(&mut self) {
         self.phase = Phase::Empty;
         self.pid = None;
-        self.link = None;
+        self.pipes = None;
         self.stderr = Stderr::default();
         self.prints = Stderr::default();
         self.exit = None;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use event::{Calls, Direction, Fd, StreamId, StreamLimits, TimerId};
+use event::{Context, Direction, Fd, StreamId, StreamLimits, TimerId};
 use exchange::Proof;
 use exchange::{PoolId, WorkerId};
 use settings::LastWords;
@@ -11,7 +11,7 @@ use spawn::{Exit, Pipes, Status};
 use super::audience::Audience;
 use super::deadlines::GRACE_MIN;
 use super::fault::{ExitReport, Fault};
-use super::link::Link;
+use super::pipes::ProgramPipes;
 use super::stderr::Stderr;
 use super::trouble;
 use crate::system::System;
@@ -52,7 +52,7 @@ pub(super) struct Program {
     /// When it was started.
     pub(super) since: Option<Instant>,
     pub(super) phase: Phase,
-    pub(super) link: Option<Link>,
+    pub(super) pipes: Option<ProgramPipes>,
     pub(super) stderr: Stderr,
     /// What one prints that serves HTTP.
     pub(super) prints: Stderr,
@@ -79,27 +79,27 @@ pub(super) struct Program {
 
 impl Program {
     /// It takes requests from now on.
-    pub(super) fn serve(&mut self, calls: &mut Calls<'_>, up: &mut Vec<BackendEvent>) {
-        self.settle_in(calls);
-        up.push(BackendEvent::Started { worker: self.worker });
+    pub(super) fn serve(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
+        self.settle_in(io);
+        events.push(BackendEvent::Started { worker: self.worker });
     }
 
     /// Takes what one that serves HTTP says of itself; it is ready when it accepts connections.
     /// Standard input is at its end from the start.
-    pub(super) fn listen_to(&mut self, calls: &mut Calls<'_>, pipes: Pipes) {
+    pub(super) fn listen_to(&mut self, io: &mut Context<'_>, pipes: Pipes) {
         let Pipes { stdin: _, stdout, stderr } = pipes;
-        let mut adopt = |pipe| calls.adopt(Fd::from(pipe), Direction::In, StreamLimits::default());
+        let mut adopt = |pipe| io.adopt(Fd::from(pipe), Direction::In, StreamLimits::default());
         let (output, error) = (adopt(stdout), adopt(stderr));
         self.prints.open(output);
         self.stderr.open(error);
-        self.claim(calls, output, Pipe::Output);
-        self.claim(calls, error, Pipe::Error);
+        self.claim(io, output, Pipe::Output);
+        self.claim(io, error, Pipe::Error);
     }
 
     /// A stream is one of its pipes.
-    pub(super) fn claim(&self, calls: &mut Calls<'_>, stream: StreamId, pipe: Pipe) {
+    pub(super) fn claim(&self, io: &mut Context<'_>, stream: StreamId, pipe: Pipe) {
         let purpose = StreamPurpose::Pipe(self.worker, pipe);
-        calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
+        io.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 
     /// Whether its end is nobody's loss: we wanted it, or it has no client any more and neither failed
@@ -118,52 +118,52 @@ impl Program {
 
     /// Tells that it has answered the first request of the connection whose own it is: its slot stays
     /// in use.
-    pub(super) fn prove(&mut self, up: &mut Vec<BackendEvent>) {
-        let answers = self.link.as_ref().is_some_and(Link::has_answered_its_own);
+    pub(super) fn prove(&mut self, events: &mut Vec<BackendEvent>) {
+        let answers = self.pipes.as_ref().is_some_and(ProgramPipes::has_answered_its_own);
         if answers && !std::mem::replace(&mut self.is_proven, true) {
-            up.push(BackendEvent::Proven { worker: self.worker, proof: Proof::Answered });
+            events.push(BackendEvent::Proven { worker: self.worker, proof: Proof::Answered });
         }
     }
 
     /// Its start is over.
-    pub(super) fn settle_in(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn settle_in(&mut self, io: &mut Context<'_>) {
         self.phase = Phase::Serving;
         if let Some(timer) = self.timer.take() {
-            calls.cancel_timer(timer);
+            io.cancel_timer(timer);
         }
     }
 
     /// Closes its input and gives it time to end by itself.
-    pub(super) fn end(&mut self, calls: &mut Calls<'_>, grace: Duration) {
+    pub(super) fn end(&mut self, io: &mut Context<'_>, grace: Duration) {
         self.phase = Phase::Ending;
-        if let Some(link) = self.link.as_mut() {
-            link.finish(calls);
+        if let Some(pipes) = self.pipes.as_mut() {
+            pipes.finish(io);
         }
-        self.arm(calls, grace);
+        self.arm(io, grace);
     }
 
     pub(super) fn look_at_memory(
         &mut self,
         now: Instant,
         system: &System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if self.looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
             return;
         }
         self.looked_at = Some(now);
         if let Some(bytes) = self.pid.and_then(|pid| system.spawner.resident(pid)) {
-            up.push(BackendEvent::Memory { worker: self.worker, bytes });
+            events.push(BackendEvent::Memory { worker: self.worker, bytes });
         }
     }
 
-    pub(super) fn arm(&mut self, calls: &mut Calls<'_>, grace: Duration) {
-        let at = calls.now() + grace.max(GRACE_MIN);
+    pub(super) fn arm(&mut self, io: &mut Context<'_>, grace: Duration) {
+        let at = io.now() + grace.max(GRACE_MIN);
         match self.timer {
-            Some(timer) => calls.set_timer(timer, at),
+            Some(timer) => io.set_timer(timer, at),
             None => {
                 let key = WorkerTimer::Program(self.worker).key(self.pool);
-                self.timer = Some(calls.timer_of(key, at));
+                self.timer = Some(io.timer_of(key, at));
             }
         }
     }
@@ -171,35 +171,35 @@ impl Program {
     /// It gets no other request: what it has ends, and it is killed.
     pub(super) fn kill(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         system: &mut System,
         fault: Fault,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if self.phase == Phase::Serving && !self.is_slot {
-            up.push(BackendEvent::Retired { worker: self.worker });
+            events.push(BackendEvent::Retired { worker: self.worker });
         }
         self.killed_for.get_or_insert(fault);
-        self.fail_flights(calls, fault, up);
-        if let Some(link) = self.link.as_mut() {
-            link.close(calls);
+        self.fail_requests(io, fault, events);
+        if let Some(pipes) = self.pipes.as_mut() {
+            pipes.close(io);
         }
         self.phase = Phase::Killed;
         system.spawner.stop(self.token, spawn::Stop::Kill);
     }
 
-    pub(super) fn fail_flights(
+    pub(super) fn fail_requests(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         fault: Fault,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        if self.link.as_ref().is_none_or(Link::is_idle) {
+        if self.pipes.as_ref().is_none_or(ProgramPipes::is_idle) {
             return;
         }
         let exit_report = self.exit_report();
-        if let Some(link) = self.link.as_mut() {
-            link.fail(calls, fault, &self.name, &exit_report, up);
+        if let Some(pipes) = self.pipes.as_mut() {
+            pipes.fail(io, fault, &self.name, &exit_report, events);
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use event::{Calls, Data, StreamId};
+use event::{Context, Data, StreamId};
 use wire::lines::{Lines, Piece};
 
 use flow::backend_event::BackendEvent;
@@ -55,7 +55,7 @@ impl Stderr {
         now: Instant,
         worker: &str,
         data: &mut Data<'_>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let bytes = data.bytes();
         self.keep(&bytes[self.held.min(bytes.len())..]);
@@ -65,11 +65,11 @@ impl Stderr {
                 Piece::Line(range) => &bytes[range],
                 Piece::TooLong => b"(a line that is too long for the log)",
             };
-            self.log(now, worker, line, up);
+            self.log(now, worker, line, events);
         }
         let shown = bytes.len();
         if data.is_last() && from < shown {
-            self.log(now, worker, &bytes[from..], up);
+            self.log(now, worker, &bytes[from..], events);
             from = shown;
         }
         let consumed = self.lines.consume(shown, from);
@@ -104,13 +104,13 @@ impl Stderr {
         String::from_utf8_lossy(tail).trim_end().to_owned()
     }
 
-    fn log(&mut self, now: Instant, worker: &str, line: &[u8], up: &mut Vec<BackendEvent>) {
+    fn log(&mut self, now: Instant, worker: &str, line: &[u8], events: &mut Vec<BackendEvent>) {
         if self.window.is_none_or(|begun| now.duration_since(begun) >= WINDOW) {
             self.window = Some(now);
             self.written = 0;
         }
         if self.written == LINES_A_SECOND {
-            up.push(BackendEvent::StderrDropped);
+            events.push(BackendEvent::StderrDropped);
             return;
         }
         self.written += 1;
@@ -122,9 +122,9 @@ impl Stderr {
     }
 
     /// Reads no more of it, though somebody holds it open.
-    pub(super) fn abandon(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn abandon(&mut self, io: &mut Context<'_>) {
         if let Some(stream) = self.stream.take() {
-            calls.close(stream);
+            io.close(stream);
         }
     }
 

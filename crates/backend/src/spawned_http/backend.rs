@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use event::{Address, Calls, StreamId, TimerId};
+use event::{Address, Context, StreamId, TimerId};
 use exchange::{ByWorker, RequestId, WorkerId};
 
 use super::{SpawnedHttp, SpawnedHttpConfig};
@@ -19,25 +19,25 @@ use observe::status::WorkerStatus;
 impl Backend for SpawnedHttp {
     fn configure(
         &mut self,
-        plan: Box<dyn Any>,
+        config: Box<dyn Any>,
         _names: &ByWorker<Option<String>>,
         _connections: Option<ConnectionCounts>,
     ) {
-        if let Ok(plan) = plan.downcast::<SpawnedHttpConfig>() {
-            self.handle_plan(*plan);
+        if let Ok(config) = config.downcast::<SpawnedHttpConfig>() {
+            self.handle_config(*config);
         }
     }
 
     fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.start(cx.calls, worker, cx.system, cx.events);
+        self.start(cx.io, worker, cx.system, cx.events);
     }
 
     fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.stop(cx.calls, worker, cx.system, cx.events);
+        self.stop(cx.io, worker, cx.system, cx.events);
     }
 
     fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.retire(cx.calls, worker, cx.system, cx.events);
+        self.retire(cx.io, worker, cx.system, cx.events);
     }
 
     fn dispatch(
@@ -48,7 +48,7 @@ impl Backend for SpawnedHttp {
         meta: RequestMeta,
         _more_follow: bool,
     ) {
-        self.dispatch(cx.calls, worker, request, meta, cx.events);
+        self.dispatch(cx.io, worker, request, meta, cx.events);
     }
 
     fn control(
@@ -58,7 +58,7 @@ impl Backend for SpawnedHttp {
         id: RequestId,
         control: RequestControl,
     ) {
-        self.tell(cx.calls, worker, id, control, cx.system, cx.events);
+        self.control(cx.io, worker, id, control, cx.system, cx.events);
     }
 
     fn on_stream(
@@ -67,11 +67,11 @@ impl Backend for SpawnedHttp {
         of: (StreamId, StreamPurpose),
         event: StreamEvent<'_, '_>,
     ) {
-        self.hear(cx.calls, of, event, cx.system, cx.events);
+        self.handle_stream_event(cx.io, of, event, cx.system, cx.events);
     }
 
     fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, timer: (TimerId, WorkerTimer)) {
-        self.handle_timer(cx.calls, timer, cx.system, cx.events);
+        self.handle_timer(cx.io, timer, cx.system, cx.events);
     }
 
     fn on_process(
@@ -80,17 +80,17 @@ impl Backend for SpawnedHttp {
         worker: WorkerId,
         report: spawn::Report,
     ) {
-        self.handle_report(cx.calls, worker, report, cx.system, cx.events);
+        self.handle_report(cx.io, worker, report, cx.system, cx.events);
     }
 
     fn accepts(
         &mut self,
-        calls: &Calls<'_>,
+        io: &Context<'_>,
         worker: WorkerId,
         stream: StreamId,
         system: &System,
     ) -> bool {
-        self.port_owner(calls, worker, stream, system) == spawn::PortOwner::Program
+        self.port_owner(io, worker, stream, system) == spawn::PortOwner::Program
     }
 
     fn address(&self, worker: WorkerId) -> Option<&Address> {

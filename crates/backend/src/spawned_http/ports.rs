@@ -4,7 +4,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use event::{Address, Calls, StreamId};
+use event::{Address, Context, StreamId};
 use exchange::WorkerId;
 use spawn::{PortOwner, PortProgram};
 
@@ -37,12 +37,7 @@ pub(super) struct Ports {
 
 impl Ports {
     /// Which process accepts a connection. A socket in the file system belongs to its program and needs no check.
-    pub(super) fn look(
-        &mut self,
-        calls: &Calls<'_>,
-        made: &Made<'_>,
-        system: &System,
-    ) -> PortOwner {
+    pub(super) fn look(&mut self, io: &Context<'_>, made: &Made<'_>, system: &System) -> PortOwner {
         let Address::Internet(address) = made.address else { return PortOwner::Program };
         let place = match self.known.iter().position(|it| it.worker == made.worker) {
             Some(place) => place,
@@ -56,7 +51,7 @@ impl Ports {
         let Known { program, stranger, .. } = &mut self.known[place];
         // A simulated kernel has no addresses, and its spawner does not need them.
         let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let own = calls.own_address(made.stream).unwrap_or(nowhere);
+        let own = io.own_address(made.stream).unwrap_or(nowhere);
         let owner = system.spawner.port_owner(program, own);
         if let PortOwner::Other(user) = owner
             && stranger.replace(user) != Some(user)

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use event::{Address, Calls, StreamId, StreamLimits, TimerId};
+use event::{Address, Context, StreamId, StreamLimits, TimerId};
 use exchange::{PoolId, WorkerId};
 use spawn::PortOwner;
 
@@ -67,22 +67,22 @@ impl Readiness {
     }
 
     /// The process has started.
-    pub(super) fn begin(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn begin(&mut self, io: &mut Context<'_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.connect(calls);
+            self.connect(io);
         }
     }
 
-    fn connect(&mut self, calls: &mut Calls<'_>) {
-        let stream = calls.connect(&self.address, StreamLimits::default());
+    fn connect(&mut self, io: &mut Context<'_>) {
+        let stream = io.connect(&self.address, StreamLimits::default());
         self.trying = Some(stream);
         let purpose = StreamPurpose::Trial(self.worker);
-        calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
+        io.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 
     pub(super) fn handle_connected(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         stream: StreamId,
         owner: PortOwner,
     ) -> Step {
@@ -90,14 +90,14 @@ impl Readiness {
             return Step::Waits;
         }
         if owner != PortOwner::Program {
-            calls.close(stream);
-            self.handle_closed(calls, stream);
+            io.close(stream);
+            self.handle_closed(io, stream);
             return Step::Waits;
         }
         self.trying = None;
         self.made.push(stream);
         if self.made.len() < self.needed() {
-            self.connect(calls);
+            self.connect(io);
             return Step::Waits;
         }
         if let Some(socket) = self.socket.take() {
@@ -106,14 +106,14 @@ impl Readiness {
         Step::Accepts
     }
 
-    pub(super) fn handle_closed(&mut self, calls: &mut Calls<'_>, stream: StreamId) {
+    pub(super) fn handle_closed(&mut self, io: &mut Context<'_>, stream: StreamId) {
         if self.trying == Some(stream) {
             self.trying = None;
         }
         self.made.retain(|made| *made != stream);
         if self.trying.is_none() && self.timer.is_none() {
             let key = WorkerTimer::Trial(self.worker).key(self.pool);
-            self.timer = Some(calls.timer_of(key, calls.now() + self.pause));
+            self.timer = Some(io.timer_of(key, io.now() + self.pause));
             self.pause = (self.pause * 2).min(PAUSE_LAST);
         }
     }
@@ -122,21 +122,21 @@ impl Readiness {
         self.timer == Some(timer)
     }
 
-    pub(super) fn handle_timer(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn handle_timer(&mut self, io: &mut Context<'_>) {
         if let Some(timer) = self.timer.take() {
-            calls.cancel_timer(timer);
+            io.cancel_timer(timer);
         }
         if self.trying.is_none() {
-            self.connect(calls);
+            self.connect(io);
         }
     }
 
-    pub(super) fn end(self, calls: &mut Calls<'_>) {
+    pub(super) fn end(self, io: &mut Context<'_>) {
         for stream in self.made.into_iter().chain(self.trying) {
-            calls.close(stream);
+            io.close(stream);
         }
         if let Some(timer) = self.timer {
-            calls.cancel_timer(timer);
+            io.cancel_timer(timer);
         }
     }
 }

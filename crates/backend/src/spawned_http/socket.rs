@@ -23,7 +23,7 @@ impl Homes {
     }
 
     /// Applies new settings, for programs that are started from now on.
-    pub(super) fn handle_plan(&mut self, socket: HttpSocket, arguments: Vec<String>) {
+    pub(super) fn handle_config(&mut self, socket: HttpSocket, arguments: Vec<String>) {
         (self.socket, self.arguments) = (socket, arguments);
     }
 
@@ -47,12 +47,12 @@ impl Homes {
             At::Path(path) => {
                 if options.socket.is_none() {
                     let text = home.path.as_ref().unwrap_or(path).display().to_string();
-                    self.tell(&mut options, "{socket}", "ROADSTEAD_SOCKET", text);
+                    self.add_to_launch(&mut options, "{socket}", "ROADSTEAD_SOCKET", text);
                 }
                 Address::Unix(path.clone())
             }
             At::Port(port) => {
-                self.tell(&mut options, "{port}", "PORT", port.to_string());
+                self.add_to_launch(&mut options, "{port}", "PORT", port.to_string());
                 Address::Internet(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
             }
         };
@@ -60,7 +60,13 @@ impl Homes {
         Ok((address, options))
     }
 
-    fn tell(&self, options: &mut LaunchOptions, word: &str, variable: &str, value: String) {
+    fn add_to_launch(
+        &self,
+        options: &mut LaunchOptions,
+        word: &str,
+        variable: &str,
+        value: String,
+    ) {
         let written = self.arguments.iter().map(|argument| argument.replace(word, &value));
         options.arguments = Some(written.collect());
         options.env.push((variable.to_owned(), value));
@@ -110,13 +116,13 @@ mod tests {
         assert_eq!(options.env, [("ROADSTEAD_SOCKET".to_owned(), "/r/1".to_owned())]);
         assert_eq!(options.arguments.unwrap()[1..], ["unix:/r/1", "{port}"]);
 
-        homes.handle_plan(HttpSocket::Port, arguments);
+        homes.handle_config(HttpSocket::Port, arguments);
         let (address, options) = homes.make(worker(0), &mut Given).unwrap();
         assert_eq!(address, Address::Internet(([127, 0, 0, 1], 80).into()));
         assert_eq!(options.env, [("PORT".to_owned(), "80".to_owned())]);
         assert_eq!(options.arguments.unwrap()[1..], ["unix:{socket}", "80"]);
 
-        homes.handle_plan(HttpSocket::Inherited, Vec::new());
+        homes.handle_config(HttpSocket::Inherited, Vec::new());
         let (_, options) = homes.make(worker(0), &mut Given).unwrap();
         assert!(options.socket.is_some() && options.arguments.is_none() && options.env.is_empty());
         assert_eq!(homes.kept.values().flatten().count(), 2);

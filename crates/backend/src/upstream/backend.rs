@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::net::SocketAddr;
 
-use event::{Calls, StreamId};
+use event::{Context, StreamId};
 use exchange::{ByWorker, RequestId, WorkerId, WorkerIndex};
 
 use super::{Upstream, UpstreamConfig};
@@ -19,12 +19,12 @@ use observe::status::WorkerStatus;
 impl Backend for Upstream {
     fn configure(
         &mut self,
-        plan: Box<dyn Any>,
+        config: Box<dyn Any>,
         names: &ByWorker<Option<String>>,
         connections: Option<ConnectionCounts>,
     ) {
-        if let Ok(plan) = plan.downcast::<UpstreamConfig>() {
-            self.handle_plan(*plan, names, connections);
+        if let Ok(config) = config.downcast::<UpstreamConfig>() {
+            self.handle_config(*config, names, connections);
         }
     }
 
@@ -33,11 +33,11 @@ impl Backend for Upstream {
     }
 
     fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.stop(cx.calls, worker, cx.events);
+        self.stop(cx.io, worker, cx.events);
     }
 
     fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.stop_using(cx.calls, worker, cx.events);
+        self.stop_using(cx.io, worker, cx.events);
     }
 
     fn dispatch(
@@ -48,7 +48,7 @@ impl Backend for Upstream {
         meta: RequestMeta,
         _more_follow: bool,
     ) {
-        self.dispatch(cx.calls, worker, request, meta, cx.events);
+        self.dispatch(cx.io, worker, request, meta, cx.events);
     }
 
     fn control(
@@ -58,7 +58,7 @@ impl Backend for Upstream {
         id: RequestId,
         control: RequestControl,
     ) {
-        self.tell(cx.calls, worker, id, control, cx.events);
+        self.control(cx.io, worker, id, control, cx.events);
     }
 
     /// Servers have no timers: their timeouts are deadlines of connections.
@@ -68,21 +68,21 @@ impl Backend for Upstream {
         (_, purpose): (StreamId, StreamPurpose),
         event: StreamEvent<'_, '_>,
     ) {
-        if let StreamPurpose::Link(link) = purpose {
-            self.hear(cx.calls, link, event, cx.events);
+        if let StreamPurpose::Connection(connection) = purpose {
+            self.handle_stream_event(cx.io, connection, event, cx.events);
         }
     }
 
     fn on_moved(&mut self, cx: &mut BackendContext<'_, '_>, name: &str, to: SocketAddr) {
-        self.handle_moved(cx.calls, name, to, cx.events);
+        self.handle_moved(cx.io, name, to, cx.events);
     }
 
-    fn release_idle(&mut self, calls: &mut Calls<'_>, worker: WorkerIndex) {
-        self.spare(calls, worker);
+    fn release_idle(&mut self, io: &mut Context<'_>, worker: WorkerIndex) {
+        self.spare(io, worker);
     }
 
-    fn close_one_idle(&mut self, calls: &mut Calls<'_>) -> bool {
-        self.close_one_idle(calls)
+    fn close_one_idle(&mut self, io: &mut Context<'_>) -> bool {
+        self.close_one_idle(io)
     }
 
     fn is_empty(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use event::Calls;
+use event::Context;
 use exchange::{ByWorker, WorkerId, WorkerIndex};
 
 use super::config::UpstreamConfig;
@@ -14,16 +14,16 @@ use flow::backend_event::BackendEvent;
 impl Upstream {
     /// Applies new settings to the workers with these names. A server whose name is not configured is being removed and
     /// keeps its address.
-    pub(crate) fn handle_plan(
+    pub(crate) fn handle_config(
         &mut self,
-        mut plan: UpstreamConfig,
+        mut config: UpstreamConfig,
         names: &ByWorker<Option<String>>,
         room: Option<ConnectionCounts>,
     ) {
         if room.is_some() {
             self.room = room;
         }
-        let (before, now) = (&self.plan.addresses, &plan.addresses);
+        let (before, now) = (&self.config.addresses, &config.addresses);
         let of = |(server, name): (WorkerIndex, &Option<String>)| {
             let called = |it: &&(event::Address, String)| Some(&it.1) == name.as_ref();
             // The address in the configuration may be older than the last resolved one.
@@ -31,19 +31,19 @@ impl Upstream {
             let kept = || before.get(server).or_else(|| now.values().next());
             found.or_else(kept).expect("a pool has a server").clone()
         };
-        plan.addresses = names.iter().map(of).collect();
-        let moved = plan.addresses.iter().filter(|(server, to)| before.get(*server) != Some(to));
+        config.addresses = names.iter().map(of).collect();
+        let moved = config.addresses.iter().filter(|(server, to)| before.get(*server) != Some(to));
         let moved: Vec<WorkerIndex> = moved.map(|(server, _)| server).collect();
-        self.plan = plan;
+        self.config = config;
         for server in moved {
             self.forget_trust(server);
         }
     }
 
     /// Applies new settings to workers whose addresses are assigned at their start.
-    pub(crate) fn handle_terms(&mut self, plan: UpstreamConfig) {
-        let addresses = std::mem::take(&mut self.plan.addresses);
-        self.plan = UpstreamConfig { addresses, ..plan };
+    pub(crate) fn handle_tuning(&mut self, config: UpstreamConfig) {
+        let addresses = std::mem::take(&mut self.config.addresses);
+        self.config = UpstreamConfig { addresses, ..config };
     }
 
     /// Applies a new address of a named server. Idle connections are closed, busy ones are closed after their
@@ -51,14 +51,14 @@ impl Upstream {
     /// address, too.
     pub(crate) fn handle_moved(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         name: &str,
         to: SocketAddr,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let to = event::Address::Internet(to);
-        for index in self.plan.addresses.indices() {
-            let Some((address, shown)) = self.plan.addresses.get_mut(index) else { continue };
+        for index in self.config.addresses.indices() {
+            let Some((address, shown)) = self.config.addresses.get_mut(index) else { continue };
             if shown != name || *address == to {
                 continue;
             }
@@ -67,29 +67,31 @@ impl Upstream {
             let Some(server) = self.live.get_mut(index).and_then(Option::as_mut) else { continue };
             let worker = server.worker;
             for id in std::mem::take(&mut server.idle) {
-                self.close(calls, id);
+                self.close(io, id);
             }
-            for id in self.links.places().into_iter().map(LinkId) {
-                let Some(link) = self.link(id).filter(|link| link.worker == worker) else {
+            for id in self.connections.places().into_iter().map(LinkId) {
+                let Some(connection) =
+                    self.connection(id).filter(|connection| connection.worker == worker)
+                else {
                     continue;
                 };
-                link.leaves = true;
+                connection.leaves = true;
                 // A request whose client was told to send its body cannot be retried.
-                let whole = link.flight.as_ref().is_none_or(|flight| !flight.passed);
-                if link.is_connecting() && whole {
-                    self.lose(calls, id, Fault::Moved, up);
+                let whole = connection.flight.as_ref().is_none_or(|flight| !flight.passed);
+                if connection.is_connecting() && whole {
+                    self.lose(io, id, Fault::Moved, events);
                 }
             }
         }
     }
 
     /// Closes the connection to this server that has been idle longest, because another shard needs one.
-    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, server: WorkerIndex) {
+    pub(crate) fn spare(&mut self, io: &mut Context<'_>, server: WorkerIndex) {
         let short = self.room.as_ref().is_some_and(|room| room.is_short(server));
         let server = self.live.get(server).and_then(Option::as_ref);
         let resting = server.filter(|_| short).and_then(|server| server.idle.first().copied());
         if let Some(id) = resting {
-            self.close(calls, id);
+            self.close(io, id);
         }
     }
 
@@ -97,14 +99,14 @@ impl Upstream {
     /// closed, and the owner shard retires it.
     pub(crate) fn stop_using(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        if !self.plan.is_branch {
-            self.retire(calls, worker, up);
-            return self.try_end(worker, false, up);
+        if !self.config.is_branch {
+            self.retire(io, worker, events);
+            return self.try_end(worker, false, events);
         }
-        self.close_idle(calls, worker);
+        self.close_idle(io, worker);
     }
 }

@@ -1,6 +1,6 @@
 //! Responses that are discarded because of their status, whose requests are retried on another server.
 
-use event::Calls;
+use event::Context;
 use exchange::Cause;
 
 use super::{LinkId, Upstream};
@@ -12,22 +12,22 @@ impl Upstream {
     /// be reused.
     pub(super) fn retry_after(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         status: u16,
         whole: bool,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let Some(link) = self.link(id) else { return };
-        let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
-        let Some(flight) = link.flight.take() else { return };
-        let unsent = calls.queued(stream) > 0;
-        self.keep_or_close(calls, id, whole && !unsent && !leaves);
+        let Some(connection) = self.connection(id) else { return };
+        let (stream, worker, leaves) = (connection.stream, connection.worker, connection.leaves);
+        let Some(flight) = connection.flight.take() else { return };
+        let unsent = io.queued(stream) > 0;
+        self.keep_or_close(io, id, whole && !unsent && !leaves);
         self.budget.spend();
         let meta = RequestMeta { tries: flight.meta.tries.saturating_add(1), ..flight.meta };
-        up.push(BackendEvent::RejectedStatus { id: flight.id, status });
+        events.push(BackendEvent::RejectedStatus { id: flight.id, status });
         let failed = Some((worker, Cause::Worker));
-        up.push(BackendEvent::Retry { id: flight.id, payload: flight.payload, meta, failed });
-        self.release(worker, true, up);
+        events.push(BackendEvent::Retry { id: flight.id, payload: flight.payload, meta, failed });
+        self.release(worker, true, events);
     }
 }

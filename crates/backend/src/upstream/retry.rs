@@ -37,8 +37,8 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    pub(super) const fn of(plan: &UpstreamConfig) -> Self {
-        Self { idempotent: plan.idempotent, tries: plan.retries.tries, on: plan.retries.on }
+    pub(super) const fn of(config: &UpstreamConfig) -> Self {
+        Self { idempotent: config.idempotent, tries: config.retries.tries, on: config.retries.on }
     }
 
     /// Whether a request with these properties may be retried after a response with this status.

@@ -1,10 +1,10 @@
 //! Servers that are programs of ours: they come to an address and go from it.
 
-use event::Calls;
+use event::Context;
 use exchange::{WorkerId, WorkerIndex};
 
+use super::connection::ActiveRequest;
 use super::fault::Fault;
-use super::link::Flight;
 use super::{LinkId, Upstream};
 use flow::backend_event::BackendEvent;
 
@@ -12,23 +12,23 @@ impl Upstream {
     /// This worker listens there, and is called so.
     pub(crate) fn settle_at(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
         let nowhere = || (event::Address::Unix(std::path::PathBuf::new()), String::new());
-        *self.plan.addresses.at_with(worker, nowhere) = (address, shown.to_owned());
+        *self.config.addresses.at_with(worker, nowhere) = (address, shown.to_owned());
     }
 
     /// Where it listens.
     pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
-        self.plan.addresses.get(worker).map(|(address, _)| address)
+        self.config.addresses.get(worker).map(|(address, _)| address)
     }
 
     /// It was not the program that took this connection. Nothing was sent on it, and the program serves
     /// nobody any more.
     pub(crate) fn refuse(
         &mut self,
-        calls: &mut Calls<'_>,
-        link: LinkId,
-        up: &mut Vec<BackendEvent>,
+        io: &mut Context<'_>,
+        connection: LinkId,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.lose(calls, link, Fault::Taken, up);
+        self.lose(io, connection, Fault::Taken, events);
     }
 
     /// More connections wait to be accepted than the program asked for. The request goes back to the
@@ -36,8 +36,8 @@ impl Upstream {
     pub(super) fn backlog_full(
         &mut self,
         worker: WorkerId,
-        flight: Option<Flight>,
-        up: &mut Vec<BackendEvent>,
+        flight: Option<ActiveRequest>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if !std::mem::replace(&mut self.has_crowded, true) {
             let program = self.address(worker);
@@ -46,8 +46,10 @@ impl Upstream {
                 "lets no more connections wait: lower `pipeline`, or raise its backlog"
             );
         }
-        if let Some(Flight { id, payload, meta, .. }) = flight.filter(|flight| !flight.abandoned) {
-            up.push(BackendEvent::Retry { id, payload, meta, failed: None });
+        if let Some(ActiveRequest { id, payload, meta, .. }) =
+            flight.filter(|flight| !flight.abandoned)
+        {
+            events.push(BackendEvent::Retry { id, payload, meta, failed: None });
         }
         self.crowded.push(worker);
     }
@@ -63,56 +65,60 @@ impl Upstream {
     }
 
     /// There may be room in its backlog.
-    pub(crate) fn try_crowded(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
-        self.release(worker, false, up);
+    pub(crate) fn try_crowded(&mut self, worker: WorkerId, events: &mut Vec<BackendEvent>) {
+        self.release(worker, false, events);
     }
 
     /// It gets no further request, and ends once what it has is answered.
     pub(crate) fn drain(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.retire(calls, worker, up);
-        self.try_end(worker, false, up);
+        self.retire(io, worker, events);
+        self.try_end(worker, false, events);
     }
 
     /// It has gone: what it had goes back or ends.
     pub(crate) fn mark_gone(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.retire(calls, worker, up);
+        self.retire(io, worker, events);
         let before = self.crowded.len();
         self.crowded.retain(|crowded| *crowded != worker);
         for _ in self.crowded.len()..before {
-            self.release(worker, false, up);
+            self.release(worker, false, events);
         }
-        for id in self.links.places().into_iter().map(LinkId) {
-            match self.link(id) {
-                Some(link) if link.worker == worker && link.flight.is_some() => {
-                    self.lose(calls, id, Fault::Ended, up);
+        for id in self.connections.places().into_iter().map(LinkId) {
+            match self.connection(id) {
+                Some(connection) if connection.worker == worker && connection.flight.is_some() => {
+                    self.lose(io, id, Fault::Ended, events);
                 }
-                Some(link) if link.worker == worker => self.close(calls, id),
+                Some(connection) if connection.worker == worker => self.close(io, id),
                 _ => {}
             }
         }
-        self.try_end(worker, false, up);
+        self.try_end(worker, false, events);
     }
 
     /// Whose a link is.
     pub(crate) fn worker_of(&mut self, id: LinkId) -> Option<WorkerId> {
-        self.link(id).map(|link| link.worker)
+        self.connection(id).map(|connection| connection.worker)
     }
 
     /// Whether a reply of it that is there waits for its client.
-    pub(crate) fn is_held(&self, calls: &Calls<'_>, worker: WorkerId) -> bool {
-        let mut links = self.links.values().filter(|link| link.worker == worker);
-        links.any(|link| {
-            link.flight.as_ref().is_some_and(|it| it.held || calls.relay_waits(link.stream))
+    pub(crate) fn is_held(&self, io: &Context<'_>, worker: WorkerId) -> bool {
+        let mut connections =
+            self.connections.values().filter(|connection| connection.worker == worker);
+        connections.any(|connection| {
+            connection
+                .flight
+                .as_ref()
+                .is_some_and(|it| it.held || io.relay_waits(connection.stream))
         })
     }
 

@@ -1,6 +1,6 @@
 //! Timeouts of servers. They are suspended while the client is expected to act.
 
-use event::{Calls, DeadlineName};
+use event::{Context, DeadlineName};
 
 use super::fault::Fault;
 use super::{LINK, LinkId, Upstream};
@@ -8,33 +8,33 @@ use flow::backend_event::BackendEvent;
 
 impl Upstream {
     /// Restarts the timeout of the server.
-    pub(super) fn owes_from_now(&mut self, calls: &mut Calls<'_>, id: LinkId) {
-        let (deadline, between) = (self.plan.deadline, self.plan.between);
-        if let Some(link) = self.link(id) {
-            let time = if link.has_answered() { between } else { deadline };
-            calls.deadline_in(link.stream, LINK, time);
+    pub(super) fn owes_from_now(&mut self, io: &mut Context<'_>, id: LinkId) {
+        let (deadline, between) = (self.config.deadline, self.config.between);
+        if let Some(connection) = self.connection(id) {
+            let time = if connection.has_answered() { between } else { deadline };
+            io.deadline_in(connection.stream, LINK, time);
         }
     }
 
     pub(super) fn handle_deadline(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         name: DeadlineName,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let Some(link) = self.link(id) else { return };
-        if link.flight.is_none() {
-            return self.close(calls, id);
+        let Some(connection) = self.connection(id) else { return };
+        if connection.flight.is_none() {
+            return self.close(io, id);
         }
-        if name == LINK && link.waits_for_client(calls) {
-            return self.owes_from_now(calls, id);
+        if name == LINK && connection.waits_for_client(io) {
+            return self.owes_from_now(io, id);
         }
-        let fault = match link.owed_by_client(calls) {
-            _ if link.is_connecting() => Fault::ConnectLate,
+        let fault = match connection.owed_by_client(io) {
+            _ if connection.is_connecting() => Fault::ConnectLate,
             Some(cause) => Fault::Overtime(cause),
             None => Fault::Late,
         };
-        self.lose(calls, id, fault, up);
+        self.lose(io, id, fault, events);
     }
 }

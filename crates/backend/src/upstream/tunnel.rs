@@ -1,6 +1,6 @@
 //! The end of tunnels, which follow a 101 response.
 
-use event::Calls;
+use event::Context;
 use exchange::{RequestId, Slice};
 
 use super::{LinkId, Upstream};
@@ -10,35 +10,37 @@ impl Upstream {
     /// The server has closed its direction.
     pub(super) fn said_all(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
         of: RequestId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        up.push(BackendEvent::ReplyEnd { id: of });
-        self.end_if_over(calls, id, up);
+        events.push(BackendEvent::ReplyEnd { id: of });
+        self.end_if_over(io, id, events);
     }
 
     /// Ends a tunnel when both directions are closed. The client's last bytes are sent first, within the read timeout.
     pub(super) fn end_if_over(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: LinkId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let Some(link) = self.link(id) else { return };
-        if link.both_have_ended() && calls.queued(link.stream) == 0 {
-            return self.whole(calls, id, Slice::default(), false, up);
+        let Some(connection) = self.connection(id) else { return };
+        if connection.both_have_ended() && io.queued(connection.stream) == 0 {
+            return self.whole(io, id, Slice::default(), false, events);
         }
-        self.owes_from_now(calls, id);
+        self.owes_from_now(io, id);
     }
 
     /// Like [`Self::close`], but a tunnel is reset, also before its 101 has arrived, so that the server does not
     /// mistake the end for a complete transfer.
-    pub(super) fn cut(&mut self, calls: &mut Calls<'_>, id: LinkId) {
-        if let Some(link) = self.link(id).filter(|link| link.ends_by_reset()) {
-            calls.reset(link.stream);
+    pub(super) fn cut(&mut self, io: &mut Context<'_>, id: LinkId) {
+        if let Some(connection) =
+            self.connection(id).filter(|connection| connection.ends_by_reset())
+        {
+            io.reset(connection.stream);
         }
-        self.close(calls, id);
+        self.close(io, id);
     }
 }

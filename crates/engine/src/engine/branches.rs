@@ -96,7 +96,7 @@ impl Engine {
             return;
         }
         if let Some(home) = self.shard_link.off_shard(pool) {
-            self.shard_link.tell(home, ShardMessage::Token(pool, worker));
+            self.shard_link.send(home, ShardMessage::Token(pool, worker));
         }
     }
 
@@ -118,7 +118,7 @@ impl Engine {
         let tells = branch.tells(worker, good_in_time) || health.fail_rate.is_some();
         let at_home = served.pool.worker_at_home(worker).filter(|_| tells);
         if let (Some(home), Some(worker)) = (self.shard_link.off_shard(pool), at_home) {
-            self.shard_link.tell(home, ShardMessage::Judged { pool, worker, good, took });
+            self.shard_link.send(home, ShardMessage::Judged { pool, worker, good, took });
         }
     }
 
@@ -128,7 +128,7 @@ impl Engine {
         match (self.shard_link.off_shard(pool), served.pool.worker_at_home(worker)) {
             (None, _) => self.checked(pool, worker, false, UNREACHED.to_owned()),
             (Some(home), Some(worker)) => {
-                self.shard_link.tell(home, ShardMessage::Unreached(pool, worker));
+                self.shard_link.send(home, ShardMessage::Unreached(pool, worker));
             }
             // The owner shard has no such worker.
             (Some(_), None) => {}
@@ -164,7 +164,7 @@ impl Engine {
         for (pool, served) in self.pools.entries_mut() {
             if let Some(news) = served.pool.poll_news() {
                 let news = Arc::new(news);
-                self.shard_link.tell_all(|| ShardMessage::News(pool, Arc::clone(&news)));
+                self.shard_link.tell_all(|| ShardMessage::Update(pool, Arc::clone(&news)));
             }
         }
         for barrier in self.barriers.hand_on() {

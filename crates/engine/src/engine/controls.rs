@@ -23,7 +23,7 @@ impl Engine {
     }
 
     /// Passes a control message to the worker of a request, if it has one.
-    pub(super) fn tell(&mut self, id: RequestId, word: RequestControl) {
+    pub(super) fn control_worker(&mut self, id: RequestId, word: RequestControl) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         if matches!(word, RequestControl::BodyEnd) {
             exchange.body_end = Some(self.now);

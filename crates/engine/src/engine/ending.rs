@@ -25,12 +25,12 @@ impl Engine {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let (pool, state) = (exchange.pool, exchange.state);
         if let State::Away(home) = state {
-            return self.shard_link.tell(home, ShardMessage::Cancel(id));
+            return self.shard_link.send(home, ShardMessage::Cancel(id));
         }
         if let State::Waiting(ticket) = state {
             self.pools[pool].pool.handle_abandon(self.now, ticket);
         }
-        self.tell(id, RequestControl::Abandoned);
+        self.control_worker(id, RequestControl::Abandoned);
         let text = "its client took it back";
         self.end(id, Outcome::ended(Cause::Cancelled, Phase::Work, text));
     }
@@ -38,11 +38,11 @@ impl Engine {
     /// Ends a request whose reply is no longer needed. A queued request is removed. A worker that has it continues,
     /// and its reply is discarded.
     pub fn abandon(&mut self, id: RequestId, cause: Cause) {
-        self.abandon_told(id, cause, None, "");
+        self.abandon_answered(id, cause, None, "");
     }
 
     /// Like [`Self::abandon`], after the client received the response `told`. `text` is for the log.
-    pub(crate) fn abandon_told(
+    pub(crate) fn abandon_answered(
         &mut self,
         id: RequestId,
         cause: Cause,
@@ -52,9 +52,9 @@ impl Engine {
         let state = self.exchanges.get_mut(id).map(|exchange| exchange.state);
         if let Some(home) = state.and_then(State::home) {
             self.take_out(id);
-            return self.shard_link.tell(home, ShardMessage::Abandon(id, cause, told));
+            return self.shard_link.send(home, ShardMessage::Abandon(id, cause, told));
         }
-        self.tell(id, RequestControl::Abandoned);
+        self.control_worker(id, RequestControl::Abandoned);
         let Some(mut exchange) = self.take_out(id) else { return };
         if let (Some(log_entry), Some(told)) = (&mut exchange.log_entry, told) {
             (log_entry.status, log_entry.reason) = (told.status, told.reason);

@@ -63,7 +63,7 @@ impl Engine {
             failed: exchange.attempt.failed,
         };
         self.shard_link.backlog(pool).send(passed.payload.held());
-        self.shard_link.tell(home, ShardMessage::Request(Box::new(passed)));
+        self.shard_link.send(home, ShardMessage::Request(Box::new(passed)));
     }
 
     /// Handles a message of another shard.
@@ -74,13 +74,13 @@ impl Engine {
                 let text = "its pool has been removed";
                 let outcome = Outcome::ended(Cause::NoPool, Phase::Receive, text);
                 self.shard_link
-                    .tell(from, ShardMessage::ReplyEvent(passed.from, ReplyEvent::End(outcome)));
+                    .send(from, ShardMessage::ReplyEvent(passed.from, ReplyEvent::End(outcome)));
             }
             return;
         }
         match message {
             ShardMessage::Request(passed) => self.take_in(*passed),
-            ShardMessage::Word(id, word) => self.guest_says(id, word),
+            ShardMessage::Control(id, word) => self.guest_says(id, word),
             ShardMessage::Cancel(id) => {
                 if let Some(id) = self.shard_link.from_shard(id) {
                     self.cancel(id);
@@ -88,28 +88,30 @@ impl Engine {
             }
             ShardMessage::Abandon(id, cause, told) => {
                 if let Some(id) = self.shard_link.from_shard(id) {
-                    self.abandon_told(id, cause, told, "");
+                    self.abandon_answered(id, cause, told, "");
                 }
             }
             ShardMessage::ReplyEvent(id, reply_event) => self.brought(id, reply_event),
-            ShardMessage::Said(session, pool, frame) => {
-                self.shard_link.tell(from, ShardMessage::Heard(session, pool, frame.len()));
-                self.hear(session, pool, frame);
+            ShardMessage::Unsolicited(session, pool, frame) => {
+                self.shard_link.send(from, ShardMessage::Consumed(session, pool, frame.len()));
+                self.receive_frame(session, pool, frame);
             }
             ShardMessage::Finished(session) => {
                 self.finished.push((Client::unasked(session), ReplyEvent::Finished));
             }
-            ShardMessage::Heard(session, pool, bytes) => self.heard(pool, session, bytes),
+            ShardMessage::Consumed(session, pool, bytes) => self.count_read(pool, session, bytes),
             ShardMessage::Announced(pool, frame) => self.announce(pool, frame),
-            ShardMessage::Hush(session, pool, hush) => self.hush(pool, session, hush),
-            ShardMessage::Taken(id, bytes) => self.credit(id, bytes),
+            ShardMessage::PauseProgram(session, pool, hush) => {
+                self.pause_program(pool, session, hush)
+            }
+            ShardMessage::PartsConsumed(id, bytes) => self.credit(id, bytes),
             ShardMessage::Left(session, pool) => self.leave_pool(pool, session, true),
             ShardMessage::Serving => self.shard_link.note_serving(from),
             ShardMessage::Token(pool, worker) => {
                 self.pools[pool].dirty = true;
                 self.pools[pool].pool.handle_token(self.now, worker);
             }
-            ShardMessage::News(pool, news) => self.handle_news(pool, &news),
+            ShardMessage::Update(pool, news) => self.handle_news(pool, &news),
             // Waiting clients are woken at the end of each turn.
             ShardMessage::Room => {}
             ShardMessage::Barrier(barrier) => self.barriers.hold(barrier),
@@ -176,7 +178,7 @@ impl Engine {
             RequestControl::Resume => exchange.window.want(true, window),
             RequestControl::Body(part, _) => {
                 if let Some(bytes) = exchange.window.take(part.len(), window) {
-                    self.shard_link.tell(from.shard(), ShardMessage::Taken(from, bytes));
+                    self.shard_link.send(from.shard(), ShardMessage::PartsConsumed(from, bytes));
                 }
                 true
             }
@@ -186,7 +188,7 @@ impl Engine {
         };
         match word {
             word @ RequestControl::Body(..) => self.control(id, word),
-            word if told => self.tell(id, word),
+            word if told => self.control_worker(id, word),
             RequestControl::Pause
             | RequestControl::Resume
             | RequestControl::BodyEnd
@@ -205,7 +207,7 @@ impl Engine {
         }
         match (id, &exchange.client) {
             // Parts of a reply: the worker resumes.
-            (Some(id), Client::OffShard { .. }) => self.tell(id, RequestControl::Resume),
+            (Some(id), Client::OffShard { .. }) => self.control_worker(id, RequestControl::Resume),
             // Parts of a request body: the client resumes.
             (Some(id), _) => self.flow(id, true),
             (None, _) => {}
@@ -238,7 +240,7 @@ impl Engine {
             ReplyEvent::Part(part) => {
                 if let (Some(bytes), Some(home)) = (exchange.window.take(part.len(), window), home)
                 {
-                    self.shard_link.tell(home, ShardMessage::Taken(id, bytes));
+                    self.shard_link.send(home, ShardMessage::PartsConsumed(id, bytes));
                 }
                 self.part(pool, id, part);
             }
@@ -258,7 +260,7 @@ impl Engine {
             }
             _ => false,
         };
-        self.shard_link.tell(home, ShardMessage::Word(id, word));
+        self.shard_link.send(home, ShardMessage::Control(id, word));
         if stop {
             self.flow(id, false);
         }
@@ -272,7 +274,7 @@ impl Engine {
                 && exchange.window.send(bytes, window)
         };
         if self.exchanges.get_mut(id).is_some_and(fills) {
-            self.tell(id, RequestControl::Pause);
+            self.control_worker(id, RequestControl::Pause);
         }
     }
 

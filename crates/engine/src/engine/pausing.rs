@@ -5,7 +5,7 @@ use exchange::PoolId;
 use pool::Room;
 
 use super::{Engine, WAITING_OVERHEAD};
-use crate::session_affinity::Way;
+use crate::session_affinity::SessionTarget;
 use crate::shard_message::{AWAY_MAX, ShardMessage};
 use flow::ids::SessionId;
 use flow::permit::{Grant, Permit};
@@ -142,7 +142,7 @@ impl Engine {
         }
         let shards: Vec<u32> = backlog.take_waiting().filter(|shard| *shard != me).collect();
         for shard in shards {
-            self.shard_link.tell(shard, ShardMessage::Room);
+            self.shard_link.send(shard, ShardMessage::Room);
         }
     }
 
@@ -268,7 +268,7 @@ impl Engine {
         let Some(own) = &self.pools[pool].own else { return false };
         match self.shard_link.off_shard(pool) {
             Some(_) => answered,
-            None => own.way(session) != Way::Pool,
+            None => own.way(session) != SessionTarget::Pool,
         }
     }
 }

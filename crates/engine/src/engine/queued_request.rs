@@ -10,7 +10,7 @@ use crate::exchanges::{Attempt, Exchange};
 use crate::request_keys::{self, PoolKeys, RequestKeys};
 use flow::ids::SessionId;
 use flow::payload::Payload;
-use flow::request_meta::{Asker, RequestMeta};
+use flow::request_meta::{RequestMeta, RequestSource};
 
 /// Approximate memory of a queued request in the tables, in bytes.
 pub(super) const WAITING_OVERHEAD: usize = 256;
@@ -35,7 +35,7 @@ impl QueuedRequest {
             let ask = pool::Ask { id: id.as_u64(), named, client, ..pool::Ask::default() };
             return Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed);
         }
-        let from = request_keys::Asker { peer: self.peer, session: exchange.client.session() };
+        let from = request_keys::KeySource { peer: self.peer, session: exchange.client.session() };
         let keys = RequestKeys::of(keys, from, &self.payload, named);
         let ask = pool::Ask { client, ..keys.ask(id) };
         Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed)
@@ -43,14 +43,14 @@ impl QueuedRequest {
 }
 
 /// The client of a request. Without a connection or an address, each request counts as a client.
-pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
+pub(super) fn asker(id: RequestId, exchange: &Exchange) -> RequestSource {
     let request = id.as_u64();
     let client = match (exchange.client.session(), exchange.source.peer) {
         (Some(session), _) => session_number(session),
         (None, Peer::Internet(address)) => hashed((1_u8, address)),
         (None, Peer::Local | Peer::Inside) => hashed((2_u8, request)),
     };
-    Asker { client, request }
+    RequestSource { client, request }
 }
 
 /// Sessions of one shard have different numbers, because the factor is odd. The product spreads them, so that equal

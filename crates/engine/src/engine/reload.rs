@@ -18,14 +18,14 @@ impl Engine {
     pub fn reload(
         &mut self,
         id: PoolId,
-        (plan, replaces): (PoolConfig, bool),
+        (config, replaces): (PoolConfig, bool),
         shares: Option<(&[Arc<Tokens>], &[u32])>,
         warnings: &mut Vec<String>,
     ) -> Option<Roster> {
         let now = self.now;
         let served = self.pools.get_mut(id)?;
         let PoolConfig { name: _, pool, then, mut balance, takes, own: _, is_tagged: _, traits } =
-            plan;
+            config;
         served.then = then;
         served.takes = takes;
         if served.branch.is_none() && self.shard_link.off_shard(id).is_some() {
@@ -97,15 +97,15 @@ impl ServedPool {
         names
     }
 
-    fn reload_cookies(&mut self, plan: Option<CookieConfig>, names: &ByWorker<Option<String>>) {
+    fn reload_cookies(&mut self, config: Option<CookieConfig>, names: &ByWorker<Option<String>>) {
         let before = self.cookies.take();
-        let Some(mut plan) = plan else { return };
+        let Some(mut config) = config else { return };
         // Workers without names are identified by their ids.
         if names.values().any(Option::is_some) {
-            plan.servers = names.values().cloned().map(Option::unwrap_or_default).collect();
+            config.servers = names.values().cloned().map(Option::unwrap_or_default).collect();
         }
         let berth = |name: &str| self.pool.berth_named(name);
-        let mut cookies = Box::new(Cookies::new(plan, berth));
+        let mut cookies = Box::new(Cookies::new(config, berth));
         if let Some(before) = before {
             cookies.take_over(*before);
         }

@@ -101,7 +101,7 @@ impl Requests for Engine {
         {
             log_entry.bytes_in += *data as u64;
         }
-        self.tell(id, control);
+        self.control_worker(id, control);
     }
 
     fn is_under_way(&mut self, id: RequestId) -> bool {
@@ -116,8 +116,14 @@ impl Requests for Engine {
         self.abandon(id, cause);
     }
 
-    fn abandon_told(&mut self, id: RequestId, cause: Cause, told: Option<Rejected>, text: &str) {
-        self.abandon_told(id, cause, told, text);
+    fn abandon_answered(
+        &mut self,
+        id: RequestId,
+        cause: Cause,
+        told: Option<Rejected>,
+        text: &str,
+    ) {
+        self.abandon_answered(id, cause, told, text);
     }
 
     fn refused_at_receipt(
@@ -138,7 +144,7 @@ impl Requests for Engine {
         self.count_stray(pool);
     }
 
-    fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool) {
-        self.hush(pool, session, hush);
+    fn pause_program(&mut self, pool: PoolId, session: SessionId, hush: bool) {
+        self.pause_program(pool, session, hush);
     }
 }

@@ -20,13 +20,13 @@ use observe::status::WorkerTally;
 
 impl ServedPool {
     pub(super) fn new(
-        plan: PoolConfig,
+        config: PoolConfig,
         id: PoolId,
         now: Instant,
         seed: u64,
         shard_link: &ShardLink,
     ) -> Self {
-        let PoolConfig { name, pool, then, mut balance, takes, own, is_tagged, traits } = plan;
+        let PoolConfig { name, pool, then, mut balance, takes, own, is_tagged, traits } = config;
         let mut pool = Pool::new(pool, now, seed);
         let (mut branch, mut branches) = (None, 0);
         if let Some((shards, tokens)) = shard_link.shares(id) {
@@ -36,7 +36,7 @@ impl ServedPool {
             branches = if is_home { shards } else { 0 };
         }
         let berth = |name: &str| pool.berth_named(name);
-        let cookies = balance.cookie.take().map(|plan| Box::new(Cookies::new(plan, berth)));
+        let cookies = balance.cookie.take().map(|config| Box::new(Cookies::new(config, berth)));
         Self {
             pool,
             traits,
@@ -101,7 +101,7 @@ impl Engine {
             let idle = served.pool.is_idle() && served.branches == 0;
             if feeders_stopped && !served.stopping && idle {
                 if let (Some(_), Some(home)) = (&served.branch, self.shard_link.off_shard(pool)) {
-                    self.shard_link.tell(home, ShardMessage::Ended(pool));
+                    self.shard_link.send(home, ShardMessage::Ended(pool));
                 }
                 served.stopping = true;
                 served.dirty = true;

@@ -6,7 +6,7 @@ use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 use super::session_workers::{Bound, SessionWorkers};
 use super::{Engine, QueuedRequest, ServedPool, lost};
 use crate::exchanges::{Attempt, Exchange, State};
-use crate::session_affinity::{Slot, Way};
+use crate::session_affinity::{SessionTarget, Slot};
 use crate::shard_message::ShardMessage;
 use flow::backend_effect::BackendEffect;
 use flow::client::{Client, Source};
@@ -18,10 +18,10 @@ use flow::window::Window;
 
 impl ServedPool {
     /// The destination of a request of this client.
-    pub(super) fn way(&self, client: &Client) -> Way {
+    pub(super) fn way(&self, client: &Client) -> SessionTarget {
         match (&self.own, client.session()) {
             (Some(own), Some(session)) => own.affinity.way(session),
-            _ => Way::Pool,
+            _ => SessionTarget::Pool,
         }
     }
 
@@ -45,7 +45,7 @@ impl ServedPool {
         let session = exchange.client.session();
         own.affinity.returned(worker, session);
         match session {
-            Some(session) => own.affinity.way(session) != Way::Lost,
+            Some(session) => own.affinity.way(session) != SessionTarget::Lost,
             None => !matches!(exchange.client, Client::Nobody),
         }
     }
@@ -84,7 +84,7 @@ impl Engine {
     pub(super) fn is_own(&mut self, pool: PoolId, worker: WorkerId, id: RequestId) -> bool {
         let Some(exchange) = self.exchanges.get_mut(id) else { return false };
         let own = exchange.client.session().is_none()
-            || self.pools[pool].way(&exchange.client) == Way::Worker(worker);
+            || self.pools[pool].way(&exchange.client) == SessionTarget::Worker(worker);
         if !own {
             self.end(id, lost());
         }
@@ -119,7 +119,7 @@ impl Engine {
                 continue;
             }
             match self.shard_link.off_shard(pool) {
-                Some(home) => self.shard_link.tell(home, ShardMessage::Left(session, pool)),
+                Some(home) => self.shard_link.send(home, ShardMessage::Left(session, pool)),
                 None => self.leave_pool(pool, session, true),
             }
         }
@@ -128,7 +128,7 @@ impl Engine {
     /// Like [`Self::leave`], for one pool that this shard owns. `gone`: the connection is closed.
     pub(super) fn leave_pool(&mut self, pool: PoolId, session: SessionId, gone: bool) {
         let Some(own) = &mut self.pools[pool].own else { return };
-        if let Way::Worker(worker) = own.affinity.way(session) {
+        if let SessionTarget::Worker(worker) = own.affinity.way(session) {
             let replaced = own.order().is_none();
             if replaced {
                 own.affinity.replace(worker);
@@ -159,7 +159,7 @@ impl Engine {
                 {
                     self.effects.throttles.push_back((pool, worker, true));
                 }
-                self.hear(session, pool, frame);
+                self.receive_frame(session, pool, frame);
             }
             None => counts.discarded += 1,
         }
@@ -174,14 +174,14 @@ impl Engine {
     }
 
     /// Sends an unsolicited message to a client, after everything that was sent to it before.
-    pub(super) fn hear(&mut self, session: SessionId, pool: PoolId, frame: Slice) {
+    pub(super) fn receive_frame(&mut self, session: SessionId, pool: PoolId, frame: Slice) {
         self.finished.push((Client::unasked(session), ReplyEvent::Unsolicited(pool, frame)));
     }
 
     /// Pauses or resumes the output of a connection's own program.
-    pub(crate) fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool) {
+    pub(crate) fn pause_program(&mut self, pool: PoolId, session: SessionId, hush: bool) {
         if let Some(home) = self.shard_link.off_shard(pool) {
-            return self.shard_link.tell(home, ShardMessage::Hush(session, pool, hush));
+            return self.shard_link.send(home, ShardMessage::PauseProgram(session, pool, hush));
         }
         let Some(own) = &mut self.pools[pool].own else { return };
         if let Some(worker) = own.affinity.want(session, !hush, self.shard_link.window()) {
@@ -190,7 +190,7 @@ impl Engine {
     }
 
     /// Another shard has consumed bytes of unsolicited messages.
-    pub(super) fn heard(&mut self, pool: PoolId, session: SessionId, bytes: usize) {
+    pub(super) fn count_read(&mut self, pool: PoolId, session: SessionId, bytes: usize) {
         let Some(own) = &mut self.pools[pool].own else { return };
         if let Some(worker) = own.affinity.credit(session, bytes, self.shard_link.window()) {
             self.effects.throttles.push_back((pool, worker, false));
@@ -217,7 +217,7 @@ impl Engine {
         let Some(own) = &self.pools[pool].own else { return true };
         match self.shard_link.off_shard(pool) {
             Some(_) => answered,
-            None => own.affinity.way(session) != Way::Pool,
+            None => own.affinity.way(session) != SessionTarget::Pool,
         }
     }
 

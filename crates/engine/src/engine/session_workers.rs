@@ -3,7 +3,7 @@
 use exchange::Slice;
 
 use crate::pool_config::SessionWorkersConfig;
-use crate::session_affinity::{SessionAffinity, Way};
+use crate::session_affinity::{SessionAffinity, SessionTarget};
 use flow::ids::SessionId;
 
 /// Programs that serve one connection each.
@@ -30,8 +30,8 @@ pub(super) struct Bound {
 }
 
 impl SessionWorkers {
-    pub(super) fn new(plan: SessionWorkersConfig) -> Self {
-        let SessionWorkersConfig { reset, tells_apart } = plan;
+    pub(super) fn new(config: SessionWorkersConfig) -> Self {
+        let SessionWorkersConfig { reset, tells_apart } = config;
         let reset = reset.as_deref().map(Slice::from);
         Self {
             affinity: SessionAffinity::default(),
@@ -48,7 +48,7 @@ impl SessionWorkers {
     }
 
     /// The destination of requests of a session.
-    pub(super) fn way(&self, session: SessionId) -> Way {
+    pub(super) fn way(&self, session: SessionId) -> SessionTarget {
         self.affinity.way(session)
     }
 

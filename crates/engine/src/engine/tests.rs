@@ -13,7 +13,7 @@ use flow::backend_effect::BackendEffect;
 use flow::backend_event::BackendEvent;
 use flow::http_request::HttpRequest;
 use flow::ids::SessionId;
-use flow::reply_head::{Carried, Head};
+use flow::reply_head::{BoxedReplyHead, Head};
 use flow::request_meta::RequestMeta;
 
 /// The only shard of a daemon, with two pools.
@@ -80,10 +80,10 @@ impl Bench {
         let mut backlogs = Table::default();
         let [a, b] = [(); 2].map(|()| PoolId::from(backlogs.insert(Backlog::new(Room::UNLIMITED))));
         let group = Arc::new(OneShard(backlogs));
-        let (mut plan, instant) = (config("a"), Instant::now());
-        change(&mut plan, b);
+        let (mut pool_config, instant) = (config("a"), Instant::now());
+        change(&mut pool_config, b);
         let epoch = Epoch { instant, unix_us: 0 };
-        let engine = Engine::new(vec![(a, plan), (b, config("b"))], epoch, 1, group, 0);
+        let engine = Engine::new(vec![(a, pool_config), (b, config("b"))], epoch, 1, group, 0);
         Self { engine, a, b, requests: 0 }
     }
 
@@ -213,7 +213,7 @@ fn a_request_that_never_reached_its_worker_is_dispatched_again_before_later_ones
 
 #[test]
 fn the_reply_of_a_pool_is_a_request_of_the_next_unless_it_is_an_error() {
-    let mut bench = Bench::serving(|plan, b| plan.then = Some(b));
+    let mut bench = Bench::serving(|pool_config, b| pool_config.then = Some(b));
     let (a, b) = (bench.a, bench.b);
     let first = bench.submit("one");
     let worker = bench.dispatched()[0].1;
@@ -232,7 +232,7 @@ fn the_reply_of_a_pool_is_a_request_of_the_next_unless_it_is_an_error() {
 
 #[test]
 fn a_request_is_refused_when_the_queue_is_full() {
-    let mut bench = Bench::new(|plan, _| plan.pool.queue.length = 1);
+    let mut bench = Bench::new(|pool_config, _| pool_config.pool.queue.length = 1);
     bench.submit("one");
     assert_eq!(bench.ended(), []);
     bench.submit("two");
@@ -241,7 +241,7 @@ fn a_request_is_refused_when_the_queue_is_full() {
 
 #[test]
 fn a_refusal_says_why_no_worker_can_be_started() {
-    let mut bench = Bench::new(|plan, _| plan.pool.backoff.open_after = 1);
+    let mut bench = Bench::new(|pool_config, _| pool_config.pool.backoff.open_after = 1);
     bench.submit("one");
     let starts = bench.effects();
     let trouble = |kind: &str| {
@@ -261,9 +261,9 @@ fn a_refusal_says_why_no_worker_can_be_started() {
 
 #[test]
 fn a_batch_is_dispatched_request_by_request_and_answered_together() {
-    let mut bench = Bench::serving(|plan, _| {
-        plan.traits.takes_batches = true;
-        plan.pool.batch.rows = 3;
+    let mut bench = Bench::serving(|pool_config, _| {
+        pool_config.traits.takes_batches = true;
+        pool_config.pool.batch.rows = 3;
     });
     let a = bench.a;
     // A worker that is free is given the first alone; what comes meanwhile is a batch.
@@ -308,11 +308,11 @@ fn a_worker_is_told_that_nobody_wants_the_reply_any_more() {
 }
 
 /// Clients of `a` are bound by a cookie to its workers, which have no names.
-fn with_cookie(plan: &mut PoolConfig) {
+fn with_cookie(pool_config: &mut PoolConfig) {
     let limits = pool::AffinityLimits { lifetime: Duration::from_secs(60), entries: 1 };
-    plan.pool.sticky = Some(pool::Sticky { limits, gone: pool::Gone::Reschedule });
+    pool_config.pool.sticky = Some(pool::Sticky { limits, gone: pool::Gone::Reschedule });
     let codec = pool::CookieCodec::new(&[7; 32], "a", pool::CookieValue::Opaque, 60);
-    plan.balance.cookie = Some(CookieConfig {
+    pool_config.balance.cookie = Some(CookieConfig {
         name: b"s".to_vec(),
         mode: pool::CookieMode::Insert,
         codec: Some(codec),
@@ -329,7 +329,7 @@ fn cookie_set(bench: &mut Bench) -> String {
     let (pool, worker, ..) = bench.dispatched()[0];
     let mut head = Head::default();
     head.status = 200;
-    bench.report(pool, BackendEvent::Head { id, head: Carried::new(head) });
+    bench.report(pool, BackendEvent::Head { id, head: BoxedReplyHead::new(head) });
     bench.answer(pool, worker, id, "");
     let (_, reply_event) = bench.engine.finished.remove(0);
     let ReplyEvent::Head(mut head) = reply_event else { panic!("{reply_event:?}") };
@@ -349,20 +349,20 @@ fn is_bound_by(bench: &mut Bench, cookie: &str) -> bool {
 
 #[test]
 fn clients_stay_bound_to_programs_by_their_cookies_after_a_reload() {
-    let mut bench = Bench::serving(|plan, _| with_cookie(plan));
+    let mut bench = Bench::serving(|pool_config, _| with_cookie(pool_config));
     let before = cookie_set(&mut bench);
     assert!(is_bound_by(&mut bench, &before));
-    let mut plan = config("a");
-    with_cookie(&mut plan);
+    let mut pool_config = config("a");
+    with_cookie(&mut pool_config);
     let a = bench.a;
-    bench.engine.reload(a, (plan, false), None, &mut Vec::new()).expect("it is here");
+    bench.engine.reload(a, (pool_config, false), None, &mut Vec::new()).expect("it is here");
     assert!(is_bound_by(&mut bench, &before));
     assert_eq!(cookie_set(&mut bench), before, "it is the same worker");
 }
 
 #[test]
 fn the_cookie_of_a_program_that_is_gone_is_known_after_a_reload() {
-    let mut bench = Bench::serving(|plan, _| with_cookie(plan));
+    let mut bench = Bench::serving(|pool_config, _| with_cookie(pool_config));
     let before = cookie_set(&mut bench);
     assert!(is_bound_by(&mut bench, &before));
     let a = bench.a;
@@ -377,9 +377,9 @@ fn the_cookie_of_a_program_that_is_gone_is_known_after_a_reload() {
     };
     assert!(is_known(&mut bench));
     for _ in 0..2 {
-        let mut plan = config("a");
-        with_cookie(&mut plan);
-        bench.engine.reload(a, (plan, false), None, &mut Vec::new()).expect("it is here");
+        let mut pool_config = config("a");
+        with_cookie(&mut pool_config);
+        bench.engine.reload(a, (pool_config, false), None, &mut Vec::new()).expect("it is here");
         assert!(is_known(&mut bench));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Loop;
 use super::received::reason_of;
-use crate::kernel::{Interest, Kernel, Medium, Token};
+use crate::kernel::{FdKind, Interest, Kernel, Token};
 use crate::output::{Output, PARTS_MAX};
 use crate::state::{Counts, Doomed, Opening, State};
 use crate::stream::{Marks, Phase, Stream};
@@ -202,7 +202,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// All is sent: ends our direction, or the stream when nothing else is open.
     fn end_direction(&mut self, id: StreamId) {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
-        let one_way = stream.direction == Direction::Out || stream.medium != Medium::Socket;
+        let one_way = stream.direction == Direction::Out || stream.medium != FdKind::Socket;
         if one_way || stream.marks.has(Marks::PEER_ENDED) {
             return stream.end(Reason::Clean);
         }
@@ -222,7 +222,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let Some(fd) = &stream.fd else { return };
         // Only a socket has two directions that end apart; a terminal's ends with it.
-        if stream.medium == Medium::Socket
+        if stream.medium == FdKind::Socket
             && let Err(error) = self.kernel.shut(fd)
         {
             return stream.break_off(reason_of(&error));
@@ -285,7 +285,7 @@ fn send(kernel: &mut impl Kernel, stream: &mut Stream, counts: &mut Counts) -> i
 fn send_parts(
     kernel: &mut impl Kernel,
     fd: &Fd,
-    medium: Medium,
+    medium: FdKind,
     output: &Output,
 ) -> io::Result<usize> {
     let mut parts = [IoSlice::new(&[]); PARTS_MAX];

@@ -8,7 +8,7 @@ use super::Loop;
 use super::received::OFFER_COST_MIN;
 use crate::data::Lent;
 use crate::kernel::{Kernel, Readiness, Token};
-use crate::{Direction, Event, Interest, Owner, SocketId};
+use crate::{Direction, Event, EventHandler, Interest, SocketId};
 
 /// Datagrams sent for one socket in one turn.
 const SEND_BUDGET: usize = 256;
@@ -22,7 +22,7 @@ enum Received {
 }
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
-    pub(super) fn hear_socket<O: Owner<Mail = M>>(
+    pub(super) fn hear_socket<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: SocketId,
@@ -43,7 +43,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Receives and tells, one by one, until there is none or the budget is used up.
-    fn receive_datagrams<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: SocketId) {
+    fn receive_datagrams<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: SocketId) {
         let mut budget = self.state.settings.read_budget;
         while let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) {
             if !socket.readable {
@@ -92,7 +92,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Goes on with the sockets that used up their budget in the last turn.
-    pub(super) fn receive_postponed<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+    pub(super) fn receive_postponed<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         for id in std::mem::take(&mut self.state.work.sockets_ready) {
             if let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) {
                 socket.ready = false;
@@ -102,7 +102,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Sockets that could not be watched are told, and gone.
-    pub(super) fn tell_failed_sockets<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+    pub(super) fn tell_failed_sockets<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         while let Some((id, error)) = self.state.work.sockets_failed.pop() {
             if self.state.remove_socket(id) {
                 self.tell(owner, Event::DatagramsFailed { socket: id, error });

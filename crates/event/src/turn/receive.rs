@@ -4,12 +4,12 @@ use block::{Block, CAPACITY_POOLED_MAX};
 
 use super::Loop;
 use super::received::{OFFER_COST_MIN, note_end, note_received, receive};
-use crate::calls::Calls;
+use crate::context::Context;
 use crate::data::{Data, Lent};
 use crate::kernel::Kernel;
 use crate::state::State;
 use crate::stream::{Marks, Phase, Step};
-use crate::{Direction, Event, Owner, OwnerKey, Reason, StreamId};
+use crate::{Direction, Event, EventHandler, OwnerKey, Reason, StreamId};
 
 /// What is held up to this length is copied before the next bytes into the hot block; what is
 /// longer grows where it is.
@@ -19,7 +19,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Takes the steps of a stream until it rests or has used up its budget of this turn.
     /// `received`: what it has received in this turn already.
     #[inline(never)]
-    pub(super) fn step<O: Owner<Mail = M>>(
+    pub(super) fn step<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: StreamId,
@@ -43,7 +43,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Takes a step and returns what it costs, or none when it was the last of this turn.
     #[inline(never)]
-    fn seldom_step<O: Owner<Mail = M>>(
+    fn seldom_step<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: StreamId,
@@ -111,7 +111,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         Some(cost)
     }
 
-    fn tell_closed<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, reason: Reason) {
+    fn tell_closed<O: EventHandler<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        id: StreamId,
+        reason: Reason,
+    ) {
         let found = self.state.streams.get(id.index, id.generation);
         let (unsent, key) = found.map_or_else(Default::default, |it| (it.queued(), it.key));
         let pipe = found.filter(|it| it.direction == Direction::Out && reason != Reason::Clean);
@@ -123,7 +128,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.state.unsent = None;
     }
 
-    fn tell_eof<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+    fn tell_eof<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
         stream.marks.set(Marks::EOF_TOLD);
         if stream.direction == Direction::In || stream.marks.has(Marks::SEND_ENDED) {
@@ -135,7 +140,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Receives once into the hot block, for a stream that holds nothing, and offers what came.
     /// Returns how much that was.
-    fn receive<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
+    fn receive<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
         let State { streams, counts, .. } = &mut self.state;
         let Some(stream) = streams.get_mut(id.index, id.generation) else { return 0 };
         let Self { kernel, hot, hot_capacity, .. } = self;
@@ -149,14 +154,14 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Offers what is in the hot block, and keeps what is left of it.
     #[inline]
-    pub(super) fn offer_hot<O: Owner<Mail = M>>(
+    pub(super) fn offer_hot<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: StreamId,
         key: OwnerKey,
     ) {
         let data = Data::new(&mut self.hot);
-        owner.handle(&mut Calls::new(&mut self.state), Event::Data { stream: id, key, data });
+        owner.handle(&mut Context::new(&mut self.state), Event::Data { stream: id, key, data });
         if !self.hot.is_used_up() {
             let lent = std::mem::replace(&mut self.hot, Lent::nothing());
             self.keep(id, lent);
@@ -164,14 +169,14 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Receives once behind what is held, and offers all. Returns what it costs of the budget.
-    fn receive_more<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
+    fn receive_more<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
         let held = stream.hold.as_ref().map_or(0, Block::len);
-        let hold_max = stream.limits.hold_max;
+        let recv_buffer_max = stream.limits.recv_buffer_max;
         let mut grown_hold = None;
         let block = if held > HOLD_COPIED_MAX {
             let hold = stream.hold.take().expect("it holds something");
-            grown_hold.insert(grown(hold, hold_max))
+            grown_hold.insert(grown(hold, recv_buffer_max))
         } else {
             let hot = self.hot.refill(CAPACITY_POOLED_MAX);
             if let Some(hold) = &stream.hold {
@@ -179,8 +184,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             hot
         };
-        // What could be held in the end is not more than `hold_max`, whatever the owner does.
-        let room_max = hold_max.saturating_sub(held).max(1);
+        // What could be held in the end is not more than `recv_buffer_max`, whatever the owner does.
+        let room_max = recv_buffer_max.saturating_sub(held).max(1);
         let room = block.spare();
         let room_length = room.len().min(room_max);
         self.state.counts.receives += 1;
@@ -229,7 +234,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Lends a block to the owner and keeps what is left of it.
-    fn offer<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, mut lent: Lent) {
+    fn offer<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId, mut lent: Lent) {
         let mut key = OwnerKey::NONE;
         if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
             stream.marks.clear(Marks::OFFER);
@@ -255,15 +260,15 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if !open || (lent.is_last() && !paused) {
             return self.recycle(lent);
         }
-        if untouched && !paused && rest >= stream.limits.hold_max {
+        if untouched && !paused && rest >= stream.limits.recv_buffer_max {
             stream.end(Reason::HoldFull);
             return self.recycle(lent);
         }
         // A thin rest gets a block of its own size; more keeps the block, unless that is more memory
         // than the stream may hold.
-        let hold_max = stream.limits.hold_max;
-        if rest * 4 <= lent.capacity() || lent.capacity() > hold_max {
-            stream.hold = Some(copied(lent.bytes(), hold_max));
+        let recv_buffer_max = stream.limits.recv_buffer_max;
+        if rest * 4 <= lent.capacity() || lent.capacity() > recv_buffer_max {
+            stream.hold = Some(copied(lent.bytes(), recv_buffer_max));
             return self.recycle(lent);
         }
         stream.hold = Some(match lent.into_block() {
@@ -273,7 +278,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 }
                 block
             }
-            Err(shared) => copied(&shared, hold_max),
+            Err(shared) => copied(&shared, recv_buffer_max),
         });
     }
 
@@ -292,20 +297,20 @@ fn cost_of(received: usize) -> usize {
 }
 
 /// A copy in a block of its size class, or of its very length where the class exceeds what may be held.
-fn copied(bytes: &[u8], hold_max: usize) -> Block {
-    let mut block = Block::within(bytes.len(), hold_max);
+fn copied(bytes: &[u8], recv_buffer_max: usize) -> Block {
+    let mut block = Block::within(bytes.len(), recv_buffer_max);
     block.push(bytes);
     block
 }
 
 /// A long hold with room for more. It doubles, so that growing costs a copy or two a byte, up to what
 /// may be held.
-fn grown(hold: Block, hold_max: usize) -> Block {
-    let wanted = (hold.len() * 2).min(hold_max.max(hold.len() + 1));
+fn grown(hold: Block, recv_buffer_max: usize) -> Block {
+    let wanted = (hold.len() * 2).min(recv_buffer_max.max(hold.len() + 1));
     if hold.remaining() >= HOLD_COPIED_MAX || hold.capacity() >= wanted {
         return hold;
     }
-    let mut larger = Block::within(wanted, hold_max);
+    let mut larger = Block::within(wanted, recv_buffer_max);
     larger.push(hold.filled());
     larger
 }

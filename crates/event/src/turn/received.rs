@@ -6,7 +6,7 @@ use block::CAPACITY_POOLED_MAX;
 
 use crate::Reason;
 use crate::data::Lent;
-use crate::kernel::{Kernel, Medium};
+use crate::kernel::{FdKind, Kernel};
 use crate::state::Counts;
 use crate::stream::{Marks, Phase, Stream};
 
@@ -24,7 +24,7 @@ pub(super) fn receive(
     counts: &mut Counts,
 ) -> usize {
     let room = hot.refill(*hot_capacity).spare();
-    let room_length = room.len().min(stream.limits.hold_max.max(1));
+    let room_length = room.len().min(stream.limits.recv_buffer_max.max(1));
     let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
     counts.receives += 1;
     match kernel.receive(fd, stream.medium, &mut room[..room_length]) {
@@ -49,7 +49,7 @@ pub(super) fn receive(
 /// to read until it shows, for no edge will come again.
 #[inline]
 pub(super) fn note_received(stream: &mut Stream, count: usize, room: usize) {
-    let short = count < room && stream.medium != Medium::Other;
+    let short = count < room && stream.medium != FdKind::Other;
     if short && !stream.marks.has(Marks::TO_THE_END) {
         stream.marks.clear(Marks::READABLE);
     }

@@ -15,10 +15,10 @@ use block::{Block, CAPACITY_POOLED_MAX};
 use super::Loop;
 use super::received::{note_end, note_received, reason_of};
 use crate::data::Data;
-use crate::kernel::{Kernel, Medium};
+use crate::kernel::{FdKind, Kernel};
 use crate::relay::{Relay, Way};
 use crate::stream::Marks;
-use crate::{Event, Owner, StreamId};
+use crate::{Event, EventHandler, StreamId};
 
 /// Bytes spliced at once.
 const SPLICE_MAX: usize = 256 << 10;
@@ -33,7 +33,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let to = self.state.streams.get(relay.to.index, relay.to.generation);
         let cost = match (to, hold) {
             (Some(to), hold) if to.takes_output() => {
-                let splices = [medium, to.medium].iter().all(|medium| *medium != Medium::Other);
+                let splices = [medium, to.medium].iter().all(|medium| *medium != FdKind::Other);
                 match hold {
                     Some(hold) => self.relay_hold(id, &mut relay, hold),
                     None if relay.flies() => self.splice_out(&mut relay),
@@ -198,7 +198,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    pub(super) fn tell_relayed<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+    pub(super) fn tell_relayed<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
         let (done, key) = (stream.relay_is_done(), stream.key);
         let relay = stream.relay.as_mut().expect("only a stream that relays tells of it");

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::{Address, Conduit, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token, Wake};
+use event::{
+    Address, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent, SplicePipe, Token, Wake,
+};
 
 /// How far the clock is ahead.
 pub(crate) type Offset = Rc<Cell<Duration>>;
@@ -32,7 +34,7 @@ impl<K: Kernel> Kernel for Ahead<K> {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ReadyEvent>,
     ) -> Result<()> {
         self.kernel.wait(timeout, events_max, happened)
     }
@@ -61,15 +63,15 @@ impl<K: Kernel> Kernel for Ahead<K> {
         self.kernel.connected(fd)
     }
 
-    fn prepare(&mut self, fd: &Fd) -> Result<Medium> {
+    fn prepare(&mut self, fd: &Fd) -> Result<FdKind> {
         self.kernel.prepare(fd)
     }
 
-    fn receive(&mut self, fd: &Fd, medium: Medium, room: &mut [u8]) -> Result<usize> {
+    fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> Result<usize> {
         self.kernel.receive(fd, medium, room)
     }
 
-    fn send(&mut self, fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> Result<usize> {
+    fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> Result<usize> {
         self.kernel.send(fd, medium, parts)
     }
 
@@ -97,19 +99,19 @@ impl<K: Kernel> Kernel for Ahead<K> {
         self.kernel.send_datagram(fd, to, bytes)
     }
 
-    fn conduit(&mut self) -> Result<Conduit> {
+    fn conduit(&mut self) -> Result<SplicePipe> {
         self.kernel.conduit()
     }
 
-    fn keep_conduit(&mut self, conduit: Conduit) {
+    fn keep_conduit(&mut self, conduit: SplicePipe) {
         self.kernel.keep_conduit(conduit);
     }
 
-    fn splice_in(&mut self, from: &Fd, conduit: &Conduit, length: usize) -> Result<usize> {
+    fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> Result<usize> {
         self.kernel.splice_in(from, conduit, length)
     }
 
-    fn splice_out(&mut self, conduit: &Conduit, to: &Fd, length: usize) -> Result<usize> {
+    fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> Result<usize> {
         self.kernel.splice_out(conduit, to, length)
     }
 

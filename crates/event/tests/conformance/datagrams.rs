@@ -14,14 +14,14 @@ fn udp<K: Kernel>(bench: &mut Bench<K>) -> (SocketId, UdpSocket) {
     let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
     let far = UdpSocket::bind("127.0.0.1:0").unwrap();
     far.connect(bound).unwrap();
-    (bench.calls().datagram(fd), far)
+    (bench.io().datagram(fd), far)
 }
 
 /// Answers each datagram with itself, to its sender.
 fn echo<K: Kernel>(bench: &mut Bench<K>) {
-    bench.react(|calls, seen| {
+    bench.react(|io, seen| {
         if let Seen::Datagram(socket, from, bytes) = seen {
-            assert!(calls.send_datagram(*socket, from, bytes));
+            assert!(io.send_datagram(*socket, from, bytes));
         }
     });
 }
@@ -47,7 +47,7 @@ pub(crate) fn each_datagram_is_one_event_and_its_answer_goes_to_its_sender(kerne
     two.send(b"of another").unwrap();
     bench.until("four", |seen| datagrams(seen).len() == 4);
     assert_eq!(datagrams(&bench.owner.seen), [&b"first"[..], b"", b"third", b"of another"]);
-    bench.settle();
+    bench.on_events_done();
     let mut room = [0; 100];
     for part in [&b"first"[..], b"", b"third"] {
         let length = one.recv(&mut room).unwrap();
@@ -68,7 +68,7 @@ pub(crate) fn the_longest_datagram_passes_whole(kernel: impl Kernel) {
     far.send(&sent).unwrap();
     bench.until("it", |seen| !seen.is_empty());
     assert!(datagrams(&bench.owner.seen) == [&sent[..]]);
-    bench.settle();
+    bench.on_events_done();
     let mut room = vec![0; 70_000];
     let length = far.recv(&mut room).unwrap();
     assert!(room[..length] == sent[..]);
@@ -79,7 +79,7 @@ pub(crate) fn unix_datagrams_are_answered_by_name(kernel: impl Kernel) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ours");
     let (fd, _) = bind_datagrams(&Address::Unix(path.clone())).unwrap();
-    let socket = bench.calls().datagram(fd);
+    let socket = bench.io().datagram(fd);
     echo(&mut bench);
     let theirs = folder.path().join("theirs");
     let far = UnixDatagram::bind(&theirs).unwrap();
@@ -88,14 +88,14 @@ pub(crate) fn unix_datagrams_are_answered_by_name(kernel: impl Kernel) {
     let from = Origin::of(&Address::Unix(theirs.clone())).unwrap();
     assert_eq!(from.path(), Some(&*theirs));
     assert_eq!(bench.take_seen(), [Seen::Datagram(socket, from, b"who am I".to_vec())]);
-    bench.settle();
+    bench.on_events_done();
     let mut room = [0; 100];
     let length = far.recv(&mut room).unwrap();
     assert_eq!(&room[..length], b"who am I");
     // One without a name can speak, and cannot be answered.
-    bench.react(|calls, seen| {
+    bench.react(|io, seen| {
         if let Seen::Datagram(socket, from, bytes) = seen {
-            assert!(!calls.send_datagram(*socket, from, bytes));
+            assert!(!io.send_datagram(*socket, from, bytes));
         }
     });
     UnixDatagram::unbound().unwrap().send_to(b"nobody", &path).unwrap();
@@ -108,19 +108,19 @@ pub(crate) fn what_finds_nobody_is_lost_and_the_rest_goes_on(kernel: impl Kernel
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ours");
     let (fd, _) = bind_datagrams(&Address::Unix(path)).unwrap();
-    let socket = bench.calls().datagram(fd);
+    let socket = bench.io().datagram(fd);
     let [gone, full, good] = ["gone", "full", "good"].map(|name| folder.path().join(name));
     let _full = UnixDatagram::bind(&full).unwrap();
     let far = UnixDatagram::bind(&good).unwrap();
     let [gone, full, good] =
         [gone, full, good].map(|path| Origin::of(&Address::Unix(path)).unwrap());
-    assert!(bench.calls().send_datagram(socket, &gone, b"nobody is there"));
+    assert!(bench.io().send_datagram(socket, &gone, b"nobody is there"));
     for _ in 0..1000 {
-        assert!(bench.calls().send_datagram(socket, &full, &[7; 1000]));
+        assert!(bench.io().send_datagram(socket, &full, &[7; 1000]));
     }
-    assert!(bench.calls().send_datagram(socket, &good, b"still heard"));
-    bench.settle();
-    bench.settle();
+    assert!(bench.io().send_datagram(socket, &good, b"still heard"));
+    bench.on_events_done();
+    bench.on_events_done();
     let mut room = [0; 100];
     let length = far.recv(&mut room).unwrap();
     assert_eq!(&room[..length], b"still heard");
@@ -149,24 +149,24 @@ pub(crate) fn more_datagrams_than_the_budget_come_in_later_turns(kernel: impl Ke
 pub(crate) fn a_closed_socket_is_silent_and_refuses(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (socket, far) = udp(&mut bench);
-    bench.react(|calls, seen| {
+    bench.react(|io, seen| {
         if let Seen::Datagram(socket, ..) = seen {
-            calls.close_datagrams(*socket);
+            io.close_datagrams(*socket);
         }
     });
     far.send(b"one").unwrap();
     far.send(b"two").unwrap();
     bench.until("the first", |seen| !seen.is_empty());
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.owner.seen.len(), 1);
     let to = Origin::from(far.local_addr().unwrap());
-    assert!(!bench.calls().send_datagram(socket, &to, b"late"));
+    assert!(!bench.io().send_datagram(socket, &to, b"late"));
     // What is no datagram socket is told, and gone.
     let (reader, _writer) = std::io::pipe().unwrap();
-    let pipe = bench.calls().datagram(OwnedFd::from(reader).into());
+    let pipe = bench.io().datagram(OwnedFd::from(reader).into());
     bench.until_seen(&Seen::DatagramsFailed(pipe));
     let (stream, _) = crate::harness::unix();
-    let stream = bench.calls().datagram(stream.into());
+    let stream = bench.io().datagram(stream.into());
     bench.until_seen(&Seen::DatagramsFailed(stream));
 }
 
@@ -174,10 +174,10 @@ pub(crate) fn no_more_wait_than_may(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (socket, far) = udp(&mut bench);
     let to = Origin::from(far.local_addr().unwrap());
-    let taken = (0..2000).filter(|_| bench.calls().send_datagram(socket, &to, b"x")).count();
+    let taken = (0..2000).filter(|_| bench.io().send_datagram(socket, &to, b"x")).count();
     assert_eq!(taken, 1024);
-    bench.settle();
-    bench.settle();
-    bench.settle();
-    assert!(bench.calls().send_datagram(socket, &to, b"there is room again"));
+    bench.on_events_done();
+    bench.on_events_done();
+    bench.on_events_done();
+    assert!(bench.io().send_datagram(socket, &to, b"there is room again"));
 }

@@ -31,7 +31,7 @@ pub(crate) fn a_reset_after_eof_ends_the_stream(kernel: impl Kernel) {
     let stream = bench.adopt(near, Both);
     far.shutdown(Shutdown::Write).unwrap();
     bench.until_seen(&Seen::Eof(stream));
-    bench.settle();
+    bench.on_events_done();
     reset(far);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
 }
@@ -40,19 +40,19 @@ pub(crate) fn a_peer_that_left_is_seen_by_writing(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (near, far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.settle();
+        bench.on_events_done();
         drop(far);
         bench.until_seen(&Seen::Eof(stream));
         // The first write of TCP makes the peer answer with a reset, a later one meets it.
-        bench.react(move |calls, seen| {
+        bench.react(move |io, seen| {
             if matches!(seen, Seen::Timer(_)) {
-                calls.send_bytes(stream, b"anybody?");
-                let now = calls.now();
-                calls.timer(now);
+                io.send_bytes(stream, b"anybody?");
+                let now = io.now();
+                io.timer(now);
             }
         });
-        let now = bench.calls().now();
-        bench.calls().timer(now);
+        let now = bench.io().now();
+        bench.io().timer(now);
         assert_eq!(bench.until_closed(stream), Reason::Reset);
         bench.take_seen();
     }
@@ -65,12 +65,12 @@ pub(crate) fn a_failed_write_still_offers_what_came(kernel: impl Kernel) {
     far.shutdown(Shutdown::Read).unwrap();
     write(&far, b"I speak");
     let stream = bench.adopt(near, Both);
-    bench.calls().pause(stream);
-    bench.calls().send_bytes(stream, b"you do not listen");
+    bench.io().pause(stream);
+    bench.io().send_bytes(stream, b"you do not listen");
     bench.until_seen(&Seen::Broken(stream));
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
-    bench.calls().resume(stream);
+    bench.io().resume(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(
         bench.take_seen(),
@@ -86,19 +86,19 @@ pub(crate) fn a_paused_stream_whose_send_fails_is_told_broken(kernel: impl Kerne
     for queued in [1, MUCH] {
         for (near, far) in sockets() {
             let stream = bench.adopt(near, Both);
-            bench.calls().pause(stream);
+            bench.io().pause(stream);
             write(&far, b"unread");
-            bench.settle();
+            bench.on_events_done();
             reset(far);
             bench.until_seen(&Seen::Hangup(stream));
-            assert!(!bench.calls().is_broken(stream), "nothing was sent yet");
-            bench.calls().send_bytes(stream, &pattern(queued));
+            assert!(!bench.io().is_broken(stream), "nothing was sent yet");
+            bench.io().send_bytes(stream, &pattern(queued));
             bench.until_seen(&Seen::Broken(stream));
-            bench.settle();
+            bench.on_events_done();
             assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
-            assert!(bench.calls().is_broken(stream));
-            assert_eq!(bench.calls().send_bytes(stream, b"more"), 0);
-            bench.calls().resume(stream);
+            assert!(bench.io().is_broken(stream));
+            assert_eq!(bench.io().send_bytes(stream, b"more"), 0);
+            bench.io().resume(stream);
             assert_eq!(bench.until_closed(stream), Reason::Reset);
             assert_eq!(bench.bytes_of(stream), b"unread");
             bench.take_seen();
@@ -111,14 +111,14 @@ pub(crate) fn a_paused_stream_that_waits_for_room_is_told_broken(kernel: impl Ke
     for (near, far) in sockets() {
         hold_little(&near, &far);
         let stream = bench.adopt(near, Both);
-        bench.calls().pause(stream);
-        bench.calls().send_bytes(stream, &pattern(MUCH));
-        bench.settle();
-        assert!(bench.calls().queued(stream) > MUCH / 2, "nobody reads");
+        bench.io().pause(stream);
+        bench.io().send_bytes(stream, &pattern(MUCH));
+        bench.on_events_done();
+        assert!(bench.io().queued(stream) > MUCH / 2, "nobody reads");
         reset(far);
         bench.until_seen(&Seen::Broken(stream));
         assert!(!bench.owner.seen.contains(&Seen::Drained(stream)), "its output is lost");
-        bench.calls().resume(stream);
+        bench.io().resume(stream);
         assert_eq!(bench.until_closed(stream), Reason::Reset);
         bench.take_seen();
     }
@@ -127,24 +127,24 @@ pub(crate) fn a_paused_stream_that_waits_for_room_is_told_broken(kernel: impl Ke
 pub(crate) fn a_broken_stream_that_is_paused_later_is_told_so(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     bench.eat(nothing);
-    bench.react(|calls, seen| match seen {
-        Seen::Data(stream, ..) => calls.pause(*stream),
-        Seen::Broken(stream) => calls.resume(*stream),
+    bench.react(|io, seen| match seen {
+        Seen::Data(stream, ..) => io.pause(*stream),
+        Seen::Broken(stream) => io.resume(*stream),
         _ => {}
     });
     let (near, far) = unix();
     write(&far, b"unread");
     far.shutdown(Shutdown::Read).unwrap();
     let stream = bench.adopt(near, Both);
-    bench.calls().send_bytes(stream, b"you do not listen");
+    bench.io().send_bytes(stream, b"you do not listen");
     let broken = Seen::Broken(stream);
     bench.until_seen(&broken);
-    bench.settle();
+    bench.on_events_done();
     // Once: it is the owner's affair when a stream that it pauses again is resumed.
     let told = bench.owner.seen.iter().filter(|seen| **seen == broken).count();
     assert_eq!(told, 1);
     bench.react(|_, _| {});
-    bench.calls().resume(stream);
+    bench.io().resume(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
 }
 
@@ -155,12 +155,12 @@ pub(crate) fn what_was_not_sent_is_told_with_the_end(kernel: impl Kernel) {
     let stream = bench.adopt(near, Both);
     let told = Rc::new(Cell::new(0));
     let tells = Rc::clone(&told);
-    bench.react(move |calls, seen| {
+    bench.react(move |io, seen| {
         if let Seen::Closed(stream, _) = seen {
-            tells.set(calls.queued(*stream));
+            tells.set(io.queued(*stream));
         }
     });
-    bench.calls().send_bytes(stream, b"you do not listen");
+    bench.io().send_bytes(stream, b"you do not listen");
     drop(far);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(told.get(), 17, "none of it was taken");
@@ -170,17 +170,17 @@ pub(crate) fn finishing_discards_until_the_peer_ends(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (near, mut far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.settle();
+        bench.on_events_done();
         write(&far, b"a request that is too long");
-        bench.calls().send_bytes(stream, b"refused");
-        bench.calls().finish(stream, None);
-        assert_eq!(bench.calls().send_bytes(stream, b"more"), 0);
-        bench.settle();
+        bench.io().send_bytes(stream, b"refused");
+        bench.io().finish(stream, None);
+        assert_eq!(bench.io().send_bytes(stream, b"more"), 0);
+        bench.on_events_done();
         write(&far, b", and it goes on");
         let mut answer = String::new();
         far.read_to_string(&mut answer).unwrap();
         assert_eq!(answer, "refused", "no reset destroys the refusal");
-        bench.settle();
+        bench.on_events_done();
         assert_eq!(bench.owner.seen, [], "nothing is offered, and it is not over");
         far.shutdown(Shutdown::Write).unwrap();
         assert_eq!(bench.until_closed(stream), Reason::Clean);
@@ -193,10 +193,10 @@ pub(crate) fn finishing_after_eof_ends_at_once(kernel: impl Kernel) {
     for (near, far) in sockets() {
         let stream = bench.adopt(near, Both);
         far.shutdown(Shutdown::Write).unwrap();
-        bench.react(|calls, seen| {
+        bench.react(|io, seen| {
             if let Seen::Eof(stream) = seen {
-                calls.send_bytes(*stream, b"bye");
-                calls.finish(*stream, None);
+                io.send_bytes(*stream, b"bye");
+                io.finish(*stream, None);
             }
         });
         assert_eq!(bench.until_closed(stream), Reason::Clean);
@@ -210,8 +210,8 @@ pub(crate) fn a_peer_that_lingers_is_left(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.calls().send_bytes(stream, b"bye");
-    bench.calls().finish(stream, Some(Duration::from_millis(5)));
+    bench.io().send_bytes(stream, b"bye");
+    bench.io().finish(stream, Some(Duration::from_millis(5)));
     assert_eq!(bench.until_closed(stream), Reason::Lingered);
     drop(far);
 }
@@ -220,10 +220,10 @@ pub(crate) fn a_peer_that_never_reads_is_left(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = unix();
     let stream = bench.adopt(near, Both);
-    bench.calls().send_bytes(stream, &pattern(4 << 20));
-    bench.settle();
-    assert!(bench.calls().queued(stream) > 0, "the kernel took it all");
-    bench.calls().finish(stream, Some(Duration::from_millis(5)));
+    bench.io().send_bytes(stream, &pattern(4 << 20));
+    bench.on_events_done();
+    assert!(bench.io().queued(stream) > 0, "the kernel took it all");
+    bench.io().finish(stream, Some(Duration::from_millis(5)));
     assert_eq!(bench.until_closed(stream), Reason::Lingered);
     drop(far);
 }
@@ -235,21 +235,21 @@ pub(crate) fn a_peer_that_goes_on_reading_is_not_left(kernel: impl Kernel) {
     let (near, far) = unix();
     let stream = bench.adopt(near, Both);
     let length = 4 << 20;
-    bench.calls().send_bytes(stream, &pattern(length));
-    bench.calls().finish(stream, Some(60 * MINUTE));
-    bench.settle();
+    bench.io().send_bytes(stream, &pattern(length));
+    bench.io().finish(stream, Some(60 * MINUTE));
+    bench.on_events_done();
     let (mut got, mut hours) = (0, 0);
-    while bench.calls().queued(stream) > 0 {
+    while bench.io().queued(stream) > 0 {
         ahead.set(ahead.get() + 50 * MINUTE);
         hours += 1;
-        let mut piece = vec![0; length - got - bench.calls().queued(stream)];
+        let mut piece = vec![0; length - got - bench.io().queued(stream)];
         (&far).read_exact(&mut piece).unwrap();
         got += piece.len();
-        bench.settle();
+        bench.on_events_done();
     }
     assert!(hours > 2, "it was sent too fast to tell");
     ahead.set(ahead.get() + 50 * MINUTE);
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.owner.seen, [], "it made progress in each hour");
     ahead.set(ahead.get() + 11 * MINUTE);
     assert_eq!(bench.until_closed(stream), Reason::Lingered);
@@ -261,23 +261,23 @@ pub(crate) fn closing_is_silent(kernel: impl Kernel) {
     for (near, mut far) in sockets() {
         let stream = bench.adopt(near, Both);
         write(&far, b"hello");
-        bench.react(|calls, seen| {
+        bench.react(|io, seen| {
             if let Seen::Data(stream, ..) = seen {
-                calls.send_bytes(*stream, b"discarded");
-                calls.close(*stream);
-                calls.close(*stream);
-                calls.resume(*stream);
-                assert_eq!(calls.queued(*stream), 0);
+                io.send_bytes(*stream, b"discarded");
+                io.close(*stream);
+                io.close(*stream);
+                io.resume(*stream);
+                assert_eq!(io.queued(*stream), 0);
             }
         });
         bench.until("data", |seen| !seen.is_empty());
         bench.owner.gone.insert(stream);
-        bench.settle();
+        bench.on_events_done();
         let mut rest = Vec::new();
         far.read_to_end(&mut rest).unwrap();
         assert_eq!(rest, b"");
         assert_eq!(bench.take_seen().len(), 1);
-        assert_eq!(bench.calls().streams(), 0);
+        assert_eq!(bench.io().streams(), 0);
     }
 }
 
@@ -285,11 +285,11 @@ pub(crate) fn resetting_is_no_end_for_the_peer(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, mut far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.calls().send_bytes(stream, b"a part of it");
-    bench.settle();
-    bench.calls().send_bytes(stream, b"discarded");
-    bench.calls().reset(stream);
-    bench.calls().reset(stream);
+    bench.io().send_bytes(stream, b"a part of it");
+    bench.on_events_done();
+    bench.io().send_bytes(stream, b"discarded");
+    bench.io().reset(stream);
+    bench.io().reset(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(bench.take_seen().len(), 1, "nothing else is told");
     let mut rest = Vec::new();
@@ -299,21 +299,21 @@ pub(crate) fn resetting_is_no_end_for_the_peer(kernel: impl Kernel) {
     // A Unix socket knows no reset: it ends all the same.
     let (near, mut far) = unix();
     let stream = bench.adopt(near, Both);
-    bench.settle();
-    bench.calls().reset(stream);
+    bench.on_events_done();
+    bench.io().reset(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(far.read_to_end(&mut rest).unwrap(), 0);
-    assert_eq!(bench.calls().streams(), 0);
+    assert_eq!(bench.io().streams(), 0);
 }
 
 pub(crate) fn what_a_peer_was_not_sent_in_time_it_misses(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, mut far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.calls().send_bytes(stream, &vec![7; 12 << 20]);
-    bench.calls().finish(stream, Some(Duration::from_millis(50)));
+    bench.io().send_bytes(stream, &vec![7; 12 << 20]);
+    bench.io().finish(stream, Some(Duration::from_millis(50)));
     assert_eq!(bench.until_closed(stream), Reason::Lingered);
-    bench.settle();
+    bench.on_events_done();
     let end = far.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
     assert_eq!(end, Err(ErrorKind::ConnectionReset));
 }
@@ -322,23 +322,23 @@ pub(crate) fn closing_a_sibling_reported_in_the_same_batch(kernel: impl Kernel) 
     let mut bench = Bench::new(kernel);
     let (pairs, far): (Vec<_>, Vec<_>) = (0..2).map(|_| unix()).unzip();
     let streams: Vec<_> = pairs.into_iter().map(|near| bench.adopt(near, Both)).collect();
-    bench.settle();
+    bench.on_events_done();
     for far in &far {
         write(far, b"both at once");
     }
     let (heir_near, heir_far) = unix();
     let (mut heir_near, siblings) = (Some(heir_near), streams);
-    bench.react(move |calls, seen| {
+    bench.react(move |io, seen| {
         if let (Seen::Data(first, ..), Some(near)) = (seen, heir_near.take()) {
             let other = siblings.iter().find(|id| *id != first).unwrap();
-            calls.close(*other);
-            let heir = calls.adopt(near.into(), Both, event::StreamLimits::default());
+            io.close(*other);
+            let heir = io.adopt(near.into(), Both, event::StreamLimits::default());
             assert_eq!(heir.index(), other.index(), "it takes the very place");
             assert_ne!(heir.generation(), other.generation());
         }
     });
     bench.until("data", |seen| !seen.is_empty());
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.owner.seen.len(), 1, "{:?}", bench.owner.seen);
     assert!(bench.events.counts().stale >= 1, "the late report was dropped and counted");
     write(&heir_far, b"mine");
@@ -352,24 +352,24 @@ pub(crate) fn an_old_id_never_reaches_its_successor(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, _far) = unix();
     let old = bench.adopt(near, Both);
-    let now = bench.calls().now();
-    bench.calls().deadline(old, event::DeadlineName(0), Some(now));
-    bench.calls().close(old);
+    let now = bench.io().now();
+    bench.io().deadline(old, event::DeadlineName(0), Some(now));
+    bench.io().close(old);
     bench.owner.gone.insert(old);
     let (near, mut far) = unix();
     let new = bench.adopt(near, Both);
     assert_eq!((old.index(), old.generation() + 1), (new.index(), new.generation()));
-    let mut calls = bench.calls();
-    assert_eq!(calls.send_bytes(old, b"for somebody else"), 0);
-    assert_eq!(calls.send(old, b"for somebody else".as_slice().into()), 0);
-    calls.pause(old);
-    calls.deadline(old, event::DeadlineName(0), Some(now));
-    calls.finish(old, None);
-    calls.limits(old, event::StreamLimits { hold_max: 1, ..Default::default() });
-    calls.close(old);
+    let mut io = bench.io();
+    assert_eq!(io.send_bytes(old, b"for somebody else"), 0);
+    assert_eq!(io.send(old, b"for somebody else".as_slice().into()), 0);
+    io.pause(old);
+    io.deadline(old, event::DeadlineName(0), Some(now));
+    io.finish(old, None);
+    io.limits(old, event::StreamLimits { recv_buffer_max: 1, ..Default::default() });
+    io.close(old);
     write(&far, b"heard");
     bench.until_seen(&Seen::Data(new, b"heard".to_vec(), false));
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.owner.seen.len(), 1);
     far.set_nonblocking(true).unwrap();
     assert_eq!(far.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -381,10 +381,10 @@ pub(crate) fn stopping_sends_what_was_queued(kernel: impl Kernel) {
     let (near, mut far) = unix();
     let stream = bench.adopt(near, Both);
     write(&far, b"stop");
-    bench.react(move |calls, seen| {
+    bench.react(move |io, seen| {
         if matches!(seen, Seen::Data(..)) {
-            calls.send_bytes(stream, b"stopping");
-            calls.stop();
+            io.send_bytes(stream, b"stopping");
+            io.stop();
         }
     });
     bench.events.run(&mut bench.owner).unwrap();
@@ -397,10 +397,10 @@ pub(crate) fn our_direction_ends_while_the_peers_goes_on(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (near, mut far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.calls().send_bytes(stream, b"all I have to say");
-        bench.calls().finish_sending(stream);
-        assert_eq!(bench.calls().send_bytes(stream, b"more"), 0);
-        bench.settle();
+        bench.io().send_bytes(stream, b"all I have to say");
+        bench.io().finish_sending(stream);
+        assert_eq!(bench.io().send_bytes(stream, b"more"), 0);
+        bench.on_events_done();
         let mut said = String::new();
         far.read_to_string(&mut said).unwrap();
         assert_eq!(said, "all I have to say");
@@ -422,9 +422,9 @@ pub(crate) fn both_directions_end_in_either_order(kernel: impl Kernel) {
         far.shutdown(Shutdown::Write).unwrap();
         bench.until_seen(&Seen::Eof(stream));
         let sent = pattern(600_000);
-        bench.calls().send_bytes(stream, &sent);
-        bench.calls().finish_sending(stream);
-        bench.calls().finish_sending(stream);
+        bench.io().send_bytes(stream, &sent);
+        bench.io().finish_sending(stream);
+        bench.io().finish_sending(stream);
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             far.read_to_end(&mut all).unwrap();
@@ -439,11 +439,11 @@ pub(crate) fn finishing_after_our_direction_ended_discards_the_rest(kernel: impl
     let mut bench = Bench::new(kernel);
     for (near, far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.calls().finish_sending(stream);
-        bench.settle();
-        bench.calls().finish(stream, None);
+        bench.io().finish_sending(stream);
+        bench.on_events_done();
+        bench.io().finish(stream, None);
         write(&far, b"nobody wants it");
-        bench.settle();
+        bench.on_events_done();
         assert_eq!(bench.owner.seen, []);
         drop(far);
         assert_eq!(bench.until_closed(stream), Reason::Clean);
@@ -456,9 +456,9 @@ pub(crate) fn a_stream_may_linger_for_ever(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.calls().send_bytes(stream, b"bye");
-    bench.calls().finish(stream, Some(Duration::MAX));
-    bench.settle();
+    bench.io().send_bytes(stream, b"bye");
+    bench.io().finish(stream, Some(Duration::MAX));
+    bench.on_events_done();
     drop(far);
     let reason = bench.until_closed(stream);
     assert!(matches!(reason, Reason::Clean | Reason::Reset), "{reason:?}");

@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use event::{
-    Calls, Data, DeadlineName, Direction, Event, Fd, Kernel, ListenerId, Loop, LoopSettings,
-    Origin, Owner, OwnerKey, Reason, SocketId, StreamId, StreamLimits, TimerId,
+    Context, Data, DeadlineName, Direction, Event, EventHandler, Fd, Kernel, ListenerId, Loop,
+    LoopSettings, Origin, OwnerKey, Reason, SocketId, StreamId, StreamLimits, TimerId,
 };
 
 /// After this long without what a test waits for, it fails. No test depends on how long it is.
@@ -38,7 +38,7 @@ pub(crate) enum Seen {
 
 pub(crate) type IsLast = bool;
 /// Called after an event was recorded.
-pub(crate) type React = Box<dyn FnMut(&mut Calls<'_>, &Seen)>;
+pub(crate) type React = Box<dyn FnMut(&mut Context<'_>, &Seen)>;
 /// Called with every loan; consumes what it likes.
 pub(crate) type Eat = Box<dyn FnMut(StreamId, &mut Data<'_>)>;
 
@@ -101,7 +101,7 @@ impl Recorder {
 
 impl Recorder {
     /// Each event carries the key that its stream or timer was given last.
-    fn hold_keys(&mut self, calls: &mut Calls<'_>, event: &Event<'_, u32>) {
+    fn hold_keys(&mut self, io: &mut Context<'_>, event: &Event<'_, u32>) {
         let (stream, key) = match event {
             Event::Connected { stream, key }
             | Event::Data { stream, key, .. }
@@ -123,17 +123,17 @@ impl Recorder {
         assert_eq!(key, given, "{event:?}");
         if !matches!(event, Event::Closed { .. }) {
             let next = OwnerKey([given.0[0] + 1, 7, u32::MAX, given.0[3] ^ 0x5555]);
-            calls.set_key(stream, next);
+            io.set_key(stream, next);
             self.keys.insert(stream, next);
         }
     }
 }
 
-impl Owner for Recorder {
+impl EventHandler for Recorder {
     type Mail = u32;
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, u32>) {
-        self.hold_keys(calls, &event);
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, u32>) {
+        self.hold_keys(io, &event);
         let seen = match event {
             Event::Accepted { listener, stream, .. } => Seen::Accepted(listener, stream),
             Event::AcceptFailed { listener, .. } => Seen::AcceptFailed(listener),
@@ -159,11 +159,11 @@ impl Owner for Recorder {
             Event::Mail(mail) => Seen::Mail(mail),
         };
         self.hold_the_law(&seen);
-        (self.react)(calls, &seen);
+        (self.react)(io, &seen);
         self.seen.push(seen);
     }
 
-    fn turn_ends(&mut self, _calls: &mut Calls<'_>) {
+    fn on_iteration_end(&mut self, _calls: &mut Context<'_>) {
         self.turns += 1;
     }
 }
@@ -192,12 +192,12 @@ impl<K: Kernel> Bench<K> {
         Self { events: Loop::new(kernel, settings).unwrap(), owner }
     }
 
-    pub(crate) fn calls(&mut self) -> Calls<'_> {
-        self.events.calls()
+    pub(crate) fn io(&mut self) -> Context<'_> {
+        self.events.io()
     }
 
     /// Does so after each event.
-    pub(crate) fn react(&mut self, react: impl FnMut(&mut Calls<'_>, &Seen) + 'static) {
+    pub(crate) fn react(&mut self, react: impl FnMut(&mut Context<'_>, &Seen) + 'static) {
         self.owner.react = Box::new(react);
     }
 
@@ -216,7 +216,7 @@ impl<K: Kernel> Bench<K> {
         direction: Direction,
         limits: StreamLimits,
     ) -> StreamId {
-        self.calls().adopt(fd.into(), direction, limits)
+        self.io().adopt(fd.into(), direction, limits)
     }
 
     /// Turns until the events seen so far satisfy `enough`.
@@ -240,7 +240,7 @@ impl<K: Kernel> Bench<K> {
     }
 
     /// Turns until nothing happens any more without waiting.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn on_events_done(&mut self) {
         let mut quiet = 0;
         while quiet < 3 {
             let before = self.owner.seen.len();

@@ -1,6 +1,6 @@
 //! Mail from other threads.
 
-use event::{Calls, Event, Kernel, Loop, LoopSettings, Mailbox, Owner};
+use event::{Context, Event, EventHandler, Kernel, Loop, LoopSettings, Mailbox};
 
 use crate::harness::{Bench, Seen};
 
@@ -17,19 +17,19 @@ pub(crate) fn mail_wakes_a_sleeping_loop(kernel: impl Kernel) {
             assert_eq!(hear.recv(), Ok(round));
         }
     });
-    bench.react(move |calls, seen| {
+    bench.react(move |io, seen| {
         let Seen::Mail(round) = seen else { panic!("{seen:?}") };
         tell.send(*round).unwrap();
         if *round == ROUNDS - 1 {
-            calls.stop();
+            io.stop();
         }
     });
     bench.events.run(&mut bench.owner).unwrap();
     sender.join().unwrap();
     assert_eq!(bench.owner.seen.len(), ROUNDS as usize);
-    bench.settle();
+    bench.on_events_done();
     let before = bench.events.counts().reports;
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.events.counts().reports, before, "mail that was read keeps the loop awake");
 }
 
@@ -54,13 +54,13 @@ pub(crate) fn all_mail_of_many_threads_comes_in_order(kernel: impl Kernel) {
         })
         .collect();
     let mut next: Vec<_> = (0..THREADS).map(|thread| thread * EACH).collect();
-    bench.react(move |calls, seen| {
+    bench.react(move |io, seen| {
         let Seen::Mail(mail) = seen else { panic!("{seen:?}") };
         let next_of_thread = &mut next[(mail / EACH) as usize];
         assert_eq!(mail, next_of_thread, "once, and in the order of its sender");
         *next_of_thread += 1;
         if next.iter().zip(1..).all(|(&next, thread)| next == thread * EACH) {
-            calls.stop();
+            io.stop();
         }
     });
     bench.events.run(&mut bench.owner).unwrap();
@@ -90,22 +90,22 @@ struct Echoing {
     seen: Vec<Option<u32>>,
 }
 
-impl Owner for Echoing {
+impl EventHandler for Echoing {
     type Mail = u32;
 
-    fn handle(&mut self, _: &mut Calls<'_>, event: Event<'_, u32>) {
+    fn handle(&mut self, _: &mut Context<'_>, event: Event<'_, u32>) {
         let Event::Mail(mail) = event else { panic!("{event:?}") };
         self.seen.push(Some(mail));
     }
 
-    fn settle(&mut self, _: &mut Calls<'_>) {
+    fn on_events_done(&mut self, _: &mut Context<'_>) {
         if self.left > 0 {
             self.left -= 1;
             self.mailbox.post(self.left);
         }
     }
 
-    fn turn_ends(&mut self, _: &mut Calls<'_>) {
+    fn on_iteration_end(&mut self, _: &mut Context<'_>) {
         self.seen.push(None);
     }
 }

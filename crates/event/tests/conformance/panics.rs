@@ -41,7 +41,7 @@ pub(crate) fn what_comes_behind_an_event_on_which_the_owner_panics_is_told(kerne
     let pairs: Vec<_> = (0..5).map(|_| unix()).collect();
     let (near, far): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let streams: Vec<_> = near.into_iter().map(|near| bench.adopt(near, Both)).collect();
-    bench.settle();
+    bench.on_events_done();
     bench.take_seen();
     far.iter().for_each(|far| write(far, b"x"));
     panics_at(&mut bench, |seen| matches!(seen, Seen::Data(..)));
@@ -61,8 +61,8 @@ pub(crate) fn a_panic_on_mail_loses_that_mail_alone(kernel: impl Kernel) {
 
 pub(crate) fn a_panic_on_a_timer_loses_that_timer_alone(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    let now = bench.calls().now();
-    let timers: Vec<_> = (0..4).map(|_| bench.calls().timer(now)).collect();
+    let now = bench.io().now();
+    let timers: Vec<_> = (0..4).map(|_| bench.io().timer(now)).collect();
     // In which order those of one time come is not said.
     let lost = std::rc::Rc::new(std::cell::Cell::new(None));
     let first = std::rc::Rc::clone(&lost);

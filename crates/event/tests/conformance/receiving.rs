@@ -17,10 +17,10 @@ pub(crate) fn data_and_fin_in_one_report(kernel: impl Kernel) {
             bench.take_seen(),
             [Seen::Data(stream, b"the last words".to_vec(), false), Seen::Eof(stream)]
         );
-        bench.settle();
+        bench.on_events_done();
         assert_eq!(bench.owner.seen, [], "the peer's end alone does not close");
-        bench.calls().send_bytes(stream, b"answer");
-        bench.calls().finish(stream, None);
+        bench.io().send_bytes(stream, b"answer");
+        bench.io().finish(stream, None);
         assert_eq!(bench.until_closed(stream), Reason::Clean);
         let mut answer = String::new();
         std::io::Read::read_to_string(&mut &far, &mut answer).unwrap();
@@ -33,7 +33,7 @@ pub(crate) fn fin_alone(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (near, far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.settle();
+        bench.on_events_done();
         far.shutdown(Shutdown::Write).unwrap();
         bench.until_seen(&Seen::Eof(stream));
         assert_eq!(bench.take_seen(), [Seen::Eof(stream)]);
@@ -55,7 +55,7 @@ pub(crate) fn single_bytes_come_together_into_lines(kernel: impl Kernel) {
         write(&far, &[*byte]);
         bench.until("an offer", |seen| seen.len() > before);
     }
-    bench.settle();
+    bench.on_events_done();
     let offers = bench.owner.seen.iter().map(|seen| match seen {
         Seen::Data(of, bytes, false) if *of == stream => String::from_utf8(bytes.clone()).unwrap(),
         other => panic!("{other:?}"),
@@ -70,7 +70,7 @@ pub(crate) fn what_is_not_consumed_comes_again_with_the_next_bytes(kernel: impl 
         let stream = bench.adopt(near, Both);
         write(&far, b"abcde");
         bench.until("the first", |seen| seen.len() == 1);
-        bench.settle();
+        bench.on_events_done();
         assert_eq!(bench.owner.seen.len(), 1, "no new bytes, no new offer");
         write(&far, b"fg");
         bench.until("the second", |seen| seen.len() == 2);
@@ -93,21 +93,21 @@ pub(crate) fn a_pause_keeps_data_and_eof_back(kernel: impl Kernel) {
     bench.eat(|_, data| data.consume(1));
     for (near, far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.react(|calls, seen| {
+        bench.react(|io, seen| {
             if let Seen::Data(stream, bytes, _) = seen
                 && bytes.starts_with(b"a")
             {
-                calls.pause(*stream);
+                io.pause(*stream);
             }
         });
         write(&far, b"abc");
         bench.until("the first", |seen| seen.len() == 1);
         write(&far, b"def");
         far.shutdown(Shutdown::Write).unwrap();
-        bench.settle();
+        bench.on_events_done();
         bench.owner.seen.retain(|seen| *seen != Seen::EndAhead(stream));
         assert_eq!(bench.owner.seen.len(), 1, "paused");
-        bench.calls().resume(stream);
+        bench.io().resume(stream);
         bench.until_seen(&Seen::Eof(stream));
         assert_eq!(
             bench.take_seen(),
@@ -127,19 +127,19 @@ pub(crate) fn pausing_in_the_last_offer_keeps_it(kernel: impl Kernel) {
     bench.eat(nothing);
     let (near, far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.react(|calls, seen| {
+    bench.react(|io, seen| {
         if let Seen::Data(stream, _, true) = seen {
-            calls.pause(*stream);
+            io.pause(*stream);
         }
     });
     write(&far, b"rest");
     far.shutdown(Shutdown::Write).unwrap();
     let last = Seen::Data(stream, b"rest".to_vec(), true);
     bench.until_seen(&last);
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.take_seen().last(), Some(&Seen::EndAhead(stream)));
     bench.react(|_, _| {});
-    bench.calls().resume(stream);
+    bench.io().resume(stream);
     bench.until_seen(&Seen::Eof(stream));
     assert_eq!(bench.take_seen(), [last, Seen::Eof(stream)]);
 }
@@ -157,18 +157,18 @@ pub(crate) fn the_end_of_a_paused_peer_is_told_ahead<K: Kernel>(kernel: K) {
         for (near, far) in sockets() {
             let stream = bench.adopt(near, Both);
             if paused_before {
-                bench.calls().pause(stream);
+                bench.io().pause(stream);
             } else {
-                bench.react(|calls, seen| {
+                bench.react(|io, seen| {
                     if let Seen::Data(stream, ..) = seen {
-                        calls.pause(*stream);
+                        io.pause(*stream);
                     }
                 });
             }
             write(&far, b"rest");
-            bench.settle();
+            bench.on_events_done();
             far.shutdown(Shutdown::Write).unwrap();
-            bench.settle();
+            bench.on_events_done();
             let told = if paused_before { None } else { Some(data(stream)) };
             let seen = bench.take_seen();
             if reports_ends_behind_bytes::<K>() {
@@ -176,10 +176,10 @@ pub(crate) fn the_end_of_a_paused_peer_is_told_ahead<K: Kernel>(kernel: K) {
                 assert_eq!(seen, expected);
             }
             bench.react(|_, _| {});
-            bench.calls().resume(stream);
+            bench.io().resume(stream);
             bench.until_seen(&Seen::Eof(stream));
             assert!(!bench.take_seen().contains(&Seen::EndAhead(stream)), "once");
-            bench.calls().close(stream);
+            bench.io().close(stream);
             bench.owner.gone.insert(stream);
         }
     }
@@ -189,9 +189,9 @@ pub(crate) fn a_hang_up_is_told_while_paused(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (of_tcp, (near, far)) in [(true, tcp()), (false, unix())] {
         let stream = bench.adopt(near, Both);
-        bench.calls().pause(stream);
+        bench.io().pause(stream);
         write(&far, b"before");
-        bench.settle();
+        bench.on_events_done();
         assert_eq!(bench.owner.seen, []);
         if of_tcp {
             crate::harness::reset(far);
@@ -199,12 +199,12 @@ pub(crate) fn a_hang_up_is_told_while_paused(kernel: impl Kernel) {
             drop(far);
         }
         bench.until_seen(&Seen::Hangup(stream));
-        bench.settle();
+        bench.on_events_done();
         assert_eq!(bench.take_seen(), [Seen::Hangup(stream)], "once, and no data");
-        bench.calls().resume(stream);
+        bench.io().resume(stream);
         let data = Seen::Data(stream, b"before".to_vec(), false);
         bench.until_seen(&data);
-        bench.settle();
+        bench.on_events_done();
         let ending = if of_tcp { Seen::Closed(stream, Reason::Reset) } else { Seen::Eof(stream) };
         assert_eq!(bench.take_seen(), [data, ending]);
     }
@@ -214,16 +214,16 @@ pub(crate) fn a_hang_up_is_told_once(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (near, far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.calls().pause(stream);
+        bench.io().pause(stream);
         write(&far, b"before");
-        bench.settle();
+        bench.on_events_done();
         crate::harness::reset(far);
         bench.until_seen(&Seen::Hangup(stream));
         // The write that fails would tell of the same once more.
-        bench.calls().send_bytes(stream, b"anybody?");
-        bench.settle();
+        bench.io().send_bytes(stream, b"anybody?");
+        bench.on_events_done();
         assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
-        bench.calls().resume(stream);
+        bench.io().resume(stream);
         assert_eq!(bench.until_closed(stream), Reason::Reset);
         assert_eq!(bench.bytes_of(stream), b"before");
         assert!(!bench.take_seen().contains(&Seen::Eof(stream)), "it may not be all there was");
@@ -237,9 +237,9 @@ pub(crate) fn resuming_in_every_callback_does_not_keep_the_loop(kernel: impl Ker
     let (other_near, other_far) = unix();
     let stream = bench.adopt(near, Both);
     let other = bench.adopt(other_near, Both);
-    bench.react(move |calls, seen| {
+    bench.react(move |io, seen| {
         if matches!(seen, Seen::Data(of, ..) if *of == stream) {
-            calls.resume(stream);
+            io.resume(stream);
         }
     });
     write(&far, b"again and again");
@@ -285,20 +285,20 @@ pub(crate) fn a_report_for_a_stream_that_has_more_reads_no_more(kernel: impl Ker
         }
         bench.take_seen();
         bench.owner.gone.insert(stream);
-        bench.calls().close(stream);
+        bench.io().close(stream);
     }
 }
 
 pub(crate) fn a_full_hold_ends_the_stream(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     bench.eat(nothing);
-    for hold_max in [10, 100_000] {
+    for recv_buffer_max in [10, 100_000] {
         let (near, far) = tcp();
-        let limits = StreamLimits { hold_max, ..StreamLimits::default() };
+        let limits = StreamLimits { recv_buffer_max, ..StreamLimits::default() };
         let stream = bench.adopt_with(near, Both, limits);
-        write(&far, &pattern(hold_max - 1));
+        write(&far, &pattern(recv_buffer_max - 1));
         bench.until("all but one", |seen| {
-            matches!(seen.last(), Some(Seen::Data(_, bytes, _)) if bytes.len() == hold_max - 1)
+            matches!(seen.last(), Some(Seen::Data(_, bytes, _)) if bytes.len() == recv_buffer_max - 1)
         });
         write(&far, b"xyz");
         assert_eq!(bench.until_closed(stream), Reason::HoldFull);
@@ -307,7 +307,7 @@ pub(crate) fn a_full_hold_ends_the_stream(kernel: impl Kernel) {
             Seen::Data(_, bytes, _) => Some(bytes.len()),
             _ => None,
         });
-        assert_eq!(longest.max(), Some(hold_max), "no more is held than may be");
+        assert_eq!(longest.max(), Some(recv_buffer_max), "no more is held than may be");
     }
 }
 
@@ -315,22 +315,22 @@ pub(crate) fn a_full_hold_waits_while_paused(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     bench.eat(nothing);
     let (near, far) = tcp();
-    let limits = StreamLimits { hold_max: 8, ..StreamLimits::default() };
+    let limits = StreamLimits { recv_buffer_max: 8, ..StreamLimits::default() };
     let stream = bench.adopt_with(near, Both, limits);
-    bench.react(|calls, seen| {
+    bench.react(|io, seen| {
         if let Seen::Data(stream, bytes, _) = seen
             && bytes.len() == 8
         {
-            calls.pause(*stream);
+            io.pause(*stream);
         }
     });
     write(&far, b"12345678and more");
     bench.until_seen(&Seen::Data(stream, b"12345678".to_vec(), false));
-    bench.settle();
+    bench.on_events_done();
     bench.eat(|_, data| data.consume(data.bytes().len()));
     bench.react(|_, _| {});
     bench.take_seen();
-    bench.calls().resume(stream);
+    bench.io().resume(stream);
     bench.until_seen(&Seen::Data(stream, b"and more".to_vec(), false));
     assert_eq!(bench.bytes_of(stream), b"12345678and more");
 }

@@ -15,12 +15,12 @@ pub(crate) fn nothing_fires_early_and_each_fires_once(kernel: impl Kernel) {
     let mut random = Random(11);
     let mut due = std::collections::HashMap::new();
     for _ in 0..200 {
-        let at = bench.calls().now() + Duration::from_micros(random.below(30_000) as u64);
+        let at = bench.io().now() + Duration::from_micros(random.below(30_000) as u64);
         let timer = match random.below(2) {
-            0 => bench.calls().timer(at),
+            0 => bench.io().timer(at),
             _ => {
                 let key = OwnerKey([1, 2, 3, u32::try_from(random.below(1000)).unwrap()]);
-                let timer = bench.calls().timer_of(key, at);
+                let timer = bench.io().timer_of(key, at);
                 bench.owner.timer_keys.insert(timer, key);
                 timer
             }
@@ -28,13 +28,13 @@ pub(crate) fn nothing_fires_early_and_each_fires_once(kernel: impl Kernel) {
         due.insert(timer, at);
     }
     let count = due.len();
-    bench.react(move |calls, seen| {
+    bench.react(move |io, seen| {
         let Seen::Timer(timer) = seen else { panic!("{seen:?}") };
         let at = due.remove(timer).expect("each fires once");
-        assert!(calls.now() >= at, "fired early");
+        assert!(io.now() >= at, "fired early");
     });
     bench.until("all timers", |seen| seen.len() == count);
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.owner.seen.len(), count);
 }
 
@@ -44,62 +44,62 @@ pub(crate) fn deadlines_end_with_their_stream(kernel: impl Kernel) {
     let (kept_near, _kept_far) = unix();
     let gone = bench.adopt(near, Both);
     let kept = bench.adopt(kept_near, Both);
-    let at = bench.calls().now() + Duration::from_millis(2);
+    let at = bench.io().now() + Duration::from_millis(2);
     for name in 0..4 {
-        bench.calls().deadline(gone, DeadlineName(name), Some(at));
+        bench.io().deadline(gone, DeadlineName(name), Some(at));
     }
-    bench.calls().deadline(kept, SECOND, Some(at));
-    bench.calls().deadline(kept, DeadlineName(2), Some(at));
-    bench.calls().deadline(kept, DeadlineName(2), None);
-    bench.calls().close(gone);
+    bench.io().deadline(kept, SECOND, Some(at));
+    bench.io().deadline(kept, DeadlineName(2), Some(at));
+    bench.io().deadline(kept, DeadlineName(2), None);
+    bench.io().close(gone);
     bench.owner.gone.insert(gone);
     bench.until_seen(&Seen::Deadline(kept, SECOND));
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.owner.seen, [Seen::Deadline(kept, SECOND)]);
 }
 
 pub(crate) fn a_timer_that_rang_can_be_set_again(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    let now = bench.calls().now();
-    let timer = bench.calls().timer(now);
+    let now = bench.io().now();
+    let timer = bench.io().timer(now);
     let mut rounds = 0;
-    bench.react(move |calls, _| {
+    bench.react(move |io, _| {
         rounds += 1;
         if rounds < 5 {
-            let at = calls.now() + Duration::from_millis(1);
-            calls.set_timer(timer, at);
+            let at = io.now() + Duration::from_millis(1);
+            io.set_timer(timer, at);
         } else {
-            calls.cancel_timer(timer);
-            calls.set_timer(timer, calls.now());
+            io.cancel_timer(timer);
+            io.set_timer(timer, io.now());
         }
     });
     bench.until("five rounds", |seen| seen.len() == 5);
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.owner.seen, vec![Seen::Timer(timer); 5]);
 }
 
 pub(crate) fn what_is_cancelled_in_the_same_turn_does_not_fire(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    let now = bench.calls().now();
+    let now = bench.io().now();
     let timers: Rc<RefCell<Vec<_>>> = Rc::default();
     for _ in 0..4 {
-        let timer = bench.calls().timer(now);
+        let timer = bench.io().timer(now);
         timers.borrow_mut().push(timer);
     }
     let mut first = true;
-    bench.react(move |calls, seen| {
+    bench.react(move |io, seen| {
         let Seen::Timer(fired) = seen else { return };
         if !std::mem::take(&mut first) {
             return;
         }
         let others: Vec<_> = timers.borrow().iter().filter(|id| *id != fired).copied().collect();
-        calls.cancel_timer(others[0]);
-        calls.disarm_timer(others[1]);
+        io.cancel_timer(others[0]);
+        io.disarm_timer(others[1]);
         // It takes the place of the one that was cancelled, and is not to fire for it.
-        calls.timer(now + Duration::from_secs(3600));
+        io.timer(now + Duration::from_secs(3600));
     });
     bench.until("two", |seen| seen.len() == 2);
-    bench.settle();
+    bench.on_events_done();
     assert_eq!(bench.owner.seen.len(), 2);
 }
 
@@ -108,27 +108,27 @@ pub(crate) fn a_hundred_thousand_deadlines_cost_nothing_when_put_off(kernel: imp
     let mut bench = Bench::new(kernel);
     let (near, far) = unix();
     let stream = bench.adopt(near, Both);
-    let start = bench.calls().now();
+    let start = bench.io().now();
     let later = start + Duration::from_secs(3600);
     for _ in 0..TIMERS {
-        bench.calls().timer(later);
+        bench.io().timer(later);
     }
-    bench.calls().deadline(stream, SECOND, Some(later));
-    bench.settle();
+    bench.io().deadline(stream, SECOND, Some(later));
+    bench.on_events_done();
     let filed = bench.events.counts().filings;
     assert_eq!(filed, TIMERS as u64 + 1);
-    let mut calls = bench.calls();
+    let mut io = bench.io();
     for extension in 0..1_000_000 {
-        calls.deadline(stream, SECOND, Some(later + Duration::from_micros(extension)));
+        io.deadline(stream, SECOND, Some(later + Duration::from_micros(extension)));
     }
     for _ in 0..50 {
         crate::harness::write(&far, b"x");
-        bench.settle();
+        bench.on_events_done();
     }
     assert_eq!(bench.events.counts().filings, filed, "neither extensions nor turns file anything");
     // Drawing it near is heard at once.
-    let soon = bench.calls().now();
-    bench.calls().deadline(stream, SECOND, Some(soon));
+    let soon = bench.io().now();
+    bench.io().deadline(stream, SECOND, Some(soon));
     bench.until_seen(&Seen::Deadline(stream, SECOND));
     assert_eq!(bench.events.counts().filings, filed + 1);
 }
@@ -136,13 +136,13 @@ pub(crate) fn a_hundred_thousand_deadlines_cost_nothing_when_put_off(kernel: imp
 pub(crate) fn a_time_that_has_passed_fires_in_the_next_turn(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let past = Instant::now();
-    let timer = bench.calls().timer(past);
+    let timer = bench.io().timer(past);
     bench.events.turn(&mut bench.owner, None).unwrap();
     bench.until_seen(&Seen::Timer(timer));
     // And one that is set for now in a callback does not keep the turn.
-    bench.react(move |calls, _| calls.set_timer(timer, past));
+    bench.react(move |io, _| io.set_timer(timer, past));
     let turns = bench.owner.turns;
-    bench.calls().set_timer(timer, past);
+    bench.io().set_timer(timer, past);
     bench.until("ten", |seen| seen.len() >= 10);
     assert!(bench.owner.turns >= turns + 9, "several fired in one turn");
 }

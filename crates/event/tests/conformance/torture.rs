@@ -32,18 +32,18 @@ pub(crate) fn random_consumers_see_the_same_bytes(kernel: impl Kernel) {
     });
     bench.react({
         let mut random = Random(9);
-        move |calls, seen| match seen {
+        move |io, seen| match seen {
             Seen::Data(stream, ..) if random.below(3) == 0 => {
-                calls.pause(*stream);
-                let at = calls.now();
-                calls.deadline(*stream, event::DeadlineName(0), Some(at));
+                io.pause(*stream);
+                let at = io.now();
+                io.deadline(*stream, event::DeadlineName(0), Some(at));
             }
-            Seen::Deadline(stream, _) => calls.resume(*stream),
-            Seen::Eof(stream) => calls.finish(*stream, None),
+            Seen::Deadline(stream, _) => io.resume(*stream),
+            Seen::Eof(stream) => io.finish(*stream, None),
             _ => {}
         }
     });
-    let limits = StreamLimits { hold_max: 200_000, ..StreamLimits::default() };
+    let limits = StreamLimits { recv_buffer_max: 200_000, ..StreamLimits::default() };
     let mut writers = Vec::new();
     let mut expected = HashMap::new();
     for number in 0..STREAMS {
@@ -69,5 +69,5 @@ pub(crate) fn random_consumers_see_the_same_bytes(kernel: impl Kernel) {
     for (stream, bytes) in expected {
         assert!(got.borrow()[&stream] == bytes, "{stream:?} lost, doubled or moved bytes");
     }
-    assert_eq!(bench.calls().streams(), 0);
+    assert_eq!(bench.io().streams(), 0);
 }

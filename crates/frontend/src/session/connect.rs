@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::{Asked, Framing, Marks, write_reply};
 
@@ -41,7 +41,7 @@ impl ProtocolConfig for ConnectConfig {
         self: Arc<Self>,
         id: SessionId,
         transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Box<dyn Protocol> {
         Box::new(Connect::open(id, transport, cx))
@@ -58,7 +58,7 @@ impl ProtocolConfig for DatagramConfig {
         self: Arc<Self>,
         id: SessionId,
         transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Box<dyn Protocol> {
         Box::new(Connect::open(id, transport, cx))
@@ -119,14 +119,14 @@ impl Connect {
     fn write_below(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         scratch: &mut Vec<u8>,
         high: usize,
     ) {
-        while transport.queued(calls) <= high {
+        while transport.queued(io) <= high {
             let Some(part) = self.parts.pop_front() else { break };
             self.held -= part.len();
-            transport.send(calls, part);
+            transport.send(io, part);
         }
         if self.parts.is_empty()
             && let Some(outcome) = self.outcome.take()
@@ -134,7 +134,7 @@ impl Connect {
         {
             scratch.clear();
             write_refusal(&outcome, scratch);
-            transport.send_bytes(calls, scratch);
+            transport.send_bytes(io, scratch);
         }
     }
 }
@@ -144,7 +144,7 @@ impl Protocol for Connect {
     fn handle_data(
         &mut self,
         _transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         data: &mut Data<'_>,
         _cx: &mut SessionContext<'_>,
     ) -> Received {
@@ -155,7 +155,7 @@ impl Protocol for Connect {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         _sequence: u64,
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
@@ -210,30 +210,30 @@ impl Protocol for Connect {
     fn flush(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         let high = transport.listener().limits.send_high;
-        self.write_below(transport, calls, &mut cx.scratch.bytes, high);
-        let hold = transport.holds_back(calls, self.came);
+        self.write_below(transport, io, &mut cx.scratch.bytes, high);
+        let hold = transport.holds_back(io, self.came);
         if let Some(request) = self.request
             && hold != self.holding
         {
             self.holding = hold;
-            cx.requests.hold(request, hold);
+            cx.requests.pause_reply(request, hold);
         }
         if !self.is_owed() {
-            transport.finish(calls, None);
+            transport.finish(io, None);
         }
     }
 
     fn flush_all(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        self.write_below(transport, calls, &mut cx.scratch.bytes, usize::MAX);
+        self.write_below(transport, io, &mut cx.scratch.bytes, usize::MAX);
         false
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::jsonrpc::{self, Kind, Message};
 use wire::{Decoder, HttpStart, Last, Piece, write_reply};
@@ -63,7 +63,7 @@ enum Ending {
 struct Frames {
     id: SessionId,
     pool: PoolId,
-    plan: Arc<FramesConfig>,
+    config: Arc<FramesConfig>,
     decoder: Decoder,
     /// Looks at the first bytes, until it is certain that they are neither HTTP nor TLS.
     start: Option<HttpStart>,
@@ -95,7 +95,7 @@ impl ProtocolConfig for FramesConfig {
         self: Arc<Self>,
         id: SessionId,
         transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Box<dyn Protocol> {
         Box::new(Frames::new(id, transport.listener().pool, self, cx.requests))
@@ -115,7 +115,7 @@ impl Frames {
     fn handle_pool(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         pool: PoolId,
         cx: &mut SessionContext<'_>,
     ) {
@@ -124,24 +124,29 @@ impl Frames {
         {
             self.stop_waiting_for_room(cx);
             self.pool = pool;
-            self.read_on(transport, calls, cx.requests);
+            self.read_on(transport, io, cx.requests);
         }
     }
 
-    fn new(id: SessionId, pool: PoolId, plan: Arc<FramesConfig>, requests: &dyn Requests) -> Self {
-        let in_order = !plan.framing.is_json();
+    fn new(
+        id: SessionId,
+        pool: PoolId,
+        config: Arc<FramesConfig>,
+        requests: &dyn Requests,
+    ) -> Self {
+        let in_order = !config.framing.is_json();
         let rows = in_order && requests.replies_lines(pool);
-        let decoder = Decoder::new(plan.framing, plan.frame_max, plan.over);
+        let decoder = Decoder::new(config.framing, config.frame_max, config.over);
         Self {
             decoder: if in_order { decoder } else { decoder.skimming() },
             reply_queue: ReplyQueue::new(in_order, rows),
             rows,
-            start: HttpStart::new(plan.framing),
+            start: HttpStart::new(config.framing),
             is_wrong_protocol: false,
             broken: false,
             id,
             pool,
-            plan,
+            config,
             input: Input::Open,
             ending: Ending::Clean,
             answered: false,
@@ -156,7 +161,7 @@ impl Frames {
     fn read(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) {
@@ -192,14 +197,14 @@ impl Frames {
         };
         data.consume(consumed);
         self.return_grant(cx);
-        if self.is_full(cx.requests) || transport.is_clogged(calls) {
-            transport.pause(calls);
+        if self.is_full(cx.requests) || transport.over_high_water(io) {
+            transport.pause(io);
             // The client may have left before; it is not reported again.
             if self.has_left(transport) {
-                return transport.reset(calls);
+                return transport.reset(io);
             }
         }
-        self.watch_begun(transport, calls, shown - consumed, found);
+        self.watch_begun(transport, io, shown - consumed, found);
     }
 
     /// Handles the remaining bytes of a client that has ended its input.
@@ -208,15 +213,15 @@ impl Frames {
         let incomplete = match self.decoder.finish(rest) {
             None => return,
             Some(Last::Frame(range)) => return self.handle_frame(transport, range, rest, cx),
-            Some(Last::Unterminated(range)) if self.plan.accepts_last => {
+            Some(Last::Unterminated(range)) if self.config.accepts_last => {
                 return self.handle_frame(transport, range, rest, cx);
             }
             Some(Last::TooLong) => {
-                let is_json = self.plan.framing.is_json();
+                let is_json = self.config.framing.is_json();
                 let name = if is_json { Name::of(jsonrpc::skim(rest)) } else { Name::Unknown };
                 return self.refuse_too_long(transport, name, cx);
             }
-            Some(Last::Unterminated(_)) if self.plan.framing == wire::Framing::Lines => {
+            Some(Last::Unterminated(_)) if self.config.framing == wire::Framing::Lines => {
                 "the last line has no newline at its end"
             }
             Some(Last::Unterminated(_) | Last::Partial) => "the last request came in part only",
@@ -240,13 +245,13 @@ impl Frames {
         match piece {
             Piece::Frame(range) => self.handle_frame(transport, range, bytes, cx),
             // The next piece shows what it is.
-            Piece::TooLong { .. } if self.plan.framing.is_json() => {}
+            Piece::TooLong { .. } if self.config.framing.is_json() => {}
             Piece::TooLong { .. } => self.refuse_too_long(transport, Name::Unknown, cx),
             Piece::Skimmed(skimmed) => self.refuse_too_long(transport, Name::of(skimmed), cx),
             Piece::Broken(wire::Fault::TooLong) => {
                 // The rest after its beginning is not parsed.
                 let start = self.decoder.start_of_too_long(bytes);
-                let is_json = self.plan.framing.is_json();
+                let is_json = self.config.framing.is_json();
                 let name = if is_json { Name::at_start(start) } else { Name::Unknown };
                 self.refuse_too_long(transport, name, cx);
                 self.input = Input::Ended;
@@ -268,7 +273,7 @@ impl Frames {
         cx: &mut SessionContext<'_>,
     ) {
         let frame = &bytes[range];
-        let name = if self.plan.framing.is_json() {
+        let name = if self.config.framing.is_json() {
             match jsonrpc::scan(frame) {
                 Ok(message) => match self.name(frame, &message, cx) {
                     Some(name) if self.is_exit(frame, &message) => {
@@ -317,7 +322,7 @@ impl Frames {
     }
 
     fn is_exit(&self, frame: &[u8], message: &Message) -> bool {
-        self.plan.framing == wire::Framing::ContentLength
+        self.config.framing == wire::Framing::ContentLength
             && message.kind() == Kind::Notification
             && message.is_method(frame, "exit")
     }
@@ -379,18 +384,18 @@ impl Frames {
     fn refuse_slow(
         &mut self,
         transport: &Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         if self.ending == Ending::Reset {
             // The flush of the session checks the output.
             return;
         }
-        let text = format!("a {} that was begun did not end in time", self.plan.word());
+        let text = format!("a {} that was begun did not end in time", self.config.word());
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
         self.refuse(transport, outcome, Name::Unknown, cx);
         self.input = Input::Ended;
-        transport.disarm_read(calls);
+        transport.disarm_read(io);
     }
 
     /// A program of this pool sent a message to all clients. Clients receive it if they have received a reply from the
@@ -402,11 +407,12 @@ impl Frames {
         frame: &Slice,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        let hears = self.answered && pool == self.pool && self.plan.framing.is_json();
+        let hears = self.answered && pool == self.pool && self.config.framing.is_json();
         if !hears || self.reply_queue.has_aside(frame) {
             return false;
         }
-        let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
+        let limits =
+            Limits { held_max: self.config.reply_held_max, send_max: self.config.send_max };
         if let Some(outcome) = self.reply_queue.push_aside(frame.clone(), limits) {
             cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
         }
@@ -431,7 +437,8 @@ impl Frames {
             self.ending = Ending::Silent;
             return;
         }
-        let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
+        let limits =
+            Limits { held_max: self.config.reply_held_max, send_max: self.config.send_max };
         if let ReplyEvent::Unsolicited(_, frame) = reply_event {
             if let Some(outcome) = self.reply_queue.push_aside(frame, limits) {
                 cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
@@ -449,44 +456,44 @@ impl Frames {
     fn write_ready(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         let high = transport.listener().limits.send_high;
-        self.write_below(transport, calls, &mut cx.scratch.bytes, high);
-        self.hold(transport, calls, cx);
-        self.read_on(transport, calls, cx.requests);
+        self.write_below(transport, io, &mut cx.scratch.bytes, high);
+        self.pause_reply(transport, io, cx);
+        self.read_on(transport, io, cx.requests);
         if self.input == Input::Ended
             && self.reply_queue.is_empty()
             && !self.reply_queue.has_asides()
         {
             if self.ending == Ending::Reset {
-                self.reset(transport, calls);
+                self.reset(transport, io);
             } else {
-                transport.finish(calls, None);
+                transport.finish(io, None);
             }
         }
     }
 
     /// Resets the connection after the output before the failure is sent.
-    fn reset(&self, transport: &mut Transport, calls: &mut Calls<'_>) {
-        if transport.queued(calls) == 0 {
-            transport.reset(calls);
+    fn reset(&self, transport: &mut Transport, io: &mut Context<'_>) {
+        if transport.queued(io) == 0 {
+            transport.reset(io);
         } else {
-            transport.arm_read(calls, RESET_LOOK);
+            transport.arm_read(io, RESET_LOOK);
         }
     }
 
     fn write_below(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         scratch: &mut Vec<u8>,
         high: usize,
     ) {
         scratch.clear();
-        let queued = transport.queued(calls);
-        let broken = transport.is_broken(calls);
+        let queued = transport.queued(io);
+        let broken = transport.is_broken(io);
         while queued + scratch.len() <= high {
             let Some(ready) = self.reply_queue.pop_ready() else { break };
             self.write(ready, scratch);
@@ -495,31 +502,36 @@ impl Frames {
                 scratch.clear();
             }
         }
-        transport.send_bytes(calls, scratch);
+        transport.send_bytes(io, scratch);
     }
 
     /// Pauses the worker whose parts the client does not read, if its protocol allows it.
-    fn hold(&mut self, transport: &Transport, calls: &Calls<'_>, cx: &mut SessionContext<'_>) {
-        let clogged = transport.is_clogged(calls);
+    fn pause_reply(
+        &mut self,
+        transport: &Transport,
+        io: &Context<'_>,
+        cx: &mut SessionContext<'_>,
+    ) {
+        let clogged = transport.over_high_water(io);
         // All output of its own program is for this client.
         let hush = (clogged && self.reply_queue.has_asides()).then_some(self.pool);
         if hush != self.hushing {
             if let Some(before) = std::mem::replace(&mut self.hushing, hush) {
-                cx.requests.hush(before, self.id, false);
+                cx.requests.pause_program(before, self.id, false);
             }
             if let Some(now) = hush {
-                cx.requests.hush(now, self.id, true);
+                cx.requests.pause_program(now, self.id, true);
             }
         }
         let streaming = self.reply_queue.streaming();
-        let wanted = streaming.filter(|(_, came)| transport.holds_back(calls, *came));
+        let wanted = streaming.filter(|(_, came)| transport.holds_back(io, *came));
         let wanted = wanted.map(|(request, _)| request);
         if wanted != self.holding {
             if let Some(before) = self.holding {
-                cx.requests.hold(before, false);
+                cx.requests.pause_reply(before, false);
             }
             if let Some(now) = wanted {
-                cx.requests.hold(now, true);
+                cx.requests.pause_reply(now, true);
             }
             self.holding = wanted;
         }

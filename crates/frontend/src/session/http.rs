@@ -45,13 +45,13 @@ mod unfit;
 
 use std::sync::Arc;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::Slice;
 use wire::http1::{Body, BodyKind, Limits, Method, Refusal, Sending, WholeChunks};
 
 use crate::context::SessionContext;
 use crate::listener::HttpConfig;
-use crate::routing::{RouteId, Way};
+use crate::routing::{RouteDecision, RouteId};
 use crate::transport::Transport;
 use flow::client::Client;
 use flow::http_request::HttpRequest;
@@ -60,7 +60,7 @@ use flow::request_meta::{RequestMeta, ResponseKind};
 use flow::request_shape::RequestShape;
 use flow::requests::Requests;
 use http_exchange::{ActiveRequest, Ending, HttpExchange, Input, Output};
-use local_reply::{RETRY, Requester, Said, TEXT, Told, tell};
+use local_reply::{LocalReply, RETRY, ReplyForm, Requester, TEXT, send_local_reply};
 use rejection::method_begun;
 use route_context::RouteContext;
 use states::Move;
@@ -92,9 +92,9 @@ impl HttpExchange {
 
     pub(super) fn handle_data(
         &mut self,
-        plan: &Arc<HttpConfig>,
+        config: &Arc<HttpConfig>,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) {
@@ -104,24 +104,24 @@ impl HttpExchange {
                 Input::Ended => return data.consume(bytes.len()),
                 Input::Head if bytes.is_empty() => return,
                 // Responses of routes wait only for the client.
-                Input::Head if transport.is_clogged(calls) => return transport.pause(calls),
+                Input::Head if transport.over_high_water(io) => return transport.pause(io),
                 Input::Head => {
                     self.method = method_begun(bytes);
-                    let found = match self.scan.next(bytes, &plan.limits) {
+                    let found = match self.scan.next(bytes, &config.limits) {
                         Ok(Some(found)) => found,
-                        Ok(None) => return self.watch_head(plan, transport, calls),
+                        Ok(None) => return self.watch_head(config, transport, io),
                         Err(refusal) => {
-                            return self.refuse_unread(bytes, transport, calls, refusal, cx);
+                            return self.refuse_unread(bytes, transport, io, refusal, cx);
                         }
                     };
                     let end = found.head.end;
-                    match HttpRequest::read(&bytes[found.head.clone()], &found, &plan.limits) {
+                    match HttpRequest::read(&bytes[found.head.clone()], &found, &config.limits) {
                         Ok(request) => {
                             data.consume(end);
-                            self.ask(plan, transport, calls, data, request, cx);
+                            self.ask(config, transport, io, data, request, cx);
                         }
                         Err(refusal) => {
-                            self.refuse_unread(bytes, transport, calls, refusal, cx);
+                            self.refuse_unread(bytes, transport, io, refusal, cx);
                             data.consume(end);
                         }
                     }
@@ -129,11 +129,11 @@ impl HttpExchange {
                 Input::Body(body) => {
                     let Some(asked) = self.asked.as_ref().filter(|asked| asked.wanted) else {
                         // The body is not read before the worker accepts it.
-                        return transport.pause(calls);
+                        return transport.pause(io);
                     };
-                    let run = match body.run(bytes, &plan.limits) {
+                    let run = match body.run(bytes, &config.limits) {
                         Ok(run) => run,
-                        Err(refusal) => return self.refuse(transport, calls, refusal, cx),
+                        Err(refusal) => return self.refuse(transport, io, refusal, cx),
                     };
                     if run.pass > 0 {
                         cx.requests.pass(asked.request, data.take(run.pass), run.data);
@@ -142,27 +142,27 @@ impl HttpExchange {
                     if body.is_done() {
                         cx.requests.pass_end(asked.request);
                         self.step(Move::Complete, Input::Whole);
-                        self.unwatch(transport, calls);
+                        self.unwatch(transport, io);
                     } else {
                         let came = run.pass + run.drop;
-                        self.watch_body(plan, transport, calls, came);
+                        self.watch_body(config, transport, io, came);
                         if came == 0 {
                             return;
                         }
                     }
                 }
                 Input::BufferedBody(_) => {
-                    if !self.gather(plan, transport, calls, data, cx) {
+                    if !self.gather(config, transport, io, data, cx) {
                         return;
                     }
                 }
                 Input::Whole => {
                     if !bytes.is_empty() {
-                        transport.pause(calls);
+                        transport.pause(io);
                     }
                     return;
                 }
-                Input::Switched => return self.talk(transport, calls, data, cx),
+                Input::Switched => return self.talk(transport, io, data, cx),
             }
         }
     }
@@ -170,14 +170,14 @@ impl HttpExchange {
     /// Submits a request, with the part of its body that has arrived.
     fn ask(
         &mut self,
-        plan: &Arc<HttpConfig>,
+        config: &Arc<HttpConfig>,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         mut request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
-        self.unwatch(transport, calls);
+        self.unwatch(transport, io);
         let head = request.head_mut();
         cx.entry = cx.requests.access_log().begin_head(
             transport.listener().logged.as_ref(),
@@ -186,23 +186,23 @@ impl HttpExchange {
         );
         let asked = cx.address_limits.request(cx.requests.now(), transport.entry());
         if let Err(outcome) = asked {
-            return self.refuse_whole(transport, calls, head, &outcome, cx);
+            return self.refuse_whole(transport, io, head, &outcome, cx);
         }
-        if head.method() == Method::Trace && !plan.allow_trace {
-            return self.refuse_on(RouteId::REST, transport, calls, Refusal::Trace, cx);
+        if head.method() == Method::Trace && !config.allow_trace {
+            return self.refuse_on(RouteId::REST, transport, io, Refusal::Trace, cx);
         }
         let mut ways = std::mem::take(&mut cx.scratch.routes);
-        let way = plan.routing.as_ref().map(|routing| routing.way(head, &mut ways));
+        let way = config.routing.as_ref().map(|routing| routing.way(head, &mut ways));
         let (pool, route, changes) = match way {
             None => (transport.listener().pool, RouteId::REST, None),
-            Some(Way::Pool { pool, route, plan }) => (pool, route, Some(plan)),
+            Some(RouteDecision::Pool { pool, route, config }) => (pool, route, Some(config)),
             Some(way) => {
-                self.answer(transport, calls, head, &way, &ways, cx);
+                self.answer(transport, io, head, &way, &ways, cx);
                 cx.scratch.routes = ways;
                 return;
             }
         };
-        if self.stops_here(route, transport, calls, head, cx) {
+        if self.stops_here(route, transport, io, head, cx) {
             cx.scratch.routes = ways;
             return;
         }
@@ -216,40 +216,40 @@ impl HttpExchange {
             shape => {
                 return self.ask_whole(
                     (&shape, &route_context),
-                    plan,
+                    config,
                     transport,
-                    calls,
+                    io,
                     request,
                     cx,
                 );
             }
         }
         let head = request.head_mut();
-        if !changes.map_or(plan.allow_upgrade, |route| route.allow_upgrade) {
+        if !changes.map_or(config.allow_upgrade, |route| route.allow_upgrade) {
             head.ignore_upgrade();
         }
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         let upgrades = head.upgrade.then(|| head.switches_to());
         let waits = head.expects_continue;
-        route_context.prepare(plan, transport.peer(), head);
+        route_context.prepare(config, transport.peer(), head);
         // Chunks are forwarded only if the length is unknown: a length is the most reliable end of a body.
         let whole = Some(data.bytes()).filter(|_| head.body == BodyKind::Chunked);
-        let whole = whole.and_then(|bytes| WholeChunks::find(bytes, &plan.limits));
+        let whole = whole.and_then(|bytes| WholeChunks::find(bytes, &config.limits));
         if let Some(whole) = whole {
             head.give_length(whole.data);
         }
         let kind = if whole.is_some() { BodyKind::None } else { head.body };
-        let mut body = Body::new(kind, &plan.limits);
+        let mut body = Body::new(kind, &config.limits);
         let (mut came, mut held, mut body_bytes) = (Slice::default(), Ok(()), 0);
         if whole.is_some() || !body.is_done() {
             let mut out = cx.scratch.take();
             if let Some(whole) = whole {
                 body_bytes = whole.data;
-                whole.copy(data.bytes(), &plan.limits, &mut out);
+                whole.copy(data.bytes(), &config.limits, &mut out);
                 data.consume(whole.used);
             }
-            held = take_held(&mut body, &plan.limits, data, &mut out, &mut body_bytes);
+            held = take_held(&mut body, &config.limits, data, &mut out, &mut body_bytes);
             came = Slice::copy_of(&out);
             cx.scratch.give(out);
         }
@@ -263,41 +263,41 @@ impl HttpExchange {
             log_entry.bytes_in = body_bytes as u64;
         }
         if let Err(refusal) = held {
-            return self.refuse_on(route, transport, calls, refusal, cx);
+            return self.refuse_on(route, transport, io, refusal, cx);
         }
         if body.is_done() {
             self.step(Move::Ask, Input::Whole);
         } else {
             self.step(Move::AskPart, Input::Body(body));
         }
-        let payload = Payload::Http(request.submitted(&plan.forwarding), came);
+        let payload = Payload::Http(request.submitted(&config.forwarding), came);
         let client = self.next_client();
         let request =
             cx.requests.submit(client, transport.source(), (payload, meta), pool, cx.entry.take());
         let requester = Requester { method, version, route };
-        let asked = ActiveRequest::new(request, requester, keep, Told::TEXT);
+        let asked = ActiveRequest::new(request, requester, keep, ReplyForm::TEXT);
         self.asked = Some(ActiveRequest { waits: meta.waits && meta.more, ..asked });
     }
 
     pub(super) fn flush(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         if let Some(asked) = &mut self.asked {
-            let hold = transport.holds_back(calls, asked.came);
+            let hold = transport.holds_back(io, asked.came);
             if hold != asked.holding {
                 asked.holding = hold;
-                cx.requests.hold(asked.request, hold);
+                cx.requests.pause_reply(asked.request, hold);
             }
         }
         if self.ending == Ending::CutOff {
-            transport.reset(calls);
+            transport.reset(io);
         } else if self.ending != Ending::No {
-            transport.finish(calls, None);
-        } else if matches!(self.input, Input::Head) && !transport.is_clogged(calls) {
-            transport.resume(calls);
+            transport.finish(io, None);
+        } else if matches!(self.input, Input::Head) && !transport.over_high_water(io) {
+            transport.resume(io);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use event::{Epoll, Loop, LoopSettings};
-use gateway::{Access, Fleet, HandlerRegistry, Mail, Parts, Shard, Threads};
+use gateway::{Access, Fleet, HandlerRegistry, Parts, Shard, ShardMail, Threads};
 use settings::Source;
 
 use super::unkept::Unkept;
@@ -28,7 +28,7 @@ impl Served {
         let (tell, told) = channel();
         let thread = std::thread::spawn(move || {
             let metrics = Arc::new(gateway::metrics_for(&configuration));
-            let mut turning: Loop<Epoll, Mail> =
+            let mut turning: Loop<Epoll, ShardMail> =
                 Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
             let fleet = Fleet::new(vec![turning.mailbox()], &configuration);
             let mut shard = Shard::new(Parts {
@@ -46,7 +46,7 @@ impl Served {
                 seed: 1,
             })
             .unwrap();
-            shard.start(&mut turning.calls());
+            shard.start(&mut turning.io());
             tell.send(Access::new(fleet, vec![metrics])).unwrap();
             turning.run(&mut shard).unwrap();
         });

@@ -15,12 +15,12 @@ struct Cat {
     output: ChildStdout,
 }
 
-pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
+pub(crate) fn run(config: Plan) -> io::Result<Duration> {
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut cats = Vec::new();
-    for ring in 0..plan.rings {
+    for ring in 0..config.rings {
         let since = Instant::now();
-        for _ in 0..plan.programs {
+        for _ in 0..config.programs {
             let mut child =
                 Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
             let input = child.stdin.take();
@@ -29,13 +29,13 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
             epoll::add(&poll, output.as_fd(), data, epoll::EventFlags::IN)?;
             cats.push(Cat { child, input, output });
         }
-        set_up(ring, plan, since);
+        set_up(ring, config, since);
     }
     let since = Instant::now();
-    for ring in 0..plan.rings {
-        say(&mut cats[ring * plan.programs], plan.hops)?;
+    for ring in 0..config.rings {
+        say(&mut cats[ring * config.programs], config.hops)?;
     }
-    let mut left = plan.rings;
+    let mut left = config.rings;
     let mut took = Duration::ZERO;
     let mut events = Vec::with_capacity(1024);
     while left > 0 {
@@ -49,8 +49,8 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
                 continue;
             }
             let number = token(&buffer[..count - 1]);
-            let ring = at / plan.programs;
-            let next = ring * plan.programs + (at + 1 - ring * plan.programs) % plan.programs;
+            let ring = at / config.programs;
+            let next = ring * config.programs + (at + 1 - ring * config.programs) % config.programs;
             if number > 1 {
                 say(&mut cats[next], number - 1)?;
                 continue;
@@ -58,7 +58,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
             // The 0 goes round as the end of each one's input.
             left -= 1;
             took = since.elapsed();
-            cats[ring * plan.programs..][..plan.programs]
+            cats[ring * config.programs..][..config.programs]
                 .iter_mut()
                 .for_each(|cat| cat.input = None);
         }

@@ -4,14 +4,14 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use event::{
-    Calls, Direction, Epoll, Event, Fd, Loop, LoopSettings, Owner, StreamId, StreamLimits,
+    Context, Direction, Epoll, Event, EventHandler, Fd, Loop, LoopSettings, StreamId, StreamLimits,
 };
 use spawn::{Command, Report, Spawn, Spawner};
 
 use crate::{Plan, line, set_up, token};
 
 struct Ring {
-    plan: Plan,
+    config: Plan,
     spawner: Option<Spawner>,
     inputs: Vec<Option<StreamId>>,
     /// Whose output a stream is, by its index.
@@ -23,19 +23,19 @@ struct Ring {
     took: Duration,
 }
 
-pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
+pub(crate) fn run(config: Plan) -> io::Result<Duration> {
     let mut turning: Loop<Epoll, Report> = Loop::new(Epoll::new()?, LoopSettings::default())?;
     let mailbox = turning.mailbox();
     let spawner =
         Spawner::new(Box::new(move |report| mailbox.post(report))).map_err(io::Error::other)?;
     let now = Instant::now();
     let mut ring = Ring {
-        plan,
+        config,
         spawner: Some(spawner),
-        inputs: vec![None; plan.programs * plan.rings],
+        inputs: vec![None; config.programs * config.rings],
         outputs: Vec::new(),
         running: 0,
-        left: plan.rings,
+        left: config.rings,
         ring_since: now,
         since: now,
         took: Duration::ZERO,
@@ -51,7 +51,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
 impl Ring {
     fn start_ring(&mut self, ring: usize) {
         self.ring_since = Instant::now();
-        for at in ring * self.plan.programs..(ring + 1) * self.plan.programs {
+        for at in ring * self.config.programs..(ring + 1) * self.config.programs {
             let command = Command { program: "cat".into(), ..Command::default() };
             if let Some(spawner) = &mut self.spawner {
                 spawner.start(at as u64, command);
@@ -59,65 +59,65 @@ impl Ring {
         }
     }
 
-    fn started(&mut self, calls: &mut Calls<'_>, at: usize, pipes: spawn::Pipes) {
+    fn started(&mut self, io: &mut Context<'_>, at: usize, pipes: spawn::Pipes) {
         let limits = StreamLimits::default();
-        self.inputs[at] = Some(calls.adopt(Fd::from(pipes.stdin), Direction::Out, limits));
-        let output = calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
+        self.inputs[at] = Some(io.adopt(Fd::from(pipes.stdin), Direction::Out, limits));
+        let output = io.adopt(Fd::from(pipes.stdout), Direction::In, limits);
         let index = output.index();
         if self.outputs.len() <= index {
             self.outputs.resize(index + 1, usize::MAX);
         }
         self.outputs[index] = at;
         self.running += 1;
-        let (programs, rings) = (self.plan.programs, self.plan.rings);
+        let (programs, rings) = (self.config.programs, self.config.rings);
         if self.running.is_multiple_of(programs) {
             let ring = self.running / programs;
-            set_up(ring - 1, self.plan, self.ring_since);
+            set_up(ring - 1, self.config, self.ring_since);
             if ring < rings {
                 return self.start_ring(ring);
             }
             self.since = Instant::now();
-            (0..rings).for_each(|ring| self.say(calls, ring * programs, self.plan.hops));
+            (0..rings).for_each(|ring| self.say(io, ring * programs, self.config.hops));
         }
     }
 
-    fn say(&self, calls: &mut Calls<'_>, at: usize, number: u64) {
+    fn say(&self, io: &mut Context<'_>, at: usize, number: u64) {
         if let Some(input) = self.inputs[at] {
-            calls.send_bytes(input, &line(number));
+            io.send_bytes(input, &line(number));
         }
     }
 
-    fn heard(&mut self, calls: &mut Calls<'_>, at: usize, number: u64) {
-        let programs = self.plan.programs;
+    fn heard(&mut self, io: &mut Context<'_>, at: usize, number: u64) {
+        let programs = self.config.programs;
         let first = at / programs * programs;
         if number > 1 {
-            return self.say(calls, first + (at + 1 - first) % programs, number - 1);
+            return self.say(io, first + (at + 1 - first) % programs, number - 1);
         }
         for input in self.inputs[first..][..programs].iter_mut().filter_map(Option::take) {
-            calls.finish(input, None);
+            io.finish(input, None);
         }
         self.left -= 1;
         if self.left == 0 {
             self.took = self.since.elapsed();
-            calls.stop();
+            io.stop();
         }
     }
 }
 
-impl Owner for Ring {
+impl EventHandler for Ring {
     type Mail = Report;
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Report>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, Report>) {
         match event {
             Event::Mail(Report::Started { token, pipes, .. }) => {
-                self.started(calls, usize::try_from(token).expect("as given"), pipes);
+                self.started(io, usize::try_from(token).expect("as given"), pipes);
             }
             Event::Data { stream, mut data, .. } => {
                 let bytes = data.bytes();
                 if let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
                     let (number, at) = (token(&bytes[..end]), self.outputs[stream.index()]);
                     data.consume(end + 1);
-                    self.heard(calls, at, number);
+                    self.heard(io, at, number);
                 }
             }
             _ => {}

@@ -34,15 +34,15 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let size = |number: u64| usize::try_from(number).expect("a few programs");
-    let plan = Plan { programs: size(programs), hops, rings: size(rings) };
+    let config = Plan { programs: size(programs), hops, rings: size(rings) };
     let took = match words[0].as_str() {
-        "bare" => bare::run(plan),
-        "event" => looped::run(plan),
-        _ => through::run(plan, kept),
+        "bare" => bare::run(config),
+        "event" => looped::run(config),
+        _ => through::run(config, kept),
     };
     match took {
         Ok(took) => {
-            closing(plan, took);
+            closing(config, took);
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -53,14 +53,14 @@ fn main() -> ExitCode {
 }
 
 /// One ring is there.
-fn set_up(ring: usize, plan: Plan, since: Instant) {
+fn set_up(ring: usize, config: Plan, since: Instant) {
     let (number, took) = (ring + 1, since.elapsed().as_secs_f64() * 1e3);
-    println!("ring {number}: {} programs in {took:.1} ms", plan.programs);
+    println!("ring {number}: {} programs in {took:.1} ms", config.programs);
 }
 
-fn closing(plan: Plan, took: Duration) {
-    let messages = plan.hops as f64 * plan.rings as f64;
-    let (programs, seconds) = (plan.programs * plan.rings, took.as_secs_f64());
+fn closing(config: Plan, took: Duration) {
+    let messages = config.hops as f64 * config.rings as f64;
+    let (programs, seconds) = (config.programs * config.rings, took.as_secs_f64());
     println!(
         "{messages:.0} messages over {programs} programs in {seconds:.3} s: {:.0} messages/s, \
          {:.2} µs each",

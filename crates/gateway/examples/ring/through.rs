@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use event::{Epoll, Loop, LoopSettings};
-use gateway::{Access, Fleet, HandlerRegistry, Mail, Outcome, Parts, PoolAccess, Shard, Threads};
+use gateway::{
+    Access, Fleet, HandlerRegistry, Outcome, Parts, PoolAccess, Shard, ShardMail, Threads,
+};
 use settings::{Configuration, Source};
 use spawn::Spawn;
 
@@ -26,21 +28,21 @@ struct Ring {
     access: Access,
     pools: Vec<PoolAccess>,
     kept: bool,
-    plan: Plan,
+    config: Plan,
     left: AtomicUsize,
     ready: AtomicUsize,
     begun: Mutex<(Instant, Duration)>,
 }
 
 /// With a keeper, as the daemon does, or without: see [`crate::unkept`].
-pub(crate) fn run(plan: Plan, kept: bool) -> io::Result<Duration> {
-    let configuration = configuration(plan)?;
+pub(crate) fn run(config: Plan, kept: bool) -> io::Result<Duration> {
+    let configuration = configuration(config)?;
     let metrics = Arc::new(gateway::metrics_for(&configuration));
-    let mut turning: Loop<Epoll, Mail> = Loop::new(Epoll::new()?, LoopSettings::default())?;
+    let mut turning: Loop<Epoll, ShardMail> = Loop::new(Epoll::new()?, LoopSettings::default())?;
     let reports = turning.mailbox();
     let fleet = Fleet::new(vec![turning.mailbox()], &configuration);
     let spawner: Box<dyn Spawn> = if kept {
-        let report = Box::new(move |report| reports.post(Mail::Program(report)));
+        let report = Box::new(move |report| reports.post(ShardMail::Program(report)));
         Box::new(spawn::Spawner::new(report).map_err(io::Error::other)?)
     } else {
         Box::new(Unkept::new(reports))
@@ -61,26 +63,26 @@ pub(crate) fn run(plan: Plan, kept: bool) -> io::Result<Duration> {
         seed: 1,
     })
     .map_err(io::Error::other)?;
-    shard.start(&mut turning.calls());
+    shard.start(&mut turning.io());
     let access = Access::new(fleet, vec![metrics]);
     let ring = Arc::new(Ring {
-        pools: (0..plan.rings).filter_map(|number| access.pool(&pool(number))).collect(),
+        pools: (0..config.rings).filter_map(|number| access.pool(&pool(number))).collect(),
         access,
-        plan,
+        config,
         kept,
-        left: AtomicUsize::new(plan.rings),
+        left: AtomicUsize::new(config.rings),
         ready: AtomicUsize::new(0),
         begun: Mutex::new((began, Duration::ZERO)),
     });
     // A ring is there when each of its programs has answered once.
-    for number in 0..plan.rings {
-        let warm = Arc::new(AtomicUsize::new(plan.programs));
-        for _ in 0..plan.programs {
+    for number in 0..config.rings {
+        let warm = Arc::new(AtomicUsize::new(config.programs));
+        for _ in 0..config.programs {
             let (ring, warm) = (Arc::clone(&ring), Arc::clone(&warm));
             ring.clone().pools[number].ask(b"0", move |_| {
                 if warm.fetch_sub(1, Ordering::Relaxed) == 1 {
-                    set_up(number, ring.plan, began);
-                    if ring.ready.fetch_add(1, Ordering::Relaxed) + 1 == ring.plan.rings {
+                    set_up(number, ring.config, began);
+                    if ring.ready.fetch_add(1, Ordering::Relaxed) + 1 == ring.config.rings {
                         begin(&ring);
                     }
                 }
@@ -94,7 +96,7 @@ pub(crate) fn run(plan: Plan, kept: bool) -> io::Result<Duration> {
 
 fn begin(ring: &Arc<Ring>) {
     ring.begun.lock().unwrap_or_else(PoisonError::into_inner).0 = Instant::now();
-    (0..ring.plan.rings).for_each(|number| hop(ring, number, ring.plan.hops));
+    (0..ring.config.rings).for_each(|number| hop(ring, number, ring.config.hops));
 }
 
 /// The token goes to the ring's next program, which is that of its pool whose turn it is.
@@ -126,9 +128,9 @@ fn pool(number: usize) -> String {
     format!("ring{number}")
 }
 
-fn configuration(plan: Plan) -> io::Result<Configuration> {
-    let pools = (0..plan.rings).map(|number| {
-        format!("[pool.{}]\nprogram = [\"cat\"]\nworkers = {}\n", pool(number), plan.programs)
+fn configuration(config: Plan) -> io::Result<Configuration> {
+    let pools = (0..config.rings).map(|number| {
+        format!("[pool.{}]\nprogram = [\"cat\"]\nworkers = {}\n", pool(number), config.programs)
     });
     let source = Source { name: "ring".into(), text: pools.collect() };
     settings::parse(&source, &|_| Option::None).map_err(|error| io::Error::other(error.to_string()))

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
 
-use gateway::Mail;
+use gateway::ShardMail;
 use spawn::{Command, Pipes, Report, Spawn, StartError, Stop};
 
 pub(crate) struct Unkept {
-    mailbox: event::Mailbox<Mail>,
+    mailbox: event::Mailbox<ShardMail>,
     children: BTreeMap<u64, Child>,
 }
 
 impl Unkept {
-    pub(crate) const fn new(mailbox: event::Mailbox<Mail>) -> Self {
+    pub(crate) const fn new(mailbox: event::Mailbox<ShardMail>) -> Self {
         Self { mailbox, children: BTreeMap::new() }
     }
 
@@ -43,7 +43,7 @@ impl Spawn for Unkept {
             let error = StartError::NotFound { program: command.program, path: None };
             Report::StartFailed { token, error }
         });
-        self.mailbox.post(Mail::Program(report));
+        self.mailbox.post(ShardMail::Program(report));
     }
 
     /// The ring ends its programs by the end of their inputs; nobody is waited for.

@@ -13,13 +13,13 @@ pub(crate) fn branch(
     pool: settings::Pool,
     site: BuildContext<'_>,
 ) -> Result<(PoolConfig, BackendConfig), BuildError> {
-    let (mut plan, mut backend) = super::pool::pool(pool, site)?;
+    let (mut config, mut backend) = super::pool::pool(pool, site)?;
     // Its home looks after its servers, and tells.
     backend.check = None;
-    plan.pool.health.checked_first = false;
-    plan.pool.health.checked = false;
+    config.pool.health.checked_first = false;
+    config.pool.health.checked = false;
     backend.workers.branch();
-    Ok((plan, backend))
+    Ok((config, backend))
 }
 
 /// A pool that its home alone serves: nothing of it runs here.
@@ -27,7 +27,7 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> (PoolConfig, BackendConfig) {
     let is_own = |program: &settings::Program| program.dispatch == settings::Dispatch::Session;
     let own = pool.program().is_some_and(is_own);
     let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
-    let plan = PoolConfig {
+    let config = PoolConfig {
         name: pool.name.clone(),
         pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
         then: None,
@@ -37,5 +37,5 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> (PoolConfig, BackendConfig) {
         is_tagged: pool.program().is_some_and(super::program::is_tagged),
         traits: WorkerTraits::default(),
     };
-    (plan, BackendConfig::off_shard())
+    (config, BackendConfig::off_shard())
 }

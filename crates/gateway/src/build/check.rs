@@ -76,8 +76,8 @@ mod tests {
             checked_first: false,
             port: None,
         };
-        let plan = check(settings, of_pool, &[], &mut pool::HealthSettings::default());
-        let ProbeConfig::Program(command) = plan.probe else { panic!("it runs a program") };
+        let config = check(settings, of_pool, &[], &mut pool::HealthSettings::default());
+        let ProbeConfig::Program(command) = config.probe else { panic!("it runs a program") };
         *command
     }
 

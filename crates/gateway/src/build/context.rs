@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use exchange::PoolId;
 
-use crate::names::Names;
+use crate::resolver::Resolver;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
 /// drivers stay out of the data plane.
@@ -26,7 +26,7 @@ pub(crate) struct BuildContext<'a> {
     /// What cookies are made with where nobody gave a secret.
     pub(crate) drawn: &'a [u8],
     /// Where servers are that have names.
-    pub(crate) names: &'a Names,
+    pub(crate) names: &'a Resolver,
 }
 
 /// A duration setting of which zero means never.

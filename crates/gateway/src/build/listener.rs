@@ -84,17 +84,17 @@ pub(crate) fn listener(
         send_max,
         read: unless_zero(read),
     };
-    let (hold_max, front): (usize, Arc<dyn ProtocolConfig>) = match protocol {
+    let (recv_buffer_max, front): (usize, Arc<dyn ProtocolConfig>) = match protocol {
         Protocol::Frames(framing) => {
             let framing = program::wire_framing(framing);
-            (framing.hold_max(frame_max), Arc::new(frames(framing)))
+            (framing.recv_buffer_max(frame_max), Arc::new(frames(framing)))
         }
         Protocol::Connect => (0, Arc::new(ConnectConfig)),
         Protocol::Datagrams => (0, Arc::new(DatagramConfig)),
         Protocol::Http => {
-            let mut plan = http_plan(http, &name, unless_zero(read), rest, places)?;
-            plan.bodies = Arc::clone(bodies);
-            (0, Arc::new(plan))
+            let mut config = http_plan(http, &name, unless_zero(read), rest, places)?;
+            config.bodies = Arc::clone(bodies);
+            (0, Arc::new(config))
         }
     };
     let is_http = protocol == Protocol::Http;
@@ -110,7 +110,7 @@ pub(crate) fn listener(
         reply_buffered: if is_http { REPLY_BUFFERED } else { REPLY_BUFFERED.min(send_max / 4) },
         limits: StreamLimits {
             // A frame that is still coming, and what one read may bring behind it.
-            hold_max: hold_max.saturating_add(HOLD_SLACK),
+            recv_buffer_max: recv_buffer_max.saturating_add(HOLD_SLACK),
             send_high: send_max / 4,
             send_low: send_max / 16,
             // A reply of that size may go out behind what is no reason yet to wait.

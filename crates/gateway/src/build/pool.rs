@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::context::BuildContext;
-use super::said::Said;
+use super::said::StartMessages;
 use super::{balance, program, workers};
 use crate::error::BuildError;
 use backend::backends::BackendConfig;
@@ -24,9 +24,9 @@ pub(crate) fn pool(
 ) -> Result<(PoolConfig, BackendConfig), BuildError> {
     let BuildContext { places, drawn, .. } = site;
     let takes = workers::takes(&pool.worker);
-    let (workers_plan, said) = workers::plan(&pool, site)?;
+    let (workers_plan, said) = workers::config(&pool, site)?;
     let is_tagged = pool.program().is_some_and(program::is_tagged);
-    let Said { slots, settle, recycle, own, members } = said;
+    let StartMessages { slots, settle, recycle, own, members } = said;
     let settings::Pool {
         name,
         worker: _,
@@ -72,7 +72,7 @@ pub(crate) fn pool(
     let program = workers_plan.helper();
     let whole = balance::Whole { name: &name, places, servers, program, drawn };
     let (balance, check) = balance::balance(whole, schedule, balance, &mut pool)?;
-    let plan = PoolConfig {
+    let config = PoolConfig {
         name,
         pool,
         then: then.transpose()?,
@@ -82,5 +82,5 @@ pub(crate) fn pool(
         is_tagged,
         traits: workers_plan.traits(),
     };
-    Ok((plan, BackendConfig { workers: workers_plan, check }))
+    Ok((config, BackendConfig { workers: workers_plan, check }))
 }

@@ -9,7 +9,7 @@ use exchange::ByWorker;
 use settings::Idempotent;
 
 use super::context::unless_zero;
-use super::said::Said;
+use super::said::StartMessages;
 use super::{launch, servers};
 use crate::error::BuildError;
 use backend::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
@@ -22,7 +22,7 @@ use engine::pool_config::SessionWorkersConfig;
 pub(super) fn program(
     program: settings::Program,
     pool: &settings::Pool,
-) -> Result<(WorkersConfig, Said), BuildError> {
+) -> Result<(WorkersConfig, StartMessages), BuildError> {
     let (deadline, tagged) = (pool.deadline, is_tagged(&program));
     let settings::Program {
         command,
@@ -61,7 +61,7 @@ pub(super) fn program(
     resets(&pool.name, framing, reset.as_deref())?;
     let own = (dispatch == settings::Dispatch::Session)
         .then(|| SessionWorkersConfig { reset, tells_apart: framing.is_json() });
-    let plan = ProgramConfig {
+    let config = ProgramConfig {
         program,
         arguments,
         cwd,
@@ -104,14 +104,14 @@ pub(super) fn program(
         last_words,
     };
     let recycle = launch::recycling(recycle);
-    let program = Arc::new(plan);
+    let program = Arc::new(config);
     let workers = if is_hosted {
         let servers = asked(pool);
         WorkersConfig::SpawnedHttp(Box::new(SpawnedHttpConfig { program, servers, socket }))
     } else {
         WorkersConfig::Programs(program)
     };
-    Ok((workers, Said { slots: pipeline, settle, recycle, own, members: Vec::new() }))
+    Ok((workers, StartMessages { slots: pipeline, settle, recycle, own, members: Vec::new() }))
 }
 
 /// What programs of a pool find in their environment, with the variables of the daemon that are passed

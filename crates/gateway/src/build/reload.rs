@@ -16,7 +16,7 @@ use crate::drain::DrainLimits;
 use crate::error::BuildError;
 use crate::fleet::Fleet;
 use crate::reload::{PoolReload, Reload};
-use crate::shares::{Shares, shared_servers};
+use crate::shared_upstreams::{SharedUpstreams, shared_servers};
 
 impl Reload {
     /// What `new` means for each shard of a daemon that serves `old`, in their order. Of both,
@@ -60,19 +60,19 @@ impl Reload {
             let renewed = shared.map(|(shares, servers)| shares.with(&servers));
             renewed.map(|shares| shares.ok_or_else(|| BuildError::Servers(pool.name.clone())))
         });
-        let shares: Vec<Option<Shares>> =
+        let shares: Vec<Option<SharedUpstreams>> =
             shares.map(Option::transpose).collect::<Result<_, _>>()?;
         let of_shard = |shard: u32| {
             let pools = old.pools.iter().zip(&new.pools).zip(&ids).zip(&shares);
             let pools = pools.map(|(((old, new), &(id, home)), shares)| {
                 let (next, shares) = (new.clone(), shares.clone());
-                let (plan, backend) = match (home == shard, &shares) {
+                let (config, backend) = match (home == shard, &shares) {
                     (true, _) => pool(next, site)?,
                     (false, Some(_)) => branch(next, site)?,
                     (false, None) => elsewhere(next),
                 };
                 let replaces = settings::replaces(old, new);
-                Ok(PoolReload { id, plan, backend, replaces, shares })
+                Ok(PoolReload { id, config, backend, replaces, shares })
             });
             Ok(Self {
                 listeners: listeners.clone(),

@@ -36,10 +36,10 @@ impl Ways {
         let guard = authenticate.as_ref().map(guard).transpose();
         let guard = guard.map_err(|lacks| refused(listener, &[], lacks))?;
         let common = Common { guard: guard.clone(), request, reply, allow_upgrade, places };
-        let (rules, plans): (Vec<_>, Vec<_>) = routes
+        let (rules, configs): (Vec<_>, Vec<_>) = routes
             .into_iter()
             .enumerate()
-            .map(|(place, route)| (route.rule.clone(), common.plan(listener, place, route)))
+            .map(|(place, route)| (route.rule.clone(), common.config(listener, place, route)))
             .unzip();
         let rest = pool.map(|pool| RouteConfig {
             action: Action::Pool { pool, rewrite: None },
@@ -49,7 +49,7 @@ impl Ways {
             allow_upgrade,
             segments: 0,
         });
-        let routes: Vec<RouteConfig> = plans.into_iter().collect::<Result<_, _>>()?;
+        let routes: Vec<RouteConfig> = configs.into_iter().collect::<Result<_, _>>()?;
         Ok(Some(RoutingConfig {
             table: Table::new(rules),
             is_guarded: guard.is_some() || routes.iter().any(RouteConfig::is_guard),
@@ -71,7 +71,7 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    fn plan(
+    fn config(
         &self,
         listener: &str,
         place: usize,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::pool_config::SessionWorkersConfig;
 
 /// What the workers of a pool say of it, beside what they are.
-pub(super) struct Said {
+pub(super) struct StartMessages {
     /// Requests that one of them has at once.
     pub(super) slots: u32,
     /// How long one must live to count as having started well.

@@ -4,14 +4,14 @@ use event::StreamLimits;
 
 use super::context::unless_zero;
 use crate::error::BuildError;
-use crate::names::Names;
+use crate::resolver::Resolver;
 use backend::upstream::UpstreamConfig;
 
 /// The servers of `pool`.
-pub(super) fn plan(
+pub(super) fn config(
     pool: &settings::Pool,
     servers: settings::Servers,
-    names: &Names,
+    names: &Resolver,
 ) -> Result<UpstreamConfig, BuildError> {
     let settings::Servers {
         servers,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use settings::{Framing, Worker};
 
 use super::context::BuildContext;
-use super::said::Said;
+use super::said::StartMessages;
 use super::{program, servers, shape};
 use crate::error::BuildError;
 use backend::handler_threads::HandlerThreadsConfig;
@@ -19,14 +19,14 @@ const SERVER_SETTLE: Duration = Duration::from_secs(1);
 const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 
 /// The workers of a pool, each of whose requests is answered within its deadline.
-pub(super) fn plan(
+pub(super) fn config(
     pool: &settings::Pool,
     site: BuildContext<'_>,
-) -> Result<(WorkersConfig, Said), BuildError> {
+) -> Result<(WorkersConfig, StartMessages), BuildError> {
     let deadline = pool.deadline;
     let said = |slots, settle| {
         let recycle = pool::RecycleSettings::default();
-        Said { slots, settle, recycle, own: None, members: Vec::new() }
+        StartMessages { slots, settle, recycle, own: None, members: Vec::new() }
     };
     match pool.worker.clone() {
         Worker::Program(program) => program::program(*program, pool),
@@ -40,9 +40,9 @@ pub(super) fn plan(
         }
         Worker::Servers(servers) => {
             let members = servers.servers.iter().map(servers::member).collect();
-            let said = Said { members, ..said(servers.requests_max, SERVER_SETTLE) };
-            let plan = servers::plan(pool, servers, site.names)?;
-            Ok((WorkersConfig::Upstream(Box::new(plan)), said))
+            let said = StartMessages { members, ..said(servers.requests_max, SERVER_SETTLE) };
+            let config = servers::config(pool, servers, site.names)?;
+            Ok((WorkersConfig::Upstream(Box::new(config)), said))
         }
     }
 }

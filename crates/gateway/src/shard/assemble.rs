@@ -8,9 +8,9 @@ use exchange::Table;
 
 use super::{Listener, RefusedConnections, Shard, Shortage};
 use crate::assembly::Assembly;
-use crate::door::{Door, Doors};
+use crate::client_limits::{ClientLimits, ListenerLimits};
 use crate::drain::Drain;
-use crate::mail::Mail;
+use crate::shard_mail::ShardMail;
 use backend::backends::Backends;
 use backend::system::System;
 use engine::engine::Engine;
@@ -44,27 +44,27 @@ impl Shard {
             runner,
             reports: {
                 let mailbox = fleet.mailbox(shard).clone();
-                Arc::new(move |report| mailbox.post(Mail::Worker(report)))
+                Arc::new(move |report| mailbox.post(ShardMail::Worker(report)))
             },
             tokens: BTreeMap::new(),
             token_next: 1,
             checks: BTreeMap::new(),
         });
-        let mut plans = Vec::new();
-        for ((id, plan, backend), seed) in pools.into_iter().zip(seed..) {
+        let mut configs = Vec::new();
+        for ((id, config, backend), seed) in pools.into_iter().zip(seed..) {
             let room = fleet.shared(id).map(|shared| shared.room);
-            backends.insert((id, &plan.name), backend, room, seed);
-            plans.push((id, plan));
+            backends.insert((id, &config.name), backend, room, seed);
+            configs.push((id, config));
         }
-        let mut engine = Engine::new(plans, epoch, seed, Arc::clone(&fleet) as _, shard);
+        let mut engine = Engine::new(configs, epoch, seed, Arc::clone(&fleet) as _, shard);
         engine.access_log = access_log;
-        let mut doors = Doors::default();
+        let mut doors = ListenerLimits::default();
         let mut listeners = Table::default();
-        for (plan, socket) in configured {
-            let id = plan.connection.id;
-            doors.insert(id, Door::new(plan.addresses.clone(), instant, seed));
+        for (config, socket) in configured {
+            let id = config.connection.id;
+            doors.insert(id, ClientLimits::new(config.addresses.clone(), instant, seed));
             engine.listener_ends.insert_as(id, ListenerEnds::default());
-            listeners.insert_as(id, Listener::new(plan, socket));
+            listeners.insert_as(id, Listener::new(config, socket));
         }
         Self {
             listeners,

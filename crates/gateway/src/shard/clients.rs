@@ -3,11 +3,11 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use event::{Calls, StreamId};
+use event::{Context, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::Shard;
-use crate::door;
+use crate::client_limits;
 use flow::ids::SessionId;
 use flow::stream_owner::StreamOwner;
 use frontend::session::{Session, SessionContext};
@@ -16,42 +16,42 @@ use observe::closings::Closing;
 impl Shard {
     pub(super) fn accepted(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         listener: event::ListenerId,
         stream: StreamId,
         peer: event::Peer,
     ) {
         let Some(id) = self.listener_of(listener) else {
-            return calls.close(stream);
+            return io.close(stream);
         };
         let listener = &mut self.listeners[id];
-        let plan = Arc::clone(&listener.plan);
+        let config = Arc::clone(&listener.config);
         let peer = match peer {
             event::Peer::Internet(address) => Peer::Internet(address),
             event::Peer::Local => Peer::Local,
         };
-        if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
+        if self.admission.as_mut().is_some_and(|admits| !admits(&config.name, &peer)) {
             listener.turned.count_admission();
-            return calls.close(stream);
+            return io.close(stream);
         }
         // First, so that a client that is refused anyway displaces nobody.
         let entry = match self.doors.at(id).enter(self.engine.now, id, peer) {
             Ok(entry) => entry,
             Err(cause) => {
-                return self.refuse_connection(calls, stream, peer, id, door::refusal(cause));
+                return self.refuse_connection(io, stream, peer, id, client_limits::refusal(cause));
             }
         };
-        if !self.affords(calls, stream, peer, id) {
+        if !self.affords(io, stream, peer, id) {
             return self.doors.leave(entry);
         }
-        while !self.fleet.open(id, plan.connections_max) {
-            if !self.displace(calls, id) {
+        while !self.fleet.open(id, config.connections_max) {
+            if !self.displace(io, id) {
                 self.doors.leave(entry);
-                let most = plan.connections_max;
+                let most = config.connections_max;
                 let text =
-                    format!("listener {} has {most} connections, none of them idle", plan.name);
+                    format!("listener {} has {most} connections, none of them idle", config.name);
                 let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
-                return self.refuse_connection(calls, stream, peer, id, outcome);
+                return self.refuse_connection(io, stream, peer, id, outcome);
             }
         }
         let listener = &mut self.listeners[id];
@@ -61,10 +61,10 @@ impl Shard {
         let place = self.sessions.insert_with(|place| {
             let id = SessionId::new(shard, place);
             let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-            Session::open(calls, id, stream, (peer, entry), &plan, &mut cx)
+            Session::open(io, id, stream, (peer, entry), &config, &mut cx)
         });
         let session = SessionId::new(shard, place);
-        calls.set_key(stream, StreamOwner::Session(session).key());
+        io.set_key(stream, StreamOwner::Session(session).key());
         // One that was refused what it came for is told so in this turn.
         if self.session(session).is_some_and(|session| session.is_owed()) {
             self.touch(session);
@@ -80,7 +80,7 @@ impl Shard {
     /// A listener could not accept, and is set aside for a moment.
     pub(super) fn accept_failed(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         listener: event::ListenerId,
         error: ErrorKind,
     ) {
@@ -90,40 +90,40 @@ impl Shard {
         let listener = &mut self.listeners[id];
         listener.accept_failed += 1;
         if error == ErrorKind::QuotaExceeded {
-            return self.lacks_descriptor_to_accept(calls);
+            return self.lacks_descriptor_to_accept(io);
         }
         if listener.closings.logs_failure(self.engine.now) {
-            let listener = &listener.plan.name;
+            let listener = &listener.config.name;
             tracing::warn!(listener, "no connection can be accepted at the moment: {error}");
         }
     }
 
     /// The client is gone, or is cut: its stream closes and what it is owed is abandoned.
-    pub(super) fn leave(&mut self, calls: &mut Calls<'_>, id: SessionId, cause: Cause) {
+    pub(super) fn leave(&mut self, io: &mut Context<'_>, id: SessionId, cause: Cause) {
         if let Some(session) = self.session(id) {
             let stream = session.stream();
-            calls.set_key(stream, StreamOwner::Nobody.key());
-            session.cut(calls);
+            io.set_key(stream, StreamOwner::Nobody.key());
+            session.cut(io);
             self.remove_session(id, cause);
         }
     }
 
     /// A client that is not read at this moment sends no more.
-    pub(super) fn end_ahead(&mut self, calls: &mut Calls<'_>, id: SessionId) {
+    pub(super) fn end_ahead(&mut self, io: &mut Context<'_>, id: SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-        if session.handle_end_ahead(calls, &mut cx) {
-            self.leave(calls, id, Cause::Left);
+        if session.handle_end_ahead(io, &mut cx) {
+            self.leave(io, id, Cause::Left);
         } else {
             self.touch(id);
         }
     }
 
     /// Closes a connection for a reason of ours. One that is idle has been finished already.
-    pub(super) fn close_session(&mut self, calls: &mut Calls<'_>, id: SessionId, closing: Closing) {
+    pub(super) fn close_session(&mut self, io: &mut Context<'_>, id: SessionId, closing: Closing) {
         self.count_closing(id, closing);
         if closing != Closing::Idle {
-            self.leave(calls, id, closing.cause());
+            self.leave(io, id, closing.cause());
         }
     }
 
@@ -138,7 +138,7 @@ impl Shard {
         let Some(listener) = self.session(id).map(|session| session.listener_id()) else { return };
         let listener = &mut self.listeners[listener];
         if let Some(closed) = listener.closings.count_wrong_protocol(self.engine.now) {
-            let listener = &listener.plan.name;
+            let listener = &listener.config.name;
             tracing::warn!(
                 listener,
                 closed,
@@ -200,7 +200,7 @@ impl Shard {
         any
     }
 
-    pub(super) fn flush(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn flush(&mut self, io: &mut Context<'_>) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             let found = self.sessions.get_mut(id);
@@ -208,7 +208,7 @@ impl Shard {
                 session.set_dirty(false);
                 let mut cx =
                     SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                session.flush(calls, &mut cx);
+                session.flush(io, &mut cx);
             }
         }
         self.dirty = dirty;

@@ -6,7 +6,7 @@
 //! A sender's address may be forged, so that two daemons send to each other: what begins as our errors do is
 //! told no error, and over the limits of an address nothing is told.
 
-use event::{Calls, Origin, SocketId};
+use event::{Context, Origin, SocketId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Slice};
 
 use super::Shard;
@@ -26,7 +26,7 @@ const ERROR: u8 = b'!';
 impl Shard {
     pub(super) fn datagram(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         socket: SocketId,
         from: &Origin,
         bytes: &[u8],
@@ -36,8 +36,8 @@ impl Shard {
         let peer = from.internet().map_or(Peer::Local, Peer::Internet);
         let source = Source::of_listener(peer, id);
         let listener = &mut self.listeners[id];
-        let plan = std::sync::Arc::clone(&listener.plan);
-        if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
+        let config = std::sync::Arc::clone(&listener.config);
+        if self.admission.as_mut().is_some_and(|admits| !admits(&config.name, &peer)) {
             listener.turned.count_admission();
             return;
         }
@@ -48,41 +48,41 @@ impl Shard {
             return;
         }
         let hears_errors = bytes.first() != Some(&ERROR);
-        let (max, frame_max) = (plan.connections_max, plan.datagram_max);
+        let (max, frame_max) = (config.connections_max, config.datagram_max);
         let refusal =
             if matches!(self.drain.stage, Stage::LastRequests | Stage::Serving | Stage::Closing) {
                 Some((Cause::Draining, "the daemon is about to end".to_owned()))
             } else if bytes.len() > frame_max {
                 Some((Cause::TooLong, format!("a datagram has at most {frame_max} bytes")))
             } else if listener.asking >= max {
-                Some((Cause::Connections, format!("listener {} has {max} requests", plan.name)))
+                Some((Cause::Connections, format!("listener {} has {max} requests", config.name)))
             } else {
                 door.err().map(|cause| (cause, cause.meaning().to_owned()))
             };
         if let Some((cause, text)) = refusal {
             listener.turned.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
-            let entry = self.begin_entry(&plan, bytes);
-            self.engine.refused_at_receipt(plan.connection.pool, source, &outcome, entry);
+            let entry = self.begin_entry(&config, bytes);
+            self.engine.refused_at_receipt(config.connection.pool, source, &outcome, entry);
             if hears_errors && cause != Cause::Rate {
-                self.answer(calls, id, from, outcome);
+                self.answer(io, id, from, outcome);
             }
             return;
         }
         listener.accepted += 1;
         listener.asking += 1;
         let client = Client::Datagram { listener: id, to: Box::new(from.clone()), hears_errors };
-        let entry = self.begin_entry(&plan, bytes);
+        let entry = self.begin_entry(&config, bytes);
         let request = (Slice::copy_of(bytes).into(), RequestMeta::default());
-        self.engine.submit(client, source, request, plan.connection.pool, entry);
+        self.engine.submit(client, source, request, config.connection.pool, entry);
     }
 
     fn begin_entry(
         &mut self,
-        plan: &std::sync::Arc<ListenerConfig>,
+        config: &std::sync::Arc<ListenerConfig>,
         bytes: &[u8],
     ) -> Option<Box<AccessEntry>> {
-        let mut entry = self.engine.access_log.begin(plan.connection.logged.as_ref())?;
+        let mut entry = self.engine.access_log.begin(config.connection.logged.as_ref())?;
         entry.bytes_in = bytes.len() as u64;
         Some(entry)
     }
@@ -90,7 +90,7 @@ impl Shard {
     /// What came of a datagram.
     pub(super) fn deliver_datagram(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: ListenerId,
         (to, hears_errors): (&Origin, bool),
         reply_event: ReplyEvent,
@@ -98,12 +98,12 @@ impl Shard {
         if let ReplyEvent::End(outcome) = reply_event {
             self.listeners[id].asking -= 1;
             if hears_errors || !matches!(outcome, Outcome::Ended(..)) {
-                self.answer(calls, id, to, outcome);
+                self.answer(io, id, to, outcome);
             }
         }
     }
 
-    fn answer(&mut self, calls: &mut Calls<'_>, id: ListenerId, to: &Origin, outcome: Outcome) {
+    fn answer(&mut self, io: &mut Context<'_>, id: ListenerId, to: &Origin, outcome: Outcome) {
         let outcome = match outcome {
             Outcome::Reply(body) if body.len() > DATAGRAM_MAX => {
                 let text = format!("a datagram carries at most {DATAGRAM_MAX} bytes");
@@ -118,11 +118,11 @@ impl Shard {
         };
         let Some(socket) = self.listeners[id].datagrams else { return };
         let taken = match &outcome {
-            Outcome::Reply(body) | Outcome::Sorry(_, body) => calls.send_datagram(socket, to, body),
+            Outcome::Reply(body) | Outcome::Sorry(_, body) => io.send_datagram(socket, to, body),
             Outcome::Ended(..) => {
                 self.scratch.bytes.clear();
-                self.listeners[id].plan.front.write_refusal(&outcome, &mut self.scratch.bytes);
-                calls.send_datagram(socket, to, &self.scratch.bytes)
+                self.listeners[id].config.front.write_refusal(&outcome, &mut self.scratch.bytes);
+                io.send_datagram(socket, to, &self.scratch.bytes)
             }
         };
         // Too many wait to be sent, or the sender has no name.

@@ -4,7 +4,7 @@
 
 use std::collections::BinaryHeap;
 
-use event::Calls;
+use event::Context;
 use exchange::{Cause, ListenerId};
 
 use super::Shard;
@@ -17,28 +17,28 @@ const FOUND_MAX: usize = 64;
 impl Shard {
     /// Closes the connection of this listener that has been silent longest. False when none
     /// of this shard is idle.
-    pub(super) fn displace(&mut self, calls: &mut Calls<'_>, listener: ListenerId) -> bool {
-        let found = self.longest_idle(calls, Among::Listener(listener));
+    pub(super) fn displace(&mut self, io: &mut Context<'_>, listener: ListenerId) -> bool {
+        let found = self.longest_idle(io, Among::Listener(listener));
         if let Some(id) = found {
-            self.leave(calls, id, Cause::Left);
+            self.leave(io, id, Cause::Left);
             self.note_displaced(listener);
         }
         found.is_some()
     }
 
     /// The idle connection of this shard that has been silent longest. It is not found again.
-    pub(super) fn longest_idle(&mut self, calls: &Calls<'_>, among: Among) -> Option<SessionId> {
+    pub(super) fn longest_idle(&mut self, io: &Context<'_>, among: Among) -> Option<SessionId> {
         loop {
             while let Some((since, id)) = self.idle_found(among).found.pop_front() {
                 let found = self.sessions.get_mut(id);
                 let still = found.is_some_and(|session| {
-                    session.silent_since() == since && session.is_idle(calls, &self.engine)
+                    session.silent_since() == since && session.is_idle(io, &self.engine)
                 });
                 if still {
                     return Some(id);
                 }
             }
-            if !self.find_idle(calls, among) {
+            if !self.find_idle(io, among) {
                 return None;
             }
         }
@@ -52,8 +52,8 @@ impl Shard {
     }
 
     /// Searches for the connections that are idle longest. False when there is none.
-    fn find_idle(&mut self, calls: &Calls<'_>, among: Among) -> bool {
-        if calls.tick() < self.idle_found(among).search_after {
+    fn find_idle(&mut self, io: &Context<'_>, among: Among) -> bool {
+        if io.tick() < self.idle_found(among).search_after {
             return false;
         }
         // The one that is silent for the shortest time is on top, and makes place for an older one.
@@ -61,7 +61,7 @@ impl Shard {
         let shard = self.engine.shard_link.me();
         for (place, session) in self.sessions.iter() {
             let belongs = among == Among::All || among == Among::Listener(session.listener_id());
-            if belongs && session.is_idle(calls, &self.engine) {
+            if belongs && session.is_idle(io, &self.engine) {
                 oldest.push((session.silent_since(), SessionId::new(shard, place)));
                 if oldest.len() > FOUND_MAX {
                     oldest.pop();
@@ -71,7 +71,7 @@ impl Shard {
         let idle = self.idle_found(among);
         idle.found = oldest.into_sorted_vec().into();
         if idle.found.is_empty() {
-            idle.search_after = calls.tick() + SEARCH_INTERVAL_MS;
+            idle.search_after = io.tick() + SEARCH_INTERVAL_MS;
         }
         !idle.found.is_empty()
     }
@@ -79,7 +79,7 @@ impl Shard {
     fn note_displaced(&mut self, listener: ListenerId) {
         let listener = &mut self.listeners[listener];
         if let Some(closed) = listener.closings.count_displaced(self.engine.now) {
-            let (listener, most) = (&listener.plan.name, listener.plan.connections_max);
+            let (listener, most) = (&listener.config.name, listener.config.connections_max);
             tracing::warn!(
                 listener,
                 closed,

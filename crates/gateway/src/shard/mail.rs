@@ -2,52 +2,52 @@
 
 use std::time::Instant;
 
-use event::Calls;
+use event::Context;
 use exchange::{Cause, Outcome, Phase, PoolId, Slice};
 
 use super::Shard;
 use super::shortage::MANY;
 use crate::drain::Stage;
-use crate::mail::Mail;
+use crate::shard_mail::ShardMail;
 use backend::health_checks::Remark;
 use flow::client::{Client, Source};
 use flow::request_meta::RequestMeta;
 use observe::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
 
 impl Shard {
-    pub(super) fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {
+    pub(super) fn mail(&mut self, io: &mut Context<'_>, mail: ShardMail) {
         match mail {
-            Mail::Program(report) => self.program_report(calls, report),
-            Mail::Worker(report) => self.worker_report(calls, report),
-            Mail::Ask { pool, line, reply } => self.ask(pool, line, reply),
-            Mail::Order { pool, order, reply } => {
+            ShardMail::Program(report) => self.program_report(io, report),
+            ShardMail::Worker(report) => self.worker_report(io, report),
+            ShardMail::Ask { pool, line, reply } => self.ask(pool, line, reply),
+            ShardMail::Order { pool, order, reply } => {
                 let told = self.engine.order(&pool, &order);
                 self.engine.barriers.owe(move || reply(told));
             }
-            Mail::Why { id, reply } => reply(self.engine.why(id)),
-            Mail::Lately { pool, count, reply } => reply(self.engine.lately(&pool, count)),
-            Mail::Status(reply) => reply(self.status()),
-            Mail::Recycle { pool, reply } => {
+            ShardMail::Why { id, reply } => reply(self.engine.why(id)),
+            ShardMail::Lately { pool, count, reply } => reply(self.engine.lately(&pool, count)),
+            ShardMail::Status(reply) => reply(self.status()),
+            ShardMail::Recycle { pool, reply } => {
                 let count = self.engine.recycle(&pool);
                 self.engine.barriers.owe(move || reply(count));
             }
-            Mail::Reload { reload, reply } => {
-                let taken = self.reload(calls, *reload);
+            ShardMail::Reload { reload, reply } => {
+                let taken = self.reload(io, *reload);
                 self.engine.barriers.owe(move || reply(taken));
             }
-            Mail::Moved { name, to } => self.server_moved(calls, &name, to),
-            Mail::Shard { from, messages } => {
+            ShardMail::Moved { name, to } => self.server_moved(io, &name, to),
+            ShardMail::Shard { from, messages } => {
                 for message in messages.0 {
                     self.engine.handle_crossing(from, message);
                 }
             }
             // What is to be done is done at the end of this turn.
-            Mail::Memory => {}
-            Mail::MakeRoom => {
-                self.close_idle(calls, MANY);
+            ShardMail::Memory => {}
+            ShardMail::MakeRoom => {
+                self.close_idle(io, MANY);
             }
-            Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
-            Mail::Drain | Mail::Stop => calls.stop(),
+            ShardMail::Drain if self.drain.stage == Stage::Running => self.begin_drain(io),
+            ShardMail::Drain | ShardMail::Stop => io.stop(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Shard {
 
     fn status(&self) -> Status {
         let listeners = self.listeners.values().map(|listener| ListenerStatus {
-            name: listener.plan.name.clone(),
+            name: listener.config.name.clone(),
             connections: listener.open,
             accepted: listener.accepted,
         });

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use event::{Calls, StreamId};
+use event::{Context, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::Shard;
 use super::shortage::{Among, MANY, SEARCH_INTERVAL_MS, Shortage};
 use crate::descriptors::Supply;
-use crate::mail::Mail;
+use crate::shard_mail::ShardMail;
 use observe::closings::Closing;
 
 /// The shortest time between two lines of the log.
@@ -19,14 +19,14 @@ impl Shard {
     /// it was rejected because no connection is idle.
     pub(super) fn affords(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         stream: StreamId,
         peer: Peer,
         id: ListenerId,
     ) -> bool {
-        let number = calls.descriptor(stream).unwrap_or(0);
+        let number = io.descriptor(stream).unwrap_or(0);
         let supply = self.fleet.descriptors().supply(number);
-        if supply == Supply::Enough || self.make_room(calls, 1) {
+        if supply == Supply::Enough || self.make_room(io, 1) {
             return true;
         }
         self.shortage.rejected += 1;
@@ -34,27 +34,27 @@ impl Shard {
         if supply == Supply::Last {
             // An answer would hold the descriptor for as long as its client takes.
             self.listeners[id].turned.count(Cause::Connections);
-            calls.close(stream);
+            io.close(stream);
             return false;
         }
         let text = "the daemon has hardly any open file left, and no connection is idle";
         let outcome = Outcome::ended(Cause::Connections, Phase::Receive, text);
-        self.refuse_connection(calls, stream, peer, id, outcome);
+        self.refuse_connection(io, stream, peer, id, outcome);
         false
     }
 
     /// The system has refused a descriptor to a connection that waits to be accepted.
-    pub(super) fn lacks_descriptor_to_accept(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn lacks_descriptor_to_accept(&mut self, io: &mut Context<'_>) {
         if self.shortage.closed_in != self.turns {
-            self.lacks_descriptor(calls, MANY);
+            self.lacks_descriptor(io, MANY);
         }
     }
 
     /// The system has refused a descriptor. Closes up to `most` connections.
-    pub(super) fn lacks_descriptor(&mut self, calls: &mut Calls<'_>, most: usize) {
+    pub(super) fn lacks_descriptor(&mut self, io: &mut Context<'_>, most: usize) {
         // Where the limit is not known, nobody can say that idle clients have to do with it.
         if self.fleet.descriptors().max().is_some() {
-            self.make_room(calls, most);
+            self.make_room(io, most);
         }
         self.note_shortage();
     }
@@ -62,29 +62,29 @@ impl Shard {
     /// Closes up to `most` idle connections: those to servers first, which are made again when they are
     /// needed, then those of clients, of whichever listener, that have been silent longest.
     /// Where this shard has none, the others are asked to. False when it has none.
-    pub(super) fn make_room(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
-        let closed = self.close_idle(calls, most);
+    pub(super) fn make_room(&mut self, io: &mut Context<'_>, most: usize) -> bool {
+        let closed = self.close_idle(io, most);
         let is_alone = self.fleet.length() == 1;
-        if !closed && !is_alone && calls.tick() >= self.shortage.ask_after {
-            self.shortage.ask_after = calls.tick() + SEARCH_INTERVAL_MS;
+        if !closed && !is_alone && io.tick() >= self.shortage.ask_after {
+            self.shortage.ask_after = io.tick() + SEARCH_INTERVAL_MS;
             let shard_link = (0..).take(self.fleet.length());
             for shard in shard_link.filter(|shard| *shard != self.engine.shard_link.me()) {
-                self.fleet.mailbox(shard).post(Mail::MakeRoom);
+                self.fleet.mailbox(shard).post(ShardMail::MakeRoom);
             }
         }
         closed
     }
 
-    pub(super) fn close_idle(&mut self, calls: &mut Calls<'_>, most: usize) -> bool {
+    pub(super) fn close_idle(&mut self, io: &mut Context<'_>, most: usize) -> bool {
         let before = self.shortage.closed;
         for _ in 0..most {
-            if self.backends.close_idle_server(calls) {
+            if self.backends.close_idle_server(io) {
                 self.shortage.closed += 1;
                 continue;
             }
-            let Some(id) = self.longest_idle(calls, Among::All) else { break };
+            let Some(id) = self.longest_idle(io, Among::All) else { break };
             self.count_closing(id, Closing::Displaced);
-            self.leave(calls, id, Cause::Left);
+            self.leave(io, id, Cause::Left);
             self.shortage.closed += 1;
         }
         let closed = self.shortage.closed > before;

@@ -1,10 +1,10 @@
 //! What a shard does about the limit on memory, once at the end of a turn.
 
-use event::Calls;
+use event::Context;
 
 use super::Shard;
-use crate::mail::Mail;
-use crate::memory::Look;
+use crate::memory::LimitCheck;
+use crate::shard_mail::ShardMail;
 use flow::ids::SessionId;
 use observe::closings::Closing;
 
@@ -13,17 +13,17 @@ const HELD_MIN: usize = 1024;
 
 impl Shard {
     /// Publishes what is held here, and compares what all hold with the limit.
-    pub(super) fn watch_memory(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn watch_memory(&mut self, io: &mut Context<'_>) {
         match self.look_at_memory() {
-            Look::Within | Look::Left => {}
+            LimitCheck::Within | LimitCheck::Left => {}
             // From now on new requests are rejected, by all shards. Each frees memory in its next turn, if
             // that is still needed then.
-            Look::Entered => {
+            LimitCheck::Entered => {
                 self.fleet.holders().begin(self.engine.now);
-                self.fleet.tell_all(|| Mail::Memory);
+                self.fleet.tell_all(|| ShardMail::Memory);
             }
-            Look::Over => {
-                self.free_memory(calls);
+            LimitCheck::Over => {
+                self.free_memory(io);
                 self.look_at_memory();
             }
         }
@@ -34,29 +34,29 @@ impl Shard {
         self.fleet.held()
     }
 
-    fn look_at_memory(&self) -> Look {
+    fn look_at_memory(&self) -> LimitCheck {
         let (held, memory) = (self.held(), self.fleet.memory());
         let look = memory.look(held);
         let max = memory.max();
         match look {
-            Look::Entered => {
+            LimitCheck::Entered => {
                 tracing::warn!(
                     held,
                     "memory_max ({max}) is exceeded: new requests are rejected, then the connections that hold \
                      most are closed"
                 );
             }
-            Look::Left => {
+            LimitCheck::Left => {
                 tracing::warn!(held, "memory_max ({max}) is kept again: requests are taken");
             }
-            Look::Within | Look::Over => {}
+            LimitCheck::Within | LimitCheck::Over => {}
         }
         look
     }
 
     /// Closes the connections that hold most, of all shards, then rejects the requests that have waited longest, until
     /// little enough is held or nothing is left here to free.
-    fn free_memory(&mut self, calls: &mut Calls<'_>) {
+    fn free_memory(&mut self, io: &mut Context<'_>) {
         let low = self.fleet.memory().low();
         if self.held() <= low {
             return;
@@ -64,7 +64,7 @@ impl Shard {
         let shard = self.engine.shard_link.me();
         let sessions = self.sessions.iter();
         let mut holders: Vec<(usize, SessionId)> = sessions
-            .map(|(place, session)| (session.held(calls), SessionId::new(shard, place)))
+            .map(|(place, session)| (session.held(io), SessionId::new(shard, place)))
             .filter(|(bytes, _)| *bytes >= HELD_MIN)
             .collect();
         holders.sort_unstable_by(|one, other| other.cmp(one));
@@ -77,13 +77,13 @@ impl Shard {
             if self.held() <= low {
                 return;
             }
-            self.close_session(calls, *session, Closing::Memory);
+            self.close_session(io, *session, Closing::Memory);
             closed += 1;
             is_news |= self.fleet.holders().publish(shard, largest(closed), now);
         }
         if is_news && self.held() > low {
             // It may be for another shard to close one.
-            self.fleet.tell_all(|| Mail::Memory);
+            self.fleet.tell_all(|| ShardMail::Memory);
         }
         let has_larger = !self.fleet.holders().is_largest(shard, 0, now);
         if closed < holders.len() || has_larger {
@@ -95,8 +95,8 @@ impl Shard {
         {
             rest = rest.saturating_sub(bytes.max(1));
         }
-        self.pump(calls);
-        self.hand_out(calls);
-        self.flush(calls);
+        self.pump(io);
+        self.hand_out(io);
+        self.flush(io);
     }
 }

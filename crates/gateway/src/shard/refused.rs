@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Calls, Data, DeadlineName, StreamId};
+use event::{Context, Data, DeadlineName, StreamId};
 use exchange::{ListenerId, Outcome, Peer};
 
 use super::Shard;
@@ -35,7 +35,7 @@ impl Shard {
     /// Rejects a connection, with an answer where there is room for one.
     pub(super) fn refuse_connection(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         stream: StreamId,
         peer: Peer,
         id: ListenerId,
@@ -44,13 +44,13 @@ impl Shard {
         let listener = &mut self.listeners[id];
         listener.turned.count(outcome.end().cause);
         if self.refused.open >= ANSWERED_MAX {
-            return calls.close(stream);
+            return io.close(stream);
         }
-        let listener = Arc::clone(&listener.plan);
+        let listener = Arc::clone(&listener.config);
         self.refused.open += 1;
-        calls.set_key(stream, StreamOwner::Refused.key());
+        io.set_key(stream, StreamOwner::Refused.key());
         if let RefusalTime::AfterRequest(within) = listener.front.refusal_time() {
-            calls.deadline_in(stream, HEAD, within.unwrap_or(HEAD_TIMEOUT));
+            io.deadline_in(stream, HEAD, within.unwrap_or(HEAD_TIMEOUT));
             self.refused.waiting.insert(stream.index(), Waiting { listener, peer, outcome });
             return;
         }
@@ -62,16 +62,16 @@ impl Shard {
         self.engine.refused_at_receipt(connection.pool, source, &outcome, entry);
         if self.scratch.bytes.is_empty() {
             // On a connection of raw bytes nothing else can be told from data.
-            return calls.reset(stream);
+            return io.reset(stream);
         }
-        calls.send_bytes(stream, &self.scratch.bytes);
-        calls.finish(stream, Some(LINGER));
+        io.send_bytes(stream, &self.scratch.bytes);
+        io.finish(stream, Some(LINGER));
     }
 
     /// Bytes of a rejected connection: they are left where they are until the head is whole.
     pub(super) fn refused_data(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         stream: StreamId,
         data: &mut Data<'_>,
     ) {
@@ -92,22 +92,22 @@ impl Shard {
         self.engine.refused_at_receipt(connection.pool, source, outcome, entry);
         self.refused.waiting.remove(&stream.index());
         data.consume(bytes.len());
-        calls.deadline(stream, HEAD, None);
-        calls.send_bytes(stream, &self.scratch.bytes);
-        calls.finish(stream, Some(LINGER));
+        io.deadline(stream, HEAD, None);
+        io.send_bytes(stream, &self.scratch.bytes);
+        io.finish(stream, Some(LINGER));
     }
 
     /// It sends no more. Without a request there is nothing to answer.
-    pub(super) fn refused_eof(&mut self, calls: &mut Calls<'_>, stream: StreamId) {
+    pub(super) fn refused_eof(&mut self, io: &mut Context<'_>, stream: StreamId) {
         if self.refused.waiting.remove(&stream.index()).is_some() {
-            calls.finish(stream, Some(LINGER));
+            io.finish(stream, Some(LINGER));
         }
     }
 
     /// No request came in time.
-    pub(super) fn refused_deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId) {
+    pub(super) fn refused_deadline(&mut self, io: &mut Context<'_>, stream: StreamId) {
         if self.refused.waiting.remove(&stream.index()).is_some() {
-            calls.reset(stream);
+            io.reset(stream);
         }
     }
 

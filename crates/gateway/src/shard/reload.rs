@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event::Calls;
+use event::Context;
 
 use super::Shard;
 use crate::drain::Stage;
@@ -12,38 +12,38 @@ use frontend::session::SessionContext;
 impl Shard {
     /// Takes over other settings, and gives what an operator should know of it. None, and nothing has
     /// changed, when the end has begun.
-    pub(super) fn reload(&mut self, calls: &mut Calls<'_>, reload: Reload) -> Option<Vec<String>> {
+    pub(super) fn reload(&mut self, io: &mut Context<'_>, reload: Reload) -> Option<Vec<String>> {
         if self.drain.stage != Stage::Running {
             return None;
         }
         let Reload { listeners, pools, drain } = reload;
         self.drain.handle_limits(drain);
         let now = self.engine.now;
-        for plan in listeners {
-            let Some(listener) = self.listeners.get_mut(plan.connection.id) else { continue };
-            let addresses = plan.addresses.clone();
-            self.doors.at(plan.connection.id).handle_addresses(addresses, now, self.seed);
-            listener.plan = plan;
+        for config in listeners {
+            let Some(listener) = self.listeners.get_mut(config.connection.id) else { continue };
+            let addresses = config.addresses.clone();
+            self.doors.at(config.connection.id).handle_addresses(addresses, now, self.seed);
+            listener.config = config;
         }
         for session in self.sessions.values_mut() {
-            let plan = Arc::clone(&self.listeners[session.listener_id()].plan.connection);
+            let config = Arc::clone(&self.listeners[session.listener_id()].config.connection);
             let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-            session.handle_listener(calls, &plan, &mut cx);
+            session.handle_listener(io, &config, &mut cx);
         }
-        Some(self.reload_pools(calls, pools))
+        Some(self.reload_pools(io, pools))
     }
 
-    fn reload_pools(&mut self, calls: &mut Calls<'_>, pools: Vec<PoolReload>) -> Vec<String> {
+    fn reload_pools(&mut self, io: &mut Context<'_>, pools: Vec<PoolReload>) -> Vec<String> {
         let mut warnings = Vec::new();
-        for PoolReload { id, plan, backend, replaces, shares } in pools {
-            let plan = (plan, replaces);
+        for PoolReload { id, config, backend, replaces, shares } in pools {
+            let config = (config, replaces);
             let slots = shares.as_ref().map(|it| (&it.tokens[..], &it.slots[..]));
-            let Some(roster) = self.engine.reload(id, plan, slots, &mut warnings) else {
+            let Some(roster) = self.engine.reload(id, config, slots, &mut warnings) else {
                 continue;
             };
             let room = shares.map(|shares| shares.room);
             let seed = self.seed.wrapping_add(id.index() as u64);
-            self.backends.reload(calls, id, (backend, &roster), room, seed);
+            self.backends.reload(io, id, (backend, &roster), room, seed);
         }
         self.engine.note_feeders();
         for warning in &warnings {

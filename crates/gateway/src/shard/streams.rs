@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use event::{Calls, Data, DeadlineName, OwnerKey, Reason, StreamId};
+use event::{Context, Data, DeadlineName, OwnerKey, Reason, StreamId};
 use exchange::Cause;
 
 use super::Shard;
@@ -15,21 +15,21 @@ use observe::closings::Closing;
 impl Shard {
     pub(super) fn data(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (stream, key): (StreamId, OwnerKey),
         mut data: Data<'_>,
     ) {
         match self.owner(key) {
             StreamOwner::Nobody => data.consume(data.bytes().len()),
-            StreamOwner::Refused => self.refused_data(calls, stream, &mut data),
+            StreamOwner::Refused => self.refused_data(io, stream, &mut data),
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 if let Some(session) = found {
-                    let listener = &self.listeners[session.listener_id()].plan;
-                    session.take_over(calls, &listener.connection);
+                    let listener = &self.listeners[session.listener_id()].config;
+                    session.take_over(io, &listener.connection);
                     let mut cx =
                         SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                    let closing = session.handle_data(calls, &mut data, &mut cx);
+                    let closing = session.handle_data(io, &mut data, &mut cx);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
                     }
@@ -39,25 +39,25 @@ impl Shard {
                 }
             }
             owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
-                self.hear(calls, stream, owner, StreamEvent::Data(&mut data));
+                self.handle_stream_event(io, stream, owner, StreamEvent::Data(&mut data));
             }
         }
     }
 
-    pub(super) fn eof(&mut self, calls: &mut Calls<'_>, (stream, key): (StreamId, OwnerKey)) {
+    pub(super) fn eof(&mut self, io: &mut Context<'_>, (stream, key): (StreamId, OwnerKey)) {
         match self.owner(key) {
             StreamOwner::Nobody => {}
-            StreamOwner::Refused => self.refused_eof(calls, stream),
+            StreamOwner::Refused => self.refused_eof(io, stream),
             owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
-                self.hear(calls, stream, owner, StreamEvent::Eof);
+                self.handle_stream_event(io, stream, owner, StreamEvent::Eof);
             }
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
                 let mut cx =
                     SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                if session.handle_eof(calls, &mut cx) {
-                    self.leave(calls, id, Cause::Left);
+                if session.handle_eof(io, &mut cx) {
+                    self.leave(io, id, Cause::Left);
                 } else {
                     self.touch(id);
                 }
@@ -67,18 +67,18 @@ impl Shard {
 
     pub(super) fn closed(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (stream, key): (StreamId, OwnerKey),
         reason: Reason,
     ) {
         if reason == Reason::ConnectFailed(ErrorKind::QuotaExceeded) {
-            self.lacks_descriptor(calls, 1);
+            self.lacks_descriptor(io, 1);
         }
         match self.owner(key) {
             StreamOwner::Nobody => {}
             StreamOwner::Refused => self.refused_closed(stream),
             StreamOwner::Session(id) => {
-                if self.drain.stage == Stage::Closing && calls.queued(stream) > 0 {
+                if self.drain.stage == Stage::Closing && io.queued(stream) > 0 {
                     self.drain.result.unread += 1;
                 }
                 let cause = if reason == Reason::Overrun {
@@ -90,32 +90,32 @@ impl Shard {
                 self.remove_session(id, cause);
             }
             owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
-                self.hear(calls, stream, owner, StreamEvent::Closed(reason));
+                self.handle_stream_event(io, stream, owner, StreamEvent::Closed(reason));
             }
         }
     }
 
     pub(super) fn deadline(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (stream, key): (StreamId, OwnerKey),
         name: DeadlineName,
     ) {
         match self.owner(key) {
             StreamOwner::Nobody => {}
-            StreamOwner::Refused => self.refused_deadline(calls, stream),
+            StreamOwner::Refused => self.refused_deadline(io, stream),
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
                 let mut cx =
                     SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
-                match session.handle_deadline(calls, name, &mut cx) {
-                    Some(closing) => self.close_session(calls, id, closing),
+                match session.handle_deadline(io, name, &mut cx) {
+                    Some(closing) => self.close_session(io, id, closing),
                     None => self.touch(id),
                 }
             }
             owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
-                self.hear(calls, stream, owner, StreamEvent::Deadline(name));
+                self.handle_stream_event(io, stream, owner, StreamEvent::Deadline(name));
             }
         }
     }

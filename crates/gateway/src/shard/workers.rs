@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use event::{Calls, OwnerKey, StreamId, TimerId};
+use event::{Context, OwnerKey, StreamId, TimerId};
 use exchange::{Outcome, PoolId};
 use spawn::Report;
 
@@ -26,46 +26,46 @@ impl Shard {
     }
 
     /// Carries out what the engine wants of workers, until it wants nothing more.
-    pub(super) fn pump(&mut self, calls: &mut Calls<'_>) {
-        self.carry_out_urgent(calls);
+    pub(super) fn pump(&mut self, io: &mut Context<'_>) {
+        self.carry_out_urgent(io);
         if self.backends.is_checked() {
-            self.run_checks(calls);
+            self.run_checks(io);
         }
         while let Some((pool, effect)) = self.engine.poll_effect() {
-            self.carry_out(calls, pool, effect);
+            self.carry_out(io, pool, effect);
         }
     }
 
     /// Carries out what does not wait for the end of the turn.
     #[inline]
-    pub(super) fn carry_out_urgent(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn carry_out_urgent(&mut self, io: &mut Context<'_>) {
         while let Some((pool, effect)) = self.engine.poll_urgent() {
-            self.carry_out(calls, pool, effect);
+            self.carry_out(io, pool, effect);
         }
     }
 
     #[inline]
-    fn carry_out(&mut self, calls: &mut Calls<'_>, pool: PoolId, effect: BackendEffect) {
-        self.backends.carry_out(calls, pool, effect);
+    fn carry_out(&mut self, io: &mut Context<'_>, pool: PoolId, effect: BackendEffect) {
+        self.backends.carry_out(io, pool, effect);
         self.take_reports(pool);
     }
 
     /// Something is heard on a stream to a worker, or on that of a check.
     #[inline]
-    pub(super) fn hear(
+    pub(super) fn handle_stream_event(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         stream: StreamId,
         owner: StreamOwner,
         heard: StreamEvent<'_, '_>,
     ) {
         let pool = match owner {
             StreamOwner::Worker { pool, purpose } => {
-                self.backends.hear(calls, pool, (stream, purpose), heard);
+                self.backends.handle_stream_event(io, pool, (stream, purpose), heard);
                 pool
             }
             StreamOwner::Check { pool, target } => {
-                self.backends.hear_check(calls, (pool, target), stream, heard);
+                self.backends.hear_check(io, (pool, target), stream, heard);
                 pool
             }
             StreamOwner::Nobody | StreamOwner::Session(_) | StreamOwner::Refused => return,
@@ -73,30 +73,30 @@ impl Shard {
         self.take_reports(pool);
     }
 
-    pub(super) fn timer(&mut self, calls: &mut Calls<'_>, timer: TimerId, key: OwnerKey) {
+    pub(super) fn timer(&mut self, io: &mut Context<'_>, timer: TimerId, key: OwnerKey) {
         match TimerOwner::of(key) {
             TimerOwner::Nobody => {}
             TimerOwner::Pools => {
                 self.pool_timer = Some((timer, None));
                 self.engine.handle_time();
             }
-            TimerOwner::Drain => self.drain_timer(calls),
+            TimerOwner::Drain => self.drain_timer(io),
             TimerOwner::Workers { pool, timer: of } => {
-                self.backends.handle_timer(calls, pool, (timer, of));
+                self.backends.handle_timer(io, pool, (timer, of));
                 self.take_reports(pool);
             }
         }
     }
 
     /// What the thread of a worker says, or a worker that was asked a line.
-    pub(super) fn worker_report(&mut self, calls: &mut Calls<'_>, report: WorkerReport) {
+    pub(super) fn worker_report(&mut self, io: &mut Context<'_>, report: WorkerReport) {
         let pool = match report {
             WorkerReport::Handler { pool, worker, report } => {
-                self.backends.handle_thread(calls, pool, worker, report);
+                self.backends.handle_thread(io, pool, worker, report);
                 pool
             }
             WorkerReport::Checked { pool, number, outcome } => {
-                self.backends.handle_answer(calls.now(), pool, number, &outcome);
+                self.backends.handle_answer(io.now(), pool, number, &outcome);
                 pool
             }
         };
@@ -104,7 +104,7 @@ impl Shard {
     }
 
     /// What the keeper says of a process.
-    pub(super) fn program_report(&mut self, calls: &mut Calls<'_>, report: Report) {
+    pub(super) fn program_report(&mut self, io: &mut Context<'_>, report: Report) {
         let token = match &report {
             Report::Started { token, .. }
             | Report::StartFailed { token, .. }
@@ -117,43 +117,43 @@ impl Shard {
             Report::KeeperBack => return tracing::info!("another keeper stands in"),
         };
         if matches!(&report, Report::StartFailed { error, .. } if error.lacks_descriptor()) {
-            self.lacks_descriptor(calls, MANY);
+            self.lacks_descriptor(io, MANY);
         }
-        if let Some(pool) = self.backends.handle_process(calls, token, report) {
+        if let Some(pool) = self.backends.handle_process(io, token, report) {
             self.take_reports(pool);
         }
     }
 
     /// A server that has a name has another address.
-    pub(super) fn server_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
+    pub(super) fn server_moved(&mut self, io: &mut Context<'_>, name: &str, to: SocketAddr) {
         let mut next = 0;
         while let Some(pool) = self.backends.next_id(&mut next) {
-            self.backends.handle_moved(calls, pool, name, to);
+            self.backends.handle_moved(io, pool, name, to);
             self.take_reports(pool);
         }
     }
 
     /// Begins the checks that are due.
-    fn run_checks(&mut self, calls: &mut Calls<'_>) {
-        let now = calls.now();
+    fn run_checks(&mut self, io: &mut Context<'_>) {
+        let now = io.now();
         let mut next = 0;
         while let Some(pool) = self.backends.next_id(&mut next) {
             if !self.backends.is_check_due(now, pool) {
                 continue;
             }
-            let requests = self.backends.run_checks(calls, pool);
+            let requests = self.backends.run_checks(io, pool);
             self.take_reports(pool);
             for request in requests {
-                self.ask_worker(calls, pool, request);
+                self.ask_worker(io, pool, request);
             }
         }
     }
 
     /// Asks a worker a line, if it has nothing else to do.
-    fn ask_worker(&mut self, calls: &Calls<'_>, pool: PoolId, request: ProbeRequest) {
+    fn ask_worker(&mut self, io: &Context<'_>, pool: PoolId, request: ProbeRequest) {
         let ProbeRequest { worker, number, line } = request;
         if !self.engine.is_free(pool, worker) {
-            return self.backends.handle_unasked(calls.now(), pool, number);
+            return self.backends.handle_unasked(io.now(), pool, number);
         }
         let reports = Arc::clone(self.backends.later());
         let reply =

@@ -50,10 +50,10 @@ enum Shown<'a> {
 
 impl Line<'_> {
     /// Appends the line to `out`, with its line end.
-    pub(super) fn write(&self, plan: &AccessLogConfig, dated: &mut Dated, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, config: &AccessLogConfig, dated: &mut Dated, out: &mut Vec<u8>) {
         dated.turn_to(self.at_us);
-        match &plan.format {
-            LogFormat::Json => self.json(&plan.fields, dated, out),
+        match &config.format {
+            LogFormat::Json => self.json(&config.fields, dated, out),
             LogFormat::Combined => self.combined(dated, out),
             LogFormat::Template(pieces) => {
                 for piece in pieces {

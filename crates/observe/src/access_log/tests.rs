@@ -6,13 +6,13 @@ use exchange::{Cause, End, LogFormat, LogPiece, LogValue, Peer, Phase, RequestId
 use super::entry::{KEPT_MAX, SPARE_BYTES};
 use super::*;
 
-fn plan(format: LogFormat, fields: &[&str]) -> AccessLogConfig {
+fn config(format: LogFormat, fields: &[&str]) -> AccessLogConfig {
     let fields = fields.iter().map(|name| (*name).to_owned()).collect();
     AccessLogConfig { format, fields }
 }
 
 /// The line of a request that came at `at_us`, waited 1 ms, and was answered after 3.
-fn written(plan: &AccessLogConfig, log_entry: &AccessEntry, end: End, at_us: i64) -> String {
+fn written(config: &AccessLogConfig, log_entry: &AccessEntry, end: End, at_us: i64) -> String {
     let received = Instant::now();
     let after = |ms| Some(received + Duration::from_millis(ms));
     let stamps = Stamps {
@@ -33,7 +33,7 @@ fn written(plan: &AccessLogConfig, log_entry: &AccessEntry, end: End, at_us: i64
         log_entry,
     };
     let mut out = Vec::new();
-    line.write(plan, &mut Dated::default(), &mut out);
+    line.write(config, &mut Dated::default(), &mut out);
     String::from_utf8(out).expect("a line is text")
 }
 
@@ -51,8 +51,8 @@ const LEAP_DAY: i64 = 1_709_210_096_789_012;
 
 #[test]
 fn json_has_every_value_by_its_name() {
-    let plan = plan(LogFormat::Json, &["user-agent", "host"]);
-    let said = written(&plan, &log_entry(b"GET / HTTP/1.1", &[b"me", b""]), ANSWERED, LEAP_DAY);
+    let config = config(LogFormat::Json, &["user-agent", "host"]);
+    let said = written(&config, &log_entry(b"GET / HTTP/1.1", &[b"me", b""]), ANSWERED, LEAP_DAY);
     let id = RequestId::new(7);
     let expected = format!(
         "{{\"at\":\"2024-02-29T12:34:56.789012Z\",\"id\":\"{id}\",\"listener\":null,\
@@ -67,8 +67,8 @@ fn json_has_every_value_by_its_name() {
 
 #[test]
 fn the_combined_format_is_what_readers_of_it_know() {
-    let plan = plan(LogFormat::Combined, &["referer", "user-agent"]);
-    let said = written(&plan, &log_entry(b"GET / HTTP/1.1", &[b"", b"me"]), ANSWERED, LEAP_DAY);
+    let config = config(LogFormat::Combined, &["referer", "user-agent"]);
+    let said = written(&config, &log_entry(b"GET / HTTP/1.1", &[b"", b"me"]), ANSWERED, LEAP_DAY);
     let expected =
         "127.0.0.1 - - [29/Feb/2024:12:34:56 +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"me\"\n";
     assert_eq!(said, expected);
@@ -83,11 +83,11 @@ fn a_template_has_its_values_in_their_places() {
         LogPiece::Text(" ".into()),
         LogPiece::Field(0),
     ];
-    let plan = plan(LogFormat::Template(pieces), &["host"]);
+    let config = config(LogFormat::Template(pieces), &["host"]);
     let mut said = String::new();
     for cause in [Cause::Left, Cause::Died, Cause::Waited, Cause::Malformed] {
         let end = End::new(cause, Phase::Work);
-        said += &written(&plan, &log_entry(b"", &[b"a b"]), end, 0);
+        said += &written(&config, &log_entry(b"", &[b"a b"]), end, 0);
     }
     assert_eq!(said, "left cut a b\ntold died a b\ntold cut a b\nmalformed cut a b\n");
 }
@@ -99,16 +99,16 @@ fn whatever_a_peer_says_is_one_line_and_one_value() {
     let hostile: Vec<u8> = (0..=255).collect();
     let forged = "x\" 200 5\r\n127.0.0.1 - - [..] \"GET /forged\",\"status\":999\u{2028}\u{61c}\u{feff}\u{e0041}\\";
     for format in formats {
-        let plan = plan(format, &["referer", "user-agent"]);
+        let config = config(format, &["referer", "user-agent"]);
         for value in [&hostile[..], forged.as_bytes(), b"\xff\xfe\"\n"] {
-            let said = written(&plan, &log_entry(value, &[value, value]), ANSWERED, 0);
+            let said = written(&config, &log_entry(value, &[value, value]), ANSWERED, 0);
             assert_eq!(said.matches('\n').count(), 1, "{said}");
             let inner = said.trim_end_matches('\n');
             assert!(!inner.chars().any(char::is_control), "{said}");
             assert!(!inner.chars().any(exchange::is_hidden), "{said}");
             assert!(!inner.contains("\"status\":999"), "{said}");
             assert!(!inner.contains("\" 200 5\r"), "{said}");
-            if plan.format == LogFormat::Combined {
+            if config.format == LogFormat::Combined {
                 assert_eq!(inner.matches('"').count(), 6, "{said}");
             }
         }
@@ -141,7 +141,7 @@ fn what_is_long_is_cut() {
 fn where_there_is_no_room_lines_are_dropped_and_the_log_says_how_many() {
     // A line has 54 bytes.
     let (sink, mut source) = LogSink::new(150);
-    let mut book = AccessLog::new(Some(plan(LogFormat::Combined, &[])), Some(sink));
+    let mut book = AccessLog::new(Some(config(LogFormat::Combined, &[])), Some(sink));
     let log_entry = AccessEntry::default();
     let write = |book: &mut AccessLog, lines: usize| {
         for _ in 0..lines {
@@ -174,7 +174,7 @@ fn where_there_is_no_room_lines_are_dropped_and_the_log_says_how_many() {
 #[test]
 fn a_place_that_served_another_request_knows_nothing_of_it() {
     let (sink, _source) = LogSink::new(1 << 20);
-    let mut book = AccessLog::new(Some(plan(LogFormat::Json, &["host"])), Some(sink));
+    let mut book = AccessLog::new(Some(config(LogFormat::Json, &["host"])), Some(sink));
     let mut used = Box::new(log_entry(&[b'x'; 5000], &[b"secret"]));
     used.worker.push_str("api/a:80");
     (used.retries, used.reason) = (2, "bare-lf");

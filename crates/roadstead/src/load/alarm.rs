@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use event::{Calls, Direction, Fd, StreamId, StreamLimits};
+use event::{Context, Direction, Fd, StreamId, StreamLimits};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
@@ -23,11 +23,11 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    pub(super) fn new(calls: &mut Calls<'_>) -> io::Result<Self> {
+    pub(super) fn new(io: &mut Context<'_>) -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let watched = Fd::from(timer.try_clone()?);
-        let stream = calls.adopt(watched, Direction::In, StreamLimits::default());
+        let stream = io.adopt(watched, Direction::In, StreamLimits::default());
         Ok(Self { timer, stream, at: None })
     }
 

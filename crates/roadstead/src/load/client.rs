@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use event::{Calls, Data, Event, Owner, Reason, StreamId, StreamLimits};
+use event::{Context, Data, Event, EventHandler, Reason, StreamId, StreamLimits};
 use memchr::memchr;
 
 use super::account::Account;
@@ -94,9 +94,9 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     /// When the system has no timer for us.
-    pub(super) fn open(&mut self, calls: &mut Calls<'_>) -> io::Result<()> {
-        self.alarm = Some(Alarm::new(calls)?);
-        self.open_more(calls);
+    pub(super) fn open(&mut self, io: &mut Context<'_>) -> io::Result<()> {
+        self.alarm = Some(Alarm::new(io)?);
+        self.open_more(io);
         self.set_alarm()
     }
 
@@ -115,51 +115,51 @@ impl<'a> Client<'a> {
 
     // ---- opening ----
 
-    fn open_more(&mut self, calls: &mut Calls<'_>) {
+    fn open_more(&mut self, io: &mut Context<'_>) {
         let fleet = &self.connections;
         let room = OPENING_MAX.saturating_sub(fleet.opening);
         let end = (fleet.begun + room).min(fleet.all.len());
         for place in fleet.begun..end {
-            self.connect(calls, place);
+            self.connect(io, place);
         }
         self.connections.begun = end;
     }
 
-    fn connect(&mut self, calls: &mut Calls<'_>, place: usize) {
-        let limits = StreamLimits { hold_max: REPLY_MAX, ..StreamLimits::default() };
-        let stream = calls.connect(&self.settings.to, limits);
+    fn connect(&mut self, io: &mut Context<'_>, place: usize) {
+        let limits = StreamLimits { recv_buffer_max: REPLY_MAX, ..StreamLimits::default() };
+        let stream = io.connect(&self.settings.to, limits);
         self.connections.opens(place, stream);
     }
 
-    fn connected(&mut self, calls: &mut Calls<'_>, place: usize, stream: StreamId) {
+    fn connected(&mut self, io: &mut Context<'_>, place: usize, stream: StreamId) {
         self.connections.settle(place, Link::Open(stream));
         if std::mem::replace(&mut self.connections.all[place].was_open, true) {
             self.account.reconnects += 1;
         }
         match self.phase {
             Phase::Opening { .. } => {
-                self.open_more(calls);
-                self.begin_when_open(calls);
+                self.open_more(io);
+                self.begin_when_open(io);
             }
-            _ => self.send_due(calls, place),
+            _ => self.send_due(io, place),
         }
     }
 
     /// Starts the clock when every connection is open, or gone for good.
-    fn begin_when_open(&mut self, calls: &mut Calls<'_>) {
+    fn begin_when_open(&mut self, io: &mut Context<'_>) {
         let fleet = &self.connections;
         let all = fleet.all.len();
         if matches!(self.phase, Phase::Opening { .. }) && fleet.open + fleet.gone == all {
             if fleet.open == 0 {
                 let why = "the listener closed every connection before the first line";
-                self.fail(calls, io::Error::new(io::ErrorKind::ConnectionAborted, why));
+                self.fail(io, io::Error::new(io::ErrorKind::ConnectionAborted, why));
             } else {
-                self.begin(calls);
+                self.begin(io);
             }
         }
     }
 
-    fn begin(&mut self, calls: &mut Calls<'_>) {
+    fn begin(&mut self, io: &mut Context<'_>) {
         self.phase = Phase::Sending;
         let progress = self.progress_now(Duration::ZERO);
         (self.progress)(&progress);
@@ -168,7 +168,7 @@ impl<'a> Client<'a> {
         self.progress_at = self.start.at + PROGRESS_EVERY;
         if self.pace.is_none() {
             for place in 0..self.connections.all.len() {
-                self.send_due(calls, place);
+                self.send_due(io, place);
             }
         }
     }
@@ -176,7 +176,7 @@ impl<'a> Client<'a> {
     // ---- sending ----
 
     /// Sends what a connection may send now, at once.
-    fn send_due(&mut self, calls: &mut Calls<'_>, place: usize) {
+    fn send_due(&mut self, io: &mut Context<'_>, place: usize) {
         let Link::Open(stream) = self.connections.all[place].link else { return };
         if !matches!(self.phase, Phase::Sending) {
             return;
@@ -195,7 +195,7 @@ impl<'a> Client<'a> {
             self.connections.all[place].outstanding.push_back(line);
         }
         if !self.lines.is_empty() {
-            calls.send_bytes(stream, &self.lines);
+            io.send_bytes(stream, &self.lines);
             self.lines.clear();
         }
     }
@@ -231,7 +231,7 @@ impl<'a> Client<'a> {
 
     // ---- receiving ----
 
-    fn received(&mut self, calls: &mut Calls<'_>, place: usize, mut data: Data<'_>) {
+    fn received(&mut self, io: &mut Context<'_>, place: usize, mut data: Data<'_>) {
         let now = Instant::now();
         let mut start = 0;
         while let Some(length) = memchr(b'\n', &data.bytes()[start..]) {
@@ -242,7 +242,7 @@ impl<'a> Client<'a> {
         data.consume(start);
         if start > 0 {
             self.last_reply_at = now;
-            self.send_due(calls, place);
+            self.send_due(io, place);
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> Client<'a> {
 
     // ---- losing ----
 
-    fn lost(&mut self, calls: &mut Calls<'_>, place: usize, reason: Reason) {
+    fn lost(&mut self, io: &mut Context<'_>, place: usize, reason: Reason) {
         while let Some(line) = self.connections.all[place].outstanding.pop_front() {
             self.account.fate(line.id, Fate::Unknown, 0);
         }
@@ -282,43 +282,43 @@ impl<'a> Client<'a> {
             Reason::ConnectFailed(io::ErrorKind::WouldBlock) if opening => {}
             Reason::ConnectFailed(kind) if opening && !self.settings.reconnect => {
                 let why = format!("{}: {kind}", self.settings.to);
-                self.fail(calls, io::Error::new(kind, why));
+                self.fail(io, io::Error::new(kind, why));
                 return;
             }
             _ if !self.settings.reconnect => {
                 self.connections.settle(place, Link::Gone);
-                self.begin_when_open(calls);
+                self.begin_when_open(io);
                 return;
             }
             _ => {}
         }
         self.connections.settle(place, Link::Waiting);
-        let at = calls.now() + self.connections.all[place].back_off();
+        let at = io.now() + self.connections.all[place].back_off();
         self.later.push(Reverse((at, place)));
     }
 
-    fn fail(&mut self, calls: &mut Calls<'_>, error: io::Error) {
+    fn fail(&mut self, io: &mut Context<'_>, error: io::Error) {
         self.error.get_or_insert(error);
         self.phase = Phase::Ended;
-        calls.stop();
+        io.stop();
     }
 
     // ---- time ----
 
     /// All that time does: connections that waited, lines that are due, the ends of phases.
-    fn time_passed(&mut self, calls: &mut Calls<'_>) {
+    fn time_passed(&mut self, io: &mut Context<'_>) {
         let now = Instant::now();
         while let Some(&Reverse((at, place))) = self.later.peek() {
             if at > now {
                 break;
             }
             self.later.pop();
-            self.look_again(calls, place);
+            self.look_again(io, place);
         }
         if let (Phase::Sending, Some(pace)) = (self.phase, self.pace) {
             let end_ns = self.start.ns(now).min(self.sending_ns);
             while pace.due_ns(self.slot) <= end_ns {
-                self.send_due(calls, pace.connection(self.slot));
+                self.send_due(io, pace.connection(self.slot));
                 self.slot += 1;
             }
         }
@@ -326,28 +326,28 @@ impl<'a> Client<'a> {
             self.progress_at = now + PROGRESS_EVERY;
             self.tell();
         }
-        self.end_phase(calls, now);
+        self.end_phase(io, now);
     }
 
-    fn look_again(&mut self, calls: &mut Calls<'_>, place: usize) {
+    fn look_again(&mut self, io: &mut Context<'_>, place: usize) {
         match self.connections.all[place].link {
             // After the last line there is nothing to open a connection for.
             Link::Waiting if !matches!(self.phase, Phase::Waiting { .. }) => {
-                self.connect(calls, place);
+                self.connect(io, place);
             }
-            _ => self.send_due(calls, place),
+            _ => self.send_due(io, place),
         }
     }
 
-    fn end_phase(&mut self, calls: &mut Calls<'_>, now: Instant) {
+    fn end_phase(&mut self, io: &mut Context<'_>, now: Instant) {
         let stopped = self.stop.load(Ordering::Relaxed);
         match self.phase {
             Phase::Opening { until } if now >= until || stopped => {
                 if self.connections.open > 0 {
-                    self.begin(calls);
+                    self.begin(io);
                 } else {
                     let why = format!("{}: no connection could be opened", self.settings.to);
-                    self.fail(calls, io::Error::new(io::ErrorKind::TimedOut, why));
+                    self.fail(io, io::Error::new(io::ErrorKind::TimedOut, why));
                 }
             }
             Phase::Sending if self.start.ns(now) >= self.sending_ns || stopped => {
@@ -355,20 +355,20 @@ impl<'a> Client<'a> {
                 self.sending_ns = self.sending_ns.min(self.start.ns(now));
                 self.phase = Phase::Waiting { until: now + self.patience.replies };
             }
-            Phase::Waiting { until } if now >= until => self.give_up(calls),
+            Phase::Waiting { until } if now >= until => self.give_up(io),
             _ => {}
         }
     }
 
     /// Whatever has no reply yet gets none.
-    fn give_up(&mut self, calls: &mut Calls<'_>) {
+    fn give_up(&mut self, io: &mut Context<'_>) {
         for connection in &mut self.connections.all {
             while let Some(line) = connection.outstanding.pop_front() {
                 self.account.fate(line.id, Fate::Unknown, 0);
             }
         }
         self.phase = Phase::Ended;
-        calls.stop();
+        io.stop();
     }
 
     /// Sets the alarm to when time will do something next.
@@ -413,38 +413,38 @@ impl<'a> Client<'a> {
     }
 }
 
-impl Owner for Client<'_> {
+impl EventHandler for Client<'_> {
     type Mail = ();
 
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ()>) {
         if matches!(self.phase, Phase::Ended) {
             return;
         }
         match event {
             Event::Connected { stream, .. } => {
                 if let Some(place) = self.connections.of_stream(stream) {
-                    self.connected(calls, place, stream);
+                    self.connected(io, place, stream);
                 }
             }
             Event::Data { stream, mut data, .. } => {
                 if let Some(alarm) = self.alarm.as_mut().filter(|alarm| alarm.is(stream)) {
                     alarm.rang();
                     data.consume(data.bytes().len());
-                    self.time_passed(calls);
+                    self.time_passed(io);
                 } else if let Some(place) = self.connections.of_stream(stream) {
-                    self.received(calls, place, data);
+                    self.received(io, place, data);
                 }
             }
             // A listener that sends no more answers no more.
             Event::Eof { stream, .. } => {
                 if let Some(place) = self.connections.of_stream(stream) {
-                    calls.close(stream);
-                    self.lost(calls, place, Reason::Clean);
+                    io.close(stream);
+                    self.lost(io, place, Reason::Clean);
                 }
             }
             Event::Closed { stream, reason, .. } => {
                 if let Some(place) = self.connections.of_stream(stream) {
-                    self.lost(calls, place, reason);
+                    self.lost(io, place, reason);
                 }
             }
             // Neither listeners nor deadlines, timers, high marks or mail are used, and a hang-up is
@@ -453,7 +453,7 @@ impl Owner for Client<'_> {
         }
     }
 
-    fn turn_ends(&mut self, calls: &mut Calls<'_>) {
+    fn on_iteration_end(&mut self, io: &mut Context<'_>) {
         let over = match self.phase {
             Phase::Waiting { .. } => self.account.outstanding == 0,
             Phase::Sending => self.connections.gone == self.connections.all.len(),
@@ -461,9 +461,9 @@ impl Owner for Client<'_> {
         };
         if over || self.account.is_broken() {
             self.phase = Phase::Ended;
-            calls.stop();
+            io.stop();
         } else if let Err(error) = self.set_alarm() {
-            self.fail(calls, error);
+            self.fail(io, error);
         }
     }
 }

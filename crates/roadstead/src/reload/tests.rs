@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use event::Epoll;
-use gateway::{Lookup, Mail};
+use gateway::{Lookup, ShardMail};
 
 use super::*;
 use crate::binding::bind_all;
@@ -66,7 +66,7 @@ struct Ends<'a>(&'a AtomicBool, &'a Fleet);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-        self.1.tell_all(|| Mail::Drain);
+        self.1.tell_all(|| ShardMail::Drain);
     }
 }
 

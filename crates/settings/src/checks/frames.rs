@@ -1,7 +1,9 @@
 //! What framings, tags and replies of several frames ask of each other.
 
 use crate::fault::Fault;
-use crate::model::{Alignment, Carried, Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
+use crate::model::{
+    Alignment, Dispatch, Framing, Handshake, MatchKey, Protocol, Ready, ReplyStyle,
+};
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
@@ -98,7 +100,7 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
     else {
         return;
     };
-    if Carried::parse(text).is_none() {
+    if MatchKey::parse(text).is_none() {
         faults.push(
             Fault::at(place, format!("`{text}` names nothing that a request carries"))
                 .expected(

@@ -28,7 +28,7 @@ options! {
         /// What of a request its reply must carry unchanged: `{N}` for a word, from 1, or `{NAME}` for a member of
         /// the JSON object that both are. A request without it is rejected, and a program whose reply does not carry
         /// it is killed. It replaces the checks of `alignment`.
-        carries("match"): Option<Carried> as name, reload(Reload::Restart);
+        carries("match"): Option<MatchKey> as name, reload(Reload::Restart);
         /// With `framing = "lines"` and programs that serve several clients, at once or one after the other
         /// (`reset`): requests with a CR, U+0085, U+2028 or U+2029 in them, at which some programs end a line too
         /// (universal newlines in Python, `readline` in Node.js). Such a program would answer twice, and another
@@ -207,7 +207,7 @@ settings! {
         "off" => Self::Off,
         folder => Self::Under(folder.into()),
     };
-    Carried, read_as::Text:
+    MatchKey, read_as::Text:
         Some(Value::Text(text)) => Self::parse(text).expect("the checks have read it once");
 }
 
@@ -280,14 +280,14 @@ words! {
 
 /// What of a request its reply must carry, as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Carried {
+pub enum MatchKey {
     /// A word, from 1; blanks and tabs stand between.
     Word(u32),
     /// A member of the JSON object that both are.
     Member(String),
 }
 
-impl Carried {
+impl MatchKey {
     /// Reads `{2}` or `{id}`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -304,7 +304,7 @@ impl Carried {
     }
 }
 
-impl std::fmt::Display for Carried {
+impl std::fmt::Display for MatchKey {
     /// As it is written.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

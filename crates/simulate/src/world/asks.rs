@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use exchange::{PoolId, Slice};
-use gateway::Mail;
+use gateway::ShardMail;
 
 use crate::asks::{Ask, NOWHERE};
 use crate::happening::{Happening, Moment};
@@ -38,6 +38,6 @@ impl World {
         // each shard before its home.
         let place = u32::try_from(home).expect("few shards");
         let pool = if ask.pool == NOWHERE { PoolId::NONE } else { PoolId::new(place, 1) };
-        self.post(home, Mail::Ask { pool, line, reply: Box::new(reply) });
+        self.post(home, ShardMail::Ask { pool, line, reply: Box::new(reply) });
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use event::{Happened, Mailbox};
-use gateway::Mail;
+use event::{Mailbox, ReadyEvent};
+use gateway::ShardMail;
 
 use crate::chance::Actor;
 use crate::happening::Happening;
@@ -19,7 +19,7 @@ const SPINS_MAX: u32 = 100_000;
 
 impl World {
     /// A loop is there, and this is its mailbox.
-    pub(crate) fn add_mailbox(&mut self, shard: usize, mailbox: Mailbox<Mail>) {
+    pub(crate) fn add_mailbox(&mut self, shard: usize, mailbox: Mailbox<ShardMail>) {
         self.loops[shard].mailbox = Some(mailbox);
     }
 
@@ -46,7 +46,7 @@ impl World {
     }
 
     /// Mail to a shard, from a thread that the world stands in for.
-    pub(crate) fn post(&self, shard: usize, mail: Mail) {
+    pub(crate) fn post(&self, shard: usize, mail: ShardMail) {
         if let Some(mailbox) = &self.loops[shard].mailbox {
             mailbox.post(mail);
         }
@@ -58,13 +58,13 @@ impl World {
         shard: usize,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ReadyEvent>,
     ) -> bool {
         if self.loops[shard].stage == Stage::Called {
             self.loops[shard].stage = Stage::Turning;
             self.loops[shard].bell.take();
             let reports = self.reports(shard, events_max).into_iter();
-            happened.extend(reports.map(|(token, readiness)| Happened { token, readiness }));
+            happened.extend(reports.map(|(token, readiness)| ReadyEvent { token, readiness }));
             return true;
         }
         // What the loop did since it last asked took some time.

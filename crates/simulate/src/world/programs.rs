@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway::Mail;
+use gateway::ShardMail;
 use spawn::{Exit, Report, StartError, Status, Stop};
 use wire::Framing;
 
@@ -63,7 +63,7 @@ impl World {
                 self.host_has_ended(server, Status::Lost);
             }
             let error = StartError::NotFound { program: "worker".to_owned(), path: None };
-            return self.post(shard, Mail::Program(Report::StartFailed { token, error }));
+            return self.post(shard, ShardMail::Program(Report::StartFailed { token, error }));
         };
         program.life = Life::Running;
         let killed = program.killed_early;
@@ -71,7 +71,7 @@ impl World {
         let chatty = program.nature == Nature::Chatty && program.patience.is_multiple_of(2);
         self.note("a program runs: program", number, 0);
         let pid = u32::try_from(1000 + number).unwrap_or(u32::MAX);
-        self.post(shard, Mail::Program(Report::Started { token, pid, pipes }));
+        self.post(shard, ShardMail::Program(Report::Started { token, pid, pipes }));
         if killed {
             return self.exit(number, Status::Signal(9));
         }
@@ -399,14 +399,14 @@ impl World {
         let exit =
             Exit { status, core: false, user: Duration::ZERO, system: Duration::ZERO, rss_max: 0 };
         self.note("the end of a program is reported: program", number, 0);
-        self.post(shard, Mail::Program(Report::Exited { token, exit }));
+        self.post(shard, ShardMail::Program(Report::Exited { token, exit }));
     }
 
     /// The keeper is lost, and all programs with it.
     pub(crate) fn lose_keeper(&mut self) {
         self.note("the keeper is lost", 0, 0);
         // The first shard counts it; each hears of its own programs.
-        self.post(0, Mail::Program(Report::KeeperLost));
+        self.post(0, ShardMail::Program(Report::KeeperLost));
         for number in 0..self.workers.programs.len() {
             match self.workers.programs[number].life {
                 Life::Running => self.exit(number, Status::Lost),
@@ -415,7 +415,7 @@ impl World {
             }
             self.report_exit(number);
         }
-        self.post(0, Mail::Program(Report::KeeperBack));
+        self.post(0, ShardMail::Program(Report::KeeperBack));
     }
 
     /// The kernel took bytes of the gateway for a program.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use gateway::{Fleet, Mail};
+use gateway::{Fleet, ShardMail};
 use spawn::{Command, Home, Pipes, Report, Serves, Spawn, Stop};
 
 use crate::script::{Net, Scripted};
@@ -49,7 +49,7 @@ impl Spawn for Spawner {
         self.net.lock().unwrap().programs.push(Program { stdin: taken, stdout: sent });
         let pipes = Pipes { stdin, stdout, stderr };
         let mailbox = self.fleet.mailbox(u32::try_from(self.shard).unwrap());
-        mailbox.post(Mail::Program(Report::Started { token, pid: 1, pipes }));
+        mailbox.post(ShardMail::Program(Report::Started { token, pid: 1, pipes }));
     }
 
     fn stop(&mut self, _: u64, _: Stop) {}

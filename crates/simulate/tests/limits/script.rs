@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use event::{
-    Address, Fd, Happened, Interest, Kernel, Loop, LoopSettings, Medium, Readiness, Token, Wake,
+    Address, Fd, FdKind, Interest, Kernel, Loop, LoopSettings, Readiness, ReadyEvent, Token, Wake,
 };
-use gateway::{Access, Fleet, HandlerRegistry, Mail, MemoryStatus, Parts, Shard, Threads};
+use gateway::{Access, Fleet, HandlerRegistry, MemoryStatus, Parts, Shard, ShardMail, Threads};
 use settings::Source;
 
 use crate::programs::{Program, Spawner};
@@ -83,7 +83,7 @@ pub(crate) struct Net {
 struct AtShard {
     listener: Option<Token>,
     backlog: VecDeque<u32>,
-    reports: Vec<Happened>,
+    reports: Vec<ReadyEvent>,
     /// When it waits no longer.
     wakes: Instant,
 }
@@ -102,7 +102,7 @@ impl Net {
     fn report(&mut self, number: u32, readiness: Readiness) {
         let &Peer { shard, token, .. } = &self.peers[&number];
         if let Some(token) = token {
-            self.shards[shard].reports.push(Happened { token, readiness });
+            self.shards[shard].reports.push(ReadyEvent { token, readiness });
         }
     }
 }
@@ -146,7 +146,7 @@ impl Kernel for Scripted {
         &mut self,
         timeout: Option<Duration>,
         _events_max: usize,
-        happened: &mut Vec<Happened>,
+        happened: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
         let mut net = self.lock();
         let wakes = timeout.map_or(net.until, |timeout| net.now + timeout);
@@ -199,11 +199,11 @@ impl Kernel for Scripted {
         Ok(())
     }
 
-    fn prepare(&mut self, _: &Fd) -> io::Result<Medium> {
-        Ok(Medium::Socket)
+    fn prepare(&mut self, _: &Fd) -> io::Result<FdKind> {
+        Ok(FdKind::Socket)
     }
 
-    fn receive(&mut self, fd: &Fd, _: Medium, room: &mut [u8]) -> io::Result<usize> {
+    fn receive(&mut self, fd: &Fd, _: FdKind, room: &mut [u8]) -> io::Result<usize> {
         let number = self.number(fd);
         let mut net = self.lock();
         let peer = net.peer(number);
@@ -215,7 +215,7 @@ impl Kernel for Scripted {
         Ok(count)
     }
 
-    fn send(&mut self, fd: &Fd, _: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn send(&mut self, fd: &Fd, _: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let number = self.number(fd);
         let mut net = self.lock();
         let peer = net.peer(number);
@@ -256,7 +256,7 @@ impl Kernel for Scripted {
     }
 }
 
-type Turning = (Loop<Scripted, Mail>, Shard);
+type Turning = (Loop<Scripted, ShardMail>, Shard);
 
 /// Those that have turns.
 fn active(shards: &mut [Turning], held: Option<usize>) -> impl Iterator<Item = &mut Turning> {
@@ -299,7 +299,7 @@ impl Script {
             server_room: 1 << 30,
             until: now,
         }));
-        let turning: Vec<Loop<_, Mail>> = (0..count)
+        let turning: Vec<Loop<_, ShardMail>> = (0..count)
             .map(|shard| {
                 let kernel = Scripted { net: Arc::clone(&net), shard };
                 Loop::new(kernel, LoopSettings::default()).unwrap()
@@ -329,7 +329,7 @@ impl Script {
             shards.push((turning, shard.unwrap()));
         }
         for (turning, shard) in &mut shards {
-            shard.start(&mut turning.calls());
+            shard.start(&mut turning.io());
         }
         let access = Access::new(Arc::clone(&fleet), metrics);
         let mut script = Self { net, shards, held: None, access, fleet };
@@ -400,7 +400,7 @@ impl Script {
         let at = &mut net.shards[shard];
         at.backlog.push_back(number);
         let token = at.listener.unwrap();
-        at.reports.push(Happened { token, readiness: Readiness::READ });
+        at.reports.push(ReadyEvent { token, readiness: Readiness::READ });
         drop(net);
         self.pass(Duration::ZERO);
         number

@@ -53,7 +53,7 @@ impl OpenBackend for EchoConfig {
         Box::new(Echoes::new(*self))
     }
 
-    fn into_plan(self: Box<Self>) -> Box<dyn Any> {
+    fn into_config(self: Box<Self>) -> Box<dyn Any> {
         self
     }
 
@@ -65,11 +65,11 @@ impl OpenBackend for EchoConfig {
 impl Backend for Echoes {
     fn configure(
         &mut self,
-        plan: Box<dyn Any>,
+        config: Box<dyn Any>,
         _names: &ByWorker<Option<String>>,
         _connections: Option<ConnectionCounts>,
     ) {
-        if let Ok(config) = plan.downcast::<EchoConfig>() {
+        if let Ok(config) = config.downcast::<EchoConfig>() {
             self.config = *config;
         }
     }

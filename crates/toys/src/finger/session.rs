@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use flow::client::Client;
 use flow::ids::SessionId;
@@ -53,7 +53,7 @@ impl ProtocolConfig for FingerConfig {
         self: Arc<Self>,
         id: SessionId,
         _transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         _cx: &mut SessionContext<'_>,
     ) -> Box<dyn Protocol> {
         Box::new(Finger {
@@ -89,7 +89,7 @@ impl Finger {
     fn send(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         text: &[u8],
         cx: &mut SessionContext<'_>,
     ) {
@@ -98,7 +98,7 @@ impl Finger {
         if let Some(&last) = out.last() {
             self.is_at_line_start = last == b'\n';
         }
-        transport.send_bytes(calls, &out);
+        transport.send_bytes(io, &out);
         cx.scratch.give(out);
     }
 
@@ -106,18 +106,18 @@ impl Finger {
     fn ask(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         line: &[u8],
         cx: &mut SessionContext<'_>,
     ) {
-        transport.disarm_read(calls);
+        transport.disarm_read(io);
         if line.contains(&b'@') {
-            return self.refuse(transport, calls, Cause::Record, "queries are not forwarded", cx);
+            return self.refuse(transport, io, Cause::Record, "queries are not forwarded", cx);
         }
         cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
         let allowed = cx.address_limits.request(cx.requests.now(), transport.entry());
         if let Err(outcome) = allowed {
-            return self.refuse_with(transport, calls, &outcome, cx);
+            return self.refuse_with(transport, io, &outcome, cx);
         }
         let client = Client::Session { session: self.id, sequence: 0 };
         let request = (Slice::copy_of(line).into(), RequestMeta::default());
@@ -130,20 +130,20 @@ impl Finger {
     fn refuse(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cause: Cause,
         text: &str,
         cx: &mut SessionContext<'_>,
     ) {
         let outcome = Outcome::ended(cause, Phase::Receive, text);
-        self.refuse_with(transport, calls, &outcome, cx);
+        self.refuse_with(transport, io, &outcome, cx);
     }
 
     /// The request is not submitted: the client is told why, and it is counted and logged.
     fn refuse_with(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         outcome: &Outcome,
         cx: &mut SessionContext<'_>,
     ) {
@@ -153,22 +153,22 @@ impl Finger {
         }
         let entry = cx.entry.take();
         cx.requests.refused_at_receipt(listener.pool, transport.source(), outcome, entry);
-        self.end(transport, calls, outcome, cx);
+        self.end(transport, io, outcome, cx);
     }
 
     /// Writes an outcome that is no reply, and nothing else.
     fn end(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         outcome: &Outcome,
         cx: &mut SessionContext<'_>,
     ) {
         let mut out = cx.scratch.take();
         self.config.write_refusal(outcome, &mut out);
-        transport.send_bytes(calls, &out);
+        transport.send_bytes(io, &out);
         cx.scratch.give(out);
-        transport.disarm_read(calls);
+        transport.disarm_read(io);
         self.state = State::Over;
     }
 }
@@ -177,7 +177,7 @@ impl Protocol for Finger {
     fn handle_data(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Received {
@@ -192,12 +192,12 @@ impl Protocol for Finger {
         let is_new = !std::mem::replace(&mut self.has_begun, !bytes.is_empty());
         if line.len() > self.config.line_max {
             let text = format!("a line has at most {} bytes", self.config.line_max);
-            self.refuse(transport, calls, Cause::TooLong, &text, cx);
+            self.refuse(transport, io, Cause::TooLong, &text, cx);
         } else if end.is_some() {
-            self.ask(transport, calls, line, cx);
+            self.ask(transport, io, line, cx);
         } else {
             if let Some(timeout) = self.config.read_timeout.filter(|_| is_new && self.has_begun) {
-                transport.arm_read(calls, timeout);
+                transport.arm_read(io, timeout);
             }
             return Received::of(self.has_begun);
         }
@@ -208,7 +208,7 @@ impl Protocol for Finger {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         _sequence: u64,
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
@@ -219,17 +219,17 @@ impl Protocol for Finger {
         match reply_event {
             ReplyEvent::Part(part) => {
                 self.came = self.came.saturating_add(part.len());
-                self.send(transport, calls, &part, cx);
+                self.send(transport, io, &part, cx);
             }
             ReplyEvent::End(Outcome::Reply(text) | Outcome::Sorry(_, text)) => {
-                self.send(transport, calls, &text, cx);
+                self.send(transport, io, &text, cx);
                 if !self.is_at_line_start {
-                    transport.send_bytes(calls, b"\r\n");
+                    transport.send_bytes(io, b"\r\n");
                 }
                 self.state = State::Over;
             }
             ReplyEvent::End(Outcome::Ended(..)) if self.came > 0 => self.state = State::Broken,
-            ReplyEvent::End(outcome) => self.end(transport, calls, &outcome, cx),
+            ReplyEvent::End(outcome) => self.end(transport, io, &outcome, cx),
             // Of HTTP, and of clients that go on.
             _ => {}
         }
@@ -238,19 +238,19 @@ impl Protocol for Finger {
     fn flush(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         match self.state {
             State::Line => {}
             State::Asked(request) => {
-                let hold = transport.holds_back(calls, self.came);
+                let hold = transport.holds_back(io, self.came);
                 if std::mem::replace(&mut self.is_holding, hold) != hold {
-                    cx.requests.hold(request, hold);
+                    cx.requests.pause_reply(request, hold);
                 }
             }
-            State::Over => transport.finish(calls, None),
-            State::Broken => transport.reset(calls),
+            State::Over => transport.finish(io, None),
+            State::Broken => transport.reset(io),
         }
     }
 
@@ -258,7 +258,7 @@ impl Protocol for Finger {
     fn flush_all(
         &mut self,
         _transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         _cx: &mut SessionContext<'_>,
     ) -> bool {
         self.would_look_whole(0)
@@ -281,12 +281,12 @@ impl Protocol for Finger {
     fn handle_slow(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         if self.state == State::Line {
             let text = "a line that was begun did not end in time";
-            self.refuse(transport, calls, Cause::Incomplete, text, cx);
+            self.refuse(transport, io, Cause::Incomplete, text, cx);
         }
     }
 
@@ -294,7 +294,7 @@ impl Protocol for Finger {
     fn handle_eof(
         &mut self,
         transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         _cx: &mut SessionContext<'_>,
     ) -> bool {
         self.state == State::Line || !transport.listener().keeps_half_closed
@@ -304,12 +304,12 @@ impl Protocol for Finger {
     fn begin_drain(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         if self.state == State::Line {
-            self.refuse(transport, calls, Cause::Draining, "the daemon is about to end", cx);
-            transport.finish(calls, None);
+            self.refuse(transport, io, Cause::Draining, "the daemon is about to end", cx);
+            transport.finish(io, None);
         }
     }
 

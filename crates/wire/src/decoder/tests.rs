@@ -41,8 +41,12 @@ fn seen_in(mut decoder: Decoder, frame_max: usize, bytes: &[u8], step: usize) ->
         }
         let consumed = decoder.consume(held.len(), from);
         held.drain(..consumed);
-        let hold_max = decoder.framing().hold_max(frame_max);
-        assert!(held.len() <= hold_max, "{} bytes wait, of at most {hold_max}", held.len());
+        let recv_buffer_max = decoder.framing().recv_buffer_max(frame_max);
+        assert!(
+            held.len() <= recv_buffer_max,
+            "{} bytes wait, of at most {recv_buffer_max}",
+            held.len()
+        );
     }
     seen.extend(decoder.finish(&held).map(|last| match last {
         Last::Frame(range) => frame(&held[range]),
@@ -297,7 +301,7 @@ fn an_endless_frame_is_reported_once_and_holds_no_memory() {
                 reports += 1;
             }
             held.drain(..decoder.consume(held.len(), from));
-            assert!(held.len() <= framing.hold_max(100));
+            assert!(held.len() <= framing.recv_buffer_max(100));
         }
         assert_eq!((reports, held.len()), (1, 0), "{framing:?}");
         assert!(decoder.is_begun(0));
@@ -462,7 +466,7 @@ fn a_message_that_is_too_long_is_told_with_its_beginning_however_it_arrives() {
                     }
                     let consumed = decoder.consume(held.len(), from);
                     held.drain(..consumed);
-                    assert!(held.len() <= framing.hold_max(40), "in parts of {step}");
+                    assert!(held.len() <= framing.recv_buffer_max(40), "in parts of {step}");
                 }
                 let expected = if before == long { 2 } else { 1 };
                 assert_eq!(

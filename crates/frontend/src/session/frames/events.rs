@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::{PoolId, RequestId, Slice};
 
 use super::{Frames, Input};
@@ -19,11 +19,11 @@ impl Protocol for Frames {
     fn handle_data(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Received {
-        self.read(transport, calls, data, cx);
+        self.read(transport, io, data, cx);
         if self.take_wrong_protocol() {
             return Received::Rejected(Closing::WrongProtocol);
         }
@@ -34,7 +34,7 @@ impl Protocol for Frames {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
@@ -45,19 +45,19 @@ impl Protocol for Frames {
     fn flush(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
-        self.write_ready(transport, calls, cx);
+        self.write_ready(transport, io, cx);
     }
 
     fn flush_all(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        self.write_below(transport, calls, &mut cx.scratch.bytes, usize::MAX);
+        self.write_below(transport, io, &mut cx.scratch.bytes, usize::MAX);
         false
     }
 
@@ -82,16 +82,16 @@ impl Protocol for Frames {
     fn handle_slow(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
-        self.refuse_slow(transport, calls, cx);
+        self.refuse_slow(transport, io, cx);
     }
 
     fn handle_eof(
         &mut self,
         transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
         if self.input != Input::Ended {
@@ -110,18 +110,18 @@ impl Protocol for Frames {
     fn handle_listener(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
         cx: &mut SessionContext<'_>,
     ) {
-        self.handle_pool(transport, calls, connection.pool, cx);
+        self.handle_pool(transport, io, connection.pool, cx);
     }
 
     /// Requests are rejected from now on.
     fn begin_drain(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         if self.input == Input::Open {
@@ -129,7 +129,7 @@ impl Protocol for Frames {
         }
         if self.waits_for_room() {
             self.stop_waiting_for_room(cx);
-            self.read_on(transport, calls, cx.requests);
+            self.read_on(transport, io, cx.requests);
         }
     }
 
@@ -140,7 +140,7 @@ impl Protocol for Frames {
 
     /// Replies of raw bytes have no other end than that of the connection.
     fn would_look_whole(&self, queued: usize) -> bool {
-        self.plan.resets && (queued > 0 || !self.reply_queue.is_empty())
+        self.config.resets && (queued > 0 || !self.reply_queue.is_empty())
     }
 
     fn announce(

@@ -1,7 +1,7 @@
 //! When a client of frames is read: not while it has too many requests in flight, its pool has no room, or its output
 //! is above the high-water mark. Also the timeout of a frame.
 
-use event::Calls;
+use event::Context;
 
 use super::{Frames, Input};
 use crate::context::SessionContext;
@@ -35,7 +35,7 @@ impl Frames {
         if come == 0 || self.input == Input::Refusing {
             return true;
         }
-        let bytes = come.min(self.plan.frame_max);
+        let bytes = come.min(self.config.frame_max);
         cx.requests.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
     }
 
@@ -47,23 +47,23 @@ impl Frames {
     fn has_enough(&self, requests: &dyn Requests) -> bool {
         let waits = !self.reply_queue.is_empty()
             && !requests.may_ask_more(self.pool, self.id, self.answered);
-        waits || self.reply_queue.len() >= self.plan.in_flight_max
+        waits || self.reply_queue.len() >= self.config.in_flight_max
     }
 
     /// Sets or clears the deadline of an incomplete frame.
     pub(super) fn watch_begun(
         &mut self,
         transport: &Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         rest: usize,
         found: bool,
     ) {
         let begun = !transport.is_paused() && self.decoder.is_begun(rest);
-        if let Some(read) = self.plan.read {
+        if let Some(read) = self.config.read {
             if begun && (found || !self.begun) {
-                transport.arm_read(calls, read);
+                transport.arm_read(io, read);
             } else if !begun && self.begun {
-                transport.disarm_read(calls);
+                transport.disarm_read(io);
             }
         }
         self.begun = begun;
@@ -77,7 +77,7 @@ impl Frames {
             return false;
         }
         let named = self.reply_queue.waits_for_named() || self.waits_for_room();
-        self.plan.framing.is_json() && named
+        self.config.framing.is_json() && named
             || self.reply_queue.streaming().is_some()
             || self.rows && !self.reply_queue.is_empty()
     }
@@ -87,24 +87,24 @@ impl Frames {
     pub(super) fn read_on(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         requests: &mut dyn Requests,
     ) {
         if !transport.is_paused() {
             return;
         }
         if self.has_left(transport) {
-            return transport.reset(calls);
+            return transport.reset(io);
         }
-        let has_room = self.reply_queue.len() <= self.plan.in_flight_max / 2;
-        let is_readable = has_room && !self.has_enough(requests) && !transport.is_clogged(calls);
+        let has_room = self.reply_queue.len() <= self.config.in_flight_max / 2;
+        let is_readable = has_room && !self.has_enough(requests) && !transport.over_high_water(io);
         match self.permit {
             Permit::Waiting(_) => {}
             Permit::Parked(_) if is_readable => {
                 requests.wait_again(self.pool, self.id, &mut self.permit);
             }
             Permit::Granted(_) if !is_readable => requests.park(self.pool, &mut self.permit),
-            _ if is_readable => transport.resume(calls),
+            _ if is_readable => transport.resume(io),
             Permit::Free | Permit::Parked(_) | Permit::Granted(_) => {}
         }
     }

@@ -20,14 +20,14 @@ impl Frames {
             return;
         }
         if let Ready::End(_, Outcome::Ended(..)) = &ready
-            && (self.ending != Ending::Clean || self.plan.resets)
+            && (self.ending != Ending::Clean || self.config.resets)
         {
             if self.ending == Ending::Clean {
                 (self.input, self.ending) = (Input::Ended, Ending::Reset);
             }
             return;
         }
-        let (framing, marks) = (self.plan.framing, self.plan.marks);
+        let (framing, marks) = (self.config.framing, self.config.marks);
         let written = match &ready {
             Ready::Part(part) if self.rows => write_rows(framing, marks, part, out),
             Ready::End(name, Outcome::Reply(body)) if self.rows => {

@@ -1,12 +1,12 @@
 //! Requests that go to no pool: responses and rejections of routes.
 
-use event::Calls;
+use event::Context;
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, RequestHead};
 
-use super::{Ending, HttpExchange, Input, Move, Requester, TEXT, tell};
+use super::{Ending, HttpExchange, Input, Move, Requester, TEXT, send_local_reply};
 use crate::context::SessionContext;
-use crate::routing::{RouteId, Scratch, Way};
+use crate::routing::{RouteDecision, RouteId, Scratch};
 use crate::transport::Transport;
 
 impl HttpExchange {
@@ -15,9 +15,9 @@ impl HttpExchange {
     pub(super) fn answer(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         head: &RequestHead,
-        way: &Way<'_>,
+        way: &RouteDecision<'_>,
         scratch: &Scratch,
         cx: &mut SessionContext<'_>,
     ) {
@@ -27,21 +27,21 @@ impl HttpExchange {
             (refused(cause, cause.meaning()), text)
         };
         let (status, route, (outcome, text)) = match way {
-            Way::Pool { .. } => return,
-            Way::Answer { status, route, .. } => {
+            RouteDecision::Pool { .. } => return,
+            RouteDecision::Answer { status, route, .. } => {
                 (*status, *route, (Outcome::Reply(Slice::default()), String::new()))
             }
-            Way::Unclear(fault, route) => {
+            RouteDecision::Unclear(fault, route) => {
                 cx.requests.rejects().count_path(*fault as usize);
                 let text = format!("{}: {}", fault.word(), fault.text());
                 (400, *route, (refused(Cause::Malformed, &text), text))
             }
-            Way::Unauthorized(route) => (401, *route, named(Cause::Unauthorized)),
-            Way::Nowhere => (404, RouteId::REST, named(Cause::NoRoute)),
+            RouteDecision::Unauthorized(route) => (401, *route, named(Cause::Unauthorized)),
+            RouteDecision::Nowhere => (404, RouteId::REST, named(Cause::NoRoute)),
         };
         if let Some(log_entry) = &mut cx.entry {
             log_entry.status = status;
-            if let Way::Unclear(fault, _) = way {
+            if let RouteDecision::Unclear(fault, _) = way {
                 log_entry.reason = fault.word();
             }
         }
@@ -53,10 +53,10 @@ impl HttpExchange {
         );
         let text = text + "\n";
         let (content_type, body) = match way {
-            Way::Answer { content_type, body, .. } => (*content_type, *body),
+            RouteDecision::Answer { content_type, body, .. } => (*content_type, *body),
             _ => (TEXT, text.as_bytes()),
         };
-        let unclear = matches!(way, Way::Unclear(..));
+        let unclear = matches!(way, RouteDecision::Unclear(..));
         let keep_alive = head.connection.keep_alive
             && !head.body.is_some()
             && !self.is_last(cx.requests)
@@ -64,10 +64,10 @@ impl HttpExchange {
         let lines = scratch.lines();
         let answer = Answer { status, content_type, lines, body, keep_alive };
         let requester = Requester { method: head.method(), version: head.version, route };
-        tell(&answer, requester, transport, calls, cx);
+        send_local_reply(&answer, requester, transport, io, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
-            self.ending = Ending::Said;
+            self.ending = Ending::LocalReply;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Requests whose body is buffered before they are submitted: to programs, which receive one object, and to pools that
 //! store records.
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::BodyKind;
 
@@ -26,31 +26,31 @@ impl HttpExchange {
     pub(super) fn ask_whole(
         &mut self,
         (shape, route_context): (&RequestShape, &RouteContext<'_>),
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         mut request: HttpRequest,
         cx: &mut SessionContext<'_>,
     ) {
         let &RouteContext { pool, route, .. } = route_context;
         if matches!(shape, RequestShape::Records(_)) && request.head().body.is_some() {
             let why = Why::of(Cause::Malformed, "a question has no body");
-            return self.refuse_with(transport, calls, (413, route), why, cx);
+            return self.refuse_with(transport, io, (413, route), why, cx);
         }
         let mut out = cx.scratch.take();
         let fits = shape.check(&request, &mut out);
         cx.scratch.give(out);
         if let Err(why) = fits {
-            return self.answer_unfit(&why, route, transport, calls, request.head(), cx);
+            return self.answer_unfit(&why, route, transport, io, request.head(), cx);
         }
-        route_context.prepare(plan, transport.peer(), request.head_mut());
+        route_context.prepare(config, transport.peer(), request.head_mut());
         if let RequestShape::Records(_) = shape {
-            return self.submit_question(shape, route_context, plan, transport, request, cx);
+            return self.submit_question(shape, route_context, config, transport, request, cx);
         }
         let told = shape.plain_reply();
         let waits = request.head().expects_continue;
-        let buffered = BufferedBody::new((pool, route), plan, transport.peer(), request, told);
-        self.begin_gathering(buffered, waits, transport, calls, cx);
+        let buffered = BufferedBody::new((pool, route), config, transport.peer(), request, told);
+        self.begin_gathering(buffered, waits, transport, io, cx);
     }
 
     /// Begins to buffer the body. A client with `Expect: 100-continue` receives the interim response.
@@ -59,12 +59,12 @@ impl HttpExchange {
         mut buffered: BufferedBody,
         waits: bool,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         buffered.log_entry = cx.entry.take();
         if waits {
-            transport.send_bytes(calls, CONTINUE);
+            transport.send_bytes(io, CONTINUE);
         }
         self.step(Move::Gather, Input::BufferedBody(Box::new(buffered)));
     }
@@ -73,33 +73,33 @@ impl HttpExchange {
     /// further progress.
     pub(super) fn gather(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
         let Input::BufferedBody(buffered) = &mut self.input else { return false };
         let before = data.bytes().len();
-        match buffered.take(plan, data) {
+        match buffered.take(config, data) {
             Ok(Taken::Whole) => {
-                self.unwatch(transport, calls);
+                self.unwatch(transport, io);
                 if let Input::BufferedBody(whole) = self.step(Move::Complete, Input::Whole) {
-                    self.submit_gathered(plan, *whole, transport.source(), cx);
+                    self.submit_gathered(config, *whole, transport.source(), cx);
                 }
                 true
             }
             Ok(Taken::Full(full)) => {
-                self.refuse_full(full, plan.body_limits.all, transport, calls, cx);
+                self.refuse_full(full, config.body_limits.all, transport, io, cx);
                 false
             }
             Ok(Taken::More) => {
-                self.watch_body(plan, transport, calls, before - data.bytes().len());
+                self.watch_body(config, transport, io, before - data.bytes().len());
                 false
             }
             Err(refusal) => {
                 self.restore_trail(cx);
-                self.refuse(transport, calls, refusal, cx);
+                self.refuse(transport, io, refusal, cx);
                 false
             }
         }
@@ -118,7 +118,7 @@ impl HttpExchange {
         full: Full,
         max: usize,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         self.restore_trail(cx);
@@ -128,7 +128,7 @@ impl HttpExchange {
         };
         let text = format!("the bodies of all requests together hold at most {max} bytes{whose}");
         let route = self.route();
-        self.refuse_with(transport, calls, (503, route), Why::of(Cause::Full, &text), cx);
+        self.refuse_with(transport, io, (503, route), Why::of(Cause::Full, &text), cx);
     }
 
     /// Ends a request whose client left before its body was complete, and writes its access log line.
@@ -151,7 +151,7 @@ impl HttpExchange {
 
     fn submit_gathered(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         whole: BufferedBody,
         source: Source,
         cx: &mut SessionContext<'_>,
@@ -165,7 +165,7 @@ impl HttpExchange {
         let requester = Requester { method: head.method(), version: head.version, route };
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);
         let meta = request.meta();
-        let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::from(&held[..]));
+        let payload = Payload::Http(request.submitted(&config.forwarding), Slice::from(&held[..]));
         cx.entry = log_entry;
         if let Some(log_entry) = &mut cx.entry {
             log_entry.bytes_in = held.len() as u64;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
@@ -16,7 +16,7 @@ use crate::protocol::{Protocol, ProtocolConfig, Received, RefusalTime};
 use crate::transport::Transport;
 use flow::ids::SessionId;
 use flow::reply_event::ReplyEvent;
-use flow::reply_head::Carried;
+use flow::reply_head::BoxedReplyHead;
 
 /// The maximum number of unused exchanges: some 0.5 MB. It covers the clients that are busy in one turn.
 const SPARES_MAX: usize = 1024;
@@ -49,7 +49,7 @@ impl Spares {
 /// One client of HTTP.
 #[derive(Debug)]
 pub(super) struct Http {
-    plan: Arc<HttpConfig>,
+    config: Arc<HttpConfig>,
     id: SessionId,
     /// The number of its last request.
     number: u32,
@@ -57,8 +57,8 @@ pub(super) struct Http {
 }
 
 impl Http {
-    pub(super) const fn new(id: SessionId, plan: Arc<HttpConfig>) -> Self {
-        Self { plan, id, number: 0, exchange: None }
+    pub(super) const fn new(id: SessionId, config: Arc<HttpConfig>) -> Self {
+        Self { config, id, number: 0, exchange: None }
     }
 
     fn begin(&self) -> Box<HttpExchange> {
@@ -78,7 +78,7 @@ impl ProtocolConfig for HttpConfig {
         self: Arc<Self>,
         id: SessionId,
         _transport: &mut Transport,
-        _calls: &mut Calls<'_>,
+        _calls: &mut Context<'_>,
         _cx: &mut SessionContext<'_>,
     ) -> Box<dyn Protocol> {
         Box::new(Http::new(id, self))
@@ -106,7 +106,7 @@ impl Protocol for Http {
     fn handle_data(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) -> Received {
@@ -114,7 +114,7 @@ impl Protocol for Http {
             Some(exchange) => exchange,
             None => cx.scratch.own::<Spares>().take(self),
         };
-        exchange.handle_data(&self.plan, transport, calls, data, cx);
+        exchange.handle_data(&self.config, transport, io, data, cx);
         // An empty line does not begin a request.
         let begun = !exchange.is_over();
         self.exchange = Some(exchange);
@@ -125,13 +125,13 @@ impl Protocol for Http {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
     ) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.deliver(&self.plan, transport, calls, sequence, reply_event, cx);
+            exchange.deliver(&self.config, transport, io, sequence, reply_event, cx);
         }
     }
 
@@ -139,12 +139,12 @@ impl Protocol for Http {
     fn deliver_whole(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        reply: (u64, Carried, Outcome),
+        io: &mut Context<'_>,
+        reply: (u64, BoxedReplyHead, Outcome),
         cx: &mut SessionContext<'_>,
     ) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.deliver_whole(&self.plan, transport, calls, reply, cx);
+            exchange.deliver_whole(&self.config, transport, io, reply, cx);
         }
     }
 
@@ -158,14 +158,14 @@ impl Protocol for Http {
     fn tunnel_idle(&self, transport: &Transport) -> Option<Option<Duration>> {
         let exchange = self.exchange.as_ref();
         let tunnel = exchange.filter(|exchange| matches!(exchange.input, Input::Switched));
-        tunnel.map(|exchange| exchange.tunnel_idle(&self.plan, transport))
+        tunnel.map(|exchange| exchange.tunnel_idle(&self.config, transport))
     }
 
     /// Whether a reply that is not in the output buffer waits for the client.
-    fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
+    fn is_waited_for(&self, io: &Context<'_>) -> bool {
         let asked = self.exchange.as_ref().and_then(|exchange| exchange.asked.as_ref());
         let from = asked.and_then(|asked| asked.relayed_from);
-        from.is_some_and(|from| calls.relay_waits(from))
+        from.is_some_and(|from| io.relay_waits(from))
     }
 
     /// A request with an incomplete body ends.
@@ -179,11 +179,11 @@ impl Protocol for Http {
     fn handle_slow(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.handle_slow(&self.plan, transport, calls, cx);
+            exchange.handle_slow(&self.config, transport, io, cx);
         }
     }
 
@@ -191,31 +191,31 @@ impl Protocol for Http {
     fn handle_eof(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        if self.exchange.is_none() && transport.queued(calls) == 0 {
+        if self.exchange.is_none() && transport.queued(io) == 0 {
             return true;
         }
         let mut exchange = self.exchange.take().unwrap_or_else(|| self.begin());
-        let cut_off = exchange.handle_eof(transport, calls, cx);
+        let cut_off = exchange.handle_eof(transport, io, cx);
         let is_owed = exchange.asked.is_some();
         self.exchange = Some(exchange);
-        cut_off || !is_owed && transport.queued(calls) == 0
+        cut_off || !is_owed && transport.queued(io) == 0
     }
 
     fn handle_end_ahead(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
         if !self.awaits_reply() || transport.listener().keeps_half_closed {
             return false;
         }
-        let has_left = self.handle_eof(transport, calls, cx);
+        let has_left = self.handle_eof(transport, io, cx);
         // Earlier bytes are discarded, up to the end.
-        transport.resume(calls);
+        transport.resume(io);
         has_left
     }
 
@@ -227,26 +227,26 @@ impl Protocol for Http {
     fn handle_listener(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
         _cx: &mut SessionContext<'_>,
     ) {
-        self.take_over(transport, calls, connection);
+        self.take_over(transport, io, connection);
     }
 
     /// A request in progress keeps the settings that it began with.
     fn take_over(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
     ) {
-        if self.is_at_work() || transport.queued(calls) > 0 {
+        if self.is_at_work() || transport.queued(io) > 0 {
             return;
         }
-        if let Ok(plan) = Arc::clone(&connection.protocol).downcast() {
-            self.plan = plan;
-            transport.handle_listener(calls, Arc::clone(connection));
+        if let Ok(config) = Arc::clone(&connection.protocol).downcast() {
+            self.config = config;
+            transport.handle_listener(io, Arc::clone(connection));
         }
     }
 
@@ -255,10 +255,10 @@ impl Protocol for Http {
     fn begin_drain(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         _cx: &mut SessionContext<'_>,
     ) {
-        transport.look_in(calls, Duration::ZERO);
+        transport.look_in(io, Duration::ZERO);
     }
 
     /// Whether a further request of this connection can be served during a drain: no response has announced the end
@@ -279,11 +279,11 @@ impl Protocol for Http {
     fn flush_all(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
         if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.is_begun()) {
-            exchange.refuse_draining(transport, calls, cx);
+            exchange.refuse_draining(transport, io, cx);
         }
         self.would_look_whole(0)
     }
@@ -291,13 +291,13 @@ impl Protocol for Http {
     fn flush(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         match &mut self.exchange {
-            Some(exchange) => exchange.flush(transport, calls, cx),
-            None if transport.is_clogged(calls) => {}
-            None => transport.resume(calls),
+            Some(exchange) => exchange.flush(transport, io, cx),
+            None if transport.over_high_water(io) => {}
+            None => transport.resume(io),
         }
         if let Some(exchange) = self.exchange.take_if(|exchange| exchange.is_over()) {
             self.number = exchange.number;
@@ -337,7 +337,9 @@ impl Protocol for Http {
         match exchange.ending {
             Ending::CutOff => true,
             Ending::OpenEnded => queued > 0,
-            Ending::No | Ending::Said => exchange.asked.as_ref().is_some_and(|it| it.open_ended),
+            Ending::No | Ending::LocalReply => {
+                exchange.asked.as_ref().is_some_and(|it| it.open_ended)
+            }
         }
     }
 

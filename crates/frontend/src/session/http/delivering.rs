@@ -1,16 +1,16 @@
 //! Delivery of replies to the client.
 
-use event::Calls;
+use event::Context;
 use exchange::{Outcome, Slice};
 use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
 use super::local_reply::of_page;
-use super::{Ending, HttpExchange, Input, Move, Output, Said, tell};
+use super::{Ending, HttpExchange, Input, LocalReply, Move, Output, send_local_reply};
 use crate::context::SessionContext;
 use crate::listener::HttpConfig;
 use crate::transport::Transport;
 use flow::reply_event::ReplyEvent;
-use flow::reply_head::Carried;
+use flow::reply_head::BoxedReplyHead;
 
 /// The maximum size of a body that is copied after its head, in bytes. A longer one is sent without a copy.
 const BODY_ALONG_MAX: usize = 1024;
@@ -19,9 +19,9 @@ impl HttpExchange {
     /// Handles an event about the current request.
     pub(super) fn deliver(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_>,
@@ -31,30 +31,30 @@ impl HttpExchange {
         };
         match reply_event {
             ReplyEvent::Head(head) => {
-                self.deliver_head(plan, transport, calls, head, &mut Slice::default(), cx);
+                self.deliver_head(config, transport, io, head, &mut Slice::default(), cx);
             }
             ReplyEvent::Page(page) => asked.page = Some(page),
             ReplyEvent::PlainReply(told) => asked.told = told,
             ReplyEvent::Part(part) => {
                 if asked.output == Output::None {
-                    asked.begin(transport, calls, cx);
+                    asked.begin(transport, io, cx);
                 }
-                asked.send_part(transport, calls, part);
+                asked.send_part(transport, io, part);
             }
             ReplyEvent::SpliceOffer(from) => {
                 if asked.output == Output::Begun(Sending::Verbatim) {
                     asked.relayed_from = Some(from);
-                    transport.expect(calls);
+                    transport.expect(io);
                     cx.requests.take_unseen(asked.request, transport.stream());
                 }
             }
             ReplyEvent::Spliced(done) => {
-                transport.relayed(calls);
+                transport.relayed(io);
                 asked.relayed_from.take_if(|_| done);
             }
-            ReplyEvent::BodyWanted(wanted) => self.handle_flow(plan, transport, calls, wanted),
-            ReplyEvent::ReplyEnd => self.handle_said_all(plan, transport, calls),
-            ReplyEvent::End(outcome) => self.deliver_end(transport, calls, outcome, cx),
+            ReplyEvent::BodyWanted(wanted) => self.handle_flow(config, transport, io, wanted),
+            ReplyEvent::ReplyEnd => self.handle_said_all(config, transport, io),
+            ReplyEvent::End(outcome) => self.deliver_end(transport, io, outcome, cx),
             // These occur with frames only.
             ReplyEvent::Unsolicited(..) | ReplyEvent::Finished => {}
         }
@@ -63,10 +63,10 @@ impl HttpExchange {
     /// Handles a complete reply: its head and its outcome.
     pub(super) fn deliver_whole(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        (sequence, head, mut outcome): (u64, Carried, Outcome),
+        io: &mut Context<'_>,
+        (sequence, head, mut outcome): (u64, BoxedReplyHead, Outcome),
         cx: &mut SessionContext<'_>,
     ) {
         if self.asked.is_none() || sequence != u64::from(self.number) {
@@ -74,20 +74,20 @@ impl HttpExchange {
         }
         match &mut outcome {
             Outcome::Reply(body) => {
-                self.deliver_head(plan, transport, calls, head, body, cx);
+                self.deliver_head(config, transport, io, head, body, cx);
             }
-            _ => self.deliver_head(plan, transport, calls, head, &mut Slice::default(), cx),
+            _ => self.deliver_head(config, transport, io, head, &mut Slice::default(), cx),
         }
-        self.deliver_end(transport, calls, outcome, cx);
+        self.deliver_end(transport, io, outcome, cx);
     }
 
     /// Sends a head, together with `body` if both are small; `body` is then empty.
     fn deliver_head(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        mut carried: Carried,
+        io: &mut Context<'_>,
+        mut carried: BoxedReplyHead,
         body: &mut Slice,
         cx: &mut SessionContext<'_>,
     ) {
@@ -100,8 +100,8 @@ impl HttpExchange {
         }
         let sending = head.prepare(asked.version);
         if !head.is_interim() {
-            let routing = plan.routing.as_ref();
-            if let Some(way) = routing.and_then(|routing| routing.plan(asked.route)) {
+            let routing = config.routing.as_ref();
+            if let Some(way) = routing.and_then(|routing| routing.config(asked.route)) {
                 way.reply.apply(&mut head.fields);
             }
             asked.output = Output::begun(asked.method, sending);
@@ -126,7 +126,7 @@ impl HttpExchange {
         let date = if head.lacks_date() { Some(cx.requests.date_line()) } else { None };
         let added = Added {
             date: date.as_ref().map_or(b"", |date| date),
-            via: plan.forwarding.via.line(head.version),
+            via: config.forwarding.via.line(head.version),
         };
         let mut out = cx.scratch.take();
         head.encode(sending, asked.version, asked.keep, added, &mut out);
@@ -136,27 +136,27 @@ impl HttpExchange {
             if self.half_closed {
                 cx.requests.pass_end(asked.request);
             }
-            transport.resume(calls);
+            transport.resume(io);
         }
         carried.recycle();
         if asked.output == Output::Begun(Sending::Verbatim) && body.len() <= BODY_ALONG_MAX {
             out.extend_from_slice(&std::mem::take(body));
         }
-        transport.send_bytes(calls, &out);
+        transport.send_bytes(io, &out);
         cx.scratch.give(out);
         if told_to_send {
-            self.watch_anew(plan, transport, calls);
+            self.watch_anew(config, transport, io);
         }
         if switches {
             self.step(Move::Switch, Input::Switched);
-            transport.arm_look(calls, self.tunnel_idle(plan, transport));
+            transport.arm_look(io, self.tunnel_idle(config, transport));
         }
     }
 
     fn deliver_end(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         outcome: Outcome,
         cx: &mut SessionContext<'_>,
     ) {
@@ -167,10 +167,10 @@ impl HttpExchange {
         match (asked.output, outcome) {
             (Output::Begun(sending), Outcome::Reply(last)) => {
                 if !last.is_empty() {
-                    asked.send_part(transport, calls, last);
+                    asked.send_part(transport, io, last);
                 }
                 if sending == Sending::Chunked {
-                    transport.send_bytes(calls, b"0\r\n\r\n");
+                    transport.send_bytes(io, b"0\r\n\r\n");
                 }
             }
             (Output::HeadOnly, Outcome::Reply(_)) => {}
@@ -185,11 +185,17 @@ impl HttpExchange {
                             Outcome::Sorry(_, body) => body.clone(),
                             Outcome::Reply(_) | Outcome::Ended(..) => Slice::default(),
                         };
-                        tell(&of_page(&page, &body, asked.keep), requester, transport, calls, cx);
+                        send_local_reply(
+                            &of_page(&page, &body, asked.keep),
+                            requester,
+                            transport,
+                            io,
+                            cx,
+                        );
                     }
                     None => {
-                        let said = Said::of(&outcome, asked.told);
-                        tell(&said.answer(asked.keep), requester, transport, calls, cx);
+                        let said = LocalReply::of(&outcome, asked.told);
+                        send_local_reply(&said.answer(asked.keep), requester, transport, io, cx);
                     }
                 }
             }
@@ -197,7 +203,7 @@ impl HttpExchange {
         asked.output = Output::Done;
         let keep = asked.keep && whole && !self.refusing;
         let ending = match is_reply {
-            _ if !asked.open_ended => Ending::Said,
+            _ if !asked.open_ended => Ending::LocalReply,
             true => Ending::OpenEnded,
             false => Ending::CutOff,
         };
@@ -207,8 +213,8 @@ impl HttpExchange {
         } else {
             self.step(Move::End, Input::Ended);
             self.ending = ending;
-            self.unwatch(transport, calls);
+            self.unwatch(transport, io);
         }
-        transport.resume(calls);
+        transport.resume(io);
     }
 }

@@ -4,7 +4,7 @@ use event::Data;
 use exchange::{Peer, PoolId};
 use wire::http1::{Body, Kind, Refusal};
 
-use super::local_reply::Told;
+use super::local_reply::ReplyForm;
 use crate::bodies::{BodyShare, Full};
 use crate::listener::HttpConfig;
 use crate::routing::RouteId;
@@ -19,7 +19,7 @@ pub(super) struct BufferedBody {
     /// The head as the worker receives it.
     pub(super) request: HttpRequest,
     /// The HTTP status and type for a reply without a head.
-    pub(super) told: Told,
+    pub(super) told: ReplyForm,
     pub(super) body: Body,
     /// The received part of the body.
     pub(super) held: Vec<u8>,
@@ -47,13 +47,13 @@ impl BufferedBody {
     /// Begins to buffer the body of a request with this head.
     pub(super) fn new(
         (pool, route): (PoolId, RouteId),
-        plan: &HttpConfig,
+        config: &HttpConfig,
         peer: Peer,
         request: HttpRequest,
-        told: Told,
+        told: ReplyForm,
     ) -> Self {
-        let body = Body::new(request.head().body, &plan.limits);
-        let (held, share) = (Vec::new(), plan.share(peer));
+        let body = Body::new(request.head().body, &config.limits);
+        let (held, share) = (Vec::new(), config.share(peer));
         Self { pool, route, request, told, body, held, share, log_entry: None }
     }
 
@@ -65,13 +65,13 @@ impl BufferedBody {
     /// Buffers the received part of the body.
     pub(super) fn take(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         data: &mut Data<'_>,
     ) -> Result<Taken, Refusal> {
         while !self.body.is_done() {
-            let Some(span) = self.body.next(data.bytes(), &plan.limits)? else { break };
+            let Some(span) = self.body.next(data.bytes(), &config.limits)? else { break };
             if span.kind == Kind::Data {
-                if let Err(full) = self.share.take(span.length, plan.body_limits) {
+                if let Err(full) = self.share.take(span.length, config.body_limits) {
                     return Ok(Taken::Full(full));
                 }
                 self.held.extend_from_slice(&data.bytes()[..span.length]);

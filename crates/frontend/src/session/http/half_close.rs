@@ -4,7 +4,7 @@
 //! complete request is answered. With `"left"` a request is abandoned unless its reply has begun, even if more bytes
 //! follow it. A rejection that was already decided is sent in both cases.
 
-use event::Calls;
+use event::Context;
 use exchange::Cause;
 use wire::http1::Refusal;
 
@@ -18,7 +18,7 @@ impl HttpExchange {
     pub(super) fn handle_eof(
         &mut self,
         transport: &Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) -> bool {
         let keeps = transport.listener().keeps_half_closed;
@@ -44,8 +44,8 @@ impl HttpExchange {
             cx.requests.abandon(asked.request, Cause::Left);
         }
         self.step(Move::End, Input::Ended);
-        self.ending = Ending::Said;
-        self.unwatch(transport, calls);
+        self.ending = Ending::LocalReply;
+        self.unwatch(transport, io);
         false
     }
 }

@@ -1,11 +1,11 @@
 //! TRACE and OPTIONS requests with `Max-Forwards: 0`, which are answered here (RFC 9110 §7.6.2). Their route was found
 //! and has admitted them.
 
-use event::Calls;
+use event::Context;
 use exchange::{Outcome, Slice};
 use wire::http1::{Answer, Method, RequestHead};
 
-use super::{Ending, HttpExchange, Input, Move, Requester, tell};
+use super::{Ending, HttpExchange, Input, Move, Requester, send_local_reply};
 use crate::context::SessionContext;
 use crate::routing::RouteId;
 use crate::transport::Transport;
@@ -17,7 +17,7 @@ impl HttpExchange {
         &mut self,
         route: RouteId,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         head: &mut RequestHead,
         cx: &mut SessionContext<'_>,
     ) -> bool {
@@ -27,8 +27,8 @@ impl HttpExchange {
         };
         match counted {
             Ok(true) => return false,
-            Ok(false) => self.answer_last_hop(route, transport, calls, head, cx),
-            Err(refusal) => self.refuse_on(route, transport, calls, refusal, cx),
+            Ok(false) => self.answer_last_hop(route, transport, io, head, cx),
+            Err(refusal) => self.refuse_on(route, transport, io, refusal, cx),
         }
         true
     }
@@ -39,7 +39,7 @@ impl HttpExchange {
         &mut self,
         route: RouteId,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         head: &RequestHead,
         cx: &mut SessionContext<'_>,
     ) {
@@ -67,10 +67,10 @@ impl HttpExchange {
             keep_alive,
         };
         let requester = Requester { method: head.method(), version: head.version, route };
-        tell(&answer, requester, transport, calls, cx);
+        send_local_reply(&answer, requester, transport, io, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
-            self.ending = Ending::Said;
+            self.ending = Ending::LocalReply;
         }
     }
 }

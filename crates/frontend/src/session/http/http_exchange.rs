@@ -7,7 +7,7 @@ use exchange::RequestId;
 use wire::http1::{Body, HeadScan, Method, Sending, Version};
 
 use super::gathering_body::BufferedBody;
-use super::local_reply::{Requester, Told};
+use super::local_reply::{ReplyForm, Requester};
 use super::states::{Move, Stage};
 use crate::routing::RouteId;
 use flow::ids::SessionId;
@@ -48,7 +48,7 @@ impl Output {
 pub(super) enum Ending {
     No,
     /// After its output is sent.
-    Said,
+    LocalReply,
     /// After its output is sent. The end of the connection marks the end of its last reply.
     OpenEnded,
     /// By a reset, because a clean end could be mistaken for the end of an incomplete reply.
@@ -85,7 +85,7 @@ pub(super) struct ActiveRequest {
     /// Decodes a chunked reply for a client that does not support chunked coding.
     pub(super) chunks: Option<Box<Body>>,
     /// The HTTP status and type for a reply without a head.
-    pub(super) told: Told,
+    pub(super) told: ReplyForm,
 }
 
 impl ActiveRequest {
@@ -94,7 +94,7 @@ impl ActiveRequest {
         request: RequestId,
         requester: Requester,
         keep: bool,
-        told: Told,
+        told: ReplyForm,
     ) -> Self {
         let Requester { method, version, route } = requester;
         Self {

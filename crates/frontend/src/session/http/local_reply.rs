@@ -1,6 +1,6 @@
 //! HTTP responses for outcomes whose worker supplied no head.
 
-use event::Calls;
+use event::Context;
 use exchange::{Cause, Outcome, Slice};
 use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
@@ -13,7 +13,7 @@ use flow::page::Page;
 use observe::calendar::DateLine;
 use observe::http_status::status_of;
 
-pub(super) use flow::plain_reply::{PlainReply as Told, TEXT};
+pub(super) use flow::plain_reply::{PlainReply as ReplyForm, TEXT};
 
 /// The properties of a request that its response depends on.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +30,15 @@ impl Requester {
 }
 
 /// An outcome as a response.
-pub(super) struct Said {
+pub(super) struct LocalReply {
     status: u16,
     content_type: &'static str,
     body: Slice,
 }
 
-impl Said {
+impl LocalReply {
     /// `told`: the status and type for the reply of a worker.
-    pub(super) fn of(outcome: &Outcome, told: Told) -> Self {
+    pub(super) fn of(outcome: &Outcome, told: ReplyForm) -> Self {
         match outcome {
             Outcome::Reply(body) => {
                 Self { status: told.status, content_type: told.content_type, body: body.clone() }
@@ -94,24 +94,24 @@ pub(super) fn of_page<'a>(page: &'a Page, body: &'a [u8], keep_alive: bool) -> A
 pub(super) const RETRY: &[u8] = b"Retry-After: 1\r\n";
 
 /// Sends a response with the changes of the route of its request.
-pub(super) fn tell(
+pub(super) fn send_local_reply(
     answer: &Answer<'_>,
     requester: Requester,
     transport: &mut Transport,
-    calls: &mut Calls<'_>,
+    io: &mut Context<'_>,
     cx: &mut SessionContext<'_>,
 ) {
     let date = cx.requests.date_line();
     let mut out = cx.scratch.take();
     write(answer, requester, edits(transport, requester.route), &date, &mut out);
-    transport.send_bytes(calls, &out);
+    transport.send_bytes(io, &out);
     cx.scratch.give(out);
 }
 
 /// The changes of replies to requests of a route.
 pub(super) fn edits(transport: &Transport, route: RouteId) -> Option<&Edits> {
-    let plan = transport.protocol_config::<HttpConfig>()?;
-    plan.routing.as_ref().map(|routing| routing.reply(route))
+    let config = transport.protocol_config::<HttpConfig>()?;
+    config.routing.as_ref().map(|routing| routing.reply(route))
 }
 
 /// Writes a response with these changes, if there are any.
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn of_a_worker_that_died_a_client_is_told_what_is_meant_for_it() {
         let said = |outcome: &Outcome| {
-            String::from_utf8(Said::of(outcome, Told::TEXT).body.to_vec()).unwrap()
+            String::from_utf8(LocalReply::of(outcome, ReplyForm::TEXT).body.to_vec()).unwrap()
         };
         let own = Outcome::died(
             Phase::Work,
@@ -178,7 +178,7 @@ mod tests {
     fn nobody_is_told_to_ask_again_for_what_may_have_taken_effect() {
         for &cause in Cause::ALL {
             let (outcome, mut out) = (Outcome::ended(cause, Phase::Work, "why"), Vec::new());
-            let said = Said::of(&outcome, Told::STORED);
+            let said = LocalReply::of(&outcome, ReplyForm::STORED);
             let date = [b' '; 37];
             write(&said.answer(true), Requester::NOBODY, None, &date, &mut out);
             let answer = String::from_utf8(out).unwrap();

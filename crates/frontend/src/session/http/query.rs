@@ -3,7 +3,7 @@
 //! A small reply is sent as a whole, with its length. A larger one is sent in parts as the worker produces them. After
 //! the first part, the only way to report an error is to end the connection.
 
-use event::Calls;
+use event::Context;
 use exchange::Slice;
 use wire::http1::{Body, Kind, Limits, Method, chunk_head, write_open_answer};
 
@@ -24,7 +24,7 @@ impl HttpExchange {
         &mut self,
         shape: &RequestShape,
         route_context: &RouteContext<'_>,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &Transport,
         request: HttpRequest,
         cx: &mut SessionContext<'_>,
@@ -36,7 +36,7 @@ impl HttpExchange {
         self.step(Move::Ask, Input::Whole);
         // A reply to HEAD needs the length, which requires the whole body.
         let meta = RequestMeta { streams: requester.method == Method::Get, ..request.meta() };
-        let payload = Payload::Http(request.submitted(&plan.forwarding), Slice::default());
+        let payload = Payload::Http(request.submitted(&config.forwarding), Slice::default());
         let (client, entry) = (self.next_client(), cx.entry.take());
         let source = transport.source();
         let request =
@@ -50,14 +50,14 @@ impl ActiveRequest {
     pub(super) fn begin(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         let date = cx.requests.date_line();
         let mut out = cx.scratch.take();
         let lines = open_lines(self.told.content_type, edits(transport, self.route), &date);
         let sending = write_open_answer(&lines, self.version, &mut self.keep, &mut out);
-        transport.send_bytes(calls, &out);
+        transport.send_bytes(io, &out);
         cx.scratch.give(out);
         self.output = Output::begun(self.method, sending);
         self.open_ended = matches!(self.output, Output::Begun(Sending::Verbatim | Sending::Data));
@@ -67,21 +67,21 @@ impl ActiveRequest {
     pub(super) fn send_part(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         part: Slice,
     ) {
         self.came = self.came.saturating_add(part.len());
         match self.output {
-            Output::Begun(Sending::Verbatim) => transport.send(calls, part),
+            Output::Begun(Sending::Verbatim) => transport.send(io, part),
             Output::Begun(Sending::Chunked) => {
                 let (head, start) = chunk_head(part.len());
-                transport.send_bytes(calls, &head[start..]);
-                transport.send(calls, part);
-                transport.send_bytes(calls, b"\r\n");
+                transport.send_bytes(io, &head[start..]);
+                transport.send(io, part);
+                transport.send_bytes(io, b"\r\n");
             }
             Output::Begun(Sending::Data) => {
                 if let Some(chunks) = &mut self.chunks {
-                    send_data(chunks, transport, calls, &part);
+                    send_data(chunks, transport, io, &part);
                 }
             }
             Output::None | Output::HeadOnly | Output::Done => {}
@@ -90,11 +90,11 @@ impl ActiveRequest {
 }
 
 /// Sends the data of a part of a chunked body. The backend has validated it by the same rules, so decoding cannot fail.
-fn send_data(chunks: &mut Body, transport: &mut Transport, calls: &mut Calls<'_>, mut part: &[u8]) {
+fn send_data(chunks: &mut Body, transport: &mut Transport, io: &mut Context<'_>, mut part: &[u8]) {
     while let Ok(Some(span)) = chunks.next(part, &Limits::REPLY) {
         let (bytes, rest) = part.split_at(span.length);
         if span.kind == Kind::Data {
-            transport.send_bytes(calls, bytes);
+            transport.send_bytes(io, bytes);
         }
         part = rest;
     }

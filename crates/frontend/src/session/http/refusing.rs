@@ -1,11 +1,14 @@
 //! Requests that are rejected before they are submitted.
 
-use event::Calls;
+use event::Context;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
 use super::rejection::Why;
-use super::{Ending, HttpExchange, Input, Move, Output, RETRY, Requester, Said, TEXT, Told, tell};
+use super::{
+    Ending, HttpExchange, Input, LocalReply, Move, Output, RETRY, ReplyForm, Requester, TEXT,
+    send_local_reply,
+};
 use crate::context::SessionContext;
 use crate::routing::RouteId;
 use crate::transport::Transport;
@@ -16,7 +19,7 @@ impl HttpExchange {
     pub(super) fn refuse_whole(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         head: &RequestHead,
         outcome: &Outcome,
         cx: &mut SessionContext<'_>,
@@ -31,10 +34,16 @@ impl HttpExchange {
         let keep = head.connection.keep_alive && whole && !self.is_last(cx.requests);
         let requester =
             Requester { method: head.method(), version: head.version, route: RouteId::REST };
-        tell(&Said::of(outcome, Told::TEXT).answer(keep), requester, transport, calls, cx);
+        send_local_reply(
+            &LocalReply::of(outcome, ReplyForm::TEXT).answer(keep),
+            requester,
+            transport,
+            io,
+            cx,
+        );
         if !keep {
             self.step(Move::End, Input::Ended);
-            self.ending = Ending::Said;
+            self.ending = Ending::LocalReply;
         }
     }
 
@@ -42,12 +51,12 @@ impl HttpExchange {
     pub(super) fn refuse(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         refusal: Refusal,
         cx: &mut SessionContext<'_>,
     ) {
         let route = self.route();
-        self.refuse_on(route, transport, calls, refusal, cx);
+        self.refuse_on(route, transport, io, refusal, cx);
     }
 
     /// Rejects a request whose route is known and that was not submitted.
@@ -55,14 +64,14 @@ impl HttpExchange {
         &mut self,
         route: RouteId,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         refusal: Refusal,
         cx: &mut SessionContext<'_>,
     ) {
         cx.requests.rejects().count_request(refusal as usize);
         let text = format!("{}: {}", refusal.word(), refusal.text());
         let why = Why { cause: Cause::Malformed, reason: refusal.word(), text: &text };
-        self.refuse_with(transport, calls, (refusal.status(), route), why, cx);
+        self.refuse_with(transport, io, (refusal.status(), route), why, cx);
     }
 
     /// Whether an incomplete request has begun, which was not submitted.
@@ -78,14 +87,14 @@ impl HttpExchange {
     pub(super) fn refuse_draining(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         let route = self.route();
         self.restore_trail(cx);
         let cause = Cause::Draining;
         let text = format!("{}: {}", cause.word(), cause.meaning());
-        self.refuse_with(transport, calls, (503, route), Why::of(cause, &text), cx);
+        self.refuse_with(transport, io, (503, route), Why::of(cause, &text), cx);
     }
 
     /// Rejects input whose head cannot be parsed. Its access log line contains the received part of its first line.
@@ -93,25 +102,25 @@ impl HttpExchange {
         &mut self,
         bytes: &[u8],
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         refusal: Refusal,
         cx: &mut SessionContext<'_>,
     ) {
         cx.entry =
             cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), bytes);
-        self.refuse(transport, calls, refusal, cx);
+        self.refuse(transport, io, refusal, cx);
     }
 
     /// Begins the access log entry of a request that is rejected before it is submitted.
     pub(super) fn begin_refused(
         &self,
         transport: &Transport,
-        calls: &Calls<'_>,
+        io: &Context<'_>,
         told: Rejected,
         cx: &mut SessionContext<'_>,
     ) {
         if self.asked.is_none() && cx.entry.is_none() {
-            let held = calls.held(transport.stream());
+            let held = io.held(transport.stream());
             cx.entry =
                 cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), held);
         }
@@ -134,7 +143,7 @@ impl HttpExchange {
     pub(super) fn refuse_with(
         &mut self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (status, route): (u16, RouteId),
         why: Why<'_>,
         cx: &mut SessionContext<'_>,
@@ -151,10 +160,10 @@ impl HttpExchange {
         match &asked {
             Some(asked) => {
                 let told = Some(told).filter(|_| !silent);
-                cx.requests.abandon_told(asked.request, cause, told, text);
+                cx.requests.abandon_answered(asked.request, cause, told, text);
             }
             None => {
-                self.begin_refused(transport, calls, told, cx);
+                self.begin_refused(transport, io, told, cx);
                 let outcome = Outcome::ended(cause, Phase::Receive, text);
                 cx.requests.refused_at_receipt(
                     transport.listener().pool,
@@ -174,11 +183,17 @@ impl HttpExchange {
                 body: body.as_bytes(),
                 keep_alive: false,
             };
-            tell(&answer, Requester { method, route, ..Requester::NOBODY }, transport, calls, cx);
+            send_local_reply(
+                &answer,
+                Requester { method, route, ..Requester::NOBODY },
+                transport,
+                io,
+                cx,
+            );
         }
         self.step(Move::End, Input::Ended);
-        self.ending = if cut { Ending::CutOff } else { Ending::Said };
-        self.unwatch(transport, calls);
-        transport.resume(calls);
+        self.ending = if cut { Ending::CutOff } else { Ending::LocalReply };
+        self.unwatch(transport, io);
+        transport.resume(io);
     }
 }

@@ -3,7 +3,7 @@
 use exchange::{Cause, Outcome};
 use wire::http1::{HeadScan, Method, RequestHead};
 
-use super::local_reply::{self, Requester, Said, Told};
+use super::local_reply::{self, LocalReply, ReplyForm, Requester};
 use crate::connection::ConnectionConfig;
 use crate::context::SessionContext;
 use crate::listener::HttpConfig;
@@ -69,7 +69,7 @@ impl HttpConfig {
         }
         let date = cx.requests.date_line();
         let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
-        let said = Said::of(outcome, Told::TEXT);
+        let said = LocalReply::of(outcome, ReplyForm::TEXT);
         local_reply::write(&said.answer(false), requester, edits, &date, &mut cx.scratch.bytes);
         true
     }

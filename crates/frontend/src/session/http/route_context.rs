@@ -15,8 +15,8 @@ pub(super) struct RouteContext<'a> {
 
 impl RouteContext<'_> {
     /// Prepares a head for its worker: removes hop-by-hop headers and applies the changes of the route.
-    pub(super) fn prepare(&self, plan: &HttpConfig, peer: Peer, head: &mut RequestHead) {
-        head.prepare(&plan.forwarded_for(peer, head.version));
+    pub(super) fn prepare(&self, config: &HttpConfig, peer: Peer, head: &mut RequestHead) {
+        head.prepare(&config.forwarded_for(peer, head.version));
         if let Some(changes) = self.changes {
             changes.change(head);
         }

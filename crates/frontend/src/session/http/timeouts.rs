@@ -1,7 +1,7 @@
 //! Timeouts of slow clients: a head must be complete within `read`, and a body must reach its minimum rate over each
 //! `read`, while the worker accepts it.
 
-use event::Calls;
+use event::Context;
 use exchange::Cause;
 
 use super::rejection::Why;
@@ -15,59 +15,59 @@ impl HttpExchange {
     /// Sets the deadline of an incomplete head. An empty line before it does not begin one.
     pub(super) fn watch_head(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
     ) {
         if !self.scan.is_begun() {
-            self.unwatch(transport, calls);
+            self.unwatch(transport, io);
         } else if !self.watched {
-            self.watch_anew(plan, transport, calls);
+            self.watch_anew(config, transport, io);
         }
     }
 
     pub(super) fn watch_anew(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
     ) {
-        if let Some(read) = plan.read {
+        if let Some(read) = config.read {
             self.watched = true;
             self.came = 0;
-            transport.arm_read(calls, read);
+            transport.arm_read(io, read);
         }
     }
 
     /// Counts bytes of a body. They do not move the deadline: the total is checked when it expires.
     pub(super) fn watch_body(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         came: usize,
     ) {
         if let Some(asked) = &mut self.asked {
             asked.waits = false;
         }
         if !self.watched {
-            self.watch_anew(plan, transport, calls);
+            self.watch_anew(config, transport, io);
         }
         self.came = self.came.saturating_add(came);
     }
 
-    pub(super) fn unwatch(&mut self, transport: &Transport, calls: &mut Calls<'_>) {
+    pub(super) fn unwatch(&mut self, transport: &Transport, io: &mut Context<'_>) {
         if std::mem::take(&mut self.watched) {
-            transport.disarm_read(calls);
+            transport.disarm_read(io);
         }
     }
 
     /// Handles the deadline of a head or a body.
     pub(super) fn handle_slow(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         cx: &mut SessionContext<'_>,
     ) {
         self.watched = false;
@@ -76,14 +76,14 @@ impl HttpExchange {
             return;
         }
         let is_body = matches!(self.input, Input::Body(_) | Input::BufferedBody(_));
-        let read = plan.read.unwrap_or_default();
-        if is_body && is_enough(self.came as u64, plan.body_rate_min, read) {
-            return self.watch_anew(plan, transport, calls);
+        let read = config.read.unwrap_or_default();
+        if is_body && is_enough(self.came as u64, config.body_rate_min, read) {
+            return self.watch_anew(config, transport, io);
         }
         self.restore_trail(cx);
         let text = "a request that was begun did not end in time";
         let route = self.route();
         let why = Why::of(Cause::Incomplete, text);
-        self.refuse_with(transport, calls, (408, route), why, cx);
+        self.refuse_with(transport, io, (408, route), why, cx);
     }
 }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::plant::{Plant, active};
 
 use super::{ActiveRequest, HttpExchange, Input};
@@ -31,7 +31,7 @@ impl HttpExchange {
     pub(super) fn talk(
         &self,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         data: &mut Data<'_>,
         cx: &mut SessionContext<'_>,
     ) {
@@ -40,7 +40,7 @@ impl HttpExchange {
             Some(asked) if length > 0 && asked.wanted => {
                 cx.requests.pass(asked.request, data.take(length), length);
             }
-            Some(_) if length > 0 => transport.pause(calls),
+            Some(_) if length > 0 => transport.pause(io),
             _ => {}
         }
     }
@@ -48,30 +48,34 @@ impl HttpExchange {
     /// The server has closed its direction. The client may still send; the idle timeout of the listener applies.
     pub(super) fn handle_said_all(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
     ) {
         let Some(asked) = &mut self.asked else { return };
         asked.said_all = true;
-        transport.finish_sending(calls);
-        transport.rest(calls);
-        transport.arm_look(calls, self.tunnel_idle(plan, transport));
+        transport.finish_sending(io);
+        transport.restart_idle(io);
+        transport.arm_look(io, self.tunnel_idle(config, transport));
     }
 
     /// The idle timeout of the tunnel.
-    pub(super) fn tunnel_idle(&self, plan: &HttpConfig, transport: &Transport) -> Option<Duration> {
+    pub(super) fn tunnel_idle(
+        &self,
+        config: &HttpConfig,
+        transport: &Transport,
+    ) -> Option<Duration> {
         let ends = self.asked.as_ref().is_some_and(|asked| asked.said_all);
         let idle = transport.listener().idle.filter(|_| ends);
-        idle.into_iter().chain(plan.tunnel_idle).min()
+        idle.into_iter().chain(config.tunnel_idle).min()
     }
 
     /// The worker pauses or resumes input of the client.
     pub(super) fn handle_flow(
         &mut self,
-        plan: &HttpConfig,
+        config: &HttpConfig,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         wanted: bool,
     ) {
         let is_tunnel = matches!(self.input, Input::Switched);
@@ -80,13 +84,13 @@ impl HttpExchange {
         if !wanted {
             return;
         }
-        transport.resume(calls);
+        transport.resume(io);
         match self.input {
             // Until `100 Continue` is sent, the timeout is attributed to the worker.
             Input::Body(_) if asked.waits => {}
-            Input::Body(_) => self.watch_anew(plan, transport, calls),
+            Input::Body(_) => self.watch_anew(config, transport, io),
             // Progress of the worker counts as traffic.
-            Input::Switched => transport.rest(calls),
+            Input::Switched => transport.restart_idle(io),
             // The body was complete before the worker accepted more.
             Input::Head | Input::BufferedBody(_) | Input::Whole | Input::Ended => {}
         }

@@ -1,10 +1,10 @@
 //! Requests that no worker of their pool accepts. They are rejected before they are submitted.
 
-use event::Calls;
+use event::Context;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, RequestHead};
 
-use super::{Ending, HttpExchange, Input, Move, Requester, TEXT, tell};
+use super::{Ending, HttpExchange, Input, Move, Requester, TEXT, send_local_reply};
 use crate::context::SessionContext;
 use crate::routing::RouteId;
 use crate::transport::Transport;
@@ -18,12 +18,12 @@ impl HttpExchange {
         why: &Unfit,
         route: RouteId,
         transport: &mut Transport,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         head: &RequestHead,
         cx: &mut SessionContext<'_>,
     ) {
         let told = Rejected { status: why.status, reason: "" };
-        self.begin_refused(transport, calls, told, cx);
+        self.begin_refused(transport, io, told, cx);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text);
         let (pool, source) = (transport.listener().pool, transport.source());
         cx.requests.refused_at_receipt(pool, source, &outcome, cx.entry.take());
@@ -38,10 +38,10 @@ impl HttpExchange {
             keep_alive,
         };
         let requester = Requester { method: head.method(), version: head.version, route };
-        tell(&answer, requester, transport, calls, cx);
+        send_local_reply(&answer, requester, transport, io, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
-            self.ending = Ending::Said;
+            self.ending = Ending::LocalReply;
         }
     }
 }

@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 ///   trusted ──unrequested bytes──▶ distrusted ──time expired──▶ trusted
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trust {
+pub(super) struct ReuseBan {
     /// The time before which connections are not reused.
     pub(super) until: Option<Instant>,
     /// Times the server became distrusted.
@@ -26,10 +26,10 @@ pub(super) struct Trust {
     pub(super) reports: u32,
 }
 
-impl Trust {
+impl ReuseBan {
     /// The server sent bytes without a request. Returns for how long it is distrusted, if it was trusted before.
-    pub(super) fn distrust(&mut self, now: Instant) -> Option<Duration> {
-        let was_trusted = self.is_given(now);
+    pub(super) fn ban(&mut self, now: Instant) -> Option<Duration> {
+        let was_trusted = self.allows_reuse(now);
         self.times = self.times.saturating_add(u32::from(was_trusted));
         let doublings = self.times.saturating_sub(1).min(16);
         let span = FIRST.saturating_mul(1 << doublings).min(LONGEST);
@@ -38,7 +38,7 @@ impl Trust {
     }
 
     /// Whether connections of the server may be reused.
-    pub(super) fn is_given(&self, now: Instant) -> bool {
+    pub(super) fn allows_reuse(&self, now: Instant) -> bool {
         self.until.is_none_or(|until| now >= until)
     }
 }
@@ -49,15 +49,15 @@ mod tests {
 
     #[test]
     fn a_server_is_distrusted_for_a_minute_and_twice_as_long_each_further_time() {
-        let (mut trust, mut now) = (Trust::default(), Instant::now());
-        assert!(trust.is_given(now));
+        let (mut reuse_ban, mut now) = (ReuseBan::default(), Instant::now());
+        assert!(reuse_ban.allows_reuse(now));
         for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
             let span = Duration::from_secs(60 * minutes);
-            assert_eq!(trust.distrust(now), Some(span));
-            assert_eq!(trust.distrust(now), None, "it was distrusted already");
-            assert!(!trust.is_given(now + span - Duration::from_millis(1)));
+            assert_eq!(reuse_ban.ban(now), Some(span));
+            assert_eq!(reuse_ban.ban(now), None, "it was distrusted already");
+            assert!(!reuse_ban.allows_reuse(now + span - Duration::from_millis(1)));
             now += span;
-            assert!(trust.is_given(now));
+            assert!(reuse_ban.allows_reuse(now));
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) const PLACES_MAX: usize = 4096;
 
 /// Of one pool. Clones have the same words and counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shares {
+pub(crate) struct SharedUpstreams {
     /// What each is called, by place.
     names: Vec<String>,
     /// The slots of each; none: it left.
@@ -24,7 +24,7 @@ pub(crate) struct Shares {
     pub(crate) room: ConnectionCounts,
 }
 
-impl Shares {
+impl SharedUpstreams {
     /// The same pool with these servers, each with its slots. Those that are new come behind, in
     /// their order, as in the pool itself. None when there have been too many.
     pub(crate) fn with(&self, servers: &[(String, u32)]) -> Option<Self> {
@@ -67,7 +67,7 @@ mod tests {
         let names = |all: &[(&str, u32)]| {
             all.iter().map(|&(name, slots)| (name.to_owned(), slots)).collect::<Vec<_>>()
         };
-        let first = Shares::default().with(&names(&[("a", 2), ("b", 2)])).unwrap();
+        let first = SharedUpstreams::default().with(&names(&[("a", 2), ("b", 2)])).unwrap();
         assert!(first.tokens[1].take());
         let next = first.with(&names(&[("c", 4), ("b", 3)])).unwrap();
         assert_eq!((next.names.len(), &next.slots[..]), (3, &[0, 3, 4][..]));

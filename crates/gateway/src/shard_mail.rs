@@ -12,7 +12,7 @@ use flow::worker_report::WorkerReport;
 use observe::status::{LatelyAt, Status, Told, Why};
 
 /// One message to a shard.
-pub enum Mail {
+pub enum ShardMail {
     /// From the thread that talks to the keeper.
     Program(spawn::Report),
     /// From a worker.
@@ -94,7 +94,7 @@ pub enum Mail {
     Stop,
 }
 
-impl std::fmt::Debug for Mail {
+impl std::fmt::Debug for ShardMail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Program(_) => "Program",

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use fields::{Fields, Lookup as _, Value};
-use settings::Carried;
+use settings::MatchKey;
 
 use flow::words::words;
 use wire::jsonrpc::{Measure, lone_member};
@@ -15,13 +15,13 @@ use wire::jsonrpc::{Measure, lone_member};
 /// Finds it in messages.
 #[derive(Debug)]
 pub(super) struct Finder {
-    what: Carried,
+    what: MatchKey,
     fields: Fields,
     of_request: Vec<u8>,
 }
 
 impl Finder {
-    pub(super) fn new(what: Carried) -> Self {
+    pub(super) fn new(what: MatchKey) -> Self {
         Self { what, fields: Fields::new(), of_request: Vec::new() }
     }
 
@@ -29,10 +29,10 @@ impl Finder {
     pub(super) fn check(&mut self, request: &[u8]) -> Result<(), &'static str> {
         let Self { what, fields, .. } = self;
         let is_kept = match what {
-            Carried::Word(number) => {
+            MatchKey::Word(number) => {
                 nth_word(request, *number).is_some_and(|place| is_plain(&request[..place.end]))
             }
-            Carried::Member(name) => {
+            MatchKey::Member(name) => {
                 fields.clear();
                 fields::json::decode(fields, request).is_ok()
                     && is_named_once(fields, name.as_bytes())
@@ -41,8 +41,8 @@ impl Finder {
         };
         match (is_kept, what) {
             (false, _) => Err(NOT_KEPT),
-            (true, Carried::Word(_)) => Ok(()),
-            (true, Carried::Member(_)) => {
+            (true, MatchKey::Word(_)) => Ok(()),
+            (true, MatchKey::Member(_)) => {
                 Measure::of(request).map_err(|_| NOT_KEPT)?.excess().map_or(Ok(()), Err)
             }
         }
@@ -59,10 +59,10 @@ impl Finder {
 
 const NOT_KEPT: &str = "it does not carry what `match` names in a form that every program keeps";
 
-fn find<'a>(what: &Carried, fields: &'a mut Fields, message: &'a [u8]) -> Option<&'a [u8]> {
+fn find<'a>(what: &MatchKey, fields: &'a mut Fields, message: &'a [u8]) -> Option<&'a [u8]> {
     match what {
-        Carried::Word(number) => nth_word(message, *number).map(|place| &message[place]),
-        Carried::Member(name) => {
+        MatchKey::Word(number) => nth_word(message, *number).map(|place| &message[place]),
+        MatchKey::Member(name) => {
             fields.clear();
             if fields::json::decode(fields, message).is_ok() {
                 return fields.get(name.as_bytes())?.bytes();
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_reply_is_one_that_carries_what_the_request_has() {
-        let word = |number| Finder::new(Carried::Word(number));
-        let id = || Finder::new(Carried::Member("id".to_owned()));
+        let word = |number| Finder::new(MatchKey::Word(number));
+        let id = || Finder::new(MatchKey::Member("id".to_owned()));
         let deep_reply = format!(r#"{{"v":{}{},"id":7}}"#, "[".repeat(300), "]".repeat(300));
         for (mut finder, request, reply, due) in [
             (word(1), "7 get x", "7 found", true),
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_request_is_sent_only_if_every_program_can_carry_it_unchanged() {
-        let word = |number| Finder::new(Carried::Word(number));
-        let id = || Finder::new(Carried::Member("id".to_owned()));
+        let word = |number| Finder::new(MatchKey::Word(number));
+        let id = || Finder::new(MatchKey::Member("id".to_owned()));
         for (mut finder, request, due) in [
             (word(2), "get 7", true),
             (word(3), "get 7", false),

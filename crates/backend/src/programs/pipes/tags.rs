@@ -47,7 +47,7 @@ pub(super) enum Message {
     /// It concerns one client, and nothing in it says which.
     Nobody,
     /// The program asks something; what was written is the answer to it.
-    Asked,
+    ProgramRequest,
     /// The program answered our greeting; what was written thanks it.
     Greeted,
     /// A reply to something that was not asked.
@@ -106,7 +106,7 @@ pub(super) fn said_in_order(frame: &[u8], out: &mut Vec<u8>) -> Spoken {
         (Kind::Notification, _) | (Kind::Request, None) => Spoken::Aside,
         (Kind::Request, Some(place)) => {
             answer(&message, frame, &frame[place.clone()], out);
-            Spoken::Asked
+            Spoken::ProgramRequest
         }
     }
 }
@@ -119,7 +119,7 @@ pub(super) enum Spoken {
     /// Something beside it, to which nothing is answered.
     Aside,
     /// It asks something; what was written is the answer to it.
-    Asked,
+    ProgramRequest,
     /// No message.
     Broken(&'static str),
 }
@@ -321,7 +321,7 @@ impl Tags {
             (Kind::Request, Some(place)) => {
                 let id = &frame[place.clone()];
                 answer(&message, frame, id, out);
-                Message::Asked
+                Message::ProgramRequest
             }
             (Kind::Response, Some(place)) => self.response(frame, place, &message, out),
             // An error to something that the program could not read at all.
@@ -422,7 +422,7 @@ impl Tags {
             Skimmed::Unknown => return Message::Broken("it is too long and names no request"),
             Skimmed::Request(id) => {
                 write_refusal(id, out);
-                return Message::Asked;
+                return Message::ProgramRequest;
             }
             Skimmed::Reply(id) if id == b"null" => return Message::Nobody,
             Skimmed::Reply(id) => id,

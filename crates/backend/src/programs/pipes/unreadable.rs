@@ -42,7 +42,7 @@ impl Unreadable {
     }
 
     /// Says it, if it was not said lately.
-    pub(super) fn tell(&mut self, now: Instant, name: &str) {
+    pub(super) fn report(&mut self, now: Instant, name: &str) {
         let is_due = self.told.is_none_or(|told| told + TOLD_EVERY <= now);
         if self.untold == 0 || !is_due {
             return;
@@ -81,12 +81,12 @@ mod tests {
     fn it_is_said_once_in_a_while() {
         let (mut unreadable, now) = (Unreadable::default(), Instant::now());
         unreadable.handle_frame("why");
-        unreadable.tell(now, "a");
+        unreadable.report(now, "a");
         assert_eq!(unreadable.untold, 0);
         unreadable.handle_frame("why");
-        unreadable.tell(now + TOLD_EVERY / 2, "a");
+        unreadable.report(now + TOLD_EVERY / 2, "a");
         assert_eq!(unreadable.untold, 1, "it is kept for the next time");
-        unreadable.tell(now + TOLD_EVERY, "a");
+        unreadable.report(now + TOLD_EVERY, "a");
         assert_eq!(unreadable.untold, 0);
     }
 }

@@ -13,7 +13,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use event::{Calls, StreamId};
+use event::{Context, StreamId};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
 use wire::jsonrpc::{is_flat, splice};
 use wire::lines::holds_line_break;
@@ -27,16 +27,16 @@ use flow::request_meta::RequestMeta;
 
 mod alignment;
 mod answered;
-mod asked;
 mod broken;
-mod carried;
-mod ears;
+mod controls;
 mod ending;
 mod in_flight;
 mod kept;
 mod late;
 mod latency;
+mod match_key;
 mod notifications;
+mod original;
 mod pace;
 mod pending;
 mod replies;
@@ -44,14 +44,14 @@ mod reset;
 mod silence;
 mod tags;
 mod unreadable;
-mod words;
+mod unsolicited_to;
 
 use alignment::Alignment;
 pub(super) use alignment::Suspects;
-use asked::Asked;
-use carried::Finder;
-use in_flight::{Flight, InFlight};
+use in_flight::{ActiveRequest, InFlight};
 use kept::{Held, Notice};
+use match_key::Finder;
+use original::Original;
 use pending::Pending;
 use reset::Reset;
 use silence::Silence;
@@ -68,7 +68,7 @@ const UNSHARED: &str =
 
 /// What a program said in one go.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ProgramOutput {
     /// Replies, or parts of them, as they should be.
     Fine,
     /// It was greeted, and serves from now on.
@@ -83,7 +83,7 @@ pub(super) enum Said {
     Broken(&'static str),
 }
 
-const OTHER: Said = Said::Broken("its reply has the id of another request");
+const OTHER: ProgramOutput = ProgramOutput::Broken("its reply has the id of another request");
 
 /// What has become of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(super) struct Known {
     pub(super) has_spoken: bool,
 }
 
-pub(super) struct Link {
+pub(super) struct ProgramPipes {
     input: Option<StreamId>,
     output: Option<StreamId>,
     decoder: Decoder,
@@ -119,7 +119,7 @@ pub(super) struct Link {
     /// It is one connection's own, which it may ask things too.
     is_own: bool,
     /// Who hears what it says unasked.
-    ears: ears::Ears,
+    unsolicited_to: unsolicited_to::UnsolicitedTo,
     tags: Option<Tags>,
     /// Requests that some readers of lines take for several are rejected.
     rejects_line_breaks: bool,
@@ -171,40 +171,40 @@ pub(super) struct Link {
     scratch: Vec<u8>,
 }
 
-impl Link {
+impl ProgramPipes {
     pub(super) fn new(
         input: StreamId,
         output: StreamId,
-        plan: &ProgramConfig,
+        config: &ProgramConfig,
         known: Known,
     ) -> Self {
         // With tags a reply names its request, and one that is too long is passed over.
-        let decoder = match plan.tagged {
-            true => Decoder::new(plan.framing, plan.reply_max, Over::Skip).skimming(),
-            false => Decoder::new(plan.framing, plan.reply_max, Over::End),
+        let decoder = match config.tagged {
+            true => Decoder::new(config.framing, config.reply_max, Over::Skip).skimming(),
+            false => Decoder::new(config.framing, config.reply_max, Over::End),
         };
         Self {
             input: Some(input),
             output: Some(output),
             decoder,
-            in_flight: InFlight::new(plan.tagged || plan.is_own && plan.framing.is_json()),
+            in_flight: InFlight::new(config.tagged || config.is_own && config.framing.is_json()),
             notices: Vec::new(),
             own_answers: Pending::default(),
             cancellations: Pending::default(),
-            is_own: plan.is_own,
-            ears: ears::Ears::default(),
-            tags: plan.tagged.then(|| Tags::new(plan.framing)),
-            rejects_line_breaks: plan.rejects_line_breaks,
+            is_own: config.is_own,
+            unsolicited_to: unsolicited_to::UnsolicitedTo::default(),
+            tags: config.tagged.then(|| Tags::new(config.framing)),
+            rejects_line_breaks: config.rejects_line_breaks,
             silence: Silence::default(),
             has_unwanted: false,
             closed_until: None,
             waited: Vec::new(),
-            alignment: plan
+            alignment: config
                 .alignment
                 .map(|mode| Alignment::new(mode, known.is_strict, !known.has_passed)),
-            reset: plan.is_own.then(|| Reset::new(!known.has_passed)),
-            carried: plan.carries.clone().map(Finder::new),
-            stream: plan.stream.clone(),
+            reset: config.is_own.then(|| Reset::new(!known.has_passed)),
+            carried: config.carries.clone().map(Finder::new),
+            stream: config.stream.clone(),
             is_streaming: false,
             held: None,
             whole: None,
@@ -213,9 +213,9 @@ impl Link {
             read_at_close: 0,
             asked_at: None,
             answers: 0,
-            times: plan.times,
-            tries: plan.tries,
-            says_ready: plan.says_ready,
+            times: config.times,
+            tries: config.tries,
+            says_ready: config.says_ready,
             is_partial: false,
             completed: None,
             is_mute: false,
@@ -235,25 +235,25 @@ impl Link {
     }
 
     /// Greets a program that wants to be greeted before it serves.
-    pub(super) fn greet(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn greet(&mut self, io: &mut Context<'_>) {
         let mut out = Vec::new();
         if let Some(tags) = &mut self.tags {
             tags.greet(&mut out);
-            let written = self.write(calls, &out);
+            let written = self.write(io, &out);
             debug_assert!(written.is_ok(), "it has no line feed");
         }
     }
 
     pub(super) fn send(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         (request, meta): (Request, RequestMeta),
         deadline: Duration,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Request { id, peer, payload, .. } = request;
-        let (body, asked) = Asked::of(payload, peer);
+        let (body, original) = Original::of(payload, peer);
         if let Some(reset) = &mut self.reset {
             reset.handle_sent(meta.is_reset);
         }
@@ -261,8 +261,8 @@ impl Link {
             && let Err(text) = finder.check(&body)
         {
             let outcome = Outcome::ended(Cause::Record, Phase::Work, text);
-            up.push(BackendEvent::Answered { id, outcome });
-            return up.push(BackendEvent::Released { worker });
+            events.push(BackendEvent::Answered { id, outcome });
+            return events.push(BackendEvent::Released { worker });
         }
         let mut rewritten = std::mem::take(&mut self.scratch);
         rewritten.clear();
@@ -291,11 +291,11 @@ impl Link {
             Outgoing::Unshared => Some(Outcome::ended(Cause::NoMethod, Phase::Work, UNSHARED)),
             Outgoing::Dropped => None,
             Outgoing::Stray => {
-                up.push(BackendEvent::Stray);
+                events.push(BackendEvent::Stray);
                 None
             }
             Outgoing::Answered => Some(Outcome::Reply(Slice::from(frame))),
-            Outgoing::Request | Outgoing::Notification => match self.write(calls, frame) {
+            Outgoing::Request | Outgoing::Notification => match self.write(io, frame) {
                 Err(unframable) => {
                     if let Some(tags) = &mut self.tags {
                         tags.forget(id);
@@ -305,88 +305,88 @@ impl Link {
                 Ok(range) if outgoing == Outgoing::Notification => {
                     self.asked_at.get_or_insert(range.start);
                     self.notify(
-                        calls,
+                        io,
                         worker,
-                        (id, (body, asked), meta, range.start),
+                        (id, (body, original), meta, range.start),
                         deadline,
-                        up,
+                        events,
                     );
                     self.scratch = rewritten;
                     return;
                 }
                 Ok(range) => {
                     self.asked_at.get_or_insert(range.start);
-                    self.fly(calls, id, ((body, asked), meta, named), range, deadline);
+                    self.add_in_flight(io, id, ((body, original), meta, named), range, deadline);
                     self.scratch = rewritten;
                     return;
                 }
             },
         };
-        up.push(match ended {
+        events.push(match ended {
             Some(outcome) => BackendEvent::Answered { id, outcome },
             None => BackendEvent::Unanswered { id },
         });
-        up.push(BackendEvent::Released { worker });
+        events.push(BackendEvent::Released { worker });
         self.scratch = rewritten;
     }
 
     /// A request is on its way, at these bytes of the input.
-    fn fly(
+    fn add_in_flight(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         id: RequestId,
-        ((body, asked), meta, named): ((Slice, Asked), RequestMeta, Range<usize>),
+        ((body, original), meta, named): ((Slice, Original), RequestMeta, Range<usize>),
         range: Range<u64>,
         deadline: Duration,
     ) {
         let first = !self.is_owing();
         if let Some(alignment) = &mut self.alignment {
-            alignment.handle_sent(calls.now(), first);
+            alignment.handle_sent(io.now(), first);
         }
-        self.in_flight.push(Flight {
+        self.in_flight.push(ActiveRequest {
             id,
             body,
-            asked,
+            original,
             meta,
             named,
             start: range.start,
             end: range.end,
-            dispatched: calls.now(),
+            dispatched: io.now(),
             slow: false,
             unwanted: false,
         });
         if let (true, Some(input)) = (self.is_oneshot(), self.input) {
             // One that reads late gets all of it: the deadline alone says when it is too late.
-            calls.finish(input, Some(deadline));
+            io.finish(input, Some(deadline));
         }
         if first {
-            self.silence.begin(calls.now());
-            self.arm(calls, deadline);
+            self.silence.begin(io.now());
+            self.arm(io, deadline);
         }
     }
 
     /// Sets the deadline of the oldest request, and that of a program which says nothing at all. What
     /// a client's slowness takes does not count.
-    pub(super) fn arm(&self, calls: &mut Calls<'_>, deadline: Duration) {
+    pub(super) fn arm(&self, io: &mut Context<'_>, deadline: Duration) {
         if let (Some(output), None) = (self.output, self.held) {
             let oldest = self.in_flight.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
-            let checked_at = oldest.is_none().then(|| self.checked_at(calls.now())).flatten();
+            let checked_at = oldest.is_none().then(|| self.checked_at(io.now())).flatten();
             let at = at.into_iter().chain(self.patience_ends(deadline)).chain(checked_at);
             let at = at.chain(self.closed_until).min();
-            calls.deadline(output, ANSWER, at);
+            io.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
                 // A reply behind another cannot begin before that has ended.
                 let since = oldest
                     .map(|it| self.completed.map_or(it.dispatched, |at| at.max(it.dispatched)));
                 let at = since.filter(|_| !self.is_begun()).map(|since| since + limit);
-                calls.deadline(output, FIRST, at);
+                io.deadline(output, FIRST, at);
             }
             // One that has never answered may keep its output in a buffer, which is said once.
             let mute = (self.answers == 0 && !self.is_mute).then_some(MUTE);
             if let Some(limit) = self.times.slow.into_iter().chain(mute).min() {
                 let at = oldest.filter(|it| !it.slow).map(|it| it.dispatched + limit);
-                calls.deadline(output, SLOW, at);
+                io.deadline(output, SLOW, at);
             }
         }
     }
@@ -408,44 +408,44 @@ impl Link {
 
     /// Whether it has said nothing since it was started, although its first request was sent a while
     /// ago. That is looked at once, whatever is found: `arm` would set a time that has passed.
-    pub(super) fn handle_mute(&mut self, calls: &Calls<'_>) -> bool {
-        let late = |flight: &Flight| flight.dispatched + MUTE <= calls.now();
+    pub(super) fn handle_mute(&mut self, io: &Context<'_>) -> bool {
+        let late = |flight: &ActiveRequest| flight.dispatched + MUTE <= io.now();
         let is_looked_at = self.answers == 0 && self.in_flight.oldest().is_some_and(late);
         let is_first = is_looked_at && !std::mem::replace(&mut self.is_mute, true);
         is_first && !self.is_begun()
     }
 
     /// It said what is no message, which is said now and then.
-    pub(super) fn tell_unreadable(&mut self, calls: &Calls<'_>, name: &str) {
-        self.unreadable.tell(calls.now(), name);
+    pub(super) fn report_unreadable(&mut self, io: &Context<'_>, name: &str) {
+        self.unreadable.report(io.now(), name);
     }
 
     /// The oldest request has taken long, which is said once: how long.
-    pub(super) fn handle_slow(&mut self, calls: &Calls<'_>) -> Option<Duration> {
-        let (limit, now) = (self.times.slow?, calls.now());
-        let late = |flight: &&mut Flight| !flight.slow && flight.dispatched + limit <= now;
+    pub(super) fn handle_slow(&mut self, io: &Context<'_>) -> Option<Duration> {
+        let (limit, now) = (self.times.slow?, io.now());
+        let late = |flight: &&mut ActiveRequest| !flight.slow && flight.dispatched + limit <= now;
         let oldest = self.in_flight.oldest_mut().filter(late)?;
         oldest.slow = true;
-        Some(calls.now().saturating_duration_since(oldest.dispatched))
+        Some(io.now().saturating_duration_since(oldest.dispatched))
     }
 
     /// Puts a frame into the input and returns its place in all that was offered.
-    fn write(&mut self, calls: &mut Calls<'_>, frame: &[u8]) -> Result<Range<u64>, Unframable> {
+    fn write(&mut self, io: &mut Context<'_>, frame: &[u8]) -> Result<Range<u64>, Unframable> {
         let envelope = envelope(self.decoder.framing(), frame)?;
         let start = self.offered;
         if let Some(input) = self.input {
-            let before = calls.queued(input);
+            let before = io.queued(input);
             let mut after = before;
             for bytes in [envelope.head(), frame, envelope.tail()] {
                 if !bytes.is_empty() {
-                    after = calls.send_bytes(input, bytes);
+                    after = io.send_bytes(input, bytes);
                 }
             }
             // Nothing, when the input has just ended and its end is not told yet.
             self.offered += after.saturating_sub(before) as u64;
             if let (Some(limit), true) = (self.times.write_stall, before == 0 && after > 0) {
                 self.stalled_at = start;
-                calls.deadline_in(input, STALL, limit);
+                io.deadline_in(input, STALL, limit);
             }
         }
         let length = envelope.head().len() + frame.len() + envelope.tail().len();
@@ -453,13 +453,13 @@ impl Link {
     }
 
     /// Bytes that the program has not taken.
-    fn unread(&self, calls: &Calls<'_>) -> usize {
-        self.input.map_or(0, |input| calls.queued(input))
+    fn unread(&self, io: &Context<'_>) -> usize {
+        self.input.map_or(0, |input| io.queued(input))
     }
 
-    fn accepted(&self, calls: &Calls<'_>) -> u64 {
+    fn accepted(&self, io: &Context<'_>) -> u64 {
         match self.input {
-            Some(input) => self.offered - calls.queued(input) as u64,
+            Some(input) => self.offered - io.queued(input) as u64,
             None => self.accepted_at_close,
         }
     }
@@ -468,16 +468,16 @@ impl Link {
     /// client again, or for any connection.
     pub(super) fn handle_silent(
         &mut self,
-        calls: &Calls<'_>,
+        io: &Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) -> Check {
-        let now = calls.now();
+        let now = io.now();
         if let Some(reset) = &mut self.reset {
             if !reset.handle_time(now) {
                 return Check::Waits;
             }
-            up.push(BackendEvent::Released { worker });
+            events.push(BackendEvent::Released { worker });
             return Check::Passed;
         }
         let Some(alignment) = &mut self.alignment else { return Check::Waits };
@@ -489,13 +489,13 @@ impl Link {
         if !alignment.handle_time(now) {
             return Check::Waits;
         }
-        up.push(BackendEvent::Open { worker });
+        events.push(BackendEvent::Open { worker });
         Check::Passed
     }
 
     /// Its pool has other settings, or another of its programs was found out.
-    pub(super) fn handle_alignment(&mut self, plan: &ProgramConfig, known: Known) {
-        if let (Some(alignment), Some(mode)) = (&mut self.alignment, plan.alignment) {
+    pub(super) fn handle_alignment(&mut self, config: &ProgramConfig, known: Known) {
+        if let (Some(alignment), Some(mode)) = (&mut self.alignment, config.alignment) {
             alignment.handle_mode(mode, known.is_strict);
         }
     }

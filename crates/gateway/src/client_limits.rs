@@ -15,13 +15,13 @@ use flow::address_limits::{AddressLimits, Entry};
 
 /// The door of one listener.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ClientLimits {
     addresses: Addresses,
     /// What is known of addresses; kept when their limits are lifted, for whoever came in under them.
     guard: Option<Guard>,
 }
 
-impl Door {
+impl ClientLimits {
     pub(crate) fn new(addresses: Addresses, now: Instant, seed: u64) -> Self {
         let guard = addresses.limits.map(|limits| {
             let secret = (seed, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15);
@@ -94,14 +94,14 @@ impl Door {
 
 /// All doors, by their listeners.
 #[derive(Debug, Default)]
-pub(crate) struct Doors(Table<ListenerId, Door>);
+pub(crate) struct ListenerLimits(Table<ListenerId, ClientLimits>);
 
-impl Doors {
-    pub(crate) fn insert(&mut self, listener: ListenerId, door: Door) {
+impl ListenerLimits {
+    pub(crate) fn insert(&mut self, listener: ListenerId, door: ClientLimits) {
         self.0.insert_as(listener, door);
     }
 
-    pub(crate) fn at(&mut self, listener: ListenerId) -> &mut Door {
+    pub(crate) fn at(&mut self, listener: ListenerId) -> &mut ClientLimits {
         &mut self.0[listener]
     }
 
@@ -112,7 +112,7 @@ impl Doors {
     }
 }
 
-impl AddressLimits for Doors {
+impl AddressLimits for ListenerLimits {
     fn request(&mut self, now: Instant, entry: Option<Entry>) -> Result<(), Outcome> {
         let Some(entry) = entry else { return Ok(()) };
         let Some(guard) = self.0[entry.listener].guarded() else { return Ok(()) };
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn who_is_denied_is_refused_and_so_is_whom_a_list_leaves_out() {
-        let mut door = Door::new(
+        let mut door = ClientLimits::new(
             Addresses {
                 allow: vec![network("10.0.0.0", 8), network("2001:db8::", 32)],
                 deny: vec![network("10.1.0.0", 16)],

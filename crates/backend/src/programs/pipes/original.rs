@@ -7,9 +7,9 @@ use flow::payload::Payload;
 /// A request of HTTP as its client made it: its program has it as an object. Nothing of a frame, which is
 /// what was written.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Option<Box<Payload>>);
+pub(super) struct Original(Option<Box<Payload>>);
 
-impl Asked {
+impl Original {
     /// What is written for a request, and what is kept of it besides.
     pub(super) fn of(payload: Payload, peer: Peer) -> (Slice, Self) {
         match payload {
@@ -23,6 +23,6 @@ impl Asked {
 
     /// The request as it came, to be given back; `written`: what was written for it.
     pub(super) fn give_back(self, written: Slice) -> Payload {
-        self.0.map_or(Payload::Frame(written), |asked| *asked)
+        self.0.map_or(Payload::Frame(written), |original| *original)
     }
 }

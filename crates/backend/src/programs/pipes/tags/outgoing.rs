@@ -4,7 +4,7 @@ use wire::jsonrpc::splice;
 
 /// What becomes of a message to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::programs::link) enum Outgoing {
+pub(in crate::programs::pipes) enum Outgoing {
     /// It is sent, and a reply waited for.
     Request,
     /// It is sent, and nothing is answered.

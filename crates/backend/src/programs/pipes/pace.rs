@@ -15,10 +15,10 @@
 
 use std::time::{Duration, Instant};
 
-use event::Calls;
+use event::Context;
 use exchange::WorkerId;
 
-use super::Link;
+use super::ProgramPipes;
 use flow::backend_event::BackendEvent;
 
 /// Cancelled requests that may be ahead of what is sent next.
@@ -37,25 +37,29 @@ fn closed_for(ahead: usize) -> Option<Duration> {
     Some(doubled.map_or(CLOSED_MAX, |times| CLOSED_MIN.saturating_mul(times).min(CLOSED_MAX)))
 }
 
-impl Link {
+impl ProgramPipes {
     /// A request was cancelled, and its slot is released next.
     pub(super) fn close_while_ahead(
         &mut self,
-        calls: &Calls<'_>,
+        io: &Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Some(closed_for) = closed_for(self.in_flight.ahead()) else { return };
         if self.closed_until.is_none() {
-            self.closed_until = Some(calls.now() + closed_for);
-            up.push(BackendEvent::Kept { worker, client: None });
+            self.closed_until = Some(io.now() + closed_for);
+            events.push(BackendEvent::Kept { worker, client: None });
         }
     }
 
     /// It has answered something.
-    pub(super) fn open_when_worked_off(&mut self, worker: WorkerId, up: &mut Vec<BackendEvent>) {
+    pub(super) fn open_when_worked_off(
+        &mut self,
+        worker: WorkerId,
+        events: &mut Vec<BackendEvent>,
+    ) {
         if self.in_flight.ahead() <= AHEAD_MAX && self.closed_until.take().is_some() {
-            up.push(BackendEvent::Open { worker });
+            events.push(BackendEvent::Open { worker });
         }
     }
 
@@ -64,10 +68,10 @@ impl Link {
         &mut self,
         now: Instant,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if self.closed_until.take_if(|until| *until <= now).is_some() {
-            up.push(BackendEvent::Open { worker });
+            events.push(BackendEvent::Open { worker });
         }
     }
 }

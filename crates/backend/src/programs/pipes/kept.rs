@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use exchange::{RequestId, Slice};
 
-use super::asked::Asked;
+use super::original::Original;
 use flow::request_meta::RequestMeta;
 
 /// A notification that is written and not read.
@@ -14,7 +14,7 @@ pub(super) struct Notice {
     /// As it was written.
     pub(super) body: Slice,
     /// What it was before, to be given back if it never leaves us.
-    pub(super) asked: Asked,
+    pub(super) original: Original,
     pub(super) meta: RequestMeta,
     /// Bytes offered before it.
     pub(super) start: u64,

@@ -2,7 +2,7 @@
 
 /// Who hears what a program says unasked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Ears {
+pub(super) enum UnsolicitedTo {
     /// Nobody: it is not to be trusted.
     #[default]
     Nobody,

@@ -1,34 +1,34 @@
 //! What programs are told of their streams and their processes.
 
-use event::Calls;
+use event::Context;
 use exchange::WorkerId;
 use spawn::Report;
 
-use super::link::{Link, Said, Suspects};
+use super::pipes::{ProgramOutput, ProgramPipes, Suspects};
 use super::{Fault, Pipe, Programs};
 use crate::system::System;
 use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
 
 impl Programs {
-    pub(crate) fn hear(
+    pub(crate) fn handle_stream_event(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         (worker, pipe): (WorkerId, Pipe),
         heard: StreamEvent<'_, '_>,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         match heard {
-            StreamEvent::Data(data) => self.handle_data(calls, worker, pipe, data, system, up),
+            StreamEvent::Data(data) => self.handle_data(io, worker, pipe, data, system, events),
             StreamEvent::Deadline(name) => {
-                self.handle_deadline(calls, worker, pipe, name, system, up);
+                self.handle_deadline(io, worker, pipe, name, system, events);
             }
-            StreamEvent::Closed(_) => self.handle_closed(calls, worker, pipe, system, up),
+            StreamEvent::Closed(_) => self.handle_closed(io, worker, pipe, system, events),
             StreamEvent::Drained => {
-                let deadline = self.plan.deadline;
-                if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
-                    link.handle_drained(calls, worker, deadline, up);
+                let deadline = self.config.deadline;
+                if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
+                    pipes.handle_drained(io, worker, deadline, events);
                 }
             }
             // The end of a pipe is its closing.
@@ -38,8 +38,8 @@ impl Programs {
 
     /// Whether the connection whose own it is hears what it says unasked.
     pub(crate) fn set_heard(&mut self, worker: WorkerId, heard: bool) {
-        if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
-            link.set_heard(heard);
+        if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
+            pipes.set_heard(heard);
         }
     }
 
@@ -48,60 +48,60 @@ impl Programs {
     pub(crate) fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
         let Some(program) = self.find(worker) else { return };
         program.is_left |= gone;
-        if let Some(link) = program.link.as_mut() {
-            link.leave(replaced);
+        if let Some(pipes) = program.pipes.as_mut() {
+            pipes.leave(replaced);
         }
     }
 
     /// It said what cannot be: it is killed.
     pub(super) fn condemn(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        said: &Said,
+        said: &ProgramOutput,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Some(program) = self.find(worker) else { return };
         let name = program.name.clone();
         let fault = match said {
-            Said::Fine | Said::Ready => return,
-            Said::Unasked(frame) => {
+            ProgramOutput::Fine | ProgramOutput::Ready => return,
+            ProgramOutput::Unasked(frame) => {
                 let hint = match program.served {
                     0 => "; if it is a greeting, set `ready = \"line\"`",
                     _ => "",
                 };
                 tracing::warn!(worker = name, "spoke though nothing was asked: {frame}{hint}");
-                up.push(BackendEvent::Discarded);
+                events.push(BackendEvent::Discarded);
                 Fault::Ended
             }
-            Said::Broken(text) => {
+            ProgramOutput::Broken(text) => {
                 tracing::warn!(worker = name, "does not keep to its framing: {text}");
                 // Where replies come in any order, it may be about any of the requests.
-                match program.link.as_ref().is_some_and(Link::is_tagged) {
+                match program.pipes.as_ref().is_some_and(ProgramPipes::is_tagged) {
                     true => Fault::BrokenForSomebody(text),
                     false => Fault::Broken(text),
                 }
             }
-            Said::TooLongForSomebody => {
+            ProgramOutput::TooLongForSomebody => {
                 tracing::warn!(
                     worker = name,
                     "a reply without an id that could be read is longer than reply_max"
                 );
                 Fault::TooLongForSomebody
             }
-            Said::TooLong => {
+            ProgramOutput::TooLong => {
                 tracing::warn!(worker = name, "its reply is longer than reply_max");
                 Fault::TooLong
             }
         };
-        let is_reset = program.link.as_ref().is_some_and(Link::is_reset);
-        let is_unasked = matches!(said, Said::Unasked(_));
-        let link = program.link.as_mut().filter(|_| is_unasked);
-        let suspects = link.and_then(Link::found_out);
-        program.kill(calls, system, fault, up);
+        let is_reset = program.pipes.as_ref().is_some_and(ProgramPipes::is_reset);
+        let is_unasked = matches!(said, ProgramOutput::Unasked(_));
+        let pipes = program.pipes.as_mut().filter(|_| is_unasked);
+        let suspects = pipes.and_then(ProgramPipes::found_out);
+        program.kill(io, system, fault, events);
         if is_reset {
-            up.push(BackendEvent::SpokeAfterReset);
+            events.push(BackendEvent::SpokeAfterReset);
             if !std::mem::replace(&mut self.known.is_strict, true) {
                 tracing::warn!(
                     worker = name,
@@ -114,7 +114,7 @@ impl Programs {
         if let Some(suspects) = suspects {
             suspects.report(&name, !self.known.is_strict);
             let Suspects { count, requests } = suspects;
-            up.push(BackendEvent::Suspect { count, requests });
+            events.push(BackendEvent::Suspect { count, requests });
             self.known.is_strict = true;
             self.tell_alignment();
         }
@@ -123,21 +123,21 @@ impl Programs {
     /// What the keeper says of the process of a worker.
     pub(crate) fn handle_report(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         report: Report,
         system: &mut System,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         match report {
             Report::Started { pid, pipes, .. } => {
-                self.handle_started(calls, worker, pid, pipes, up);
+                self.handle_started(io, worker, pid, pipes, events);
             }
             Report::StartFailed { token, error } => {
                 system.tokens.remove(&token);
-                self.handle_start_failed(worker, &error, up);
+                self.handle_start_failed(worker, &error, events);
             }
-            Report::Exited { exit, .. } => self.handle_exited(calls, worker, exit, system, up),
+            Report::Exited { exit, .. } => self.handle_exited(io, worker, exit, system, events),
             // Neither is of one process.
             Report::KeeperLost | Report::KeeperBack => {}
         }

@@ -7,51 +7,51 @@
 
 use std::time::Duration;
 
-use event::Calls;
+use event::Context;
 use exchange::{RequestId, Slice, WorkerId};
 
 use super::super::deadlines::STALL;
-use super::asked::Asked;
 use super::kept::Notice;
-use super::{Link, UNREAD_MAX};
+use super::original::Original;
+use super::{ProgramPipes, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
-impl Link {
+impl ProgramPipes {
     /// A notification was written. It has ended, unless too much waits for the program.
     pub(super) fn notify(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        (id, (body, asked), meta, start): (RequestId, (Slice, Asked), RequestMeta, u64),
+        (id, (body, original), meta, start): (RequestId, (Slice, Original), RequestMeta, u64),
         deadline: Duration,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        if self.unread(calls) <= UNREAD_MAX {
-            up.push(BackendEvent::Unanswered { id });
-            up.push(BackendEvent::Released { worker });
+        if self.unread(io) <= UNREAD_MAX {
+            events.push(BackendEvent::Unanswered { id });
+            events.push(BackendEvent::Released { worker });
             return;
         }
-        self.notices.push(Notice { id, body, asked, meta, start });
+        self.notices.push(Notice { id, body, original, meta, start });
         if self.notices.len() == 1 && self.times.write_stall.is_none() {
-            self.watch_reading(calls, deadline);
+            self.watch_reading(io, deadline);
         }
     }
 
     /// The program has read on.
     pub(in crate::programs) fn handle_drained(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         deadline: Duration,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         for notice in self.notices.drain(..) {
-            up.push(BackendEvent::Unanswered { id: notice.id });
-            up.push(BackendEvent::Released { worker });
+            events.push(BackendEvent::Unanswered { id: notice.id });
+            events.push(BackendEvent::Released { worker });
         }
-        self.cancel_unwanted(calls, worker, up);
-        self.arm(calls, deadline);
+        self.cancel_unwanted(io, worker, events);
+        self.arm(io, deadline);
     }
 
     /// Those that have not left us: where each stands in what was offered, and that it goes to another.
@@ -60,8 +60,8 @@ impl Link {
         accepted: u64,
     ) -> impl Iterator<Item = (u64, BackendEvent)> + '_ {
         let first = self.notices.partition_point(|notice| notice.start < accepted);
-        self.notices.drain(first..).map(|Notice { id, body, asked, meta, start }| {
-            let payload = asked.give_back(body);
+        self.notices.drain(first..).map(|Notice { id, body, original, meta, start }| {
+            let payload = original.give_back(body);
             (start, BackendEvent::Retry { id, payload, meta, failed: None })
         })
     }
@@ -74,12 +74,12 @@ impl Link {
     }
 
     /// Looks later at whether it has read anything, if something waits for it.
-    pub(super) fn watch_reading(&mut self, calls: &mut Calls<'_>, deadline: Duration) {
+    pub(super) fn watch_reading(&mut self, io: &mut Context<'_>, deadline: Duration) {
         if let (Some(input), Some(limit)) = (self.input, self.reading_limit(deadline))
-            && calls.queued(input) > 0
+            && io.queued(input) > 0
         {
-            self.stalled_at = self.accepted(calls);
-            calls.deadline_in(input, STALL, limit);
+            self.stalled_at = self.accepted(io);
+            io.deadline_in(input, STALL, limit);
         }
     }
 
@@ -87,16 +87,16 @@ impl Link {
     /// it is looked at again later. One whose output is not read is excused.
     pub(in crate::programs) fn is_stalled(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         deadline: Duration,
     ) -> bool {
         let excused = self.held.is_some() || self.reading_limit(deadline).is_none();
-        if excused || self.unread(calls) == 0 {
+        if excused || self.unread(io) == 0 {
             return false;
         }
-        let stalled = self.accepted(calls) == self.stalled_at;
+        let stalled = self.accepted(io) == self.stalled_at;
         if !stalled {
-            self.watch_reading(calls, deadline);
+            self.watch_reading(io, deadline);
         }
         stalled
     }

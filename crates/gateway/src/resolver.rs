@@ -17,7 +17,7 @@ use event::Mailbox;
 use settings::{Address, Configuration, HostName};
 
 use crate::error::BuildError;
-use crate::mail::Mail;
+use crate::shard_mail::ShardMail;
 
 /// Finds the addresses of a name, in the order in which they are to be tried. May block.
 pub type Lookup = Arc<dyn Fn(&HostName) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
@@ -28,9 +28,9 @@ pub(crate) fn system() -> Lookup {
 }
 
 /// The names of all pools.
-pub(crate) struct Names {
+pub(crate) struct Resolver {
     lookup: Lookup,
-    mailboxes: Vec<Mailbox<Mail>>,
+    mailboxes: Vec<Mailbox<ShardMail>>,
     state: Mutex<State>,
     /// Other names, other intervals, or the end.
     changed: Condvar,
@@ -53,8 +53,8 @@ struct Known {
     failed: bool,
 }
 
-impl Names {
-    pub(crate) fn new(lookup: Lookup, mailboxes: Vec<Mailbox<Mail>>) -> Arc<Self> {
+impl Resolver {
+    pub(crate) fn new(lookup: Lookup, mailboxes: Vec<Mailbox<ShardMail>>) -> Arc<Self> {
         let (state, changed) = (Mutex::default(), Condvar::new());
         Arc::new(Self { lookup, mailboxes, state, changed })
     }
@@ -103,7 +103,7 @@ impl Names {
             if every != known.every {
                 (known.every, known.due) = (every, after(every));
             }
-            self.tell(name, known.at);
+            self.control(name, known.at);
         }
         if !state.watched && !state.known.is_empty() {
             let names = Arc::clone(self);
@@ -139,7 +139,7 @@ impl Names {
             let found = self.find(&name);
             state = self.lock();
             if let Some(to) = state.found(&name, found) {
-                self.tell(&name, to);
+                self.control(&name, to);
             }
         }
     }
@@ -152,10 +152,10 @@ impl Names {
     }
 
     /// Called with the lock held, so that what is told last is what is known.
-    fn tell(&self, name: &HostName, to: SocketAddr) {
+    fn control(&self, name: &HostName, to: SocketAddr) {
         let name: Arc<str> = name.to_string().into();
         for mailbox in &self.mailboxes {
-            mailbox.post(Mail::Moved { name: Arc::clone(&name), to });
+            mailbox.post(ShardMail::Moved { name: Arc::clone(&name), to });
         }
     }
 }
@@ -269,7 +269,7 @@ mod tests {
             assert!(!armed.load(std::sync::atomic::Ordering::Relaxed), "planted");
             Ok(addresses(&[1]))
         });
-        let names = Names::new(lookup, Vec::new());
+        let names = Resolver::new(lookup, Vec::new());
         assert_eq!(names.find(&name()).unwrap_err().to_string(), "the look-up panicked");
         // As its own thread does it.
         names.lock().known = state().known;
@@ -316,7 +316,7 @@ mod tests {
             "three.example" => Err(io::Error::from(io::ErrorKind::NotFound)),
             _ => Ok(addresses(&[1])),
         });
-        let names = Names::new(lookup, Vec::new());
+        let names = Resolver::new(lookup, Vec::new());
         names.look_up(&both).unwrap();
         names.watch(&both).unwrap();
         let shown = || {

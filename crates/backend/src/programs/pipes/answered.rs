@@ -12,22 +12,22 @@ pub(super) fn answered(
     id: RequestId,
     meta: RequestMeta,
     answer: Slice,
-    up: &mut Vec<BackendEvent>,
+    events: &mut Vec<BackendEvent>,
 ) {
     let outcome = match meta.json_reply {
         None => Outcome::Reply(answer),
         Some(json_reply) => match json_reply.read(answer) {
             Ok(Read::Text(text)) => Outcome::Reply(text),
             Ok(Read::Reply(head, body)) => {
-                up.push(BackendEvent::Head { id, head });
+                events.push(BackendEvent::Head { id, head });
                 Outcome::Reply(body)
             }
             Err(refusal) => {
-                up.push(BackendEvent::Broken { refusal });
+                events.push(BackendEvent::Broken { refusal });
                 let text = format!("a program answers against the rules: {refusal}");
                 Outcome::ended(Cause::Garbled, Phase::Reply, &text)
             }
         },
     };
-    up.push(BackendEvent::Answered { id, outcome });
+    events.push(BackendEvent::Answered { id, outcome });
 }

@@ -2,91 +2,93 @@
 
 use std::time::Instant;
 
-use event::{Calls, Data};
+use event::{Context, Data};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
 use wire::jsonrpc::Skimmed;
 use wire::{Framing, Last, Piece};
 
 use super::super::deadlines::GAP;
-use super::alignment::Keep;
+use super::alignment::ReservedFor;
 use super::answered::answered;
-use super::ears::Ears;
-use super::in_flight::Landed;
+use super::in_flight::Completed;
 use super::tags::{self, Message, Spoken, Tags, id_is_kept};
-use super::{Link, OTHER, PARTIAL, Said, UNREAD_MAX};
+use super::unsolicited_to::UnsolicitedTo;
+use super::{OTHER, PARTIAL, ProgramOutput, ProgramPipes, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
 
-impl Link {
+impl ProgramPipes {
     /// Takes replies. A frame is a reply only when all of its request has left us: a program cannot
     /// answer what it cannot have read.
     pub(in crate::programs) fn handle_data(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         data: &mut Data<'_>,
-        up: &mut Vec<BackendEvent>,
-    ) -> Said {
+        events: &mut Vec<BackendEvent>,
+    ) -> ProgramOutput {
         let bytes = data.bytes();
         let mut from = 0;
-        let mut said = Said::Fine;
+        let mut said = ProgramOutput::Fine;
         if self.says_ready && self.decoder.framing() == Framing::Raw {
             // Without frames it is a line, which may come in several writes.
             match bytes.iter().position(|&byte| byte == b'\n') {
                 Some(end) => {
-                    (from, said) = (end + 1, Said::Ready);
+                    (from, said) = (end + 1, ProgramOutput::Ready);
                     self.says_ready = false;
                 }
                 None if bytes.len() > READY_MAX => {
                     data.consume(bytes.len());
-                    return Said::Broken(
+                    return ProgramOutput::Broken(
                         "its first line, which says that it is ready, does not end",
                     );
                 }
-                None => return Said::Fine,
+                None => return ProgramOutput::Fine,
             }
         }
         let mut is_heard = self.tags.is_none();
-        while matches!(said, Said::Fine | Said::Ready) {
+        while matches!(said, ProgramOutput::Fine | ProgramOutput::Ready) {
             let now = match self.decoder.next(bytes, &mut from) {
                 None => break,
                 // What it is follows.
-                Some(Piece::TooLong { .. }) if self.tags.is_some() => Said::Fine,
+                Some(Piece::TooLong { .. }) if self.tags.is_some() => ProgramOutput::Fine,
                 Some(Piece::Skimmed(skimmed)) => {
                     is_heard = true;
-                    self.handle_too_long(calls, worker, &skimmed, up)
+                    self.handle_too_long(io, worker, &skimmed, events)
                 }
-                Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => Said::TooLong,
-                Some(Piece::Broken(fault)) => Said::Broken(fault.text()),
+                Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => {
+                    ProgramOutput::TooLong
+                }
+                Some(Piece::Broken(fault)) => ProgramOutput::Broken(fault.text()),
                 Some(Piece::Frame(range)) => {
                     is_heard = true;
-                    self.handle_frame(calls, worker, &bytes[range], up)
+                    self.handle_frame(io, worker, &bytes[range], events)
                 }
             };
-            if now != Said::Fine {
+            if now != ProgramOutput::Fine {
                 said = now;
             }
         }
-        self.cancel_unwanted(calls, worker, up);
-        self.open_when_worked_off(worker, up);
+        self.cancel_unwanted(io, worker, events);
+        self.open_when_worked_off(worker, events);
         let shown = bytes.len();
-        if data.is_last() && said == Said::Fine {
+        if data.is_last() && said == ProgramOutput::Fine {
             match self.decoder.finish(&bytes[from..]) {
                 Some(Last::Frame(range)) => {
                     self.whole = Some(Slice::copy_of(&bytes[from..][range]));
                 }
-                Some(Last::TooLong) => said = Said::TooLong,
+                Some(Last::TooLong) => said = ProgramOutput::TooLong,
                 Some(Last::Unterminated(_) | Last::Partial) | None => {}
             }
         }
         let consumed = if data.is_last() { shown } else { self.decoder.consume(shown, from) };
         self.is_partial = consumed < shown;
-        if said == Said::Fine && self.is_partial && self.may_not_begin() {
-            said = Said::Unasked(shown_bytes(&bytes[consumed..]));
+        if said == ProgramOutput::Fine && self.is_partial && self.may_not_begin() {
+            said = ProgramOutput::Unasked(shown_bytes(&bytes[consumed..]));
         }
         // What a program that clients share says is a message, or nothing.
         if is_heard {
-            self.silence.end(calls.now(), self.is_owing());
+            self.silence.end(io.now(), self.is_owing());
             self.waited.clear();
         }
         data.consume(consumed);
@@ -95,63 +97,65 @@ impl Link {
 
     fn handle_frame(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         frame: &[u8],
-        up: &mut Vec<BackendEvent>,
-    ) -> Said {
+        events: &mut Vec<BackendEvent>,
+    ) -> ProgramOutput {
         if std::mem::take(&mut self.says_ready) {
-            return Said::Ready;
+            return ProgramOutput::Ready;
         }
         if self.tags.is_some() {
-            return self.handle_message(calls, worker, frame, up);
+            return self.handle_message(io, worker, frame, events);
         }
         if self.decoder.framing().is_json()
-            && let Some(said) = self.handle_aside(calls, worker, frame, up)
+            && let Some(said) = self.handle_aside(io, worker, frame, events)
         {
             return said;
         }
-        let accepted = self.accepted(calls);
-        self.pass_over(calls, worker, accepted, up);
+        let accepted = self.accepted(io);
+        self.pass_over(io, worker, accepted, events);
         let last = self.stream.is_none() || self.is_until(frame);
         // A reply of many frames may begin while its request is still being read.
         let asked = self
             .in_flight
             .oldest()
             .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
-        let Some(flight) = asked else { return self.handle_unasked(worker, frame, up) };
+        let Some(flight) = asked else { return self.handle_unasked(worker, frame, events) };
         let (id, body) = (flight.id, Slice::copy_of(frame));
         if let Some(finder) = &mut self.carried
             && !finder.is_answered_by(&flight.body, frame)
         {
-            return Said::Broken("its reply does not carry what `match` names of its request");
+            return ProgramOutput::Broken(
+                "its reply does not carry what `match` names of its request",
+            );
         }
         if last {
-            self.complete(calls, worker, body, up);
+            self.complete(io, worker, body, events);
         } else {
             self.is_streaming = true;
-            up.push(BackendEvent::Part { id, part: body });
-            self.watch_gap(calls);
+            events.push(BackendEvent::Part { id, part: body });
+            self.watch_gap(io);
         }
-        Said::Fine
+        ProgramOutput::Fine
     }
 
     /// Nothing tells to which part of its input a connection's own program without frames replies: all of it goes to
     /// that connection, in its order. So parts that others follow are done, and do not wait for a silence.
     fn pass_over(
         &mut self,
-        calls: &Calls<'_>,
+        io: &Context<'_>,
         worker: WorkerId,
         accepted: u64,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         if !self.is_own_raw() || self.is_reset() {
             return;
         }
         while let Some(flight) = self.in_flight.pop_followed(accepted) {
             let outcome = Outcome::Reply(Slice::default());
-            up.push(BackendEvent::Answered { id: flight.id, outcome });
-            self.release(calls, worker, flight.dispatched, up);
+            events.push(BackendEvent::Answered { id: flight.id, outcome });
+            self.release(io, worker, flight.dispatched, events);
             self.answers += 1;
         }
     }
@@ -162,19 +166,19 @@ impl Link {
     /// connection's own says and asks all of that client.
     fn handle_aside(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         frame: &[u8],
-        up: &mut Vec<BackendEvent>,
-    ) -> Option<Said> {
+        events: &mut Vec<BackendEvent>,
+    ) -> Option<ProgramOutput> {
         if self.is_reset() {
             // Of a client that has gone, whatever it is.
-            return Some(Said::Unasked(shown_bytes(frame)));
+            return Some(ProgramOutput::Unasked(shown_bytes(frame)));
         }
         let mut out = Vec::new();
         match tags::said_in_order(frame, &mut out) {
             Spoken::Reply(id) if self.is_own && self.stream.is_none() => {
-                Some(self.handle_own_reply(calls, worker, &frame[id], frame, up))
+                Some(self.handle_own_reply(io, worker, &frame[id], frame, events))
             }
             Spoken::Reply(id) if self.is_own => {
                 let is_other = self.in_flight.oldest().is_some_and(|flight| {
@@ -188,8 +192,8 @@ impl Link {
             // It could not read what it answers. That may have been a notification, whose client
             // waits for nothing: no request is known to be meant, and none had such an id.
             Spoken::Reply(id) if matches!(&frame[id.clone()], b"" | b"null") => {
-                up.push(BackendEvent::Discarded);
-                Some(Said::Fine)
+                events.push(BackendEvent::Discarded);
+                Some(ProgramOutput::Fine)
             }
             Spoken::Reply(id) => {
                 let is_other = self.in_flight.oldest().is_some_and(|flight| {
@@ -197,31 +201,35 @@ impl Link {
                 });
                 is_other.then_some(OTHER)
             }
-            Spoken::Broken(why) => Some(self.handle_broken_in_order(calls, worker, frame, why, up)),
-            Spoken::Asked | Spoken::Aside if self.ears == Ears::Client => {
-                Some(self.handle_unasked(worker, frame, up))
+            Spoken::Broken(why) => {
+                Some(self.handle_broken_in_order(io, worker, frame, why, events))
             }
-            Spoken::Asked => Some(self.answer(calls, &out)),
+            Spoken::ProgramRequest | Spoken::Aside
+                if self.unsolicited_to == UnsolicitedTo::Client =>
+            {
+                Some(self.handle_unasked(worker, frame, events))
+            }
+            Spoken::ProgramRequest => Some(self.answer(io, &out)),
             Spoken::Aside => {
-                up.push(BackendEvent::Discarded);
-                Some(Said::Fine)
+                events.push(BackendEvent::Discarded);
+                Some(ProgramOutput::Fine)
             }
         }
     }
 
     /// Writes the answer to something that the program asks. One that asks again and again and reads none of the
     /// answers is not trusted. Requests that wait for it say nothing of that: it may be busy.
-    pub(super) fn answer(&mut self, calls: &mut Calls<'_>, answer: &[u8]) -> Said {
-        if self.own_answers.unread(self.accepted(calls)) > UNREAD_MAX {
-            return Said::Broken("it asks and does not read the answers");
+    pub(super) fn answer(&mut self, io: &mut Context<'_>, answer: &[u8]) -> ProgramOutput {
+        if self.own_answers.unread(self.accepted(io)) > UNREAD_MAX {
+            return ProgramOutput::Broken("it asks and does not read the answers");
         }
-        match self.write(calls, answer) {
+        match self.write(io, answer) {
             Ok(place) => {
                 // Nothing was offered to an input that has ended.
                 self.own_answers.add(place.start..place.end.min(self.offered));
-                Said::Fine
+                ProgramOutput::Fine
             }
-            Err(unframable) => Said::Broken(unframable.text()),
+            Err(unframable) => ProgramOutput::Broken(unframable.text()),
         }
     }
 
@@ -234,39 +242,39 @@ impl Link {
     /// them in any order.
     fn handle_own_reply(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         named: &[u8],
         frame: &[u8],
-        up: &mut Vec<BackendEvent>,
-    ) -> Said {
-        let accepted = self.accepted(calls);
+        events: &mut Vec<BackendEvent>,
+    ) -> ProgramOutput {
+        let accepted = self.accepted(io);
         let of = self.in_flight.named(named).map(|flight| (flight.id, flight.dispatched));
-        let of = of.filter(|(id, _)| self.in_flight.land(*id, accepted, calls.now()).is_some());
+        let of = of.filter(|(id, _)| self.in_flight.complete(*id, accepted, io.now()).is_some());
         let Some((id, dispatched)) = of else {
-            return self.handle_unasked(worker, frame, up);
+            return self.handle_unasked(worker, frame, events);
         };
         if self.times.first_byte.is_some() {
-            self.completed = Some(calls.now());
+            self.completed = Some(io.now());
         }
-        up.push(BackendEvent::Answered { id, outcome: Outcome::Reply(Slice::copy_of(frame)) });
-        self.release(calls, worker, dispatched, up);
+        events.push(BackendEvent::Answered { id, outcome: Outcome::Reply(Slice::copy_of(frame)) });
+        self.release(io, worker, dispatched, events);
         self.answers += 1;
-        Said::Fine
+        ProgramOutput::Fine
     }
 
     /// It has answered a request, and its slot is free, unless that has reset it.
     fn release(
         &mut self,
-        calls: &Calls<'_>,
+        io: &Context<'_>,
         worker: WorkerId,
         dispatched: Instant,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        let (now, reset) = (calls.now(), self.reset.as_mut());
+        let (now, reset) = (io.now(), self.reset.as_mut());
         let took = now.saturating_duration_since(dispatched);
         if !reset.is_some_and(|reset| reset.handle_reply(now, took)) {
-            up.push(BackendEvent::Released { worker });
+            events.push(BackendEvent::Released { worker });
         }
     }
 
@@ -275,26 +283,27 @@ impl Link {
         &mut self,
         worker: WorkerId,
         frame: &[u8],
-        up: &mut Vec<BackendEvent>,
-    ) -> Said {
-        match self.ears {
-            Ears::Client => {}
-            Ears::Nobody => return Said::Unasked(shown_bytes(frame)),
-            Ears::Gone => {
-                up.push(BackendEvent::Discarded);
-                return Said::Fine;
+        events: &mut Vec<BackendEvent>,
+    ) -> ProgramOutput {
+        match self.unsolicited_to {
+            UnsolicitedTo::Client => {}
+            UnsolicitedTo::Nobody => return ProgramOutput::Unasked(shown_bytes(frame)),
+            UnsolicitedTo::Gone => {
+                events.push(BackendEvent::Discarded);
+                return ProgramOutput::Fine;
             }
         }
         if let Some(reset) = &mut self.reset {
             reset.handle_unasked();
         }
-        up.push(BackendEvent::Unsolicited { worker, frame: Slice::copy_of(frame) });
-        Said::Fine
+        events.push(BackendEvent::Unsolicited { worker, frame: Slice::copy_of(frame) });
+        ProgramOutput::Fine
     }
 
     /// Whether somebody hears what it says unasked: the client whose own it is, while that is there.
     pub(in crate::programs) const fn set_heard(&mut self, heard: bool) {
-        self.ears = if heard && self.is_own { Ears::Client } else { Ears::Nobody };
+        self.unsolicited_to =
+            if heard && self.is_own { UnsolicitedTo::Client } else { UnsolicitedTo::Nobody };
     }
 
     /// Whether it is one connection's own, and has answered that.
@@ -304,61 +313,61 @@ impl Link {
 
     /// That client asks nothing more; `replaced`: it is to serve no other.
     pub(in crate::programs) const fn leave(&mut self, replaced: bool) {
-        self.ears = if replaced { Ears::Gone } else { Ears::Nobody };
+        self.unsolicited_to = if replaced { UnsolicitedTo::Gone } else { UnsolicitedTo::Nobody };
     }
 
     /// One message of a program whose messages have tags.
     fn handle_message(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         frame: &[u8],
-        up: &mut Vec<BackendEvent>,
-    ) -> Said {
-        let accepted = self.accepted(calls);
-        let Some(tags) = &mut self.tags else { return Said::Fine };
+        events: &mut Vec<BackendEvent>,
+    ) -> ProgramOutput {
+        let accepted = self.accepted(io);
+        let Some(tags) = &mut self.tags else { return ProgramOutput::Fine };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
         let message = tags.incoming(frame, &mut out);
         let said = match message {
             Message::Reply(id) => {
                 self.unreadable.handle_reply();
-                match self.in_flight.land(id, accepted, calls.now()) {
-                    Some(Landed::Cancelled) => up.push(BackendEvent::Discarded),
-                    Some(Landed::Wanted) => {
+                match self.in_flight.complete(id, accepted, io.now()) {
+                    Some(Completed::Cancelled) => events.push(BackendEvent::Discarded),
+                    Some(Completed::Wanted) => {
                         let outcome = Outcome::Reply(Slice::from(&out[..]));
-                        up.push(BackendEvent::Answered { id, outcome });
-                        up.push(BackendEvent::Released { worker });
+                        events.push(BackendEvent::Answered { id, outcome });
+                        events.push(BackendEvent::Released { worker });
                         self.answers += 1;
                     }
-                    None => return Said::Unasked(shown_bytes(frame)),
+                    None => return ProgramOutput::Unasked(shown_bytes(frame)),
                 }
-                Said::Fine
+                ProgramOutput::Fine
             }
             Message::About(id) => {
-                up.push(BackendEvent::Part { id, part: Slice::from(&out[..]) });
-                Said::Fine
+                events.push(BackendEvent::Part { id, part: Slice::from(&out[..]) });
+                ProgramOutput::Fine
             }
             Message::All => {
-                up.push(BackendEvent::Announced { frame: Slice::from(&out[..]) });
-                Said::Fine
+                events.push(BackendEvent::Announced { frame: Slice::from(&out[..]) });
+                ProgramOutput::Fine
             }
             Message::Nobody => {
-                up.push(BackendEvent::Discarded);
-                Said::Fine
+                events.push(BackendEvent::Discarded);
+                ProgramOutput::Fine
             }
-            Message::Asked => self.answer(calls, &out),
-            Message::Greeted => match self.write(calls, &out) {
-                Ok(_) => Said::Ready,
-                Err(unframable) => Said::Broken(unframable.text()),
+            Message::ProgramRequest => self.answer(io, &out),
+            Message::Greeted => match self.write(io, &out) {
+                Ok(_) => ProgramOutput::Ready,
+                Err(unframable) => ProgramOutput::Broken(unframable.text()),
             },
-            Message::Unasked => Said::Unasked(shown_bytes(frame)),
+            Message::Unasked => ProgramOutput::Unasked(shown_bytes(frame)),
             // Until it has answered our greeting, nobody waits for it.
             Message::Broken(text) if self.tags.as_ref().is_some_and(Tags::is_greeting) => {
-                Said::Broken(text)
+                ProgramOutput::Broken(text)
             }
             Message::Broken(text) => {
-                self.handle_broken(worker, frame, (accepted, calls.now()), text, up)
+                self.handle_broken(worker, frame, (accepted, io.now()), text, events)
             }
         };
         self.scratch = out;
@@ -372,27 +381,27 @@ impl Link {
         frame: &[u8],
         read: (u64, Instant),
         why: &'static str,
-        up: &mut Vec<BackendEvent>,
-    ) -> Said {
-        let Some(tags) = &mut self.tags else { return Said::Broken(why) };
+        events: &mut Vec<BackendEvent>,
+    ) -> ProgramOutput {
+        let Some(tags) = &mut self.tags else { return ProgramOutput::Broken(why) };
         match tags.broken(frame, why) {
             Message::Reply(id) => {
                 self.unreadable.handle_reply_to_one(why);
                 let text = format!("its reply is not valid: {why}");
                 let outcome = Outcome::ended(Cause::Garbled, Phase::Work, &text);
-                self.end_by(worker, id, read, outcome, up)
-                    .unwrap_or_else(|| Said::Unasked(shown_bytes(frame)))
+                self.end_by(worker, id, read, outcome, events)
+                    .unwrap_or_else(|| ProgramOutput::Unasked(shown_bytes(frame)))
             }
             Message::Nobody => {
-                up.push(BackendEvent::Discarded);
+                events.push(BackendEvent::Discarded);
                 self.unreadable.handle_reply_to_one(why);
-                Said::Fine
+                ProgramOutput::Fine
             }
             _ => {
-                up.push(BackendEvent::Discarded);
+                events.push(BackendEvent::Discarded);
                 match self.unreadable.handle_frame(why) {
-                    true => Said::Broken(why),
-                    false => Said::Fine,
+                    true => ProgramOutput::Broken(why),
+                    false => ProgramOutput::Fine,
                 }
             }
         }
@@ -405,16 +414,16 @@ impl Link {
         id: RequestId,
         (accepted, now): (u64, Instant),
         outcome: Outcome,
-        up: &mut Vec<BackendEvent>,
-    ) -> Option<Said> {
-        match self.in_flight.land(id, accepted, now)? {
-            Landed::Wanted => {
-                up.push(BackendEvent::Answered { id, outcome });
-                up.push(BackendEvent::Released { worker });
+        events: &mut Vec<BackendEvent>,
+    ) -> Option<ProgramOutput> {
+        match self.in_flight.complete(id, accepted, now)? {
+            Completed::Wanted => {
+                events.push(BackendEvent::Answered { id, outcome });
+                events.push(BackendEvent::Released { worker });
             }
-            Landed::Cancelled => up.push(BackendEvent::Discarded),
+            Completed::Cancelled => events.push(BackendEvent::Discarded),
         }
-        Some(Said::Fine)
+        Some(ProgramOutput::Fine)
     }
 
     /// Whether even a part of a frame is more than it was asked: nothing is in flight, and it would
@@ -432,29 +441,29 @@ impl Link {
     /// A message over `reply_max` is this. The request that it answers ends by it, and no other.
     fn handle_too_long(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         skimmed: &Skimmed,
-        up: &mut Vec<BackendEvent>,
-    ) -> Said {
-        let accepted = self.accepted(calls);
-        let Some(tags) = &mut self.tags else { return Said::TooLong };
+        events: &mut Vec<BackendEvent>,
+    ) -> ProgramOutput {
+        let accepted = self.accepted(io);
+        let Some(tags) = &mut self.tags else { return ProgramOutput::TooLong };
         let mut out = Vec::new();
         match tags.too_long(skimmed, &mut out) {
             Message::Reply(id) => {
                 let text = "its reply is longer than reply_max";
                 let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
-                self.end_by(worker, id, (accepted, calls.now()), outcome, up)
-                    .unwrap_or_else(|| Said::Unasked(UNASKED_TOO_LONG.to_owned()))
+                self.end_by(worker, id, (accepted, io.now()), outcome, events)
+                    .unwrap_or_else(|| ProgramOutput::Unasked(UNASKED_TOO_LONG.to_owned()))
             }
             Message::Nobody => {
-                up.push(BackendEvent::Discarded);
-                Said::Fine
+                events.push(BackendEvent::Discarded);
+                ProgramOutput::Fine
             }
-            Message::Asked => self.answer(calls, &out),
-            Message::Unasked => Said::Unasked(UNASKED_TOO_LONG.to_owned()),
+            Message::ProgramRequest => self.answer(io, &out),
+            Message::Unasked => ProgramOutput::Unasked(UNASKED_TOO_LONG.to_owned()),
             Message::About(_) | Message::All | Message::Greeted | Message::Broken(_) => {
-                Said::TooLongForSomebody
+                ProgramOutput::TooLongForSomebody
             }
         }
     }
@@ -462,48 +471,48 @@ impl Link {
     /// The oldest reply is complete; `rest` is its last frame, or nothing more.
     fn complete(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         rest: Slice,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
-        self.end_oldest(calls, worker, Ok(rest), up);
+        self.end_oldest(io, worker, Ok(rest), events);
     }
 
     /// The oldest request has its reply, or an outcome instead. Its slot is free.
     pub(super) fn end_oldest(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         end: Result<Slice, Outcome>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         self.is_streaming = false;
         if self.times.first_byte.is_some() {
-            self.completed = Some(calls.now());
+            self.completed = Some(io.now());
         }
         if let (Some(output), true) = (self.output, self.has_gap()) {
-            calls.deadline(output, GAP, None);
+            io.deadline(output, GAP, None);
         }
         let Some(flight) = self.in_flight.pop() else { return };
         let id = self.plant_shift(flight.id);
         match end {
-            Ok(rest) => answered(id, flight.meta, rest, up),
-            Err(outcome) => up.push(BackendEvent::Answered { id, outcome }),
+            Ok(rest) => answered(id, flight.meta, rest, events),
+            Err(outcome) => events.push(BackendEvent::Answered { id, outcome }),
         }
         if let Some(alignment) = &mut self.alignment {
-            let (now, in_flight) = (calls.now(), &self.in_flight);
+            let (now, in_flight) = (io.now(), &self.in_flight);
             let others = (in_flight.len() > 0).then_some(|client| match in_flight.are_of(client) {
-                true => Keep::Client(client),
-                false => Keep::Nobody,
+                true => ReservedFor::Client(client),
+                false => ReservedFor::Nobody,
             });
             let took = now.saturating_duration_since(flight.dispatched);
             let keep = alignment.handle_reply(now, flight.meta.asker, took, others);
             if let Some(keep) = keep {
-                up.push(BackendEvent::Kept { worker, client: keep.client() });
+                events.push(BackendEvent::Kept { worker, client: keep.client() });
             }
         }
-        self.release(calls, worker, flight.dispatched, up);
+        self.release(io, worker, flight.dispatched, events);
         self.answers += 1;
     }
 
@@ -511,10 +520,10 @@ impl Link {
         self.stream.as_ref().is_some_and(|stream| stream.gap.is_some())
     }
 
-    pub(super) fn watch_gap(&self, calls: &mut Calls<'_>) {
+    pub(super) fn watch_gap(&self, io: &mut Context<'_>) {
         let gap = self.stream.as_ref().and_then(|stream| stream.gap);
         if let (Some(output), Some(gap)) = (self.output, gap) {
-            calls.deadline_in(output, GAP, gap);
+            io.deadline_in(output, GAP, gap);
         }
     }
 
@@ -522,32 +531,32 @@ impl Link {
     /// and would become the beginning of another client's.
     pub(in crate::programs) fn handle_gap(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
-        up: &mut Vec<BackendEvent>,
-    ) -> Said {
-        let accepted = self.accepted(calls);
+        events: &mut Vec<BackendEvent>,
+    ) -> ProgramOutput {
+        let accepted = self.accepted(io);
         let unread = self.in_flight.oldest().is_some_and(|flight| flight.end > accepted);
         if self.is_streaming && self.held.is_none() {
             if unread {
                 // It is still being asked.
-                self.watch_gap(calls);
-                return Said::Fine;
+                self.watch_gap(io);
+                return ProgramOutput::Fine;
             }
-            self.pass_over(calls, worker, accepted, up);
-            self.complete(calls, worker, Slice::default(), up);
+            self.pass_over(io, worker, accepted, events);
+            self.complete(io, worker, Slice::default(), events);
             if self.is_partial && self.may_not_begin() {
-                return Said::Unasked(PARTIAL.to_owned());
+                return ProgramOutput::Unasked(PARTIAL.to_owned());
             }
         }
-        Said::Fine
+        ProgramOutput::Fine
     }
 
     /// The program has exited well: its whole output is the reply, where that is how it replies.
-    pub(in crate::programs) fn conclude(&mut self, up: &mut Vec<BackendEvent>) {
+    pub(in crate::programs) fn conclude(&mut self, events: &mut Vec<BackendEvent>) {
         let Some(whole) = self.whole.take() else { return };
         if let Some(flight) = self.in_flight.pop() {
-            answered(flight.id, flight.meta, whole, up);
+            answered(flight.id, flight.meta, whole, events);
             self.answers += 1;
         }
     }

@@ -1,6 +1,6 @@
 //! One connection to a server. It carries one request at a time.
 
-use event::{Calls, Data, StreamId};
+use event::{Context, Data, StreamId};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, RequestId, Slice, WorkerId};
 use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, Upgrades};
@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::retry::{Declared, Reached};
 use flow::backend_event::BackendEvent;
 use flow::payload::{Payload, Request};
-use flow::reply_head::Carried;
+use flow::reply_head::BoxedReplyHead;
 use flow::request_meta::{RequestMeta, ResponseKind};
 
 /// The minimum size of the rest of a reply body for direct forwarding, in bytes. For less, the setup costs more than
@@ -17,7 +17,7 @@ use flow::request_meta::{RequestMeta, ResponseKind};
 const UNSEEN_MIN: u64 = 128 << 10;
 
 /// A response that a server may send on an idle connection before it closes it.
-const FAREWELLS: [&[u8]; 2] = [b"HTTP/1.1 408 ", b"HTTP/1.0 408 "];
+const CLOSING_RESPONSES: [&[u8]; 2] = [b"HTTP/1.1 408 ", b"HTTP/1.0 408 "];
 
 /// The result of received bytes or of their end.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub(super) enum Step {
     },
     /// The server has closed its direction of a tunnel.
     SaidAll(RequestId),
-    /// The server sent bytes without a request. `is_farewell`: an allowed response before it closes the connection.
+    /// The server sent bytes without a request. `is_closing_response`: an allowed response before it closes the connection.
     Unrequested {
-        is_farewell: bool,
+        is_closing_response: bool,
     },
     /// The response has a status after which the request is retried on another server.
     Rejected(u16),
@@ -59,7 +59,7 @@ enum Reply {
 
 /// The request on a connection.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct ActiveRequest {
     pub(super) id: RequestId,
     /// Its content for a retry, kept until a head of the reply arrives.
     pub(super) payload: Payload,
@@ -85,7 +85,7 @@ pub(super) struct Flight {
     said_all: bool,
 }
 
-impl Flight {
+impl ActiveRequest {
     /// Whether this is a tunnel.
     pub(super) const fn is_tunnel(&self) -> bool {
         matches!(self.reply, Reply::Switched)
@@ -98,13 +98,13 @@ impl Flight {
     }
 }
 
-/// A connection. The state of a request is in its [`Flight`], which is created for each request; the other fields
+/// A connection. The state of a request is in its [`ActiveRequest`], which is created for each request; the other fields
 /// belong to the connection.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) stream: StreamId,
     pub(super) worker: WorkerId,
-    pub(super) flight: Option<Flight>,
+    pub(super) flight: Option<ActiveRequest>,
     /// The server has another address now, so the connection is not kept.
     pub(super) leaves: bool,
     connecting: bool,
@@ -126,7 +126,7 @@ const fn may_leave_body(status: u16) -> bool {
     status >= 400 || matches!(status, 301 | 307 | 308)
 }
 
-impl Link {
+impl Connection {
     pub(super) fn new(stream: StreamId, worker: WorkerId) -> Self {
         Self { stream, worker, flight: None, leaves: false, connecting: true }
     }
@@ -136,18 +136,18 @@ impl Link {
     }
 
     /// Whether the client is expected to act: it has not completed the request, or does not read the reply.
-    pub(super) fn waits_for_client(&self, calls: &Calls<'_>) -> bool {
-        self.owed_by_client(calls).is_some()
+    pub(super) fn waits_for_client(&self, io: &Context<'_>) -> bool {
+        self.owed_by_client(io).is_some()
     }
 
     /// The cause if a timeout expires while the client is expected to act.
-    pub(super) fn owed_by_client(&self, calls: &Calls<'_>) -> Option<Cause> {
+    pub(super) fn owed_by_client(&self, io: &Context<'_>) -> Option<Cause> {
         let flight = self.flight.as_ref()?;
-        let is_untaken = flight.held || calls.relay_waits(self.stream);
+        let is_untaken = flight.held || io.relay_waits(self.stream);
         let is_unsaid = flight.meta.more
             && !flight.meta.waits
             && !self.connecting
-            && calls.queued(self.stream) == 0;
+            && io.queued(self.stream) == 0;
         match flight.reply {
             _ if is_untaken => Some(Cause::Stalled),
             _ if self.is_tunnel() => (!self.both_have_ended()).then_some(Cause::Overtime),
@@ -168,12 +168,12 @@ impl Link {
 
     /// Whether this is a tunnel.
     pub(super) fn is_tunnel(&self) -> bool {
-        self.flight.as_ref().is_some_and(Flight::is_tunnel)
+        self.flight.as_ref().is_some_and(ActiveRequest::is_tunnel)
     }
 
     /// Whether a clean end could be mistaken by the server for the end of the client's data in a tunnel.
     pub(super) fn ends_by_reset(&self) -> bool {
-        self.flight.as_ref().is_some_and(Flight::may_be_tunnel)
+        self.flight.as_ref().is_some_and(ActiveRequest::may_be_tunnel)
     }
 
     pub(super) fn serves(&self, worker: WorkerId, request: RequestId) -> bool {
@@ -182,11 +182,11 @@ impl Link {
 
     pub(super) fn send(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         request: Request,
         meta: RequestMeta,
         scratch: &mut Vec<u8>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) {
         let Request { id, peer, payload, .. } = request;
         let (written, has_body, keep) = match &payload {
@@ -196,21 +196,21 @@ impl Link {
                 let written = scratch.len() + body.len();
                 if body.len() <= BODY_COPIED_MAX {
                     scratch.extend_from_slice(body);
-                    calls.send_bytes(self.stream, scratch);
+                    io.send_bytes(self.stream, scratch);
                 } else {
-                    calls.send_bytes(self.stream, scratch);
-                    calls.send_kept(self.stream, body);
+                    io.send_bytes(self.stream, scratch);
+                    io.send_kept(self.stream, body);
                 }
                 let has_body = meta.more || !body.is_empty();
                 (written, has_body, !(has_body && has_unexpected_body(head.head().method())))
             }
             // A request of this process is already encoded.
             Payload::Frame(message) => {
-                calls.send_kept(self.stream, message);
+                io.send_kept(self.stream, message);
                 (message.len(), true, false)
             }
         };
-        self.flight = Some(Flight {
+        self.flight = Some(ActiveRequest {
             id,
             payload,
             written,
@@ -228,33 +228,33 @@ impl Link {
         });
         // Until the connection is established, the request and its body may go to another server.
         if meta.more && !self.connecting {
-            up.push(BackendEvent::BodyWanted { id, wanted: true });
+            events.push(BackendEvent::BodyWanted { id, wanted: true });
         }
     }
 
-    pub(super) fn connected(&mut self, up: &mut Vec<BackendEvent>) {
+    pub(super) fn connected(&mut self, events: &mut Vec<BackendEvent>) {
         self.connecting = false;
-        up.extend(self.flight.as_ref().map(|flight| BackendEvent::Linked { id: flight.id }));
+        events.extend(self.flight.as_ref().map(|flight| BackendEvent::Linked { id: flight.id }));
         if let Some(flight) = self.flight.as_mut().filter(|flight| flight.meta.more) {
             flight.passed = true;
-            up.push(BackendEvent::BodyWanted { id: flight.id, wanted: true });
+            events.push(BackendEvent::BodyWanted { id: flight.id, wanted: true });
         }
     }
 
     /// Sends a part of the request body. Returns the bytes in the output buffer.
-    pub(super) fn pass(&mut self, calls: &mut Calls<'_>, part: Slice) -> usize {
+    pub(super) fn pass(&mut self, io: &mut Context<'_>, part: Slice) -> usize {
         if let Some(flight) = &mut self.flight {
             flight.meta.waits = false;
         }
-        calls.send(self.stream, part)
+        io.send(self.stream, part)
     }
 
     /// Ends the request body, or the client's direction of a tunnel.
-    pub(super) fn pass_end(&mut self, calls: &mut Calls<'_>) {
+    pub(super) fn pass_end(&mut self, io: &mut Context<'_>) {
         let Some(flight) = &mut self.flight else { return };
         flight.meta.more = false;
         if matches!(flight.reply, Reply::Switched) {
-            calls.finish_sending(self.stream);
+            io.finish_sending(self.stream);
         }
     }
 
@@ -268,24 +268,24 @@ impl Link {
         self.flight.as_ref().is_some_and(|flight| flight.said_all)
     }
 
-    pub(super) fn hold(&mut self, calls: &mut Calls<'_>, hold: bool) {
+    pub(super) fn pause_reply(&mut self, io: &mut Context<'_>, hold: bool) {
         if let Some(flight) = &mut self.flight {
             flight.held = hold;
             if hold {
-                calls.pause(self.stream);
+                io.pause(self.stream);
             } else {
-                calls.resume(self.stream);
+                io.resume(self.stream);
             }
         }
     }
 
     /// How far the request has come. It must be called before the stream is gone.
-    pub(super) fn reached(&self, calls: &Calls<'_>) -> Reached {
+    pub(super) fn reached(&self, io: &Context<'_>) -> Reached {
         match &self.flight {
             _ if self.connecting => Reached::Nobody,
             Some(flight) if flight.begun => Reached::Reply,
             // All of it is still in the output buffer.
-            Some(flight) if calls.queued(self.stream) >= flight.written && !flight.passed => {
+            Some(flight) if io.queued(self.stream) >= flight.written && !flight.passed => {
                 Reached::Nobody
             }
             _ => Reached::Server,
@@ -298,13 +298,14 @@ impl Link {
         data: &mut Data<'_>,
         limits: &Limits,
         again: Option<Declared>,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) -> Step {
         let Some(flight) = &mut self.flight else {
             // No request is waiting for these bytes. Some servers send 408 before they close an idle connection
             // (RFC 9110 §15.5.9).
-            let is_farewell = FAREWELLS.iter().any(|it| data.bytes().starts_with(it));
-            return Step::Unrequested { is_farewell };
+            let is_closing_response =
+                CLOSING_RESPONSES.iter().any(|it| data.bytes().starts_with(it));
+            return Step::Unrequested { is_closing_response };
         };
         loop {
             match &mut flight.reply {
@@ -314,7 +315,7 @@ impl Link {
                     Ok(Some(mut carried)) => {
                         let head = carried.head();
                         if head.tells_of_a_body_in_vain() {
-                            up.push(BackendEvent::Broken { refusal: Refusal::Bodiless });
+                            events.push(BackendEvent::Broken { refusal: Refusal::Bodiless });
                         }
                         // A body after a 1xx status would be read as the reply.
                         flight.keep &= head.connection.keep_alive;
@@ -344,7 +345,7 @@ impl Link {
                         flight.meta.waits = false;
                         // From here on the request cannot be retried.
                         flight.payload = Payload::default();
-                        up.push(BackendEvent::Head { id: flight.id, head: carried });
+                        events.push(BackendEvent::Head { id: flight.id, head: carried });
                     }
                 },
                 Reply::Body(body) if body.is_done() => return Step::whole(flight.keep),
@@ -358,11 +359,14 @@ impl Link {
                     if body.is_done() {
                         return Step::Whole { last: part.unwrap_or_default(), keep: flight.keep };
                     }
-                    up.extend(part.map(|part| BackendEvent::Part { id: flight.id, part }));
+                    events.extend(part.map(|part| BackendEvent::Part { id: flight.id, part }));
                     if run.pass + run.drop == 0 {
                         if body.ahead() >= UNSEEN_MIN && !std::mem::replace(&mut flight.long, true)
                         {
-                            up.push(BackendEvent::SpliceOffer { id: flight.id, from: self.stream });
+                            events.push(BackendEvent::SpliceOffer {
+                                id: flight.id,
+                                from: self.stream,
+                            });
                         }
                         return Step::More;
                     }
@@ -371,7 +375,7 @@ impl Link {
                     let length = data.bytes().len();
                     if length > 0 {
                         let part = data.take(length);
-                        up.push(BackendEvent::Part { id: flight.id, part });
+                        events.push(BackendEvent::Part { id: flight.id, part });
                     }
                     return Step::More;
                 }
@@ -381,7 +385,7 @@ impl Link {
 
     /// Discards a rejected response. `true`: it is complete, and the server keeps the connection open.
     pub(super) fn discard(&mut self, data: &mut Data<'_>, limits: &Limits) -> bool {
-        let Some(Flight { reply: Reply::Body(body), keep, .. }) = &mut self.flight else {
+        let Some(ActiveRequest { reply: Reply::Body(body), keep, .. }) = &mut self.flight else {
             return false;
         };
         while !body.is_done() {
@@ -396,22 +400,22 @@ impl Link {
 
     /// Forwards the rest of the body directly to this stream, except for its last byte, which is received here together
     /// with any bytes after it.
-    pub(super) fn relay(&mut self, calls: &mut Calls<'_>, to: StreamId) {
-        if let Some(Flight { reply: Reply::Body(body), .. }) = &self.flight
+    pub(super) fn relay(&mut self, io: &mut Context<'_>, to: StreamId) {
+        if let Some(ActiveRequest { reply: Reply::Body(body), .. }) = &self.flight
             && body.ahead() > 1
         {
             // If the stream is gone, its end is reported.
-            let _ = calls.relay(self.stream, to, Some(body.ahead() - 1));
+            let _ = io.relay(self.stream, to, Some(body.ahead() - 1));
         }
     }
 
     /// Counts bytes that were forwarded directly.
-    pub(super) fn relayed(&mut self, count: u64, done: bool, up: &mut Vec<BackendEvent>) {
+    pub(super) fn relayed(&mut self, count: u64, done: bool, events: &mut Vec<BackendEvent>) {
         if let Some(flight) = &mut self.flight
             && let Reply::Body(body) = &mut flight.reply
         {
             body.passed(count.saturating_sub(u64::from(active(Plant::Miscount))));
-            up.push(BackendEvent::Spliced { id: flight.id, count, done });
+            events.push(BackendEvent::Spliced { id: flight.id, count, done });
         }
     }
 
@@ -437,7 +441,7 @@ fn read_head(
     data: &mut Data<'_>,
     meta: RequestMeta,
     limits: &Limits,
-) -> Result<Option<Carried>, Refusal> {
+) -> Result<Option<BoxedReplyHead>, Refusal> {
     let Some(found) = scan.next(data.bytes(), limits)? else { return Ok(None) };
     let asked = Asked {
         method: if meta.expects == ResponseKind::HeadOnly { Method::Head } else { Method::Get },
@@ -446,7 +450,7 @@ fn read_head(
             ResponseKind::Reply | ResponseKind::HeadOnly => Upgrades::default(),
         },
     };
-    let head = Carried::read(&data.bytes()[..found.head.end], &found, asked, limits);
+    let head = BoxedReplyHead::read(&data.bytes()[..found.head.end], &found, asked, limits);
     data.consume(found.head.end);
     head.map(Some)
 }

@@ -24,7 +24,7 @@ enum State {
     /// A connection's own, or new, or about to end.
     Owned,
     /// It has the request that resets it.
-    Asked,
+    Sent,
     /// It has answered that, at this time.
     Watched(Instant),
     Passed,
@@ -46,7 +46,7 @@ impl Reset {
 
     /// It is given a request, which may be the one that resets it.
     pub(super) const fn handle_sent(&mut self, is_reset: bool) {
-        self.state = if is_reset { State::Asked } else { State::Owned };
+        self.state = if is_reset { State::Sent } else { State::Owned };
     }
 
     /// It is to end, and is given to no connection any more: it may print what it likes.
@@ -63,7 +63,7 @@ impl Reset {
     /// not free yet.
     pub(super) fn handle_reply(&mut self, now: Instant, took: Duration) -> bool {
         self.latency.handle_reply(took);
-        let is_reset = self.state == State::Asked;
+        let is_reset = self.state == State::Sent;
         if is_reset {
             self.state = State::Watched(now);
         }

@@ -21,17 +21,17 @@ use crate::{
 ///
 /// They only record: system calls happen at the end of the turn, and no callback is entered from
 /// within another. A call that names something that has gone does nothing.
-pub struct Calls<'a> {
+pub struct Context<'a> {
     state: &'a mut State,
 }
 
-impl fmt::Debug for Calls<'_> {
+impl fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Calls").field("streams", &self.state.streams.len()).finish_non_exhaustive()
     }
 }
 
-impl<'a> Calls<'a> {
+impl<'a> Context<'a> {
     #[inline]
     pub(crate) const fn new(state: &'a mut State) -> Self {
         Self { state }
@@ -70,7 +70,7 @@ impl<'a> Calls<'a> {
 }
 
 /// Listeners.
-impl Calls<'_> {
+impl Context<'_> {
     /// Accepts connections from a bound, listening socket, as [`crate::bind`] or the standard library makes
     /// it; it becomes non-blocking. Each connection comes as `Accepted`, with default limits.
     pub fn accept_from(&mut self, fd: Fd) -> ListenerId {
@@ -116,7 +116,7 @@ impl Calls<'_> {
 }
 
 /// Streams.
-impl Calls<'_> {
+impl Context<'_> {
     /// Connects. `Connected` or `Closed(ConnectFailed)` follows; how long that may take is for a
     /// deadline to say. What is sent before is queued.
     pub fn connect(&mut self, to: &Address, limits: StreamLimits) -> StreamId {
@@ -386,7 +386,7 @@ impl Calls<'_> {
 }
 
 /// Datagrams.
-impl Calls<'_> {
+impl Context<'_> {
     /// Takes over a datagram socket, as [`crate::bind_datagrams`] makes it. Every datagram comes as
     /// `Datagram`.
     pub fn datagram(&mut self, fd: Fd) -> SocketId {
@@ -422,7 +422,7 @@ impl Calls<'_> {
 }
 
 /// Time.
-impl Calls<'_> {
+impl Context<'_> {
     /// Arms a deadline of a stream, or disarms it. Moving it back costs one word.
     ///
     /// # Panics

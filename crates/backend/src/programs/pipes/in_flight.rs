@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use exchange::{RequestId, Slice};
 
-use super::asked::Asked;
+use super::original::Original;
 use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
@@ -22,12 +22,12 @@ use flow::request_meta::RequestMeta;
 const HOLES_MIN: usize = 16;
 
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct ActiveRequest {
     pub(super) id: RequestId,
     /// As it was written.
     pub(super) body: Slice,
     /// What it was before, to be given back if it never leaves us.
-    pub(super) asked: Asked,
+    pub(super) original: Original,
     /// Where its id stands in that, where replies are found by it; empty elsewhere.
     pub(super) named: Range<usize>,
     pub(super) meta: RequestMeta,
@@ -41,21 +41,21 @@ pub(super) struct Flight {
     pub(super) unwanted: bool,
 }
 
-impl Flight {
+impl ActiveRequest {
     /// Whether it may be given to a program again, which may be done so often in all.
     pub(super) const fn may_be_tried(&self, tries: u8) -> bool {
         self.meta.tries.saturating_add(1) < tries
     }
 
     /// It goes to another, though this program had it.
-    pub(super) fn again(self) -> BackendEvent {
+    pub(super) fn retry(self) -> BackendEvent {
         let meta = RequestMeta { tries: self.meta.tries.saturating_add(1), ..self.meta };
         Self { meta, ..self }.unsent()
     }
 
     /// It goes to another, for it never reached this program.
     pub(super) fn unsent(self) -> BackendEvent {
-        let payload = self.asked.give_back(self.body);
+        let payload = self.original.give_back(self.body);
         BackendEvent::Retry { id: self.id, payload, meta: self.meta, failed: None }
     }
 }
@@ -64,7 +64,7 @@ impl Flight {
 struct Place {
     number: u64,
     start: u64,
-    flight: Option<Flight>,
+    flight: Option<ActiveRequest>,
 }
 
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ pub(super) struct InFlight {
 
 #[derive(Debug)]
 struct Cancelled {
-    flight: Flight,
+    flight: ActiveRequest,
     /// Bytes offered before the program is told.
     told_at: u64,
     /// When it was cancelled.
@@ -117,7 +117,7 @@ impl GoesOn {
 
 /// What a reply belongs to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Landed {
+pub(super) enum Completed {
     Wanted,
     Cancelled,
 }
@@ -128,7 +128,7 @@ impl InFlight {
         Self { numbers: any_order.then(BTreeMap::new), ..Self::default() }
     }
 
-    pub(super) fn push(&mut self, flight: Flight) {
+    pub(super) fn push(&mut self, flight: ActiveRequest) {
         let number = self.next;
         self.next += 1;
         if let Some(numbers) = &mut self.numbers {
@@ -143,11 +143,11 @@ impl InFlight {
     }
 
     /// The oldest that is wanted.
-    pub(super) fn oldest(&self) -> Option<&Flight> {
+    pub(super) fn oldest(&self) -> Option<&ActiveRequest> {
         self.queue.front()?.flight.as_ref()
     }
 
-    pub(super) fn oldest_mut(&mut self) -> Option<&mut Flight> {
+    pub(super) fn oldest_mut(&mut self) -> Option<&mut ActiveRequest> {
         self.queue.front_mut()?.flight.as_mut()
     }
 
@@ -162,38 +162,43 @@ impl InFlight {
     }
 
     /// Whether this holds of all that is wanted.
-    pub(super) fn are_all(&self, is: impl Fn(&Flight) -> bool) -> bool {
+    pub(super) fn are_all(&self, is: impl Fn(&ActiveRequest) -> bool) -> bool {
         self.queue.iter().filter_map(|place| place.flight.as_ref()).all(is)
     }
 
     /// Takes the oldest, if it and the one behind it have left us: `accepted` bytes have.
-    pub(super) fn pop_followed(&mut self, accepted: u64) -> Option<Flight> {
+    pub(super) fn pop_followed(&mut self, accepted: u64) -> Option<ActiveRequest> {
         let mut first_two = self.queue.iter().map_while(|place| place.flight.as_ref()).take(2);
         let (_, second) = (first_two.next()?, first_two.next()?);
         if second.end <= accepted { self.pop() } else { None }
     }
 
     /// Takes the oldest that is wanted.
-    pub(super) fn pop(&mut self) -> Option<Flight> {
+    pub(super) fn pop(&mut self) -> Option<ActiveRequest> {
         let flight = self.queue.pop_front()?.flight?;
         self.forget(flight.id);
         self.close_holes();
         Some(flight)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flight> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ActiveRequest> {
         self.queue.iter_mut().filter_map(|place| place.flight.as_mut())
     }
 
     /// The oldest that is wanted and bears this id.
-    pub(super) fn named(&self, id: &[u8]) -> Option<&Flight> {
+    pub(super) fn named(&self, id: &[u8]) -> Option<&ActiveRequest> {
         let mut in_flight = self.queue.iter().filter_map(|place| place.flight.as_ref());
-        let is = |flight: &&Flight| flight.body.get(flight.named.clone()) == Some(id);
+        let is = |flight: &&ActiveRequest| flight.body.get(flight.named.clone()) == Some(id);
         in_flight.find(is).filter(|_| !id.is_empty())
     }
 
     /// Ends the one of this id, which is answered, if all of it has left us: `accepted` bytes have.
-    pub(super) fn land(&mut self, id: RequestId, accepted: u64, now: Instant) -> Option<Landed> {
+    pub(super) fn complete(
+        &mut self,
+        id: RequestId,
+        accepted: u64,
+        now: Instant,
+    ) -> Option<Completed> {
         let number = *self.numbers.as_ref()?.get(&id)?;
         if let Some(Cancelled { flight, since, .. }) = self.cancelled.get(&number) {
             if flight.end > accepted {
@@ -205,7 +210,7 @@ impl InFlight {
             self.ahead.retain(|ahead| *ahead != number);
             self.work_off(start, now);
             self.forget(id);
-            return Some(Landed::Cancelled);
+            return Some(Completed::Cancelled);
         }
         let place = self.find(number)?;
         let start = place.flight.as_ref().filter(|flight| flight.end <= accepted)?.start;
@@ -213,7 +218,7 @@ impl InFlight {
         self.work_off(start, now);
         self.forget(id);
         self.leave_hole();
-        Some(Landed::Wanted)
+        Some(Completed::Wanted)
     }
 
     /// A request was answered before which so many bytes were offered: the program has read what was cancelled in
@@ -240,7 +245,7 @@ impl InFlight {
         let number = number?;
         let mut flight = self.find(number)?.flight.take()?;
         let (client, place) = (flight.meta.asker.client, flight.start..flight.end);
-        (flight.body, flight.asked) = (Slice::default(), Asked::default());
+        (flight.body, flight.original) = (Slice::default(), Original::default());
         self.cancelled.insert(number, Cancelled { flight, told_at, since: now });
         self.ahead.push(number);
         self.leave_hole();
@@ -281,7 +286,7 @@ impl InFlight {
 
     /// Takes the youngest, unless some of it has left us. Those that were cancelled and have not
     /// left us either are forgotten.
-    pub(super) fn pop_unsent(&mut self, accepted: u64) -> Option<Flight> {
+    pub(super) fn pop_unsent(&mut self, accepted: u64) -> Option<ActiveRequest> {
         let is_unsent = |it: &Cancelled| it.flight.start >= accepted;
         while let Some(last) = self.cancelled.last_entry().filter(|it| is_unsent(it.get())) {
             let (number, Cancelled { flight, .. }) = last.remove_entry();
@@ -356,14 +361,14 @@ mod tests {
         RequestId::new(number.into())
     }
 
-    fn flight(number: u32) -> Flight {
+    fn flight(number: u32) -> ActiveRequest {
         let (start, end) = (u64::from(number) * 10, u64::from(number) * 10 + 10);
         let dispatched = Instant::now();
         let (body, meta) = (Slice::default(), RequestMeta::default());
-        Flight {
+        ActiveRequest {
             id: id(number),
             body,
-            asked: Asked::default(),
+            original: Original::default(),
             named: 0..0,
             meta,
             start,
@@ -388,21 +393,24 @@ mod tests {
     fn the_oldest_is_at_hand_whatever_lands_before_it() {
         let mut in_flight = of(5);
         for (lands, oldest) in [(1, Some(0)), (0, Some(2)), (3, Some(2)), (2, Some(4)), (4, None)] {
-            assert_eq!(in_flight.land(id(lands), 1000, Instant::now()), Some(Landed::Wanted));
+            assert_eq!(
+                in_flight.complete(id(lands), 1000, Instant::now()),
+                Some(Completed::Wanted)
+            );
             assert_eq!(in_flight.oldest().map(|it| it.id), oldest.map(id));
         }
-        assert!(in_flight.land(id(4), 1000, Instant::now()).is_none(), "once");
+        assert!(in_flight.complete(id(4), 1000, Instant::now()).is_none(), "once");
         assert_eq!((in_flight.len(), in_flight.queue.len()), (0, 0));
     }
 
     #[test]
     fn what_has_not_left_us_cannot_land() {
         let mut in_flight = of(3);
-        assert!(in_flight.land(id(2), 25, Instant::now()).is_none());
-        assert!(in_flight.land(id(1), 20, Instant::now()).is_some());
+        assert!(in_flight.complete(id(2), 25, Instant::now()).is_none());
+        assert!(in_flight.complete(id(1), 20, Instant::now()).is_some());
         assert!(in_flight.cancel(id(2), 1000, Instant::now()).is_some());
-        assert!(in_flight.land(id(2), 25, Instant::now()).is_none());
-        assert_eq!(in_flight.land(id(2), 30, Instant::now()), Some(Landed::Cancelled));
+        assert!(in_flight.complete(id(2), 25, Instant::now()).is_none());
+        assert_eq!(in_flight.complete(id(2), 30, Instant::now()), Some(Completed::Cancelled));
     }
 
     #[test]
@@ -411,11 +419,11 @@ mod tests {
         for (number, body) in ["{7}", "{77}", "{7}", "{}"].into_iter().enumerate() {
             let named = 1..body.len() - 1;
             let body = Slice::from(body);
-            in_flight.push(Flight { body, named, ..flight(u32::try_from(number).unwrap()) });
+            in_flight.push(ActiveRequest { body, named, ..flight(u32::try_from(number).unwrap()) });
         }
         assert_eq!(named(&in_flight, b"77"), Some(id(1)));
         assert_eq!(named(&in_flight, b"7"), Some(id(0)));
-        in_flight.land(id(0), 1000, Instant::now()).unwrap();
+        in_flight.complete(id(0), 1000, Instant::now()).unwrap();
         assert_eq!(named(&in_flight, b"7"), Some(id(2)));
         assert_eq!((named(&in_flight, b"8"), named(&in_flight, b"")), (None, None));
     }
@@ -425,7 +433,7 @@ mod tests {
         let mut in_flight = of(1);
         for number in 1..100_000 {
             in_flight.push(flight(number));
-            in_flight.land(id(number), u64::MAX, Instant::now()).unwrap();
+            in_flight.complete(id(number), u64::MAX, Instant::now()).unwrap();
             assert!(in_flight.queue.len() <= 2 * HOLES_MIN + 2, "{}", in_flight.queue.len());
         }
         assert_eq!((in_flight.len(), in_flight.oldest().map(|it| it.id)), (1, Some(id(0))));
@@ -441,7 +449,7 @@ mod tests {
         assert_eq!((in_flight.len(), in_flight.oldest().map(|it| it.id)), (1, Some(id(3))));
         assert_eq!(in_flight.lapse(2), Some(id(0)));
         assert_eq!(in_flight.lapse(2), None);
-        assert!(in_flight.land(id(0), 1000, Instant::now()).is_none());
+        assert!(in_flight.complete(id(0), 1000, Instant::now()).is_none());
     }
 
     #[test]
@@ -451,7 +459,7 @@ mod tests {
             in_flight.note_unwanted(id(number));
         }
         assert_eq!((in_flight.len(), in_flight.unwanted()), (4, vec![id(1), id(2)]));
-        assert_eq!(in_flight.land(id(1), 1000, Instant::now()), Some(Landed::Wanted));
+        assert_eq!(in_flight.complete(id(1), 1000, Instant::now()), Some(Completed::Wanted));
         assert_eq!(in_flight.cancel(id(2), 1000, Instant::now()), Some((0, 20..30)));
         assert!(in_flight.unwanted().is_empty());
     }
@@ -471,12 +479,12 @@ mod tests {
         let (mut in_flight, at) = of_cancelled(6);
         assert_eq!(in_flight.ahead(), 3);
         // Sent before they were cancelled: it may be answered before the program has read that.
-        assert_eq!(in_flight.land(id(4), 1000, at(3)), Some(Landed::Wanted));
+        assert_eq!(in_flight.complete(id(4), 1000, at(3)), Some(Completed::Wanted));
         assert_eq!(in_flight.ahead(), 3);
-        assert_eq!(in_flight.land(id(1), 1000, at(3)), Some(Landed::Cancelled));
+        assert_eq!(in_flight.complete(id(1), 1000, at(3)), Some(Completed::Cancelled));
         assert_eq!(in_flight.ahead(), 2);
         in_flight.push(flight(6));
-        assert_eq!(in_flight.land(id(6), 1000, at(5)), Some(Landed::Wanted));
+        assert_eq!(in_flight.complete(id(6), 1000, at(5)), Some(Completed::Wanted));
         assert_eq!(in_flight.ahead(), 0);
     }
 
@@ -484,17 +492,17 @@ mod tests {
     fn one_that_goes_on_with_what_was_cancelled_has_not_worked_it_off_by_an_answer_to_another() {
         let (mut in_flight, at) = of_cancelled(6);
         in_flight.push(flight(6));
-        assert_eq!(in_flight.land(id(6), 1000, at(3)), Some(Landed::Wanted));
+        assert_eq!(in_flight.complete(id(6), 1000, at(3)), Some(Completed::Wanted));
         assert_eq!(in_flight.ahead(), 0, "nothing shows yet that it goes on");
-        assert_eq!(in_flight.land(id(0), 1000, at(10)), Some(Landed::Cancelled));
+        assert_eq!(in_flight.complete(id(0), 1000, at(10)), Some(Completed::Cancelled));
         for number in [4, 5] {
             assert!(in_flight.cancel(id(number), 70, at(6 + u64::from(number))).is_some());
         }
         in_flight.push(flight(7));
         // It went on for 10 s with one.
-        assert_eq!(in_flight.land(id(7), 1000, at(20)), Some(Landed::Wanted));
+        assert_eq!(in_flight.complete(id(7), 1000, at(20)), Some(Completed::Wanted));
         assert_eq!(in_flight.ahead(), 1);
-        assert_eq!(in_flight.land(id(5), 1000, at(20)), Some(Landed::Cancelled));
+        assert_eq!(in_flight.complete(id(5), 1000, at(20)), Some(Completed::Cancelled));
         assert_eq!(in_flight.ahead(), 0);
     }
 

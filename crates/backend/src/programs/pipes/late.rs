@@ -13,12 +13,12 @@
 
 use std::time::{Duration, Instant};
 
-use event::Calls;
+use event::Context;
 use exchange::WorkerId;
 
 use super::super::fault::{ExitReport, Fault};
-use super::Link;
-use super::in_flight::Flight;
+use super::ProgramPipes;
+use super::in_flight::ActiveRequest;
 use flow::backend_event::BackendEvent;
 
 /// How many deadlines a program may say nothing while it has requests that are not late.
@@ -27,25 +27,26 @@ const PATIENCE: u32 = 3;
 /// Clients that are remembered to have waited in one silence.
 const WAITED_MAX: usize = 64;
 
-impl Link {
+impl ProgramPipes {
     /// The oldest request was not answered, or nothing was said, within `limit`. Gives what the program
     /// is killed for; none: it goes on.
     pub(in crate::programs) fn handle_late(
         &mut self,
-        calls: &mut Calls<'_>,
+        io: &mut Context<'_>,
         worker: WorkerId,
         (limit, fault): (Duration, Fault),
         name: &str,
-        up: &mut Vec<BackendEvent>,
+        events: &mut Vec<BackendEvent>,
     ) -> Option<Fault> {
         if self.tags.is_none() {
             return Some(fault);
         }
-        let now = calls.now();
-        let is_late = |flight: &Flight| flight.dispatched + limit <= now;
+        let now = io.now();
+        let is_late = |flight: &ActiveRequest| flight.dispatched + limit <= now;
         let has_late = self.in_flight.oldest().is_some_and(is_late);
         let waited = &self.waited;
-        let is_of_waiting = |it: &Flight| is_late(it) || waited.contains(&it.meta.asker.client);
+        let is_of_waiting =
+            |it: &ActiveRequest| is_late(it) || waited.contains(&it.meta.asker.client);
         let is_silent = |times| self.silent_until(limit * times).is_some_and(|until| until <= now);
         if is_silent(1) && self.in_flight.are_all(is_of_waiting) || is_silent(PATIENCE) {
             return Some(if has_late { fault } else { Fault::Silent(limit) });
@@ -53,8 +54,8 @@ impl Link {
         let mut taken_back = 0_u64;
         while let Some(id) = self.in_flight.oldest().filter(|it| is_late(it)).map(|it| it.id) {
             let outcome = fault.outcome(name, &ExitReport::default());
-            up.push(BackendEvent::Answered { id, outcome });
-            self.take_back(calls, worker, id, up);
+            events.push(BackendEvent::Answered { id, outcome });
+            self.take_back(io, worker, id, events);
             taken_back += 1;
         }
         if taken_back > 0 {
@@ -67,7 +68,7 @@ impl Link {
     /// When it is looked at whether the program answers nobody.
     pub(super) fn patience_ends(&self, deadline: Duration) -> Option<Instant> {
         self.tags.as_ref().filter(|_| !deadline.is_zero())?;
-        let is_of_waiting = |it: &Flight| self.waited.contains(&it.meta.asker.client);
+        let is_of_waiting = |it: &ActiveRequest| self.waited.contains(&it.meta.asker.client);
         let times = if self.in_flight.are_all(is_of_waiting) { 1 } else { PATIENCE };
         self.silent_until(deadline * times)
     }

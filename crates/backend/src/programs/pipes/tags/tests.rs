@@ -129,7 +129,7 @@ fn what_is_true_for_one_client_as_for_another_is_for_all() {
         assert_eq!(back(&mut tags, &said).0, Message::Nobody);
     }
     let asked = format!("{{\"id\":1,\"method\":\"{}\"}}", FOR_ALL[0]);
-    assert_eq!(back(&mut tags, &asked).0, Message::Asked, "a request is none");
+    assert_eq!(back(&mut tags, &asked).0, Message::ProgramRequest, "a request is none");
 }
 
 #[test]
@@ -154,10 +154,13 @@ fn clients_are_greeted_with_what_the_program_said_to_us() {
 fn what_the_program_asks_is_answered_by_us() {
     let mut tags = plain(Framing::JsonRpc);
     let ping = back(&mut tags, r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#);
-    assert_eq!(ping, (Message::Asked, r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned()));
+    assert_eq!(
+        ping,
+        (Message::ProgramRequest, r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned())
+    );
     let (message, refused) =
         back(&mut tags, r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage"}"#);
-    assert_eq!(message, Message::Asked);
+    assert_eq!(message, Message::ProgramRequest);
     assert!(refused.starts_with(r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"#));
 }
 
@@ -392,7 +395,7 @@ fn of_a_message_that_is_too_long_only_its_request_is_known() {
     tags.lapse(id(0));
     assert_eq!(too_long(&mut tags, &reply("0")).0, Message::Nobody, "it is late");
     let (message, refusal) = too_long(&mut tags, &Skimmed::Request("\"q\"".into()));
-    assert_eq!(message, Message::Asked);
+    assert_eq!(message, Message::ProgramRequest);
     assert!(refusal.starts_with(r#"{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"#));
     assert_eq!(too_long(&mut tags, &Skimmed::Notification).0, Message::Nobody);
     assert!(matches!(too_long(&mut tags, &Skimmed::Unknown).0, Message::Broken(_)));

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::calls::Calls;
+use crate::context::Context;
 use crate::data::Data;
 use crate::datagram::Origin;
 use crate::interface::{
@@ -14,23 +14,23 @@ use crate::interface::{
 /// Order is law: of one stream, all `Data` before the one `Eof` before the one `Closed`, and
 /// nothing after `Closed` or after the owner's own `close`, not even for an event that the kernel
 /// had reported before. `Hangup`, `EndAhead` and `Broken` alone may overtake `Data`.
-pub trait Owner {
+pub trait EventHandler {
     /// What other threads send to this loop.
     type Mail: Send + 'static;
 
-    /// One event. System calls that `calls` asks for happen at the end of the turn.
-    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Self::Mail>);
+    /// One event. System calls that `io` asks for happen at the end of the turn.
+    fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, Self::Mail>);
 
     /// All that the turn has brought was told. Mail that is there afterwards, such as what the owner
     /// posted to its own loop meanwhile, is told in the same turn, and then this is called again; at
     /// most twice in a turn.
-    fn settle(&mut self, calls: &mut Calls<'_>) {
-        let _ = calls;
+    fn on_events_done(&mut self, io: &mut Context<'_>) {
+        let _ = io;
     }
 
     /// The end of a turn, after its events and before its output is sent.
-    fn turn_ends(&mut self, calls: &mut Calls<'_>) {
-        let _ = calls;
+    fn on_iteration_end(&mut self, io: &mut Context<'_>) {
+        let _ = io;
     }
 }
 

@@ -35,7 +35,7 @@ use exchange::plant::{Plant, active};
 use settings::Alignment as Mode;
 
 use super::latency::Latency;
-use flow::request_meta::Asker;
+use flow::request_meta::RequestSource;
 
 /// Replies until the end of probation.
 const PROBATION: u32 = 16;
@@ -48,14 +48,14 @@ const SUSPECTS_MAX: usize = 1024;
 
 /// For whom a program is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::programs) enum Keep {
+pub(in crate::programs) enum ReservedFor {
     /// For this client.
     Client(u64),
     /// For nobody: several clients have requests in flight.
     Nobody,
 }
 
-impl Keep {
+impl ReservedFor {
     /// The client, if there is one.
     pub(super) const fn client(self) -> Option<u64> {
         match self {
@@ -118,7 +118,7 @@ pub(in crate::programs) struct Alignment {
     busy_since: Option<Instant>,
     /// When its last reply came.
     replied_at: Option<Instant>,
-    kept: Option<Keep>,
+    kept: Option<ReservedFor>,
     /// The check was passed, and what is remembered of before is forgotten with the next request.
     is_passed: bool,
     count: u64,
@@ -177,10 +177,10 @@ impl Alignment {
     pub(super) fn handle_reply(
         &mut self,
         now: Instant,
-        asker: Asker,
+        asker: RequestSource,
         took: Duration,
-        others: Option<impl FnOnce(u64) -> Keep>,
-    ) -> Option<Keep> {
+        others: Option<impl FnOnce(u64) -> ReservedFor>,
+    ) -> Option<ReservedFor> {
         self.latency.handle_reply(took);
         self.replies = (self.replies + 1).min(PROBATION);
         self.replied_at = Some(now);
@@ -194,7 +194,7 @@ impl Alignment {
         }
         let keep = match others {
             Some(others) => others(asker.client),
-            None => Keep::Client(asker.client),
+            None => ReservedFor::Client(asker.client),
         };
         let before = self.kept.replace(keep);
         (before != Some(keep)).then_some(keep)
@@ -272,7 +272,7 @@ impl Alignment {
 mod tests {
     use super::*;
 
-    const NOTHING: Option<fn(u64) -> Keep> = None;
+    const NOTHING: Option<fn(u64) -> ReservedFor> = None;
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -292,11 +292,11 @@ mod tests {
         }
 
         /// A request of this client is answered after so long; for whom it is kept now.
-        fn answer(&mut self, client: u64, took: Duration) -> Option<Keep> {
+        fn answer(&mut self, client: u64, took: Duration) -> Option<ReservedFor> {
             self.alignment.handle_sent(self.now, true);
             self.now += took;
             self.request += 1;
-            let asker = Asker { client, request: self.request };
+            let asker = RequestSource { client, request: self.request };
             self.alignment.handle_reply(self.now, asker, took, NOTHING);
             self.alignment.kept
         }
@@ -308,7 +308,7 @@ mod tests {
 
         fn end_probation(&mut self) {
             for _ in 0..PROBATION {
-                assert_eq!(self.answer(1, ms(1)), Some(Keep::Client(1)));
+                assert_eq!(self.answer(1, ms(1)), Some(ReservedFor::Client(1)));
                 assert!(self.silent(ms(10)));
             }
         }
@@ -318,7 +318,7 @@ mod tests {
     fn on_probation_it_is_kept_after_each_reply_until_it_was_silent() {
         let mut scene = Scene::new(Mode::Auto, false);
         for reply in 0..PROBATION {
-            assert_eq!(scene.answer(7, ms(1)), Some(Keep::Client(7)), "reply {reply}");
+            assert_eq!(scene.answer(7, ms(1)), Some(ReservedFor::Client(7)), "reply {reply}");
             assert!(!scene.silent(ms(9)));
             assert!(scene.silent(ms(1)));
             assert_eq!(scene.alignment.kept, None);
@@ -330,7 +330,7 @@ mod tests {
     fn the_same_client_does_not_end_probation_without_a_passed_check() {
         let mut scene = Scene::new(Mode::Auto, false);
         for _ in 0..1000 {
-            assert_eq!(scene.answer(7, ms(1)), Some(Keep::Client(7)));
+            assert_eq!(scene.answer(7, ms(1)), Some(ReservedFor::Client(7)));
         }
         assert!(scene.silent(ms(10)));
         assert_eq!(scene.answer(8, ms(1)), None);
@@ -399,7 +399,7 @@ mod tests {
         let mut strict = Scene::new(Mode::Strict, false);
         let mut off = Scene::new(Mode::Off, false);
         for _ in 0..100 {
-            assert_eq!(strict.answer(1, ms(1)), Some(Keep::Client(1)));
+            assert_eq!(strict.answer(1, ms(1)), Some(ReservedFor::Client(1)));
             assert!(strict.silent(ms(10)));
             assert_eq!(off.answer(1, ms(1)), None);
         }
@@ -408,7 +408,11 @@ mod tests {
         auto.end_probation();
         auto.alignment.handle_mode(Mode::Auto, true);
         for _ in 0..10 {
-            assert_eq!(auto.answer(1, ms(1)), Some(Keep::Client(1)), "another was found out");
+            assert_eq!(
+                auto.answer(1, ms(1)),
+                Some(ReservedFor::Client(1)),
+                "another was found out"
+            );
             assert!(auto.silent(ms(10)));
         }
     }
@@ -448,13 +452,19 @@ mod tests {
     fn with_others_in_flight_it_is_kept_for_whom_they_are() {
         let mut alignment = Alignment::new(Mode::Strict, false, false);
         let now = Instant::now();
-        let asker = |client| Asker { client, request: client };
+        let asker = |client| RequestSource { client, request: client };
         alignment.handle_sent(now, true);
         alignment.handle_sent(now, false);
-        let same = Some(|_| Keep::Client(1));
-        assert_eq!(alignment.handle_reply(now, asker(1), ms(1), same), Some(Keep::Client(1)));
-        let nobody = Some(|_| Keep::Nobody);
-        assert_eq!(alignment.handle_reply(now, asker(1), ms(1), nobody), Some(Keep::Nobody));
-        assert_eq!(alignment.handle_reply(now, asker(2), ms(1), NOTHING), Some(Keep::Client(2)));
+        let same = Some(|_| ReservedFor::Client(1));
+        assert_eq!(
+            alignment.handle_reply(now, asker(1), ms(1), same),
+            Some(ReservedFor::Client(1))
+        );
+        let nobody = Some(|_| ReservedFor::Nobody);
+        assert_eq!(alignment.handle_reply(now, asker(1), ms(1), nobody), Some(ReservedFor::Nobody));
+        assert_eq!(
+            alignment.handle_reply(now, asker(2), ms(1), NOTHING),
+            Some(ReservedFor::Client(2))
+        );
     }
 }

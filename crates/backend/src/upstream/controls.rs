@@ -1,0 +1,68 @@
+//! Control messages for requests in flight.
+
+use event::Context;
+use exchange::{RequestId, WorkerId};
+
+use super::Upstream;
+use flow::backend_event::BackendEvent;
+use flow::ids::LinkId;
+use flow::request_control::RequestControl;
+
+impl Upstream {
+    /// The connection of an abandoned request. The index of the request may belong to a newer one, which was dispatched
+    /// before this call.
+    fn link_of(&mut self, worker: WorkerId, request: RequestId) -> Option<LinkId> {
+        let mut ids = self.connections.places().into_iter().map(LinkId);
+        ids.find(|id| {
+            self.connection(*id).is_some_and(|connection| connection.serves(worker, request))
+        })
+    }
+
+    /// Handles a control message for a request in flight.
+    pub(crate) fn control(
+        &mut self,
+        io: &mut Context<'_>,
+        worker: WorkerId,
+        request: RequestId,
+        control: RequestControl,
+        events: &mut Vec<BackendEvent>,
+    ) {
+        let Some(&noted) = self.of_request.get(request.index()) else { return };
+        let serves =
+            self.connection(noted).is_some_and(|connection| connection.serves(worker, request));
+        let id = match control {
+            _ if serves => noted,
+            RequestControl::Abandoned => match self.link_of(worker, request) {
+                Some(id) => id,
+                None => return,
+            },
+            _ => return,
+        };
+        let high = self.config.limits.send_high;
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match control {
+            RequestControl::Pause => connection.pause_reply(io, true),
+            RequestControl::Resume => {
+                connection.pause_reply(io, false);
+                self.owes_from_now(io, id);
+            }
+            RequestControl::Body(part, _) => {
+                let queued = connection.pass(io, part);
+                self.owes_from_now(io, id);
+                if queued > high {
+                    events.push(BackendEvent::BodyWanted { id: request, wanted: false });
+                }
+            }
+            RequestControl::BodyEnd => {
+                connection.pass_end(io);
+                self.end_if_over(io, id, events);
+            }
+            RequestControl::Splice(to) => connection.relay(io, to),
+            RequestControl::Abandoned => {
+                // An abandoned reply cannot be cancelled in HTTP/1, so its connection is closed.
+                self.cut(io, id);
+                self.release(worker, false, events);
+            }
+        }
+    }
+}
