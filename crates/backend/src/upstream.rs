@@ -19,7 +19,7 @@ use wire::http1::Refusal;
 
 use crate::connection_counts::ConnectionCounts;
 use flow::backend_event::BackendEvent;
-use flow::ids::LinkId;
+use flow::ids::ConnectionId;
 use flow::payload::Request;
 use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
@@ -59,9 +59,9 @@ pub(crate) struct Upstream {
     pool_id: PoolId,
     config: UpstreamConfig,
     live: ByWorker<Option<Server>>,
-    connections: Table<LinkId, Connection>,
+    connections: Table<ConnectionId, Connection>,
     /// The connection of each request, by the index of the request. It may be stale.
-    of_request: Vec<LinkId>,
+    of_request: Vec<ConnectionId>,
     budget: Budget,
     /// Connection counts, if other shards connect to the same servers.
     room: Option<ConnectionCounts>,
@@ -102,7 +102,7 @@ impl Upstream {
         server.as_mut().filter(|server| server.worker == worker)
     }
 
-    fn connection(&mut self, id: LinkId) -> Option<&mut Connection> {
+    fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(id)
     }
 
@@ -173,7 +173,7 @@ impl Upstream {
         io: &mut Context<'_>,
         worker: WorkerId,
         events: &mut Vec<BackendEvent>,
-    ) -> LinkId {
+    ) -> ConnectionId {
         if self.room.as_ref().is_some_and(|room| room.open(worker)) {
             events.push(BackendEvent::Short { worker });
         }
@@ -182,7 +182,7 @@ impl Upstream {
         if let Some(after) = self.config.keepalive {
             io.keep_alive(stream, after);
         }
-        let id = LinkId(self.connections.insert(Connection::new(stream, worker)));
+        let id = ConnectionId(self.connections.insert(Connection::new(stream, worker)));
         let owner =
             StreamOwner::Worker { pool: self.pool_id, purpose: StreamPurpose::Connection(id) };
         io.set_key(stream, owner.key());
@@ -194,7 +194,7 @@ impl Upstream {
     pub(crate) fn handle_stream_event(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         heard: StreamEvent<'_, '_>,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -212,7 +212,7 @@ impl Upstream {
     fn handle_connected(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         events: &mut Vec<BackendEvent>,
     ) {
         if let Some(connection) = self.connection(id) {
@@ -228,7 +228,7 @@ impl Upstream {
     fn handle_data(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         data: &mut Data<'_>,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -275,7 +275,7 @@ impl Upstream {
     fn whole(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         last: Slice,
         keep: bool,
         events: &mut Vec<BackendEvent>,
@@ -298,7 +298,7 @@ impl Upstream {
     }
 
     /// Keeps a connection without a request as idle, or closes it.
-    fn keep_or_close(&mut self, io: &mut Context<'_>, id: LinkId, keep: bool) {
+    fn keep_or_close(&mut self, io: &mut Context<'_>, id: ConnectionId, keep: bool) {
         let idle = self.config.idle;
         let Some(connection) = self.connection(id) else { return };
         let (stream, worker) = (connection.stream, connection.worker);
@@ -333,7 +333,7 @@ impl Upstream {
         events.push(BackendEvent::Ended { worker, expected, reached });
     }
 
-    fn close(&mut self, io: &mut Context<'_>, id: LinkId) {
+    fn close(&mut self, io: &mut Context<'_>, id: ConnectionId) {
         if let Some(connection) = self.connections.remove(id) {
             io.close(connection.stream);
             if let Some(room) = &self.room {
@@ -349,7 +349,7 @@ impl Upstream {
     fn lose(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         fault: Fault,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -455,7 +455,12 @@ impl Upstream {
     }
 
     /// The server has shut down its sending direction.
-    fn handle_eof(&mut self, io: &mut Context<'_>, id: LinkId, events: &mut Vec<BackendEvent>) {
+    fn handle_eof(
+        &mut self,
+        io: &mut Context<'_>,
+        id: ConnectionId,
+        events: &mut Vec<BackendEvent>,
+    ) {
         let Some(connection) = self.connection(id) else { return };
         match connection.ended() {
             Step::Whole { last, .. } => self.whole(io, id, last, false, events),
@@ -471,7 +476,7 @@ impl Upstream {
     fn handle_closed(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         reason: Reason,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -500,7 +505,7 @@ impl Upstream {
     fn handle_relayed(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         (count, done): (u64, bool),
         events: &mut Vec<BackendEvent>,
     ) {
@@ -512,7 +517,7 @@ impl Upstream {
     }
 
     /// The output buffer has room again.
-    fn handle_drained(&mut self, id: LinkId, events: &mut Vec<BackendEvent>) {
+    fn handle_drained(&mut self, id: ConnectionId, events: &mut Vec<BackendEvent>) {
         if let Some(flight) = self.connection(id).and_then(|connection| connection.flight.as_ref())
             && flight.meta.more
         {

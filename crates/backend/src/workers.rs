@@ -109,7 +109,7 @@ impl WorkersConfig {
     }
 
     /// Adapts the configuration for a member shard.
-    pub fn branch(&mut self) {
+    pub fn make_member_shard(&mut self) {
         if let Self::Upstream(config) = self {
             config.is_branch = true;
         }

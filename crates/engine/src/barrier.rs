@@ -60,18 +60,18 @@ mod tests {
     fn an_order_is_answered_when_the_last_shard_has_ended_its_turn_or_is_gone() {
         let answered = Arc::new(AtomicU32::new(0));
         let counter = Arc::clone(&answered);
-        let (mut home, mut branch, mut gone) =
+        let (mut owner, mut member_shard, mut gone) =
             (Barriers::default(), Barriers::default(), Barriers::default());
-        home.owe(move || {
+        owner.owe(move || {
             counter.fetch_add(1, Ordering::Relaxed);
         });
-        for barrier in home.hand_on() {
-            branch.hold(Arc::clone(barrier));
+        for barrier in owner.hand_on() {
+            member_shard.hold(Arc::clone(barrier));
             gone.hold(Arc::clone(barrier));
         }
-        assert!(home.hand_on().is_empty(), "each goes once");
-        branch.let_go();
-        home.let_go();
+        assert!(owner.hand_on().is_empty(), "each goes once");
+        member_shard.let_go();
+        owner.let_go();
         assert_eq!(answered.load(Ordering::Relaxed), 0, "one has not read it");
         drop(gone);
         assert_eq!(answered.load(Ordering::Relaxed), 1);

@@ -24,7 +24,7 @@ const KNOWN_MAX: usize = 4096;
 pub(crate) struct Cookies {
     config: CookieConfig,
     /// The value that identifies a worker in a cookie, and its affinity target. Sorted.
-    berths: Vec<(u64, u64)>,
+    affinity_targets: Vec<(u64, u64)>,
     /// The values of workers without names, the oldest first.
     known: VecDeque<u64>,
     /// The workers are programs, which have no names.
@@ -41,20 +41,20 @@ pub(crate) struct CookieTarget {
 }
 
 impl Cookies {
-    /// `berth` returns the affinity target of the worker with a name.
-    pub(crate) fn new(config: CookieConfig, berth: impl Fn(&str) -> Option<u64>) -> Self {
+    /// `affinity_target` returns the affinity target of the worker with a name.
+    pub(crate) fn new(config: CookieConfig, affinity_target: impl Fn(&str) -> Option<u64>) -> Self {
         let codec = config.codec.as_ref();
         let names = config.servers.values();
-        let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));
-        let mut berths: Vec<_> = pairs.collect();
-        berths.sort_unstable();
+        let pairs = names.filter_map(|name| Some((codec?.name(name), affinity_target(name)?)));
+        let mut affinity_targets: Vec<_> = pairs.collect();
+        affinity_targets.sort_unstable();
         let is_nameless = config.servers.as_slice().is_empty();
-        Self { config, berths, known: VecDeque::new(), is_nameless }
+        Self { config, affinity_targets, known: VecDeque::new(), is_nameless }
     }
 
-    /// Registers a started worker with its affinity target `berth`. Among workers without names, another worker with
+    /// Registers a started worker with its affinity target `affinity_target`. Among workers without names, another worker with
     /// the same index has another target.
-    pub(crate) fn handle_started(&mut self, worker: WorkerId, berth: u64) {
+    pub(crate) fn handle_started(&mut self, worker: WorkerId, affinity_target: u64) {
         if !self.is_nameless {
             return;
         }
@@ -62,21 +62,21 @@ impl Cookies {
         *server = format!("{:x}", worker.as_u64());
         let Some(codec) = &self.config.codec else { return };
         let name = codec.name(server);
-        if let Err(place) = self.berths.binary_search_by_key(&name, |(name, _)| *name) {
-            self.berths.insert(place, (name, berth));
+        if let Err(place) = self.affinity_targets.binary_search_by_key(&name, |(name, _)| *name) {
+            self.affinity_targets.insert(place, (name, affinity_target));
             self.known.push_back(name);
         }
         if self.known.len() > KNOWN_MAX
             && let Some(oldest) = self.known.pop_front()
         {
-            self.berths.retain(|(name, _)| *name != oldest);
+            self.affinity_targets.retain(|(name, _)| *name != oldest);
         }
     }
 
     /// Keeps the cookies of workers without names across a reload.
     pub(crate) fn take_over(&mut self, before: Self) {
         if self.is_nameless && before.is_nameless {
-            (self.berths, self.known) = (before.berths, before.known);
+            (self.affinity_targets, self.known) = (before.affinity_targets, before.known);
         }
     }
 
@@ -127,9 +127,9 @@ impl Cookies {
         let Ok((name, age)) = codec.read_aged(value, second) else {
             return CookieTarget::default();
         };
-        let found = self.berths.binary_search_by_key(&name, |(name, _)| *name);
+        let found = self.affinity_targets.binary_search_by_key(&name, |(name, _)| *name);
         CookieTarget {
-            named: found.ok().map(|place| self.berths[place].1),
+            named: found.ok().map(|place| self.affinity_targets[place].1),
             fresh: age.is_none_or(|age| age <= self.config.lifetime_s / 2),
         }
     }

@@ -40,8 +40,6 @@ mod account;
 mod balance;
 mod batch;
 mod bound;
-mod branch;
-mod branches;
 mod changes;
 mod check;
 mod controls;
@@ -51,6 +49,8 @@ mod effects;
 mod ending;
 mod events;
 mod fallback_log;
+mod member_shard;
+mod member_shards;
 mod memory;
 mod off_shard;
 mod outcomes;
@@ -68,9 +68,9 @@ mod tallies;
 #[cfg(test)]
 mod tests;
 
-use branch::Branch;
 use effects::Effects;
 use fallback_log::FallbackLog;
+use member_shard::MemberShard;
 pub use outcomes::{down, refusal};
 use outcomes::{lost, whole};
 use paused::PausedClients;
@@ -112,9 +112,9 @@ pub struct ServedPool {
     /// Requests to its programs carry ids that the daemon assigns.
     is_tagged: bool,
     /// This shard is a member shard of the pool: another shard is its owner.
-    branch: Option<Box<Branch>>,
+    member_shard: Option<Box<MemberShard>>,
     /// The number of member shards, if this shard is the owner.
-    branches: u32,
+    member_shards: u32,
     error_log: ErrorLog,
     fallback_log: FallbackLog,
     /// The pool has effects to carry out or metrics to publish.
@@ -268,8 +268,8 @@ impl Engine {
         payload: Payload,
         mut meta: RequestMeta,
     ) {
-        if let Some(home) = self.shard_link.off_shard(pool) {
-            return self.admit_off_shard(id, pool, home, payload, meta);
+        if let Some(owner) = self.shard_link.off_shard(pool) {
+            return self.admit_off_shard(id, pool, owner, payload, meta);
         }
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[pool];
@@ -350,7 +350,7 @@ impl Engine {
         }
         let served = &mut self.pools[pool];
         exchange.attempt.is_bad = served.balance.is_bad(told);
-        let is_here = exchange.state.home().is_none();
+        let is_here = exchange.state.owner().is_none();
         if served.then.is_some() && is_here && told.status < FAILURE_MIN {
             // Only the body is forwarded to the next pool.
             return head.recycle();
@@ -402,10 +402,10 @@ impl Engine {
         let Self { exchanges, pools, listener_ends, access_log, now, .. } = self;
         let Some(exchange) = exchanges.get_mut(id) else { return };
         exchange.stamps.done = Some(*now);
-        match exchange.state.home() {
-            Some(home) => {
+        match exchange.state.owner() {
+            Some(owner) => {
                 self.shard_link.away -= 1;
-                self.shard_link.send(home, ShardMessage::Abandon(id, outcome.end().cause, None));
+                self.shard_link.send(owner, ShardMessage::Abandon(id, outcome.end().cause, None));
             }
             None => {
                 let accounting = Accounting { pools, listener_ends, access_log, now: *now };

@@ -67,7 +67,7 @@ impl State {
             }
             (Self::Working(_), Move::Next) => Some(Self::Received),
             (Self::Received | Self::Waiting(_), Move::PassOn) => Some(Self::Received),
-            (Self::Received | Self::Working(_), Move::Cross(home)) => Some(Self::Away(home)),
+            (Self::Received | Self::Working(_), Move::Cross(owner)) => Some(Self::Away(owner)),
             _ => None,
         }
     }
@@ -83,9 +83,9 @@ impl State {
     }
 
     /// The other shard that has the exchange.
-    pub(crate) const fn home(self) -> Option<u32> {
+    pub(crate) const fn owner(self) -> Option<u32> {
         match self {
-            Self::Away(home) => Some(home),
+            Self::Away(owner) => Some(owner),
             Self::Received | Self::Waiting(_) | Self::Working(_) => None,
         }
     }
@@ -130,7 +130,7 @@ const fn bit(state: usize, step: usize) -> usize {
 /// What is known of a request in its current pool. It is forgotten when the request goes to another pool.
 #[derive(Debug, Default)]
 pub(crate) struct Attempt {
-    /// The affinity target that its cookie names, a value of [`pool::Pool::berth`].
+    /// The affinity target that its cookie names, a value of [`pool::Pool::affinity_target`].
     pub(crate) named: Option<u64>,
     /// The same target, if the cookie need not be renewed.
     pub(crate) knows: Option<u64>,

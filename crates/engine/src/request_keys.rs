@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use exchange::{Peer, Place, RequestId};
 use fields::Value;
-use pool::{Ask, PRIORITIES, PRIORITY_DEFAULT};
+use pool::{PRIORITIES, PRIORITY_DEFAULT, RequestTraits};
 use settings::Key;
 use wire::http1::keys;
 
@@ -88,8 +88,8 @@ impl<'a> RequestKeys<'a> {
     }
 
     /// The keys in the form of the pool.
-    pub(crate) fn ask(&self, id: RequestId) -> Ask<'_> {
-        Ask {
+    pub(crate) fn traits(&self, id: RequestId) -> RequestTraits<'_> {
+        RequestTraits {
             id: id.as_u64(),
             key: self.key.as_ref().map(Found::bytes),
             hash: self.hash,
@@ -299,7 +299,7 @@ mod tests {
         let priority = |body: &[u8]| {
             let from = KeySource { peer: Peer::Inside, session: None };
             let payload = Payload::Frame(Slice::from(body));
-            RequestKeys::of(&keys, from, &payload, None).ask(RequestId::new(1)).priority
+            RequestKeys::of(&keys, from, &payload, None).traits(RequestId::new(1)).priority
         };
         assert_eq!(priority(b"0 x"), 0);
         assert_eq!(priority(b"9"), 9);
@@ -316,7 +316,7 @@ mod tests {
         let keys = |payload: &Payload| {
             let from = KeySource { peer: Peer::Inside, session: None };
             let keys = RequestKeys::of(&keys, from, payload, None);
-            let ask = keys.ask(RequestId::new(1));
+            let ask = keys.traits(RequestId::new(1));
             (ask.key.map(<[u8]>::to_vec), ask.share)
         };
         let text = "GET /a HTTP/1.1\r\nHost: h\r\nX-Who: ann\r\n\r\n";

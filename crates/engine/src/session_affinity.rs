@@ -192,9 +192,11 @@ impl SessionAffinity {
 
     /// The session of a worker that has ended.
     pub(crate) fn client_of_lost(&self, worker: WorkerId) -> Option<SessionId> {
-        let is_its =
-            |berth: &Bound| matches!(berth, Bound::Lost { worker: it, .. } if *it == worker);
-        self.sessions.iter().find(|(_, berth)| is_its(berth)).map(|(session, _)| *session)
+        let is_its = |affinity_target: &Bound| matches!(affinity_target, Bound::Lost { worker: it, .. } if *it == worker);
+        self.sessions
+            .iter()
+            .find(|(_, affinity_target)| is_its(affinity_target))
+            .map(|(session, _)| *session)
     }
 
     /// The session that a worker serves.

@@ -75,7 +75,7 @@ impl ShardLink {
 
     /// The owner shard of a pool, if it is another one.
     pub(crate) fn off_shard(&self, pool: PoolId) -> Option<u32> {
-        self.homes.get(pool).copied().filter(|home| *home != self.me)
+        self.homes.get(pool).copied().filter(|owner| *owner != self.me)
     }
 
     /// The number of other shards that serve a pool, and its slots; `None` for a pool that only its owner shard serves.

@@ -84,7 +84,7 @@ pub enum ShardMessage {
     /// Returns a slot of a worker to the owner shard of its pool.
     Token(PoolId, WorkerIndex),
     /// The owner shard of a pool publishes which workers serve.
-    Update(PoolId, Arc<pool::News>),
+    Update(PoolId, Arc<pool::PoolUpdate>),
     /// A member shard could not deliver a request to a worker.
     Unreached(PoolId, WorkerId),
     /// An idle connection to a worker must be closed, so that another shard can open one.

@@ -26,9 +26,9 @@ impl TableId for SessionId {
 
 /// A connection to a server, from connect to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkId(pub Place);
+pub struct ConnectionId(pub Place);
 
-impl TableId for LinkId {
+impl TableId for ConnectionId {
     fn place(self) -> Place {
         self.0
     }

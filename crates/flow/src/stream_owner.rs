@@ -6,7 +6,7 @@
 use event::OwnerKey;
 use exchange::{Place, PoolId, WorkerId, WorkerIndex};
 
-use crate::ids::{LinkId, SessionId};
+use crate::ids::{ConnectionId, SessionId};
 
 /// The owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum StreamOwner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamPurpose {
     /// A connection for requests and replies.
-    Connection(LinkId),
+    Connection(ConnectionId),
     /// A pipe of a program.
     Pipe(WorkerId, Pipe),
     /// A connection that tests whether a starting program accepts connections.
@@ -156,7 +156,7 @@ impl StreamOwner {
             Self::Session(SessionId { shard: _, place: Place { index, generation } }) => {
                 OwnerKey([u32::from(SESSION), 0, index, generation])
             }
-            Self::Worker { pool, purpose: StreamPurpose::Connection(LinkId(place)) } => {
+            Self::Worker { pool, purpose: StreamPurpose::Connection(ConnectionId(place)) } => {
                 key(LINK, pool, place)
             }
             Self::Worker { pool, purpose: StreamPurpose::Pipe(worker, pipe) } => {
@@ -180,7 +180,7 @@ impl StreamOwner {
         let (kind, pool, place) = parts(key);
         let purpose = match kind {
             SESSION => return Self::Session(SessionId::new(shard, place)),
-            LINK => StreamPurpose::Connection(LinkId(place)),
+            LINK => StreamPurpose::Connection(ConnectionId(place)),
             INPUT => StreamPurpose::Pipe(worker(place), Pipe::Input),
             OUTPUT => StreamPurpose::Pipe(worker(place), Pipe::Output),
             ERROR => StreamPurpose::Pipe(worker(place), Pipe::Error),
@@ -253,7 +253,7 @@ mod tests {
             to(StreamPurpose::Pipe(worker, Pipe::Output)),
             to(StreamPurpose::Pipe(worker, Pipe::Error)),
             to(StreamPurpose::Trial(worker)),
-            to(StreamPurpose::Connection(LinkId(Place::new(u32::MAX, 7)))),
+            to(StreamPurpose::Connection(ConnectionId(Place::new(u32::MAX, 7)))),
             StreamOwner::Check { pool, target: 3 },
             StreamOwner::Nobody,
         ];

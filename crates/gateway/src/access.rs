@@ -24,7 +24,7 @@ pub struct Access {
 pub struct PoolAccess {
     fleet: Arc<Fleet>,
     pool: PoolId,
-    home: u32,
+    owner: u32,
 }
 
 impl PoolAccess {
@@ -33,7 +33,7 @@ impl PoolAccess {
     pub fn ask(&self, line: &[u8], reply: impl FnOnce(Outcome) + Send + 'static) {
         let (line, reply) = (Slice::from(line), Box::new(reply));
         let mail = ShardMail::Ask { pool: self.pool, line, reply };
-        if let Err(ShardMail::Ask { reply, .. }) = self.fleet.mailbox(self.home).try_send(mail) {
+        if let Err(ShardMail::Ask { reply, .. }) = self.fleet.mailbox(self.owner).try_send(mail) {
             let text = "the shard has as much mail as it may";
             reply(Outcome::ended(Cause::Full, Phase::Receive, text));
         }
@@ -100,22 +100,22 @@ impl Access {
     /// The pool of this name, for whoever asks it again and again.
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<PoolAccess> {
-        let (pool, home) = self.fleet.find(name)?;
-        Some(PoolAccess { fleet: Arc::clone(&self.fleet), pool, home })
+        let (pool, owner) = self.fleet.find(name)?;
+        Some(PoolAccess { fleet: Arc::clone(&self.fleet), pool, owner })
     }
 
     /// Replaces every worker of a pool, each once another is ready in its place. `reply` is told how
     /// many will be replaced, or that there is no such pool; it is called on a shard's thread and
     /// must not block.
     pub fn recycle(&self, pool: String, reply: impl FnOnce(Option<u32>) + Send + 'static) {
-        self.home(&pool).post(ShardMail::Recycle { pool, reply: Box::new(reply) });
+        self.owner(&pool).post(ShardMail::Recycle { pool, reply: Box::new(reply) });
     }
 
     /// Gives an order for a pool. `reply` is called once the order is in force on every shard that is
     /// there, on the thread of one of them, and must not block; it is dropped when the home of the
     /// pool is gone.
     pub fn order(&self, pool: String, order: Order, reply: impl FnOnce(Told) + Send + 'static) {
-        self.home(&pool).post(ShardMail::Order { pool, order, reply: Box::new(reply) });
+        self.owner(&pool).post(ShardMail::Order { pool, order, reply: Box::new(reply) });
     }
 
     /// Asks why a request went where it went. `reply` is called once, on the shard's thread, and
@@ -157,7 +157,7 @@ impl Access {
         self.fleet.tell_all(|| ShardMail::Drain);
     }
 
-    fn home(&self, pool: &str) -> &event::Mailbox<ShardMail> {
+    fn owner(&self, pool: &str) -> &event::Mailbox<ShardMail> {
         self.fleet.mailbox(self.fleet.home_of(pool))
     }
 }

@@ -6,7 +6,6 @@
 //! module.
 
 mod balance;
-mod branch;
 mod check;
 mod context;
 mod cookie;
@@ -14,6 +13,7 @@ mod fallback;
 mod files;
 mod launch;
 mod listener;
+mod member_shard;
 mod metrics;
 mod pool;
 mod program;
@@ -25,11 +25,11 @@ mod servers;
 mod shape;
 mod workers;
 
-pub(crate) use branch::{branch, elsewhere};
 pub(crate) use context::BuildContext;
 pub use context::HandlerRegistry;
 pub use files::unread;
 pub(crate) use listener::listener;
+pub(crate) use member_shard::{elsewhere, member_shard};
 pub use metrics::metrics_for;
 pub(crate) use pool::pool;
 pub use secret_file::{read_secret_file, read_secret_text};

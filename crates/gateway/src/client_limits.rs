@@ -1,14 +1,14 @@
 //! Who may come in by a listener, and how much of it: its networks and its limits per address.
 //!
 //! A client that is refused here costs its refusal and nothing else: no session, no queue. What a
-//! client of an address did is kept by `pool::Guard`; clients without an address, on Unix sockets
+//! client of an address did is kept by `pool::AddressLimiter`; clients without an address, on Unix sockets
 //! and in this process, pass.
 
 use std::net::IpAddr;
 use std::time::Instant;
 
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Table};
-use pool::{Guard, Over};
+use pool::{AddressLimiter, Over};
 use settings::Addresses;
 
 use flow::address_limits::{AddressLimits, Entry};
@@ -18,31 +18,31 @@ use flow::address_limits::{AddressLimits, Entry};
 pub(crate) struct ClientLimits {
     addresses: Addresses,
     /// What is known of addresses; kept when their limits are lifted, for whoever came in under them.
-    guard: Option<Guard>,
+    limiter: Option<AddressLimiter>,
 }
 
 impl ClientLimits {
     pub(crate) fn new(addresses: Addresses, now: Instant, seed: u64) -> Self {
-        let guard = addresses.limits.map(|limits| {
+        let limiter = addresses.limits.map(|limits| {
             let secret = (seed, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15);
-            Guard::new(guard_settings(limits), now, secret)
+            AddressLimiter::new(limiter_settings(limits), now, secret)
         });
-        Self { addresses, guard }
+        Self { addresses, limiter }
     }
 
     /// Other networks and limits from now on. Who is in stays, and stays counted.
     pub(crate) fn handle_addresses(&mut self, addresses: Addresses, now: Instant, seed: u64) {
-        match (&mut self.guard, addresses.limits) {
-            (Some(guard), Some(limits)) => guard.handle_settings(guard_settings(limits)),
-            (None, Some(_)) => self.guard = Self::new(addresses.clone(), now, seed).guard,
+        match (&mut self.limiter, addresses.limits) {
+            (Some(limiter), Some(limits)) => limiter.handle_settings(limiter_settings(limits)),
+            (None, Some(_)) => self.limiter = Self::new(addresses.clone(), now, seed).limiter,
             (_, None) => {}
         }
         self.addresses = addresses;
     }
 
     /// The guard, where there are limits.
-    fn guarded(&mut self) -> Option<&mut Guard> {
-        self.guard.as_mut().filter(|_| self.addresses.limits.is_some())
+    fn active_limiter(&mut self) -> Option<&mut AddressLimiter> {
+        self.limiter.as_mut().filter(|_| self.addresses.limits.is_some())
     }
 
     /// A connection. What it returns is handed to [`Self::leave`] when it has ended.
@@ -59,15 +59,15 @@ impl ClientLimits {
         if !self.addresses.admit(address) {
             return Err(Cause::Denied);
         }
-        let Some(guard) = self.guarded() else { return Ok(None) };
-        let address = guard.connect(now, address).map_err(cause)?;
+        let Some(limiter) = self.active_limiter() else { return Ok(None) };
+        let address = limiter.connect(now, address).map_err(cause)?;
         Ok(Some(Entry { listener, address }))
     }
 
     /// A connection has ended.
     pub(crate) fn leave(&mut self, entry: Entry) {
-        if let Some(guard) = &mut self.guard {
-            guard.disconnect(entry.address);
+        if let Some(limiter) = &mut self.limiter {
+            limiter.disconnect(entry.address);
         }
     }
 
@@ -80,15 +80,15 @@ impl ClientLimits {
         if !self.addresses.admit(address) {
             return Err(Cause::Denied);
         }
-        match self.guarded() {
-            Some(guard) => guard.datagram(now, address).map_err(cause),
+        match self.active_limiter() {
+            Some(limiter) => limiter.datagram(now, address).map_err(cause),
             None => Ok(()),
         }
     }
 
     /// Addresses that are remembered, and those that were forgotten before their time.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        self.guard.as_ref().map_or((0, 0), |guard| (guard.length() as u64, guard.evicted()))
+        self.limiter.as_ref().map_or((0, 0), |limiter| (limiter.length() as u64, limiter.evicted()))
     }
 }
 
@@ -115,8 +115,8 @@ impl ListenerLimits {
 impl AddressLimits for ListenerLimits {
     fn request(&mut self, now: Instant, entry: Option<Entry>) -> Result<(), Outcome> {
         let Some(entry) = entry else { return Ok(()) };
-        let Some(guard) = self.0[entry.listener].guarded() else { return Ok(()) };
-        guard.request(now, entry.address).map_err(|over| refusal(cause(over)))
+        let Some(limiter) = self.0[entry.listener].active_limiter() else { return Ok(()) };
+        limiter.request(now, entry.address).map_err(|over| refusal(cause(over)))
     }
 }
 
@@ -139,11 +139,11 @@ const fn address(peer: Peer) -> Option<IpAddr> {
     }
 }
 
-fn guard_settings(limits: settings::AddressLimits) -> pool::GuardSettings {
+fn limiter_settings(limits: settings::AddressLimits) -> pool::AddressLimiterSettings {
     let settings::AddressLimits { connections, connects, requests, ipv4_bits, ipv6_bits, entries } =
         limits;
     let rate = |settings::Rate { per_second, burst }| pool::Rate { per_second, burst };
-    pool::GuardSettings {
+    pool::AddressLimiterSettings {
         connections,
         connects: connects.map(rate),
         requests: requests.map(rate),

@@ -56,7 +56,7 @@ impl Drop for Fleet {
 /// What all shards know of a pool.
 struct FleetPool {
     name: String,
-    home: u32,
+    owner: u32,
     backlog: Backlog,
     /// Where all shards serve it.
     shared: Option<Mutex<SharedUpstreams>>,
@@ -112,24 +112,24 @@ impl Fleet {
         let count = u32::try_from(mailboxes.len()).unwrap_or(u32::MAX);
         assert!((1..=SHARDS_MAX).contains(&count), "1 to {SHARDS_MAX} shards");
         let homes = homes(configuration, count);
-        let home = |pool: &str| {
+        let owner = |pool: &str| {
             let place = configuration.pools.iter().position(|it| it.name == pool);
             place.map_or(0, |place| homes[place])
         };
         let mut listeners = Table::default();
         for listener in &configuration.listeners {
-            let only = is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, home));
+            let only = is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, owner));
             listeners.insert(FleetListener::new(&listener.name, only));
         }
         let mut pools = Table::default();
-        for (pool, &home) in configuration.pools.iter().zip(&homes) {
+        for (pool, &owner) in configuration.pools.iter().zip(&homes) {
             let servers = shared_servers(pool).filter(|_| count > 1);
             let shares = servers.and_then(|servers| SharedUpstreams::default().with(&servers));
             // Until its home has said more.
             let settings::Queue { length, bytes, .. } = pool.queue;
             let backlog = Backlog::new(Room { requests: length, bytes });
             let name = pool.name.clone();
-            pools.insert(FleetPool { name, home, backlog, shared: shares.map(Mutex::new) });
+            pools.insert(FleetPool { name, owner, backlog, shared: shares.map(Mutex::new) });
         }
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
         let names = Resolver::new(lookup.unwrap_or_else(resolver::system), mailboxes.clone());
@@ -162,7 +162,7 @@ impl Fleet {
         let mut served = Table::default();
         for &(name, room) in pools {
             let backlog = Backlog::new(room);
-            served.insert(FleetPool { name: name.to_owned(), home: 0, backlog, shared: None });
+            served.insert(FleetPool { name: name.to_owned(), owner: 0, backlog, shared: None });
         }
         Arc::new(Self {
             holders: Holders::new(1),
@@ -216,7 +216,7 @@ impl Fleet {
 
     /// The shard that a pool of this name is at home on; the first one for a name that is not there.
     pub(crate) fn home_of(&self, pool: &str) -> u32 {
-        self.find(pool).map_or(0, |(_, home)| home)
+        self.find(pool).map_or(0, |(_, owner)| owner)
     }
 
     /// The id of the pool of this name.
@@ -228,7 +228,7 @@ impl Fleet {
     /// The id of the pool of this name, and its home.
     pub(crate) fn find(&self, name: &str) -> Option<(PoolId, u32)> {
         let found = self.pools.entries().find(|(_, pool)| pool.name == name);
-        found.map(|(id, pool)| (id, pool.home))
+        found.map(|(id, pool)| (id, pool.owner))
     }
 
     /// The ids of all pools, by their names.
@@ -338,7 +338,7 @@ impl ShardGroup for Fleet {
 
     fn owners(&self) -> Table<PoolId, u32> {
         let mut owners = Table::default();
-        self.pools.entries().for_each(|(id, pool)| owners.insert_as(id, pool.home));
+        self.pools.entries().for_each(|(id, pool)| owners.insert_as(id, pool.owner));
         owners
     }
 
@@ -396,14 +396,14 @@ fn homes(configuration: &Configuration, shards: u32) -> Vec<u32> {
         }
     }
     let mut groups: Vec<usize> = Vec::new();
-    let mut home = |group: usize| {
+    let mut owner = |group: usize| {
         let number = groups.iter().position(|it| *it == group).unwrap_or_else(|| {
             groups.push(group);
             groups.len() - 1
         });
         u32::try_from(number % shards as usize).unwrap_or(0)
     };
-    first.into_iter().map(&mut home).collect()
+    first.into_iter().map(&mut owner).collect()
 }
 
 #[cfg(test)]

@@ -166,10 +166,10 @@ impl Shard {
             BuildContext { places: &places, handler_registry, drawn: &drawn, names: fleet.names() };
         let pools = pools.into_iter().map(|pool| {
             let found = fleet.find(&pool.name);
-            let (id, home) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
-            let (config, backend) = match (home == shard, fleet.shared(id)) {
+            let (id, owner) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
+            let (config, backend) = match (owner == shard, fleet.shared(id)) {
                 (true, _) => build::pool(pool, site)?,
-                (false, Some(_)) => build::branch(pool, site)?,
+                (false, Some(_)) => build::member_shard(pool, site)?,
                 (false, None) => build::elsewhere(pool),
             };
             Ok((id, config, backend))

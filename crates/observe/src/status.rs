@@ -31,9 +31,9 @@ pub struct MemoryStatus {
 }
 
 impl Status {
-    /// Merges the status of several shards. Each pool is taken from its owner shard, which `home` returns for its name;
+    /// Merges the status of several shards. Each pool is taken from its owner shard, which `owner` returns for its name;
     /// the requests that its workers have from other shards are added. `None` without any shard.
-    pub fn together(mut all: Vec<Self>, home: impl Fn(&str) -> u32) -> Option<Self> {
+    pub fn together(mut all: Vec<Self>, owner: impl Fn(&str) -> u32) -> Option<Self> {
         all.sort_by_key(|status| status.shard);
         let mut all = all.into_iter();
         let mut sum = all.next()?;
@@ -46,7 +46,7 @@ impl Status {
                 listener.accepted += more.accepted;
             }
             for (pool, mut seen) in sum.pools.iter_mut().zip(other.pools) {
-                if home(&seen.name) == other.shard && first != other.shard {
+                if owner(&seen.name) == other.shard && first != other.shard {
                     std::mem::swap(pool, &mut seen);
                 }
                 pool.add(&seen);
@@ -222,7 +222,7 @@ pub type LatelyAt = Vec<(Instant, u64, String)>;
 mod tests {
     use super::*;
 
-    fn seen(shard: u32, served: u64, home: bool) -> Status {
+    fn seen(shard: u32, served: u64, owner: bool) -> Status {
         let place = PlaceStatus {
             name: "s".to_owned(),
             weight: 1,
@@ -233,7 +233,7 @@ mod tests {
             health_since: None,
             ejected_for: None,
             check_kind: None,
-            check: home.then(|| "200".to_owned()),
+            check: owner.then(|| "200".to_owned()),
             in_use: 2,
             slots: 9,
             waiting: 0,
@@ -243,8 +243,8 @@ mod tests {
                 responses: [0, served, 0, 0, 1],
                 failures: 1,
                 retries: 1,
-                ejections: u64::from(home),
-                last_failure: home.then_some(("died", Duration::from_secs(2))),
+                ejections: u64::from(owner),
+                last_failure: owner.then_some(("died", Duration::from_secs(2))),
             },
         };
         let worker = WorkerStatus {
@@ -256,7 +256,7 @@ mod tests {
         };
         let pool = PoolStatus {
             name: "p".to_owned(),
-            queued: u32::from(home) * 5,
+            queued: u32::from(owner) * 5,
             queued_bytes: 0,
             oldest: None,
             down: false,
@@ -281,9 +281,9 @@ mod tests {
 
     #[test]
     fn a_pool_is_as_its_home_sees_it_with_what_is_done_elsewhere() {
-        for home in 0..3 {
-            let all = (0..3).rev().map(|shard| seen(shard, 10, shard == home)).collect();
-            let sum = Status::together(all, |_| home).unwrap();
+        for owner in 0..3 {
+            let all = (0..3).rev().map(|shard| seen(shard, 10, shard == owner)).collect();
+            let sum = Status::together(all, |_| owner).unwrap();
             let pool = &sum.pools[0];
             assert_eq!((sum.exchanges, pool.queued, pool.places[0].in_use), (3, 5, 6));
             assert_eq!((pool.workers[0].in_flight, pool.workers[0].served), (6, 30));

@@ -9,20 +9,23 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use exchange::WorkerId;
-use pool::{AffinityLimits, Ask, Effect, Gone, Member, Payload, Pool, Schedule, Settings, Sticky};
+use pool::{
+    AffinityLimits, Effect, Gone, Member, Pool, Queueable, RequestTraits, Schedule, Settings,
+    Sticky,
+};
 
 struct Request {
     key: [u8; 8],
     keyed: bool,
 }
 
-impl Payload for Request {
+impl Queueable for Request {
     fn bytes(&self) -> usize {
         100
     }
 
-    fn ask(&self) -> Ask<'_> {
-        Ask { key: self.keyed.then_some(&self.key), ..Ask::default() }
+    fn traits(&self) -> RequestTraits<'_> {
+        RequestTraits { key: self.keyed.then_some(&self.key), ..RequestTraits::default() }
     }
 }
 

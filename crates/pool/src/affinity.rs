@@ -52,12 +52,12 @@ impl Key {
 
 /// What a client is bound to; the pool knows which worker it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Berth(pub(crate) u64);
+pub(crate) struct AffinityTarget(pub(crate) u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     key: Key,
-    berth: Berth,
+    affinity_target: AffinityTarget,
     /// When it was used last, in milliseconds of the table's own time.
     used_ms: u64,
 }
@@ -123,8 +123,8 @@ impl Affinity {
         let beyond = self.order.length().saturating_sub(limits.entries.max(1));
         other.evicted += u64::from(beyond);
         for place in self.order.iter(&self.links).skip(beyond as usize) {
-            let Entry { key, berth, used_ms } = self.entries[place as usize];
-            other.bind(self.start + Duration::from_millis(used_ms), &key, berth);
+            let Entry { key, affinity_target, used_ms } = self.entries[place as usize];
+            other.bind(self.start + Duration::from_millis(used_ms), &key, affinity_target);
         }
         other.expire(now);
         *self = other;
@@ -140,7 +140,7 @@ impl Affinity {
     }
 
     /// What this client is bound to; asking counts as use.
-    pub(crate) fn find(&mut self, now: Instant, key: &Key) -> Option<Berth> {
+    pub(crate) fn find(&mut self, now: Instant, key: &Key) -> Option<AffinityTarget> {
         self.expire(now);
         let place = self.place(key)?;
         if self.is_over(place, now) {
@@ -148,14 +148,14 @@ impl Affinity {
             return None;
         }
         self.touch(place, now);
-        Some(self.entries[place as usize].berth)
+        Some(self.entries[place as usize].affinity_target)
     }
 
     /// Binds this client, from now on or to another than before.
-    pub(crate) fn bind(&mut self, now: Instant, key: &Key, berth: Berth) {
+    pub(crate) fn bind(&mut self, now: Instant, key: &Key, affinity_target: AffinityTarget) {
         self.expire(now);
         if let Some(place) = self.place(key) {
-            self.entries[place as usize].berth = berth;
+            self.entries[place as usize].affinity_target = affinity_target;
             self.touch(place, now);
             return;
         }
@@ -164,7 +164,7 @@ impl Affinity {
             self.remove(oldest);
             self.evicted += 1;
         }
-        let entry = Entry { key: *key, berth, used_ms: self.ms(now) };
+        let entry = Entry { key: *key, affinity_target, used_ms: self.ms(now) };
         let place = match self.vacant.pop() {
             Some(place) => {
                 self.entries[place as usize] = entry;
@@ -268,7 +268,7 @@ mod tests {
         let mut naive: Vec<(Vec<u8>, u64, u64)> = Vec::new();
         let mut random = Random::new(1);
         let (mut ms, mut evicted) = (0, 0);
-        for berth in 0..20_000 {
+        for affinity_target in 0..20_000 {
             ms += random.below(9);
             let now = start + Duration::from_millis(ms);
             let mut key = vec![b'k'; usize::try_from(random.below(40)).unwrap()];
@@ -279,15 +279,15 @@ mod tests {
             if random.below(2) == 0 {
                 assert_eq!(
                     table.find(now, &Key::new(&key)),
-                    entry.as_ref().map(|entry| Berth(entry.1))
+                    entry.as_ref().map(|entry| AffinityTarget(entry.1))
                 );
             } else {
                 if at.is_none() && naive.len() == 16 {
                     naive.remove(0);
                     evicted += 1;
                 }
-                table.bind(now, &Key::new(&key), Berth(berth));
-                entry = Some((key, berth, 0));
+                table.bind(now, &Key::new(&key), AffinityTarget(affinity_target));
+                entry = Some((key, affinity_target, 0));
             }
             naive.extend(entry.map(|entry| (entry.0, entry.1, ms)));
             table.check();
@@ -300,10 +300,10 @@ mod tests {
     fn long_keys_that_begin_alike_are_not_the_same_client() {
         let (mut table, now) = table(10, 1000);
         let long = |last| [vec![b'x'; 100], vec![last]].concat();
-        table.bind(now, &Key::new(&long(1)), Berth(1));
-        table.bind(now, &Key::new(&long(2)), Berth(2));
-        assert_eq!(table.find(now, &Key::new(&long(1))), Some(Berth(1)));
-        assert_eq!(table.find(now, &Key::new(&long(2))), Some(Berth(2)));
+        table.bind(now, &Key::new(&long(1)), AffinityTarget(1));
+        table.bind(now, &Key::new(&long(2)), AffinityTarget(2));
+        assert_eq!(table.find(now, &Key::new(&long(1))), Some(AffinityTarget(1)));
+        assert_eq!(table.find(now, &Key::new(&long(2))), Some(AffinityTarget(2)));
         assert_eq!(table.find(now, &Key::new(&long(3))), None);
     }
 
@@ -312,31 +312,31 @@ mod tests {
         let (mut table, start) = table(10, 1000);
         let at = |ms| start + Duration::from_millis(ms);
         for (ms, key) in [(0, b"a"), (10, b"b"), (20, b"c")] {
-            table.bind(at(ms), &Key::new(key), Berth(ms));
+            table.bind(at(ms), &Key::new(key), AffinityTarget(ms));
         }
         let limits = AffinityLimits { lifetime: Duration::from_millis(50), entries: 2 };
         table.handle_limits(at(30), limits);
         table.check();
         assert_eq!((table.length(), table.evicted()), (2, 1));
-        assert_eq!(table.find(at(31), &Key::new(b"b")), Some(Berth(10)));
+        assert_eq!(table.find(at(31), &Key::new(b"b")), Some(AffinityTarget(10)));
         assert_eq!(table.find(at(31), &Key::new(b"a")), None);
         assert_eq!(table.find(at(75), &Key::new(b"c")), None, "its lifetime is over now");
         let limits = AffinityLimits { lifetime: Duration::from_secs(9), entries: 9 };
         table.handle_limits(at(80), limits);
         table.check();
-        assert_eq!(table.find(at(8000), &Key::new(b"b")), Some(Berth(10)));
+        assert_eq!(table.find(at(8000), &Key::new(b"b")), Some(AffinityTarget(10)));
     }
 
     #[test]
     fn use_keeps_an_entry_and_the_oldest_idle_one_is_evicted() {
         let (mut table, start) = table(2, 1000);
         let at = |ms| start + Duration::from_millis(ms);
-        table.bind(at(0), &Key::new(b"a"), Berth(1));
-        table.bind(at(1), &Key::new(b"b"), Berth(2));
-        assert_eq!(table.find(at(900), &Key::new(b"a")), Some(Berth(1)));
-        table.bind(at(901), &Key::new(b"c"), Berth(3));
+        table.bind(at(0), &Key::new(b"a"), AffinityTarget(1));
+        table.bind(at(1), &Key::new(b"b"), AffinityTarget(2));
+        assert_eq!(table.find(at(900), &Key::new(b"a")), Some(AffinityTarget(1)));
+        table.bind(at(901), &Key::new(b"c"), AffinityTarget(3));
         assert_eq!((table.find(at(902), &Key::new(b"b")), table.evicted()), (None, 1));
-        assert_eq!(table.find(at(1800), &Key::new(b"a")), Some(Berth(1)));
+        assert_eq!(table.find(at(1800), &Key::new(b"a")), Some(AffinityTarget(1)));
         assert_eq!(table.find(at(2800), &Key::new(b"a")), None, "its lifetime is over");
         assert_eq!(table.length(), 0);
     }

@@ -85,7 +85,7 @@ impl Backoff {
     }
 
     /// Whether so many failed in a row that requests are refused when no worker is ready.
-    pub(crate) fn is_hopeless(&self) -> bool {
+    pub(crate) fn is_breaker_open(&self) -> bool {
         self.trouble.is_some_and(|trouble| trouble.failures >= self.settings.open_after)
     }
 
@@ -241,7 +241,7 @@ impl Backoff {
 
     /// Forgives when it is time to.
     pub(crate) fn handle_time(&mut self, now: Instant, starting: u32) {
-        if self.forgiven_at(starting).is_some_and(|at| at <= now) {
+        if self.reset_at(starting).is_some_and(|at| at <= now) {
             self.trouble = None;
         }
     }
@@ -249,11 +249,11 @@ impl Backoff {
     /// When something changes by itself after `now`.
     pub(crate) fn next_time(&self, now: Instant, starting: u32) -> Option<Instant> {
         let start_at = self.start_at().filter(|at| *at > now);
-        let times = [start_at, self.forgiven_at(starting), self.paused_until(now)];
+        let times = [start_at, self.reset_at(starting), self.paused_until(now)];
         times.into_iter().flatten().min()
     }
 
-    fn forgiven_at(&self, starting: u32) -> Option<Instant> {
+    fn reset_at(&self, starting: u32) -> Option<Instant> {
         let trouble = self.trouble?;
         let enough = trouble.delay.saturating_mul(2).max(self.settings.settle);
         match trouble.witness {
@@ -321,12 +321,12 @@ mod tests {
         let mut backoff = Backoff::new(SETTINGS, 1);
         let rounds: Vec<_> = (0..4).map(|_| backoff.handle_start(now)).collect();
         for (number, round) in (0..).zip(rounds) {
-            assert!(!backoff.is_hopeless());
+            assert!(!backoff.is_breaker_open());
             backoff.handle_failure(now, worker(number), round);
         }
         assert!(backoff.start_at().unwrap() <= now + FIRST);
         backoff.handle_failure(now, worker(4), 0);
-        assert!(backoff.is_hopeless(), "each of them counts");
+        assert!(backoff.is_breaker_open(), "each of them counts");
     }
 
     #[test]
@@ -430,7 +430,7 @@ mod tests {
             backoff.handle_failure(now, worker(number), round);
         }
         backoff.handle_answer(now, old);
-        assert!(backoff.is_hopeless(), "one that was started before says nothing");
+        assert!(backoff.is_breaker_open(), "one that was started before says nothing");
         let round = backoff.handle_start(now);
         backoff.handle_answer(now, round);
         assert!(!backoff.in_trouble());

@@ -30,7 +30,7 @@ pub enum Effect<P> {
     },
     /// Mail a token of this worker to the home of the pool, which is another shard;
     /// it is taken in there by [`handle_token`](crate::Pool::handle_token).
-    Home {
+    ToOwner {
         /// The worker.
         index: WorkerIndex,
     },

@@ -25,42 +25,40 @@
 //! assert!(matches!(pool.poll_effect(), Some(Effect::Dispatch { last: true, .. })));
 //! ```
 
+mod address_limiter;
 mod affinity;
-mod ask;
 mod backoff;
 mod cookie;
 mod effect;
 mod failed;
-mod guard;
 mod health;
 mod list;
-mod news;
-mod payload;
 mod pool;
 mod queue;
+mod queueable;
 mod random;
 mod recycle;
-mod roster;
+mod request_traits;
 mod schedule;
 mod settings;
 mod sorry;
 mod status;
 mod tokens;
+mod update;
 mod why;
+mod worker_table;
 mod workers;
 
 pub use crate::pool::Pool;
+pub use address_limiter::{AddressLimiter, AddressLimiterSettings, Over, Rate};
 pub use affinity::AffinityLimits;
-pub use ask::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};
 pub use effect::{Effect, Refused};
 pub use failed::{Failed, Retry};
-pub use guard::{Guard, GuardSettings, Over, Rate};
 pub use health::{FailRate, HealthCause, HealthChange, HealthRecord, HealthSettings, HealthState};
-pub use news::{News, PlaceNews};
-pub use payload::Payload;
-pub use queue::{Entry, Ticket};
-pub use roster::{Control, Hand};
+pub use queue::{QueueEntry, Ticket};
+pub use queueable::Queueable;
+pub use request_traits::{PRIORITIES, PRIORITY_DEFAULT, RequestTraits};
 pub use schedule::Choice;
 pub use settings::{
     BackoffSettings, Batching, Gone, Member, QueueLimits, RecycleSettings, Schedule, Settings,
@@ -69,7 +67,9 @@ pub use settings::{
 pub use sorry::{SorryReason, SorrySettings};
 pub use status::{Counts, Room, Status, WorkerView};
 pub use tokens::{Released, Tokens};
+pub use update::{PoolUpdate, WorkerUpdate};
 pub use why::{Decided, Decision, Out, PLACES_SEEN};
+pub use worker_table::{AdminState, Control};
 
 /// Where something that requests are hashed by stands on the circle: the same in every daemon.
 #[must_use]

@@ -4,15 +4,15 @@
 //! dispatched, who waited too long, who is started and who is stopped. Afterwards nothing is
 //! left to do before the next event or [`next_time`](Pool::next_time).
 
-mod again;
 mod balance;
 mod give;
-mod keep;
-mod kept;
 mod note;
-mod seats;
+mod reservations;
+mod reserve;
+mod retries;
 mod share;
 mod shared;
+mod slot_states;
 mod slots;
 mod turn;
 mod view;
@@ -26,26 +26,26 @@ use std::time::Instant;
 use elastic::Policy;
 use exchange::{Cause, Proof, WorkerId};
 
-use crate::Payload;
+use crate::Queueable;
 use crate::affinity::Affinity;
 use crate::backoff::Backoff;
 use crate::effect::{Effect, Refused};
 use crate::failed::Retry;
 use crate::health::{Ejected, HealthChange};
-use crate::queue::{Entry, Lane, Queue, Ticket};
+use crate::queue::{Lane, Queue, QueueEntry, Ticket};
 use crate::random::{Random, mix};
 use crate::recycle::Recycle;
-use crate::roster::Roster;
-use crate::schedule::{Choice, Free, Measure};
+use crate::schedule::{Capacity, Choice, Free};
 use crate::settings::Settings;
 use crate::sorry::Sorry;
 use crate::status::Counts;
 use crate::why::Decisions;
+use crate::worker_table::WorkerTable;
 use crate::workers::{Move, State, Workers};
 
-use kept::Kept;
-use seats::Seats;
+use reservations::Reservations;
 use shared::Shared;
+use slot_states::SlotStates;
 
 /// How far a pool is on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,9 +70,9 @@ pub struct Pool<P> {
     now: Instant,
     queue: Queue<P>,
     workers: Workers,
-    roster: Roster,
-    seats: Seats,
-    kept: Kept,
+    worker_table: WorkerTable,
+    slot_states: SlotStates,
+    reservations: Reservations,
     free: Free,
     affinity: Option<Affinity>,
     sorry: Sorry,
@@ -96,15 +96,15 @@ pub struct Pool<P> {
     shared: Option<Box<Shared>>,
 }
 
-fn measure(settings: &Settings) -> Measure {
+fn capacity(settings: &Settings) -> Capacity {
     let weights = |sum: u64, member: &crate::Member| sum + u64::from(member.weight);
     match settings.members.len() as u64 {
-        0 => Measure::new(settings.sizing.most().into(), settings.sizing.most().into()),
-        members => Measure::new(members, settings.members.iter().fold(0, weights)),
+        0 => Capacity::new(settings.sizing.most().into(), settings.sizing.most().into()),
+        members => Capacity::new(members, settings.members.iter().fold(0, weights)),
     }
 }
 
-impl<P: Payload> Pool<P> {
+impl<P: Queueable> Pool<P> {
     /// A pool without workers, which wants its `min` of them at once. Numbers outside their range
     /// are brought into it. The seed decides the jitter of the back-off.
     pub fn new(settings: Settings, now: Instant, seed: u64) -> Self {
@@ -114,10 +114,10 @@ impl<P: Payload> Pool<P> {
             now,
             queue: Queue::new(settings.priority_step),
             workers: Workers::default(),
-            roster: Roster::default(),
-            seats: Seats::default(),
-            kept: Kept::default(),
-            free: Free::new(settings.schedule, measure(&settings)),
+            worker_table: WorkerTable::default(),
+            slot_states: SlotStates::default(),
+            reservations: Reservations::default(),
+            free: Free::new(settings.schedule, capacity(&settings)),
             affinity: None,
             sorry: Sorry::default(),
             ejected: Ejected::default(),
@@ -151,7 +151,7 @@ impl<P: Payload> Pool<P> {
         self.backoff.handle_settings(self.settings.backoff);
         self.declare();
         let health = self.settings.health;
-        for place in self.roster.places() {
+        for place in self.worker_table.places() {
             self.fitness(place, |it, _| it.handle_settings(&health));
         }
         self.recycle.handle_settings(self.settings.recycle);
@@ -170,7 +170,7 @@ impl<P: Payload> Pool<P> {
     /// one that is gone ([`Cause::Gone`]), or after [`handle_drain`](Self::handle_drain)
     /// ([`Cause::Draining`]).
     pub fn handle_request(&mut self, now: Instant, payload: P) -> Result<Ticket, Refused<P>> {
-        let entry = Entry::of(&payload, now);
+        let entry = QueueEntry::of(&payload, now);
         self.handle_entry(now, payload, entry)
     }
 
@@ -182,12 +182,12 @@ impl<P: Payload> Pool<P> {
         &mut self,
         now: Instant,
         payload: P,
-        mut entry: Entry,
+        mut entry: QueueEntry,
     ) -> Result<Ticket, Refused<P>> {
         let at_rest = self.begin(now);
         let all_taken = at_rest && self.is_all_taken();
-        entry.facts.since = self.now;
-        self.backoff.handle_request(self.now, entry.facts.client);
+        entry.info.since = self.now;
+        self.backoff.handle_request(self.now, entry.info.client);
         let lane = if self.phase > Phase::Serving {
             Err(Cause::Draining)
         } else if self.sorry.is_by_hand() {
@@ -195,10 +195,12 @@ impl<P: Payload> Pool<P> {
         } else {
             self.lane_with_room(&entry)
         };
-        let kept = lane.ok().and_then(|lane| self.kept_for(&entry, lane));
+        let reservations = lane.ok().and_then(|lane| self.kept_for(&entry, lane));
         let next = match lane {
-            Ok(Lane::Bound(_)) if kept.is_some() => kept.map(|place| (place, Choice::Bound)),
-            _ if kept.is_some() => kept.map(|place| (place, Choice::Kept)),
+            Ok(Lane::Bound(_)) if reservations.is_some() => {
+                reservations.map(|place| (place, Choice::Bound))
+            }
+            _ if reservations.is_some() => reservations.map(|place| (place, Choice::Reserved)),
             Ok(Lane::Common) if self.goes_at_once(entry.bytes) => self.secure_next(&entry),
             Ok(Lane::Bound(place)) => self.secure_own(place),
             _ => None,
@@ -214,7 +216,7 @@ impl<P: Payload> Pool<P> {
         match (lane, next) {
             (Ok(_), Some(next)) => {
                 self.counts.admitted += 1;
-                self.give_at_once(next, payload, &entry.facts);
+                self.give_at_once(next, payload, &entry.info);
                 self.turn_after_slot(at_rest);
                 Ok(Ticket::SPENT)
             }
@@ -233,9 +235,9 @@ impl<P: Payload> Pool<P> {
                 self.counts.refused += 1;
                 if self.sorry.state().is_some() {
                     // That it is sorry is no reason to stay so.
-                    self.note_refused(&entry.facts, cause);
+                    self.note_refused(&entry.info, cause);
                 } else {
-                    self.note_refusal(&entry.facts, cause);
+                    self.note_refusal(&entry.info, cause);
                 }
                 // Time may have passed, and with it something become due.
                 self.turn();
@@ -263,7 +265,7 @@ impl<P: Payload> Pool<P> {
     /// Its age starts anew, but it is never younger than who stands behind it. Gives the ticket
     /// under which it waits.
     pub fn handle_returned(&mut self, now: Instant, payload: P) -> Ticket {
-        let entry = Entry::of(&payload, now);
+        let entry = QueueEntry::of(&payload, now);
         self.handle_returned_entry(now, payload, entry, Retry::default())
     }
 
@@ -272,27 +274,27 @@ impl<P: Payload> Pool<P> {
         &mut self,
         now: Instant,
         payload: P,
-        mut entry: Entry,
+        mut entry: QueueEntry,
         retry: Retry,
     ) -> Ticket {
         self.begin(now);
-        entry.facts.since = self.now;
+        entry.info.since = self.now;
         self.counts.returned += 1;
-        self.note_return(&entry.facts, retry);
+        self.note_return(&entry.info, retry);
         match self.lane_of_returned(&entry) {
             Ok(lane) => self.wait(payload, entry, lane, true),
             Err(cause) => {
-                self.refused(payload, &entry.facts, cause);
+                self.refused(payload, &entry.info, cause);
                 Ticket::SPENT
             }
         }
     }
 
     /// A request waits in a lane; `first`: before all others.
-    fn wait(&mut self, payload: P, entry: Entry, lane: Lane, first: bool) -> Ticket {
+    fn wait(&mut self, payload: P, entry: QueueEntry, lane: Lane, first: bool) -> Ticket {
         let ticket = match lane {
-            Lane::Again => {
-                let since = self.queue.oldest().filter(|_| first).unwrap_or(entry.facts.since);
+            Lane::Retry => {
+                let since = self.queue.oldest().filter(|_| first).unwrap_or(entry.info.since);
                 let until = self.patience(since);
                 self.queue.push_again(payload, entry, until, first)
             }
@@ -309,13 +311,13 @@ impl<P: Payload> Pool<P> {
         if let Some(place) = self.moved(worker, Move::Started) {
             let round = self.workers.at(place).round;
             self.backoff.handle_ready(self.now, worker, round);
-            self.roster.warm_up(place, self.now, self.settings.slow_start);
+            self.worker_table.warm_up(place, self.now, self.settings.slow_start);
             self.refresh(place);
             if self.recycle.handle_ready(self.now, place, worker) {
                 self.let_one_go();
             }
             // It was taken out while it started: it goes, and not one of those that are wanted.
-            if !self.roster.at(place).is_declared() {
+            if !self.worker_table.at(place).is_declared() {
                 self.let_go(place);
             }
             self.trim();
@@ -417,7 +419,7 @@ impl<P: Payload> Pool<P> {
                     self.backoff.note_asker(self.now, before.asker);
                     let backoff = &self.backoff;
                     let others_wait = backoff.is_slow()
-                        && self.queue.any(|facts| !backoff.has_crashed(facts.client));
+                        && self.queue.any(|info| !backoff.has_crashed(info.client));
                     self.backoff.handle_crash(self.now, worker, others_wait);
                 } else {
                     self.backoff.handle_failure(self.now, worker, before.round);

@@ -7,17 +7,17 @@
 //! nobody starves; within a level those that share (a client, a key) take turns. Taking in, out and
 //! giving up are O(1). What is next of several lanes is decided by the same rules ([`lanes`]).
 
-mod again;
 mod flows;
 mod lanes;
+mod retry_lane;
 
 use std::time::{Duration, Instant};
 
 use crate::affinity::Key;
-use crate::ask::PRIORITIES;
 use crate::failed::Failed;
 use crate::list::{Links, List};
-use crate::{Ask, Payload};
+use crate::request_traits::PRIORITIES;
+use crate::{Queueable, RequestTraits};
 
 use flows::{Flows, Turns};
 
@@ -42,12 +42,12 @@ pub(crate) enum Lane {
     /// For the worker at this place.
     Bound(u32),
     /// For any but those that have failed it.
-    Again,
+    Retry,
 }
 
 /// What the schedule has to know of a request that waits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct EntryInfo {
     pub(crate) id: u64,
     pub(crate) key: Option<Key>,
     /// Where it stands on the circle of a hash.
@@ -61,24 +61,24 @@ pub(crate) struct Facts {
 
 /// What a pool keeps of a request besides its payload.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct QueueEntry {
     /// Bytes of memory that it holds.
     pub(crate) bytes: usize,
-    pub(crate) facts: Facts,
+    pub(crate) info: EntryInfo,
     /// Who has failed it.
     pub(crate) failed: Failed,
     priority: u8,
     share: Option<u64>,
 }
 
-impl Entry {
-    /// Of a request that asks this at `now` and holds so many [`bytes`](Payload::bytes).
+impl QueueEntry {
+    /// Of a request that asks this at `now` and holds so many [`bytes`](Queueable::bytes).
     #[must_use]
-    pub fn new(now: Instant, ask: &Ask<'_>, bytes: usize) -> Self {
-        let &Ask { id, key, hash, named, priority, share, client } = ask;
-        let facts = Facts { id, key: key.map(Key::new), hash, named, client, since: now };
+    pub fn new(now: Instant, ask: &RequestTraits<'_>, bytes: usize) -> Self {
+        let &RequestTraits { id, key, hash, named, priority, share, client } = ask;
+        let info = EntryInfo { id, key: key.map(Key::new), hash, named, client, since: now };
         let (failed, priority) = (Failed::default(), priority.min(PRIORITIES - 1));
-        Self { bytes, facts, failed, priority, share }
+        Self { bytes, info, failed, priority, share }
     }
 
     /// The same of a request that these workers have failed.
@@ -87,8 +87,8 @@ impl Entry {
         Self { failed, ..self }
     }
 
-    pub(crate) fn of(payload: &impl Payload, now: Instant) -> Self {
-        Self::new(now, &payload.ask(), payload.bytes())
+    pub(crate) fn of(payload: &impl Queueable, now: Instant) -> Self {
+        Self::new(now, &payload.traits(), payload.bytes())
     }
 }
 
@@ -102,17 +102,17 @@ struct Place<P> {
     lane: Lane,
     /// Until when it waits for another worker than those that have failed it, if it does.
     until: Instant,
-    entry: Entry,
+    entry: QueueEntry,
     /// None: it is vacant, and the rest is of whoever had it before.
     payload: Option<P>,
 }
 
 /// One of this lane.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Again {
+pub(crate) struct RetryEntry {
     /// Its place in the table.
     pub(crate) place: u32,
-    pub(crate) facts: Facts,
+    pub(crate) info: EntryInfo,
     pub(crate) failed: Failed,
     /// Until when it waits for another worker.
     pub(crate) until: Instant,
@@ -137,7 +137,7 @@ pub(crate) struct Queue<P> {
     again: List,
 }
 
-impl<P: Payload> Queue<P> {
+impl<P: Queueable> Queue<P> {
     pub(crate) fn new(step: Duration) -> Self {
         Self {
             places: Vec::new(),
@@ -182,12 +182,12 @@ impl<P: Payload> Queue<P> {
 
     /// Since when the oldest request waits.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.order.first().map(|place| self.at(place).entry.facts.since)
+        self.order.first().map(|place| self.at(place).entry.info.since)
     }
 
     /// Whether this holds of any that waits. Looks at all of them.
-    pub(crate) fn any(&self, is: impl Fn(&Facts) -> bool) -> bool {
-        self.order.iter(&self.links).any(|place| is(&self.at(place).entry.facts))
+    pub(crate) fn any(&self, is: impl Fn(&EntryInfo) -> bool) -> bool {
+        self.order.iter(&self.links).any(|place| is(&self.at(place).entry.info))
     }
 
     /// Who has failed the next of a lane.
@@ -196,9 +196,9 @@ impl<P: Payload> Queue<P> {
     }
 
     /// What the next of a lane is, and its bytes.
-    pub(crate) fn next(&self, lane: Lane) -> Option<(Facts, usize)> {
+    pub(crate) fn next(&self, lane: Lane) -> Option<(EntryInfo, usize)> {
         let waiting = self.at(self.first(lane)?);
-        Some((waiting.entry.facts, waiting.entry.bytes))
+        Some((waiting.entry.info, waiting.entry.bytes))
     }
 
     /// The place of the next of a lane, and its bytes.
@@ -212,23 +212,23 @@ impl<P: Payload> Queue<P> {
     #[inline]
     pub(crate) fn head_that_joins(&self, lane: Lane) -> Option<(u32, usize)> {
         let place = self.first(lane)?;
-        let Entry { bytes, facts, .. } = &self.at(place).entry;
-        let free = facts.key.is_none() && facts.named.is_none() && facts.hash.is_none();
+        let QueueEntry { bytes, info, .. } = &self.at(place).entry;
+        let free = info.key.is_none() && info.named.is_none() && info.hash.is_none();
         (lane != Lane::Common || free).then_some((place, *bytes))
     }
 
     #[inline]
     fn first(&self, lane: Lane) -> Option<u32> {
-        let since = |place| self.at(place).entry.facts.since;
+        let since = |place| self.at(place).entry.info.since;
         match lane {
             Lane::Common => self.common.first(self.step, since),
             Lane::Bound(worker) => self.bound.get(worker as usize)?.first(self.step, since),
-            Lane::Again => self.again.first(),
+            Lane::Retry => self.again.first(),
         }
     }
 
     /// Takes in a request behind all others of its lane.
-    pub(crate) fn push(&mut self, payload: P, entry: Entry, lane: Lane) -> Ticket {
+    pub(crate) fn push(&mut self, payload: P, entry: QueueEntry, lane: Lane) -> Ticket {
         let place = self.fill(payload, entry);
         self.order.push_last(&mut self.links, place);
         self.enter(place, lane, false);
@@ -237,8 +237,8 @@ impl<P: Payload> Queue<P> {
 
     /// Puts a request back before all others. It is older than they are: it counts as waiting
     /// since the oldest of them does, so that ages fall from head to tail.
-    pub(crate) fn push_back_in(&mut self, payload: P, mut entry: Entry, lane: Lane) -> Ticket {
-        entry.facts.since = self.oldest().unwrap_or(entry.facts.since);
+    pub(crate) fn push_back_in(&mut self, payload: P, mut entry: QueueEntry, lane: Lane) -> Ticket {
+        entry.info.since = self.oldest().unwrap_or(entry.info.since);
         let place = self.fill(payload, entry);
         self.order.push_first(&mut self.links, place);
         self.enter(place, lane, true);
@@ -246,13 +246,13 @@ impl<P: Payload> Queue<P> {
     }
 
     /// Takes out the next of a lane.
-    pub(crate) fn pop(&mut self, lane: Lane) -> Option<(P, Facts)> {
+    pub(crate) fn pop(&mut self, lane: Lane) -> Option<(P, EntryInfo)> {
         let place = self.first(lane)?;
         Some(self.take(place))
     }
 
     /// Takes out the oldest request of all.
-    pub(crate) fn pop_oldest(&mut self) -> Option<(P, Facts)> {
+    pub(crate) fn pop_oldest(&mut self) -> Option<(P, EntryInfo)> {
         let place = self.order.first()?;
         Some(self.take(place))
     }
@@ -279,7 +279,7 @@ impl<P: Payload> Queue<P> {
         Ticket { place, generation: self.places[place as usize].generation }
     }
 
-    fn fill(&mut self, payload: P, entry: Entry) -> u32 {
+    fn fill(&mut self, payload: P, entry: QueueEntry) -> u32 {
         self.bytes += entry.bytes;
         if let Some(place) = self.vacant.pop() {
             let taken = self.at_mut(place);
@@ -288,7 +288,7 @@ impl<P: Payload> Queue<P> {
             return place;
         }
         let place = u32::try_from(self.places.len()).expect("limits of the queue fit into 32 bits");
-        let (lane, until, payload) = (Lane::Common, entry.facts.since, Some(payload));
+        let (lane, until, payload) = (Lane::Common, entry.info.since, Some(payload));
         self.places.push(Place { generation: 0, flow: 0, lane, until, entry, payload });
         self.links.cover(place);
         self.turns.links.cover(place);
@@ -299,7 +299,7 @@ impl<P: Payload> Queue<P> {
         let (priority, share, bytes) = {
             let waiting = self.at_mut(place);
             waiting.lane = lane;
-            let Entry { priority, share, bytes, .. } = waiting.entry;
+            let QueueEntry { priority, share, bytes, .. } = waiting.entry;
             (priority, share, bytes)
         };
         let flow = match lane {
@@ -314,26 +314,26 @@ impl<P: Payload> Queue<P> {
                 let flows = &mut self.bound[worker as usize];
                 flows.enter(&mut self.turns, place, priority, share, first)
             }
-            Lane::Again => return self.again.push(&mut self.turns.links, place, first),
+            Lane::Retry => return self.again.push(&mut self.turns.links, place, first),
         };
         self.at_mut(place).flow = flow;
     }
 
     fn leave(&mut self, place: u32) {
-        let &Place { lane, flow, entry: Entry { bytes, .. }, .. } = self.at(place);
+        let &Place { lane, flow, entry: QueueEntry { bytes, .. }, .. } = self.at(place);
         match lane {
             Lane::Common => {
                 self.common_bytes -= bytes;
                 self.common.leave(&mut self.turns, place, flow);
             }
             Lane::Bound(worker) => self.bound[worker as usize].leave(&mut self.turns, place, flow),
-            Lane::Again => self.again.remove(&mut self.turns.links, place),
+            Lane::Retry => self.again.remove(&mut self.turns.links, place),
         }
     }
 
     /// Takes out the request at a place in the order.
     #[inline]
-    pub(crate) fn take(&mut self, place: u32) -> (P, Facts) {
+    pub(crate) fn take(&mut self, place: u32) -> (P, EntryInfo) {
         self.leave(place);
         self.order.remove(&mut self.links, place);
         let taken = &mut self.places[place as usize];
@@ -341,7 +341,7 @@ impl<P: Payload> Queue<P> {
         let payload = taken.payload.take().expect("a place in the order is taken");
         self.vacant.push(place);
         self.bytes -= taken.entry.bytes;
-        (payload, taken.entry.facts)
+        (payload, taken.entry.info)
     }
 
     /// Places that there is room for.
@@ -356,11 +356,11 @@ impl<P: Payload> Queue<P> {
         let (mut common, mut common_bytes) = (0, 0);
         for place in self.order.iter(&self.links) {
             let waiting = self.at(place);
-            let Entry { bytes: held, facts, .. } = &waiting.entry;
-            assert!(since <= Some(facts.since), "the head is the oldest");
+            let QueueEntry { bytes: held, info, .. } = &waiting.entry;
+            assert!(since <= Some(info.since), "the head is the oldest");
             let payload = waiting.payload.as_ref().expect("a place in the order is taken");
             assert_eq!(*held, payload.bytes(), "a payload's size never changes");
-            since = Some(facts.since);
+            since = Some(info.since);
             bytes += held;
             count += 1;
             if waiting.lane == Lane::Common {
@@ -376,7 +376,7 @@ impl<P: Payload> Queue<P> {
         assert_eq!((common, common_bytes), self.common(), "the common lane is counted");
         self.common.check(&self.turns);
         let mut bound = self.again.length();
-        let is_again = |place| self.at(place).lane == Lane::Again;
+        let is_again = |place| self.at(place).lane == Lane::Retry;
         assert!(self.again.iter(&self.turns.links).all(is_again), "it knows its lane");
         for (worker, flows) in (0..).zip(&self.bound) {
             flows.check(&self.turns);

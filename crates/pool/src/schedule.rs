@@ -18,9 +18,9 @@ use crate::random::Random;
 use crate::settings::Schedule;
 
 pub use choice::Choice;
-pub(crate) use choice::Standing;
+pub(crate) use choice::Eligibility;
 pub(crate) use order::Order;
-pub(crate) use points::Measure;
+pub(crate) use points::Capacity;
 
 /// Share of a worker of weight 1 that has warmed up.
 pub(crate) const SHARE_OF_ONE: u32 = 256;
@@ -36,7 +36,7 @@ enum Tier {
 #[derive(Debug)]
 pub(crate) struct Free {
     /// What the orders were made for.
-    made_for: (Schedule, Measure),
+    made_for: (Schedule, Capacity),
     tiers: [Order; 2],
     /// Workers that take work, with a free slot or without.
     present: [u32; 2],
@@ -44,10 +44,10 @@ pub(crate) struct Free {
 }
 
 impl Free {
-    pub(crate) fn new(schedule: Schedule, measure: Measure) -> Self {
+    pub(crate) fn new(schedule: Schedule, capacity: Capacity) -> Self {
         Self {
-            made_for: (schedule, measure),
-            tiers: [Order::new(schedule, measure), Order::new(schedule, measure)],
+            made_for: (schedule, capacity),
+            tiers: [Order::new(schedule, capacity), Order::new(schedule, capacity)],
             present: [0; 2],
             tier_of: Vec::new(),
         }
@@ -55,11 +55,11 @@ impl Free {
 
     /// The schedule from now on. Where it stays the same everybody keeps its turn; else all are to be
     /// offered again.
-    pub(crate) fn handle_settings(&mut self, schedule: Schedule, measure: Measure) {
+    pub(crate) fn handle_settings(&mut self, schedule: Schedule, capacity: Capacity) {
         // Only the points of a hash follow from who is declared.
-        let same = schedule != Schedule::Hash || self.made_for.1 == measure;
+        let same = schedule != Schedule::Hash || self.made_for.1 == capacity;
         if self.made_for.0 != schedule || !same {
-            *self = Self::new(schedule, measure);
+            *self = Self::new(schedule, capacity);
         }
     }
 
@@ -104,15 +104,15 @@ impl Free {
         &mut self,
         random: &mut Random,
         key: Option<u64>,
-        hidden: &[(u32, Standing)],
+        hidden: &[(u32, Eligibility)],
     ) -> Option<(u32, Choice)> {
         let order = &mut self.tiers[self.tier()];
         for (worker, _) in hidden {
             order.rest(*worker);
         }
         let next = if order.is_empty() { None } else { order.next(random, key) };
-        for (worker, standing) in hidden {
-            order.offer(*worker, standing);
+        for (worker, eligibility) in hidden {
+            order.offer(*worker, eligibility);
         }
         next
     }
@@ -131,15 +131,15 @@ impl Free {
     }
 
     /// `worker` was given something: others are next.
-    pub(crate) fn given(&mut self, worker: u32, standing: &Standing) {
+    pub(crate) fn given(&mut self, worker: u32, eligibility: &Eligibility) {
         if let Some(tier) = self.tier_of(worker) {
-            self.tiers[tier as usize].given(worker, standing);
+            self.tiers[tier as usize].given(worker, eligibility);
         }
     }
 
     /// `worker` takes work. It keeps its turn if it has one.
-    pub(crate) fn offer(&mut self, worker: u32, standing: &Standing) {
-        let tier = if standing.backup { Tier::Backup } else { Tier::Main };
+    pub(crate) fn offer(&mut self, worker: u32, eligibility: &Eligibility) {
+        let tier = if eligibility.backup { Tier::Backup } else { Tier::Main };
         if self.tier_of(worker) != Some(tier) {
             self.remove(worker);
             if self.tier_of.len() <= worker as usize {
@@ -148,7 +148,7 @@ impl Free {
             self.tier_of[worker as usize] = Some(tier);
             self.present[tier as usize] += 1;
         }
-        self.tiers[tier as usize].offer(worker, standing);
+        self.tiers[tier as usize].offer(worker, eligibility);
     }
 
     /// `worker` takes no more work.
@@ -165,19 +165,23 @@ impl Free {
     }
 
     /// Sweeps the sets; `expected` gives the standing of a worker that takes work.
-    pub(crate) fn check(&self, expected: impl Fn(u32) -> Option<Standing>) {
+    pub(crate) fn check(&self, expected: impl Fn(u32) -> Option<Eligibility>) {
         let mut present = [0, 0];
         for (worker, tier) in (0..).zip(&self.tier_of) {
-            let standing = expected(worker);
-            let due = standing.map(|standing| match standing.backup {
+            let eligibility = expected(worker);
+            let due = eligibility.map(|eligibility| match eligibility.backup {
                 true => Tier::Backup,
                 false => Tier::Main,
             });
             assert_eq!(*tier, due, "who takes work is offered, in its set");
-            let (Some(tier), Some(standing)) = (tier, standing) else { continue };
+            let (Some(tier), Some(eligibility)) = (tier, eligibility) else { continue };
             present[*tier as usize] += 1;
             let offered = self.tiers[*tier as usize].holds(worker);
-            assert_eq!(offered, standing.is_free(), "a free slot is offered, a full worker is not");
+            assert_eq!(
+                offered,
+                eligibility.is_free(),
+                "a free slot is offered, a full worker is not"
+            );
         }
         assert_eq!(present, self.present, "who takes work is counted");
         self.tiers.iter().for_each(Order::check);

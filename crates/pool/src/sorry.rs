@@ -41,7 +41,7 @@ impl Default for SorrySettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SorryReason {
     /// Somebody said so.
-    Hand,
+    Operator,
     /// More came than it has room for.
     Full,
     /// A request waited too long.
@@ -55,7 +55,7 @@ impl SorryReason {
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Hand => "hand",
+            Self::Operator => "hand",
             Self::Full => "full",
             Self::Waited => "waited",
             Self::NoWorker => "no-worker",
@@ -75,7 +75,7 @@ impl SorryReason {
     /// The cause with which a request is refused meanwhile.
     pub(crate) const fn cause(self) -> Cause {
         match self {
-            Self::Hand => Cause::Sorry,
+            Self::Operator => Cause::Sorry,
             Self::Full => Cause::Full,
             Self::Waited => Cause::Waited,
             Self::NoWorker => Cause::Down,
@@ -119,7 +119,7 @@ impl Sorry {
 
     /// Why it is sorry and since when.
     pub(crate) fn state(&self) -> Option<(SorryReason, Instant)> {
-        self.by_hand.map(|since| (SorryReason::Hand, since)).or(self.on)
+        self.by_hand.map(|since| (SorryReason::Operator, since)).or(self.on)
     }
 
     /// How often it became sorry.
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(sorry.state(), Some((SorryReason::NoWorker, now)));
         sorry.handle_hand(now, true);
         sorry.handle_load(now, &of(&[(0, 100)]));
-        assert_eq!(sorry.state(), Some((SorryReason::Hand, now)));
+        assert_eq!(sorry.state(), Some((SorryReason::Operator, now)));
         sorry.handle_hand(now, false);
         assert_eq!((sorry.state(), sorry.times()), (None, 1));
     }

@@ -5,8 +5,8 @@ use std::time::Instant;
 use exchange::{WorkerId, WorkerIndex};
 
 use crate::health::{HealthCause, HealthState};
-use crate::roster::Hand;
 use crate::sorry::SorryReason;
+use crate::worker_table::AdminState;
 
 /// The state of a pool at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub struct WorkerView<'a> {
     /// Its weight as set by hand, which holds instead.
     pub weight_set: Option<u32>,
     /// What was said of it by hand.
-    pub hand: Hand,
+    pub admin_state: AdminState,
     /// What its checks and requests say.
     pub health: HealthState,
     /// What made it so.

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use naive::Naive;
 use pool::{
-    AffinityLimits, Control, Gone, Hand, Member, QueueLimits, Schedule, Settings, SorrySettings,
-    Sticky,
+    AdminState, AffinityLimits, Control, Gone, Member, QueueLimits, Schedule, Settings,
+    SorrySettings, Sticky,
 };
 use random::Random;
 use turns::Turns;
@@ -103,8 +103,13 @@ fn step(naive: &mut Naive, random: &mut Random) {
         }
         98 => {
             let name = NAMES[random.pick(NAMES.len())];
-            let hand = [Hand::Enabled, Hand::Enabled, Hand::Drained, Hand::Disabled];
-            naive.control(name, Control::Hand(hand[random.pick(hand.len())]));
+            let hand = [
+                AdminState::Enabled,
+                AdminState::Enabled,
+                AdminState::Drained,
+                AdminState::Disabled,
+            ];
+            naive.control(name, Control::AdminState(hand[random.pick(hand.len())]));
         }
         _ if random.below(4) == 0 => naive.members(members(random)),
         _ => naive.pass(ms(1)),

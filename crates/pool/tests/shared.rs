@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, WorkerId, WorkerIndex};
 use pool::{
-    Ask, Control, Effect, Entry, Failed, Hand, Member, News, Payload, Pool, QueueLimits, Retry,
-    Schedule, Settings, SorrySettings, Tokens,
+    AdminState, Control, Effect, Failed, Member, Pool, PoolUpdate, QueueEntry, QueueLimits,
+    Queueable, RequestTraits, Retry, Schedule, Settings, SorrySettings, Tokens,
 };
 use random::Random;
 
@@ -27,19 +27,19 @@ struct Job {
     failed: Failed,
 }
 
-impl Payload for Job {
+impl Queueable for Job {
     fn bytes(&self) -> usize {
         1
     }
 
-    fn ask(&self) -> Ask<'_> {
-        Ask { id: self.id, named: self.named, ..Ask::default() }
+    fn traits(&self) -> RequestTraits<'_> {
+        RequestTraits { id: self.id, named: self.named, ..RequestTraits::default() }
     }
 }
 
 impl Job {
-    fn entry(&self, now: Instant) -> Entry {
-        Entry::new(now, &self.ask(), self.bytes()).failed_by(self.failed)
+    fn entry(&self, now: Instant) -> QueueEntry {
+        QueueEntry::new(now, &self.traits(), self.bytes()).failed_by(self.failed)
     }
 }
 
@@ -48,7 +48,7 @@ enum Mail {
     Request(Job),
     Token(WorkerIndex),
     /// From home.
-    News(Arc<News>),
+    PoolUpdate(Arc<PoolUpdate>),
     /// To all.
     Reload(Arc<Reload>),
 }
@@ -167,14 +167,14 @@ impl World {
                 Effect::Refuse { .. } => self.refused += 1,
                 Effect::Start { worker } => self.pools[shard].handle_started(self.now, worker),
                 Effect::Stop { worker } => self.pools[shard].handle_ended(self.now, worker, true),
-                Effect::Home { index } => self.up[shard].push_back(Mail::Token(index)),
+                Effect::ToOwner { index } => self.up[shard].push_back(Mail::Token(index)),
             }
         }
-        if let Some(news) = self.pools[shard].poll_news() {
+        if let Some(update) = self.pools[shard].poll_news() {
             assert_eq!(shard, 0, "only a home has news");
-            let news = Arc::new(news);
-            let branches = self.down.iter_mut().skip(1);
-            branches.for_each(|down| down.push_back(Mail::News(Arc::clone(&news))));
+            let update = Arc::new(update);
+            let member_shards = self.down.iter_mut().skip(1);
+            member_shards.for_each(|down| down.push_back(Mail::PoolUpdate(Arc::clone(&update))));
         }
         self.pools[shard].check();
         for (place, (most, &slots)) in self.most.iter_mut().zip(&self.slots).enumerate() {
@@ -227,8 +227,8 @@ impl World {
         } else {
             self.up[1].push_back(Mail::Reload(Arc::clone(&reload)));
         }
-        let branches = self.down.iter_mut().skip(1);
-        branches.for_each(|down| down.push_back(Mail::Reload(Arc::clone(&reload))));
+        let member_shards = self.down.iter_mut().skip(1);
+        member_shards.for_each(|down| down.push_back(Mail::Reload(Arc::clone(&reload))));
     }
 
     fn take_over(&mut self, shard: usize, reload: &Reload) {
@@ -238,7 +238,7 @@ impl World {
         self.reloading -= 1;
     }
 
-    fn ask(&mut self, shard: usize) {
+    fn add_request(&mut self, shard: usize) {
         self.asked += 1;
         let some = self.random.number(NAMES);
         let named = self.pools[0].berth_named(&format!("s{some}"));
@@ -314,13 +314,13 @@ impl World {
                 Mail::Request(job) => self.take_in(job),
                 Mail::Token(place) => self.pools[0].handle_token(self.now, place),
                 Mail::Reload(reload) => self.take_over(0, &reload),
-                Mail::News(_) => unreachable!("home sends them"),
+                Mail::PoolUpdate(_) => unreachable!("home sends them"),
             }
             self.follow(0);
         }
         match self.down[shard].pop_front() {
-            Some(Mail::News(news)) => {
-                self.pools[shard].handle_news(self.now, &news);
+            Some(Mail::PoolUpdate(update)) => {
+                self.pools[shard].handle_news(self.now, &update);
                 self.follow(shard);
             }
             Some(Mail::Reload(reload)) => {
@@ -333,10 +333,10 @@ impl World {
 
     fn order(&mut self) {
         let name = format!("s{}", self.random.number(NAMES));
-        let hands = [Hand::Enabled, Hand::Disabled, Hand::Drained];
+        let hands = [AdminState::Enabled, AdminState::Disabled, AdminState::Drained];
         let control = match self.random.pick(2) {
             0 => Control::Weight([None, Some(0), Some(5)][self.random.pick(3)]),
-            _ => Control::Hand(hands[self.random.pick(3)]),
+            _ => Control::AdminState(hands[self.random.pick(3)]),
         };
         self.pools[0].handle_control(self.now, &name, control);
         self.follow(0);
@@ -368,7 +368,7 @@ impl World {
     fn step(&mut self) {
         let shard = self.random.pick(self.pools.len());
         match self.random.pick(100) {
-            0..40 => self.ask(shard),
+            0..40 => self.add_request(shard),
             40..58 => self.answer(),
             58..65 => self.fail(),
             65..90 => self.read(shard),
@@ -388,7 +388,7 @@ impl World {
     fn quiet(&mut self) {
         for place in 0..NAMES {
             let name = format!("s{place}");
-            self.pools[0].handle_control(self.now, &name, Control::Hand(Hand::Enabled));
+            self.pools[0].handle_control(self.now, &name, Control::AdminState(AdminState::Enabled));
             self.pools[0].handle_control(self.now, &name, Control::Weight(None));
         }
         self.pools[0].handle_sorry(self.now, false);
@@ -454,7 +454,7 @@ fn a_slot_that_a_branch_frees_goes_to_whoever_waits_at_home() {
     let mut world = World::of(settings, Random::new(1), 2);
     world.read(1);
     let slots = world.slots.iter().map(|&slots| u64::from(slots)).sum();
-    (0..slots).for_each(|_| world.ask(1));
+    (0..slots).for_each(|_| world.add_request(1));
     assert_eq!(world.at_branches, slots, "all of them at once");
     let job = Job { id: 99, named: None, failed: Failed::default() };
     assert!(world.pools[0].handle_request(world.now, job).is_ok());

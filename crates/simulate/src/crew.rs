@@ -125,8 +125,8 @@ impl Crew {
         };
         self.left.cut += shard.end().cut;
         self.left.streams += turning.io().streams();
-        let is_home = self.shared.lock().scenario.home == number;
-        if is_home {
+        let is_owner = self.shared.lock().scenario.home == number;
+        if is_owner {
             self.left.homes = self.shared.lock().http.homes();
         }
         Ok(())

@@ -5,14 +5,14 @@ use exchange::{RequestId, WorkerId};
 
 use super::Upstream;
 use flow::backend_event::BackendEvent;
-use flow::ids::LinkId;
+use flow::ids::ConnectionId;
 use flow::request_control::RequestControl;
 
 impl Upstream {
     /// The connection of an abandoned request. The index of the request may belong to a newer one, which was dispatched
     /// before this call.
-    fn link_of(&mut self, worker: WorkerId, request: RequestId) -> Option<LinkId> {
-        let mut ids = self.connections.places().into_iter().map(LinkId);
+    fn connection_of(&mut self, worker: WorkerId, request: RequestId) -> Option<ConnectionId> {
+        let mut ids = self.connections.places().into_iter().map(ConnectionId);
         ids.find(|id| {
             self.connection(*id).is_some_and(|connection| connection.serves(worker, request))
         })
@@ -32,7 +32,7 @@ impl Upstream {
             self.connection(noted).is_some_and(|connection| connection.serves(worker, request));
         let id = match control {
             _ if serves => noted,
-            RequestControl::Abandoned => match self.link_of(worker, request) {
+            RequestControl::Abandoned => match self.connection_of(worker, request) {
                 Some(id) => id,
                 None => return,
             },

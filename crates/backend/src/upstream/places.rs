@@ -7,7 +7,7 @@ use exchange::{ByWorker, WorkerId, WorkerIndex};
 
 use super::config::UpstreamConfig;
 use super::fault::Fault;
-use super::{LinkId, Upstream};
+use super::{ConnectionId, Upstream};
 use crate::connection_counts::ConnectionCounts;
 use flow::backend_event::BackendEvent;
 
@@ -69,7 +69,7 @@ impl Upstream {
             for id in std::mem::take(&mut server.idle) {
                 self.close(io, id);
             }
-            for id in self.connections.places().into_iter().map(LinkId) {
+            for id in self.connections.places().into_iter().map(ConnectionId) {
                 let Some(connection) =
                     self.connection(id).filter(|connection| connection.worker == worker)
                 else {

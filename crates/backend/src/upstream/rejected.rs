@@ -3,7 +3,7 @@
 use event::Context;
 use exchange::Cause;
 
-use super::{LinkId, Upstream};
+use super::{ConnectionId, Upstream};
 use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
@@ -13,7 +13,7 @@ impl Upstream {
     pub(super) fn retry_after(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         status: u16,
         whole: bool,
         events: &mut Vec<BackendEvent>,

@@ -1,14 +1,14 @@
 //! One server of a pool, without its connections.
 
 use exchange::WorkerId;
-use flow::ids::LinkId;
+use flow::ids::ConnectionId;
 use observe::status::WorkerStatus;
 
 /// A server that was started and has not ended.
 pub(super) struct Server {
     pub(super) worker: WorkerId,
     /// Idle connections, the one used last at the end.
-    pub(super) idle: Vec<LinkId>,
+    pub(super) idle: Vec<ConnectionId>,
     /// Requests in flight.
     pub(super) in_flight: u32,
     /// Once the server gets no further request: whether that was requested by its pool.

@@ -5,7 +5,7 @@ use exchange::{WorkerId, WorkerIndex};
 
 use super::connection::ActiveRequest;
 use super::fault::Fault;
-use super::{LinkId, Upstream};
+use super::{ConnectionId, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
@@ -25,7 +25,7 @@ impl Upstream {
     pub(crate) fn refuse(
         &mut self,
         io: &mut Context<'_>,
-        connection: LinkId,
+        connection: ConnectionId,
         events: &mut Vec<BackendEvent>,
     ) {
         self.lose(io, connection, Fault::Taken, events);
@@ -93,7 +93,7 @@ impl Upstream {
         for _ in self.crowded.len()..before {
             self.release(worker, false, events);
         }
-        for id in self.connections.places().into_iter().map(LinkId) {
+        for id in self.connections.places().into_iter().map(ConnectionId) {
             match self.connection(id) {
                 Some(connection) if connection.worker == worker && connection.flight.is_some() => {
                     self.lose(io, id, Fault::Ended, events);
@@ -106,7 +106,7 @@ impl Upstream {
     }
 
     /// Whose a link is.
-    pub(crate) fn worker_of(&mut self, id: LinkId) -> Option<WorkerId> {
+    pub(crate) fn worker_of(&mut self, id: ConnectionId) -> Option<WorkerId> {
         self.connection(id).map(|connection| connection.worker)
     }
 

@@ -3,12 +3,12 @@
 use event::{Context, DeadlineName};
 
 use super::fault::Fault;
-use super::{LINK, LinkId, Upstream};
+use super::{ConnectionId, LINK, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
     /// Restarts the timeout of the server.
-    pub(super) fn owes_from_now(&mut self, io: &mut Context<'_>, id: LinkId) {
+    pub(super) fn owes_from_now(&mut self, io: &mut Context<'_>, id: ConnectionId) {
         let (deadline, between) = (self.config.deadline, self.config.between);
         if let Some(connection) = self.connection(id) {
             let time = if connection.has_answered() { between } else { deadline };
@@ -19,7 +19,7 @@ impl Upstream {
     pub(super) fn handle_deadline(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         name: DeadlineName,
         events: &mut Vec<BackendEvent>,
     ) {

@@ -3,7 +3,7 @@
 use event::Context;
 use exchange::{RequestId, Slice};
 
-use super::{LinkId, Upstream};
+use super::{ConnectionId, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
@@ -11,7 +11,7 @@ impl Upstream {
     pub(super) fn said_all(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         of: RequestId,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -23,7 +23,7 @@ impl Upstream {
     pub(super) fn end_if_over(
         &mut self,
         io: &mut Context<'_>,
-        id: LinkId,
+        id: ConnectionId,
         events: &mut Vec<BackendEvent>,
     ) {
         let Some(connection) = self.connection(id) else { return };
@@ -35,7 +35,7 @@ impl Upstream {
 
     /// Like [`Self::close`], but a tunnel is reset, also before its 101 has arrived, so that the server does not
     /// mistake the end for a complete transfer.
-    pub(super) fn cut(&mut self, io: &mut Context<'_>, id: LinkId) {
+    pub(super) fn cut(&mut self, io: &mut Context<'_>, id: ConnectionId) {
         if let Some(connection) =
             self.connection(id).filter(|connection| connection.ends_by_reset())
         {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use exchange::{
     Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId, WorkerIndex,
 };
-use pool::{Control, Decided, Decision, Hand, Refused, Retry};
+use pool::{AdminState, Control, Decided, Decision, Refused, Retry};
 
 use super::{Engine, QueuedRequest, ServedPool};
 use crate::balance::FallbackConfig;
@@ -116,12 +116,16 @@ impl Engine {
                 (worker, Control::Weight(*weight), done)
             }
             Order::Disable(worker) => {
-                (worker, Control::Hand(Hand::Disabled), "gets nothing".to_owned())
+                (worker, Control::AdminState(AdminState::Disabled), "gets nothing".to_owned())
             }
-            Order::Enable(worker) => (worker, Control::Hand(Hand::Enabled), "serves".to_owned()),
-            Order::Drain(worker) => {
-                (worker, Control::Hand(Hand::Drained), "keeps its clients only".to_owned())
+            Order::Enable(worker) => {
+                (worker, Control::AdminState(AdminState::Enabled), "serves".to_owned())
             }
+            Order::Drain(worker) => (
+                worker,
+                Control::AdminState(AdminState::Drained),
+                "keeps its clients only".to_owned(),
+            ),
         };
         // The log, `/status` and `ROADSTEAD_WORKER` prefix the name with that of the pool.
         let short = worker.strip_prefix(pool).and_then(|rest| rest.strip_prefix('/'));

@@ -15,8 +15,8 @@ impl ServedPool {
         else {
             return;
         };
-        let knows =
-            exchange.attempt.knows.is_some() && exchange.attempt.knows == self.pool.berth(worker);
+        let knows = exchange.attempt.knows.is_some()
+            && exchange.attempt.knows == self.pool.affinity_target(worker);
         if knows && cookies.is_told_once() {
             return;
         }

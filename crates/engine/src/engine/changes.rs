@@ -67,7 +67,7 @@ impl ServedPool {
 
 const fn described(reason: SorryReason) -> &'static str {
     match reason {
-        SorryReason::Hand => "switched on by an operator",
+        SorryReason::Operator => "switched on by an operator",
         SorryReason::Full => "the queue is full",
         SorryReason::Waited => "a request waited in the queue for longer than its limit",
         SorryReason::NoWorker => "no worker can answer",

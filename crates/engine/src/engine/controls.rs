@@ -32,7 +32,7 @@ impl Engine {
             State::Working(worker) => {
                 self.effects.controls.push_back((exchange.pool, worker, id, word));
             }
-            State::Away(home) => self.tell_away(id, home, word),
+            State::Away(owner) => self.tell_away(id, owner, word),
             State::Received | State::Waiting(_) => {}
         }
     }

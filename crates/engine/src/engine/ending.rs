@@ -24,8 +24,8 @@ impl Engine {
     pub(crate) fn cancel(&mut self, id: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let (pool, state) = (exchange.pool, exchange.state);
-        if let State::Away(home) = state {
-            return self.shard_link.send(home, ShardMessage::Cancel(id));
+        if let State::Away(owner) = state {
+            return self.shard_link.send(owner, ShardMessage::Cancel(id));
         }
         if let State::Waiting(ticket) = state {
             self.pools[pool].pool.handle_abandon(self.now, ticket);
@@ -50,9 +50,9 @@ impl Engine {
         text: &str,
     ) {
         let state = self.exchanges.get_mut(id).map(|exchange| exchange.state);
-        if let Some(home) = state.and_then(State::home) {
+        if let Some(owner) = state.and_then(State::owner) {
             self.take_out(id);
-            return self.shard_link.send(home, ShardMessage::Abandon(id, cause, told));
+            return self.shard_link.send(owner, ShardMessage::Abandon(id, cause, told));
         }
         self.control_worker(id, RequestControl::Abandoned);
         let Some(mut exchange) = self.take_out(id) else { return };
@@ -85,7 +85,7 @@ impl Engine {
             let outcome = Outcome::ended(cause, phase, "the daemon ends");
             exchange.stamps.done = Some(self.now);
             // The owner shard counts it.
-            if exchange.state.home().is_none() {
+            if exchange.state.owner().is_none() {
                 self.account(id, &mut exchange, &outcome);
             }
             self.finished.push((exchange.client, ReplyEvent::End(outcome)));

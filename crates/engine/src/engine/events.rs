@@ -60,7 +60,9 @@ impl Engine {
                 Slot::Replace => self.effects.to_replace.push_back((pool, worker)),
             },
             BackendEvent::Proven { worker, proof } => served.pool.handle_proven(now, worker, proof),
-            BackendEvent::Kept { worker, client } => served.pool.handle_kept(now, worker, client),
+            BackendEvent::Kept { worker, client } => {
+                served.pool.handle_reserved(now, worker, client)
+            }
             BackendEvent::SpokeAfterReset => served.spoke_after_reset(),
             BackendEvent::Open { worker } => served.pool.handle_open(now, worker),
             BackendEvent::Suspect { count, mut requests } => {
@@ -77,7 +79,7 @@ impl Engine {
             }
             BackendEvent::Started { worker } => {
                 // A worker that several shards use is counted once.
-                served.counts.started += u64::from(served.branch.is_none());
+                served.counts.started += u64::from(served.member_shard.is_none());
                 served.pool.handle_started(now, worker);
                 served.trouble = None;
                 // A worker without a name starts with new counters.

@@ -37,7 +37,7 @@ impl FallbackLog {
         now: Instant,
     ) -> Option<FallbackLine> {
         // A change by an operator was logged with the command.
-        let reason = reason.filter(|reason| *reason != SorryReason::Hand);
+        let reason = reason.filter(|reason| *reason != SorryReason::Operator);
         if reason == self.reason { None } else { self.note_change(reason, now) }
     }
 
@@ -68,7 +68,7 @@ mod tests {
         let (mut log, start) = (FallbackLog::default(), Instant::now());
         let at = |ms| start + Duration::from_millis(ms);
         assert_eq!(log.note(None, at(0)), None, "it is off from the start");
-        assert_eq!(log.note(Some(SorryReason::Hand), at(0)), None, "the order was logged");
+        assert_eq!(log.note(Some(SorryReason::Operator), at(0)), None, "the order was logged");
         let full = Some(SorryReason::Full);
         assert_eq!(log.note(full, at(0)), Some(FallbackLine::On(SorryReason::Full)));
         assert_eq!(log.note(full, at(10)), None);

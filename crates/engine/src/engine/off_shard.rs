@@ -19,7 +19,7 @@ impl Engine {
         &mut self,
         id: RequestId,
         pool: PoolId,
-        home: u32,
+        owner: u32,
         payload: Payload,
         meta: RequestMeta,
     ) {
@@ -37,7 +37,7 @@ impl Engine {
             return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
         }
         let payload = payload.compact();
-        if !self.shard_link.post_bytes(home, payload.held()) {
+        if !self.shard_link.post_bytes(owner, payload.held()) {
             self.pools[pool].counts.requests += 1;
             let text =
                 format!("{MAIL_BYTES_MAX} bytes of requests are on their way to another shard");
@@ -46,7 +46,7 @@ impl Engine {
         payload.cross(Crossed::Leaves);
         self.shard_link.away += 1;
         exchange.pool = pool;
-        exchange.step(Move::Cross(home), now);
+        exchange.step(Move::Cross(owner), now);
         let passed = ForwardedRequest {
             from: id,
             pool,
@@ -63,7 +63,7 @@ impl Engine {
             failed: exchange.attempt.failed,
         };
         self.shard_link.backlog(pool).send(passed.payload.held());
-        self.shard_link.send(home, ShardMessage::Request(Box::new(passed)));
+        self.shard_link.send(owner, ShardMessage::Request(Box::new(passed)));
     }
 
     /// Handles a message of another shard.
@@ -111,7 +111,7 @@ impl Engine {
                 self.pools[pool].dirty = true;
                 self.pools[pool].pool.handle_token(self.now, worker);
             }
-            ShardMessage::Update(pool, news) => self.handle_news(pool, &news),
+            ShardMessage::Update(pool, update) => self.handle_news(pool, &update),
             // Waiting clients are woken at the end of each turn.
             ShardMessage::Room => {}
             ShardMessage::Barrier(barrier) => self.barriers.hold(barrier),
@@ -122,8 +122,8 @@ impl Engine {
                 self.pools[pool].pool.handle_result(self.now, worker, good, took);
             }
             ShardMessage::Ended(pool) => {
-                let branches = &mut self.pools[pool].branches;
-                *branches = branches.saturating_sub(1);
+                let member_shards = &mut self.pools[pool].member_shards;
+                *member_shards = member_shards.saturating_sub(1);
             }
         }
     }
@@ -221,7 +221,7 @@ impl Engine {
         }
         let window = self.shard_link.window();
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        let (pool, home) = (exchange.pool, exchange.state.home());
+        let (pool, owner) = (exchange.pool, exchange.state.owner());
         match reply_event {
             ReplyEvent::Head(head) => self.head(pool, id, head),
             ReplyEvent::BodyWanted(wanted) => {
@@ -238,9 +238,10 @@ impl Engine {
                 self.finished.extend(client.map(|client| (client, ReplyEvent::PlainReply(told))));
             }
             ReplyEvent::Part(part) => {
-                if let (Some(bytes), Some(home)) = (exchange.window.take(part.len(), window), home)
+                if let (Some(bytes), Some(owner)) =
+                    (exchange.window.take(part.len(), window), owner)
                 {
-                    self.shard_link.send(home, ShardMessage::PartsConsumed(id, bytes));
+                    self.shard_link.send(owner, ShardMessage::PartsConsumed(id, bytes));
                 }
                 self.part(pool, id, part);
             }
@@ -252,7 +253,7 @@ impl Engine {
     }
 
     /// Forwards a control message to the owner shard. When the window is full, the client must pause its body.
-    pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: RequestControl) {
+    pub(super) fn tell_away(&mut self, id: RequestId, owner: u32, word: RequestControl) {
         let window = self.shard_link.window();
         let stop = match (&word, self.exchanges.get_mut(id)) {
             (RequestControl::Body(part, _), Some(exchange)) => {
@@ -260,7 +261,7 @@ impl Engine {
             }
             _ => false,
         };
-        self.shard_link.send(home, ShardMessage::Control(id, word));
+        self.shard_link.send(owner, ShardMessage::Control(id, word));
         if stop {
             self.flow(id, false);
         }
@@ -281,7 +282,7 @@ impl Engine {
     /// Removes an exchange, and updates the number of those on other shards.
     pub(super) fn take_out(&mut self, id: RequestId) -> Option<Exchange> {
         let exchange = self.exchanges.remove(id)?;
-        if exchange.state.home().is_some() {
+        if exchange.state.owner().is_some() {
             self.shard_link.away -= 1;
         }
         Some(exchange)

@@ -99,7 +99,7 @@ impl Engine {
             Effect::Refuse { payload, cause } => {
                 self.refuse(payload.id, pool, Refused { payload, cause });
             }
-            Effect::Home { index } => self.mail_token(pool, index),
+            Effect::ToOwner { index } => self.mail_token(pool, index),
             Effect::Start { worker } => return Some(BackendEffect::Start { worker }),
             Effect::Stop { worker } => return Some(BackendEffect::Stop { worker }),
         }
@@ -186,7 +186,7 @@ impl Engine {
                 State::Received | State::Waiting(_) | State::Away(_) => None,
             };
             let retry = exchange.attempt.failed.returned(from);
-            if self.pools[pool].branch.is_some() {
+            if self.pools[pool].member_shard.is_some() {
                 self.pools[pool].pool.note_homeward(self.now, id.as_u64(), retry);
                 homeward.push((pool, id, payload, meta));
                 continue;

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
 use exchange::{Peer, Place, RequestId};
-use pool::Entry;
+use pool::QueueEntry;
 
 use crate::exchanges::{Attempt, Exchange};
 use crate::request_keys::{self, PoolKeys, RequestKeys};
@@ -27,18 +27,23 @@ pub struct QueuedRequest {
 
 impl QueuedRequest {
     /// The properties of the request that its pool needs.
-    pub(super) fn entry(&self, now: Instant, keys: &PoolKeys, exchange: &Exchange) -> Entry {
+    pub(super) fn entry(&self, now: Instant, keys: &PoolKeys, exchange: &Exchange) -> QueueEntry {
         let Attempt { named, failed, .. } = exchange.attempt;
         let id = self.id;
         let client = Some(self.meta.asker.client);
         if keys.is_none() {
-            let ask = pool::Ask { id: id.as_u64(), named, client, ..pool::Ask::default() };
-            return Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed);
+            let ask = pool::RequestTraits {
+                id: id.as_u64(),
+                named,
+                client,
+                ..pool::RequestTraits::default()
+            };
+            return QueueEntry::new(now, &ask, pool::Queueable::bytes(self)).failed_by(failed);
         }
         let from = request_keys::KeySource { peer: self.peer, session: exchange.client.session() };
         let keys = RequestKeys::of(keys, from, &self.payload, named);
-        let ask = pool::Ask { client, ..keys.ask(id) };
-        Entry::new(now, &ask, pool::Payload::bytes(self)).failed_by(failed)
+        let ask = pool::RequestTraits { client, ..keys.traits(id) };
+        QueueEntry::new(now, &ask, pool::Queueable::bytes(self)).failed_by(failed)
     }
 }
 
@@ -66,7 +71,7 @@ fn hashed(client: impl Hash) -> u64 {
     hasher.finish()
 }
 
-impl pool::Payload for QueuedRequest {
+impl pool::Queueable for QueuedRequest {
     fn bytes(&self) -> usize {
         self.payload.held() + WAITING_OVERHEAD
     }

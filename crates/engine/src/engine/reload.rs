@@ -28,7 +28,7 @@ impl Engine {
             config;
         served.then = then;
         served.takes = takes;
-        if served.branch.is_none() && self.shard_link.off_shard(id).is_some() {
+        if served.member_shard.is_none() && self.shard_link.off_shard(id).is_some() {
             return None;
         }
         let cookie = balance.cookie.take();
@@ -44,7 +44,7 @@ impl Engine {
         let before = served.names();
         let weights = served.weights();
         served.pool.handle_settings(now, pool);
-        if served.branch.is_none() {
+        if served.member_shard.is_none() {
             warnings.extend(served.overridden(&weights));
         }
         let names = served.names();
@@ -104,14 +104,14 @@ impl ServedPool {
         if names.values().any(Option::is_some) {
             config.servers = names.values().cloned().map(Option::unwrap_or_default).collect();
         }
-        let berth = |name: &str| self.pool.berth_named(name);
-        let mut cookies = Box::new(Cookies::new(config, berth));
+        let affinity_target = |name: &str| self.pool.berth_named(name);
+        let mut cookies = Box::new(Cookies::new(config, affinity_target));
         if let Some(before) = before {
             cookies.take_over(*before);
         }
         for worker in self.pool.workers().filter_map(|view| view.worker) {
-            if let Some(berth) = self.pool.berth(worker) {
-                cookies.handle_started(worker, berth);
+            if let Some(affinity_target) = self.pool.affinity_target(worker) {
+                cookies.handle_started(worker, affinity_target);
             }
         }
         self.cookies = Some(cookies);

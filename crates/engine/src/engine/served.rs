@@ -5,8 +5,8 @@ use std::time::Instant;
 use exchange::{PoolId, WorkerId, WorkerIndex};
 use pool::Pool;
 
-use super::branch::Branch;
 use super::fallback_log::FallbackLog;
+use super::member_shard::MemberShard;
 use super::paused::PausedClients;
 use super::session_workers::SessionWorkers;
 use super::tallies::Tallies;
@@ -28,15 +28,16 @@ impl ServedPool {
     ) -> Self {
         let PoolConfig { name, pool, then, mut balance, takes, own, is_tagged, traits } = config;
         let mut pool = Pool::new(pool, now, seed);
-        let (mut branch, mut branches) = (None, 0);
+        let (mut member_shard, mut member_shards) = (None, 0);
         if let Some((shards, tokens)) = shard_link.shares(id) {
-            let is_home = shard_link.off_shard(id).is_none();
-            pool.share(tokens, is_home);
-            branch = (!is_home).then(Box::<Branch>::default);
-            branches = if is_home { shards } else { 0 };
+            let is_owner = shard_link.off_shard(id).is_none();
+            pool.share(tokens, is_owner);
+            member_shard = (!is_owner).then(Box::<MemberShard>::default);
+            member_shards = if is_owner { shards } else { 0 };
         }
-        let berth = |name: &str| pool.berth_named(name);
-        let cookies = balance.cookie.take().map(|config| Box::new(Cookies::new(config, berth)));
+        let affinity_target = |name: &str| pool.berth_named(name);
+        let cookies =
+            balance.cookie.take().map(|config| Box::new(Cookies::new(config, affinity_target)));
         Self {
             pool,
             traits,
@@ -56,8 +57,8 @@ impl ServedPool {
             takes,
             own: own.map(SessionWorkers::new),
             is_tagged,
-            branch,
-            branches,
+            member_shard,
+            member_shards,
         }
     }
 }
@@ -80,8 +81,10 @@ impl ServedPool {
 
     /// Registers a started worker for affinity cookies.
     pub(super) fn greet(&mut self, worker: WorkerId) {
-        if let (Some(cookies), Some(berth)) = (&mut self.cookies, self.pool.berth(worker)) {
-            cookies.handle_started(worker, berth);
+        if let (Some(cookies), Some(affinity_target)) =
+            (&mut self.cookies, self.pool.affinity_target(worker))
+        {
+            cookies.handle_started(worker, affinity_target);
         }
     }
 }
@@ -98,10 +101,12 @@ impl Engine {
             let feeders_stopped =
                 self.pools.values().all(|feeder| feeder.then != Some(pool) || feeder.stopping);
             let served = &mut self.pools[pool];
-            let idle = served.pool.is_idle() && served.branches == 0;
+            let idle = served.pool.is_idle() && served.member_shards == 0;
             if feeders_stopped && !served.stopping && idle {
-                if let (Some(_), Some(home)) = (&served.branch, self.shard_link.off_shard(pool)) {
-                    self.shard_link.send(home, ShardMessage::Ended(pool));
+                if let (Some(_), Some(owner)) =
+                    (&served.member_shard, self.shard_link.off_shard(pool))
+                {
+                    self.shard_link.send(owner, ShardMessage::Ended(pool));
                 }
                 served.stopping = true;
                 served.dirty = true;

@@ -119,7 +119,7 @@ impl Engine {
                 continue;
             }
             match self.shard_link.off_shard(pool) {
-                Some(home) => self.shard_link.send(home, ShardMessage::Left(session, pool)),
+                Some(owner) => self.shard_link.send(owner, ShardMessage::Left(session, pool)),
                 None => self.leave_pool(pool, session, true),
             }
         }
@@ -180,8 +180,8 @@ impl Engine {
 
     /// Pauses or resumes the output of a connection's own program.
     pub(crate) fn pause_program(&mut self, pool: PoolId, session: SessionId, hush: bool) {
-        if let Some(home) = self.shard_link.off_shard(pool) {
-            return self.shard_link.send(home, ShardMessage::PauseProgram(session, pool, hush));
+        if let Some(owner) = self.shard_link.off_shard(pool) {
+            return self.shard_link.send(owner, ShardMessage::PauseProgram(session, pool, hush));
         }
         let Some(own) = &mut self.pools[pool].own else { return };
         if let Some(worker) = own.affinity.want(session, !hush, self.shard_link.window()) {

@@ -14,7 +14,7 @@ away       -         -         -         -         -         -
 /// A ticket of a pool that has nobody to ask.
 fn ticket() -> Ticket {
     struct Nothing;
-    impl pool::Payload for Nothing {
+    impl pool::Queueable for Nothing {
         fn bytes(&self) -> usize {
             0
         }
@@ -94,13 +94,13 @@ fn no_two_shards_give_the_same_number() {
 
 #[test]
 fn a_request_of_another_shard_keeps_its_number_and_takes_none() {
-    let (mut client, mut home) = (Exchanges::of_shard(0, 2), Exchanges::of_shard(1, 2));
+    let (mut client, mut owner) = (Exchanges::of_shard(0, 2), Exchanges::of_shard(1, 2));
     let request = client.insert(exchange());
     let from_shard = Exchange { client: Client::OffShard { request, session: None }, ..exchange() };
-    let from_shard = home.insert(from_shard);
+    let from_shard = owner.insert(from_shard);
     assert_eq!(from_shard.as_u64(), request.as_u64());
     assert_ne!(from_shard, request, "each has a place of its own");
-    assert_eq!(home.insert(exchange()).as_u64(), 2);
+    assert_eq!(owner.insert(exchange()).as_u64(), 2);
 }
 
 #[test]

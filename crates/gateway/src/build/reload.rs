@@ -8,9 +8,9 @@ use std::sync::Arc;
 use exchange::PoolId;
 use settings::Configuration;
 
-use super::branch::{branch, elsewhere};
 use super::context::{BuildContext, HandlerRegistry};
 use super::listener::listener;
+use super::member_shard::{elsewhere, member_shard};
 use super::pool::pool;
 use crate::drain::DrainLimits;
 use crate::error::BuildError;
@@ -64,11 +64,11 @@ impl Reload {
             shares.map(Option::transpose).collect::<Result<_, _>>()?;
         let of_shard = |shard: u32| {
             let pools = old.pools.iter().zip(&new.pools).zip(&ids).zip(&shares);
-            let pools = pools.map(|(((old, new), &(id, home)), shares)| {
+            let pools = pools.map(|(((old, new), &(id, owner)), shares)| {
                 let (next, shares) = (new.clone(), shares.clone());
-                let (config, backend) = match (home == shard, &shares) {
+                let (config, backend) = match (owner == shard, &shares) {
                     (true, _) => pool(next, site)?,
-                    (false, Some(_)) => branch(next, site)?,
+                    (false, Some(_)) => member_shard(next, site)?,
                     (false, None) => elsewhere(next),
                 };
                 let replaces = settings::replaces(old, new);

@@ -133,7 +133,7 @@ fn place_status(
         weight: view.weight_set.unwrap_or(view.weight),
         weight_configured: view.weight,
         weight_set: view.weight_set,
-        hand: view.hand.word(),
+        hand: view.admin_state.word(),
         health: view.health.word(),
         health_since: view
             .health_since

@@ -4,35 +4,35 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, WorkerId, WorkerIndex};
 
-use super::{Phase, Pool, measure};
-use crate::Payload;
+use super::{Phase, Pool, capacity};
+use crate::Queueable;
 use crate::affinity::Affinity;
 use crate::health::{HealthChange, HealthRecord, HealthState};
-use crate::queue::{Entry, Facts, Ticket};
-use crate::roster::{Control, Hand};
+use crate::queue::{EntryInfo, QueueEntry, Ticket};
 use crate::schedule::Choice;
 use crate::settings::Schedule;
 use crate::sorry::Load;
+use crate::worker_table::{AdminState, Control};
 use crate::workers::{Move, State};
 
 /// Changes of health that are kept for an owner that does not drain them.
 const HEALTH_CHANGES_MAX: usize = 256;
 
-impl<P: Payload> Pool<P> {
+impl<P: Queueable> Pool<P> {
     /// Takes over what the settings declare, and builds anew what follows from them.
     pub(super) fn declare(&mut self) {
         let settings = &self.settings;
-        let waited_for = self.roster.places().filter(|place| self.queue.bound(*place) > 0);
+        let waited_for = self.worker_table.places().filter(|place| self.queue.bound(*place) > 0);
         let waited_for: Vec<_> =
-            waited_for.map(|place| (place, self.roster.named_berth(place))).collect();
+            waited_for.map(|place| (place, self.worker_table.named_berth(place))).collect();
         // Where several shards serve it, a place is the same worker's on all of them.
         let is_shared = self.shared.is_some();
         let vacant = |place| !is_shared && self.workers.is_vacant(place);
-        let undeclared = self.roster.declare(settings, vacant);
+        let undeclared = self.worker_table.declare(settings, vacant);
         self.tell_new_places();
         let schedule = self.schedule();
         let settings = &self.settings;
-        self.free.handle_settings(schedule, measure(settings));
+        self.free.handle_settings(schedule, capacity(settings));
         self.sorry.handle_settings(settings.sorry);
         self.queue.handle_step(settings.priority_step);
         self.decisions.handle_max(settings.decisions);
@@ -47,7 +47,7 @@ impl<P: Payload> Pool<P> {
         }
         let places: Vec<u32> = self.workers.all().map(|(place, _)| place).collect();
         for place in places {
-            if self.roster.is_named() && self.roster.at(place).is_declared() {
+            if self.worker_table.is_named() && self.worker_table.at(place).is_declared() {
                 // Declared again while it still had something to do: it need not leave.
                 self.workers.apply(place, Move::Stay, self.now);
             }
@@ -58,9 +58,11 @@ impl<P: Payload> Pool<P> {
                 self.let_go(place);
             }
         }
-        for (place, berth) in waited_for {
+        for (place, affinity_target) in waited_for {
             // Nobody waits for one that is not declared, nor is given to whoever has its place now.
-            if self.roster.named_berth(place) != berth || !self.roster.at(place).is_declared() {
+            if self.worker_table.named_berth(place) != affinity_target
+                || !self.worker_table.at(place).is_declared()
+            {
                 self.give_up_on(place);
             }
         }
@@ -69,7 +71,7 @@ impl<P: Payload> Pool<P> {
     /// The schedule in force: weights, once given, are followed, and a worker that is new has less of
     /// its own.
     fn schedule(&self) -> Schedule {
-        let weighs = !self.settings.slow_start.is_zero() || self.roster.weighs();
+        let weighs = !self.settings.slow_start.is_zero() || self.worker_table.weighs();
         match self.settings.schedule {
             Schedule::RoundRobin if weighs => Schedule::WeightedRoundRobin,
             schedule => schedule,
@@ -82,7 +84,7 @@ impl<P: Payload> Pool<P> {
         if schedule == self.free.schedule() {
             return;
         }
-        self.free.handle_settings(schedule, measure(&self.settings));
+        self.free.handle_settings(schedule, capacity(&self.settings));
         let places: Vec<u32> = self.workers.all().map(|(place, _)| place).collect();
         places.into_iter().for_each(|place| self.refresh(place));
     }
@@ -97,14 +99,14 @@ impl<P: Payload> Pool<P> {
         now: Instant,
         worker: WorkerId,
         payload: P,
-        mut entry: Entry,
+        mut entry: QueueEntry,
     ) -> Result<Ticket, P> {
         self.begin(now);
-        entry.facts.since = self.now;
+        entry.info.since = self.now;
         let idle = |pool: &Self, place: u32| {
             let worker = pool.workers.at(place);
             // A worker that is being checked for unrequested output gets no request of another client.
-            worker.state == State::Ready && worker.in_use == 0 && !pool.kept.is_kept(place)
+            worker.state == State::Ready && worker.in_use == 0 && !pool.reservations.is_kept(place)
         };
         let place = self
             .workers
@@ -113,7 +115,7 @@ impl<P: Payload> Pool<P> {
         let result = match place {
             Some(place) if self.secure(place) => {
                 self.counts.admitted += 1;
-                self.give_at_once((place, Choice::Probed), payload, &entry.facts);
+                self.give_at_once((place, Choice::Probed), payload, &entry.info);
                 Ok(Ticket::SPENT)
             }
             _ => Err(payload),
@@ -136,8 +138,8 @@ impl<P: Payload> Pool<P> {
     pub fn handle_learnt(&mut self, now: Instant, worker: WorkerId, key: &[u8]) {
         self.begin(now);
         if let (Some(place), Some(affinity)) = (self.workers.find(worker), &mut self.affinity) {
-            let berth = self.roster.berth(place, worker);
-            affinity.bind(self.now, &crate::affinity::Key::new(key), berth);
+            let affinity_target = self.worker_table.affinity_target(place, worker);
+            affinity.bind(self.now, &crate::affinity::Key::new(key), affinity_target);
         }
         self.turn();
     }
@@ -147,11 +149,11 @@ impl<P: Payload> Pool<P> {
         let place = self.workers.find(worker);
         let good = good && self.settings.health.slow.is_none_or(|slow| took <= slow);
         let Some(place) = place else { return };
-        if good && self.roster.at(place).health.is_sound() {
+        if good && self.worker_table.at(place).health.is_sound() {
             // As most are: nothing follows from it.
             let settings = self.settings.health;
             let now = now.max(self.now);
-            self.roster.at_mut(place).health.handle_sound_result(&settings, now);
+            self.worker_table.at_mut(place).health.handle_sound_result(&settings, now);
             return;
         }
         self.begin(now);
@@ -168,7 +170,7 @@ impl<P: Payload> Pool<P> {
         change: impl FnOnce(&mut crate::health::Health, Instant),
     ) {
         let now = self.now;
-        let health = &mut self.roster.at_mut(place).health;
+        let health = &mut self.worker_table.at_mut(place).health;
         let (before, until) = (health.state(), health.next_time());
         change(health, now);
         let (after, up) = (health.state(), health.is_up());
@@ -183,11 +185,11 @@ impl<P: Payload> Pool<P> {
         }
         let index = WorkerIndex::new(place);
         self.health_changes.push_back(HealthChange { index, state: after, cause, ejected_for });
-        self.roster.at_mut(place).health_since = Some(now);
+        self.worker_table.at_mut(place).health_since = Some(now);
         self.counts.ejections += u64::from(after == HealthState::Ejected);
         self.counts.unfit += u64::from(!up);
         if up {
-            self.roster.warm_up(place, self.now, self.settings.slow_start);
+            self.worker_table.warm_up(place, self.now, self.settings.slow_start);
         }
         self.decisions.out = None;
         if !self.workers.is_vacant(place) {
@@ -204,15 +206,15 @@ impl<P: Payload> Pool<P> {
     /// place of this number. False when there is none.
     pub fn handle_control(&mut self, now: Instant, worker: &str, control: Control) -> bool {
         self.begin(now);
-        let place = self.roster.find(worker).or_else(|| {
+        let place = self.worker_table.find(worker).or_else(|| {
             let place = worker.parse().ok()?;
-            (!self.roster.is_named() && !self.workers.is_vacant(place)).then_some(place)
+            (!self.worker_table.is_named() && !self.workers.is_vacant(place)).then_some(place)
         });
         if let Some(place) = place {
-            let profile = self.roster.at_mut(place);
+            let record = self.worker_table.at_mut(place);
             match control {
-                Control::Weight(weight) => profile.set_weight(weight),
-                Control::Hand(hand) => profile.hand = hand,
+                Control::Weight(weight) => record.set_weight(weight),
+                Control::AdminState(admin_state) => record.admin_state = admin_state,
             }
             self.decisions.out = None;
             self.follow_weights();
@@ -235,9 +237,9 @@ impl<P: Payload> Pool<P> {
     /// What is known of the fitness of workers with names, for the daemon that comes after.
     #[must_use]
     pub fn health(&self) -> Vec<HealthRecord> {
-        let profiles = self.roster.places().map(|place| self.roster.at(place));
-        profiles
-            .filter_map(|profile| Some(profile.health.record(profile.name.as_deref()?, self.now)))
+        let records = self.worker_table.places().map(|place| self.worker_table.at(place));
+        records
+            .filter_map(|record| Some(record.health.record(record.name.as_deref()?, self.now)))
             .collect()
     }
 
@@ -245,7 +247,7 @@ impl<P: Payload> Pool<P> {
     pub fn restore_health(&mut self, now: Instant, records: &[HealthRecord]) {
         self.begin(now);
         for record in records {
-            if let Some(place) = self.roster.find(&record.name) {
+            if let Some(place) = self.worker_table.find(&record.name) {
                 let restored = crate::health::Health::restored(record, self.now);
                 self.fitness(place, |health, _| *health = restored);
             }
@@ -259,10 +261,10 @@ impl<P: Payload> Pool<P> {
         while let Some(place) = self.ejected.due(self.now) {
             self.fitness(place, |health, now| health.handle_time(&settings, now));
         }
-        if !self.roster.is_warming() {
+        if !self.worker_table.is_warming() {
             return;
         }
-        for place in self.roster.warmed(self.now, self.settings.slow_start) {
+        for place in self.worker_table.warmed(self.now, self.settings.slow_start) {
             if !self.workers.is_vacant(place) {
                 self.refresh(place);
             }
@@ -286,18 +288,19 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Counts and keeps a refusal, and is sorry if that is a reason.
-    pub(super) fn note_refusal(&mut self, facts: &Facts, cause: Cause) {
+    pub(super) fn note_refusal(&mut self, info: &EntryInfo, cause: Cause) {
         self.sorry.handle_refusal(self.now, cause);
-        self.note_refused(facts, cause);
+        self.note_refused(info, cause);
     }
 
     /// The load after a turn may be a reason to be sorry no longer. True when it is.
-    pub(super) fn rest(&mut self) -> bool {
+    pub(super) fn leave_fallback(&mut self) -> bool {
         let was_sorry = self.sorry.is_on();
         if was_sorry {
             let taken = self.taken() + u64::from(self.queue.length());
             let slots = self.settings.slots_all.map_or(u64::MAX, u64::from);
-            let room = self.seats.slots_all().min(slots) + u64::from(self.settings.queue.length);
+            let room =
+                self.slot_states.slots_all().min(slots) + u64::from(self.settings.queue.length);
             let limit = self.settings.queue.bytes;
             let bytes = (self.queue.bytes() as u64, limit as u64);
             let load = Load {
@@ -313,7 +316,7 @@ impl<P: Payload> Pool<P> {
 
     /// Whether a worker takes part, in the words of `why`; none when it does.
     pub(super) fn out_reason(&self, place: u32) -> Option<&'static str> {
-        let profile = self.roster.at(place);
+        let record = self.worker_table.at(place);
         if self.workers.is_vacant(place) {
             return Some("not running");
         }
@@ -322,17 +325,17 @@ impl<P: Payload> Pool<P> {
             State::Leaving | State::Stopping | State::Retiring => return Some("ending"),
             State::Ready | State::Vacant => {}
         }
-        if let Some(out) = profile.told.and_then(|told| told.out) {
+        if let Some(out) = record.told.and_then(|told| told.out) {
             Some(out)
-        } else if !profile.is_declared() {
+        } else if !record.is_declared() {
             Some("no longer declared")
-        } else if !profile.health.is_up() {
-            Some(profile.health.state().word())
-        } else if profile.hand != Hand::Enabled {
-            Some(profile.hand.word())
-        } else if profile.weight() == 0 {
+        } else if !record.health.is_up() {
+            Some(record.health.state().word())
+        } else if record.admin_state != AdminState::Enabled {
+            Some(record.admin_state.word())
+        } else if record.weight() == 0 {
             Some("weight 0")
-        } else if profile.is_backup() && !self.free.is_on_backup() {
+        } else if record.is_backup() && !self.free.is_on_backup() {
             Some("backup")
         } else {
             None

@@ -5,44 +5,44 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, WorkerId, WorkerIndex};
 
-use super::shared::{Hand, Shared};
+use super::shared::{Shared, TokenCache};
 use super::{Phase, Pool};
-use crate::Payload;
-use crate::affinity::Berth;
+use crate::Queueable;
+use crate::affinity::AffinityTarget;
 use crate::effect::{Effect, Refused};
-use crate::news::{News, PlaceNews};
-use crate::queue::{Entry, Ticket};
+use crate::queue::{QueueEntry, Ticket};
 use crate::schedule::Choice;
 use crate::tokens::Tokens;
+use crate::update::{PoolUpdate, WorkerUpdate};
 use crate::workers::State;
 
 /// What is taken elsewhere is looked at so often while a pool is sorry.
 const LOOK: Duration = Duration::from_millis(100);
 
-impl<P: Payload> Pool<P> {
+impl<P: Queueable> Pool<P> {
     /// From now on its workers are shared with other shards: the tokens of each, by place, as many
     /// as it has slots. To be called before any worker has started.
-    pub fn share(&mut self, words: Vec<Arc<Tokens>>, is_home: bool) {
+    pub fn share(&mut self, words: Vec<Arc<Tokens>>, is_owner: bool) {
         let allotted: Vec<u32> = words.iter().map(|word| word.look().1).collect();
         let slots = allotted.iter().map(|&slots| u64::from(slots)).sum();
-        let hands = vec![Hand::default(); words.len()];
-        let news = News { gives: false, places: Vec::new() };
+        let caches = vec![TokenCache::default(); words.len()];
+        let update = PoolUpdate { gives: false, places: Vec::new() };
         self.shared = Some(Box::new(Shared {
             words,
             allotted,
             slots,
-            is_home,
-            hands,
+            is_owner,
+            caches,
             touched: Vec::new(),
-            news,
-            changed: is_home,
+            update,
+            changed: is_owner,
         }));
     }
 
     /// Whether this is a part of a pool whose home is another shard.
     #[must_use]
     pub fn is_branch(&self) -> bool {
-        self.shared.as_ref().is_some_and(|shared| !shared.is_home)
+        self.shared.as_ref().is_some_and(|shared| !shared.is_owner)
     }
 
     /// A request arrives at a branch. It is dispatched at once.
@@ -54,38 +54,38 @@ impl<P: Payload> Pool<P> {
         &mut self,
         now: Instant,
         payload: P,
-        mut entry: Entry,
+        mut entry: QueueEntry,
     ) -> Result<Ticket, Refused<P>> {
         self.begin(now);
-        entry.facts.since = self.now;
+        entry.info.since = self.now;
         self.look_again();
         let Some(next) = self.next_at_branch(&entry) else {
-            self.rest_hands();
+            self.release_unused_tokens();
             return Err(Refused { payload, cause: Cause::Full });
         };
         self.counts.admitted += 1;
-        self.give_at_once(next, payload, &entry.facts);
+        self.give_at_once(next, payload, &entry.info);
         self.turn();
         Ok(Ticket::SPENT)
     }
 
     /// Whom a branch can give a request to, with a token in hand.
-    fn next_at_branch(&mut self, asked: &Entry) -> Option<(u32, Choice)> {
+    fn next_at_branch(&mut self, asked: &QueueEntry) -> Option<(u32, Choice)> {
         let shared = self.shared.as_ref()?;
-        if !shared.news.gives || self.phase > Phase::Serving {
+        if !shared.update.gives || self.phase > Phase::Serving {
             return None;
         }
-        let Some(named) = asked.facts.named else { return self.secure_next(asked) };
+        let Some(named) = asked.info.named else { return self.secure_next(asked) };
         // One that is not there, or does not serve, is not for a branch to give up on.
-        let place = self.place_of(Berth(named))?;
+        let place = self.place_of(AffinityTarget(named))?;
         let there = self.is_free(place) && self.secure(place);
         there.then_some((place, Choice::Bound))
     }
 
     /// Whose turn it is for this request, with a token in hand; none when nobody has a free slot.
-    pub(super) fn secure_next(&mut self, asked: &Entry) -> Option<(u32, Choice)> {
+    pub(super) fn secure_next(&mut self, asked: &QueueEntry) -> Option<(u32, Choice)> {
         while self.any_free() {
-            let next = self.next_for(&asked.facts, &asked.failed);
+            let next = self.next_for(&asked.info, &asked.failed);
             if self.secure(next.0) {
                 return Some(next);
             }
@@ -136,11 +136,11 @@ impl<P: Payload> Pool<P> {
         self.mail_home(place, mailed);
     }
 
-    /// A branch mails home a token that its word did not take ([`Effect::Home`]).
+    /// A branch mails home a token that its word did not take ([`Effect::ToOwner`]).
     pub fn handle_token(&mut self, now: Instant, worker: WorkerIndex) {
         let place = worker.get();
         self.begin(now);
-        if self.shared.as_ref().is_some_and(|shared| shared.is_home) {
+        if self.shared.as_ref().is_some_and(|shared| shared.is_owner) {
             self.give_back(place, 1);
             if !self.workers.is_vacant(place) {
                 self.refresh(place);
@@ -158,15 +158,15 @@ impl<P: Payload> Pool<P> {
         };
         let places: Vec<u32> = shared.touched.iter().copied().filter(may).collect();
         for place in places {
-            if let Some((hand, _)) = self.shared.as_mut().and_then(|shared| shared.hand(place)) {
-                hand.out = false;
+            if let Some((cache, _)) = self.shared.as_mut().and_then(|shared| shared.cache(place)) {
+                cache.out = false;
             }
             self.refresh(place);
         }
     }
 
     /// Hands that nobody waits for are emptied, and words for which nobody waits are opened.
-    pub(super) fn rest_hands(&mut self) {
+    pub(super) fn release_unused_tokens(&mut self) {
         let Some(shared) = self.shared.as_mut().filter(|shared| !shared.touched.is_empty()) else {
             return;
         };
@@ -188,9 +188,9 @@ impl<P: Payload> Pool<P> {
         let Some(shared) = &mut self.shared else { return false };
         let was_out = shared.is_out(place);
         let mailed = if waited_for { 0 } else { shared.let_go(place) };
-        let Some((hand, _)) = shared.hand(place) else { return false };
-        hand.touched = hand.out || hand.tokens > 0;
-        let (left, is_out) = (hand.touched, hand.out && hand.tokens == 0);
+        let Some((cache, _)) = shared.cache(place) else { return false };
+        cache.touched = cache.out || cache.tokens > 0;
+        let (left, is_out) = (cache.touched, cache.out && cache.tokens == 0);
         self.mail_home(place, mailed);
         if was_out != is_out && !self.workers.is_vacant(place) {
             self.refresh(place);
@@ -200,26 +200,27 @@ impl<P: Payload> Pool<P> {
 
     fn mail_home(&mut self, place: u32, tokens: u32) {
         let index = WorkerIndex::new(place);
-        self.effects.extend((0..tokens).map(|_| Effect::Home { index }));
+        self.effects.extend((0..tokens).map(|_| Effect::ToOwner { index }));
     }
 
     /// Slots in use, on whatever shard.
     pub(super) fn taken(&self) -> u64 {
-        let elsewhere = self.shared.as_ref().filter(|shared| shared.is_home);
+        let elsewhere = self.shared.as_ref().filter(|shared| shared.is_owner);
         let here = || u64::from(self.workers.slots_in_use());
         elsewhere.map_or_else(here, |shared| shared.taken())
     }
 
     /// When to look at what is taken elsewhere, of which nobody tells.
     pub(super) fn looks_at(&self) -> Option<Instant> {
-        let looks = self.sorry.is_on() && self.shared.as_ref().is_some_and(|it| it.is_home);
+        let looks = self.sorry.is_on() && self.shared.as_ref().is_some_and(|it| it.is_owner);
         looks.then(|| self.now + LOOK)
     }
 
     /// The worker at a place changed: branches may have to know.
-    pub(super) fn note_news(&mut self, place: u32) {
-        let Some(shared) = self.shared.as_ref().filter(|shared| shared.is_home) else { return };
-        if shared.changed || shared.news.places.get(place as usize) == Some(&self.news_of(place)) {
+    pub(super) fn note_update(&mut self, place: u32) {
+        let Some(shared) = self.shared.as_ref().filter(|shared| shared.is_owner) else { return };
+        if shared.changed || shared.update.places.get(place as usize) == Some(&self.news_of(place))
+        {
             return;
         }
         if let Some(shared) = &mut self.shared {
@@ -227,66 +228,66 @@ impl<P: Payload> Pool<P> {
         }
     }
 
-    fn news_of(&self, place: u32) -> PlaceNews {
-        let profile = self.roster.at(place);
+    fn news_of(&self, place: u32) -> WorkerUpdate {
+        let record = self.worker_table.at(place);
         let runs = !self.workers.is_vacant(place);
         let ready = runs && self.workers.at(place).state == State::Ready;
-        let (serves, open) = (ready && profile.serves(), ready && profile.is_open());
-        PlaceNews {
+        let (serves, open) = (ready && record.serves(), ready && record.is_open());
+        WorkerUpdate {
             worker: runs.then(|| self.workers.id(place)),
             serves,
             open,
-            weight: profile.weight(),
+            weight: record.weight(),
             out: if open { None } else { self.out_reason(place) },
         }
     }
 
     /// What branches are to be told, when that has changed.
-    pub fn poll_news(&mut self) -> Option<News> {
+    pub fn poll_news(&mut self) -> Option<PoolUpdate> {
         let gives = !self.sorry.is_by_hand();
-        let shared = self.shared.as_ref().filter(|shared| shared.is_home)?;
-        if !shared.changed && shared.news.gives == gives {
+        let shared = self.shared.as_ref().filter(|shared| shared.is_owner)?;
+        if !shared.changed && shared.update.gives == gives {
             return None;
         }
-        let places = self.roster.places().map(|place| self.news_of(place)).collect();
-        let news = News { gives, places };
+        let places = self.worker_table.places().map(|place| self.news_of(place)).collect();
+        let update = PoolUpdate { gives, places };
         if let Some(shared) = &mut self.shared {
             shared.changed = false;
-            shared.news.clone_from(&news);
+            shared.update.clone_from(&update);
         }
-        Some(news)
+        Some(update)
     }
 
     /// A branch is told by its home who serves. Gives its workers whose server has begun anew
     /// since: what is kept of connections to it may be dead.
-    pub fn handle_news(&mut self, now: Instant, news: &News) -> Vec<WorkerId> {
+    pub fn handle_news(&mut self, now: Instant, update: &PoolUpdate) -> Vec<WorkerId> {
         self.begin(now);
         let mut anew = Vec::new();
         if self.is_branch() {
-            for (place, told) in (0..).zip(&news.places) {
+            for (place, told) in (0..).zip(&update.places) {
                 anew.extend(self.handle_place_news(place, *told));
             }
             self.follow_weights();
             if let Some(shared) = &mut self.shared {
-                shared.news.clone_from(news);
+                shared.update.clone_from(update);
             }
         }
         self.turn();
         anew
     }
 
-    fn handle_place_news(&mut self, place: u32, told: PlaceNews) -> Option<WorkerId> {
+    fn handle_place_news(&mut self, place: u32, told: WorkerUpdate) -> Option<WorkerId> {
         let before = self.told(place).and_then(|before| before.worker);
         // It may have other settings already than we have.
-        if !self.roster.places().any(|there| there == place) {
+        if !self.worker_table.places().any(|there| there == place) {
             return None;
         }
-        let did_serve = self.roster.at(place).serves();
-        let profile = self.roster.at_mut(place);
-        profile.told = Some(told);
-        profile.set_weight(Some(told.weight));
+        let did_serve = self.worker_table.at(place).serves();
+        let record = self.worker_table.at_mut(place);
+        record.told = Some(told);
+        record.set_weight(Some(told.weight));
         if told.serves && !did_serve {
-            self.roster.warm_up(place, self.now, self.settings.slow_start);
+            self.worker_table.warm_up(place, self.now, self.settings.slow_start);
         }
         self.decisions.out = None;
         if self.workers.is_vacant(place) {
@@ -296,8 +297,8 @@ impl<P: Payload> Pool<P> {
         (before.is_some() && before != told.worker).then(|| self.workers.id(place))
     }
 
-    fn told(&self, place: u32) -> Option<&PlaceNews> {
-        self.shared.as_ref()?.news.places.get(place as usize)
+    fn told(&self, place: u32) -> Option<&WorkerUpdate> {
+        self.shared.as_ref()?.update.places.get(place as usize)
     }
 
     /// What the home of this branch calls one of its workers.
@@ -309,18 +310,21 @@ impl<P: Payload> Pool<P> {
     /// Sweeps what this file keeps.
     pub(super) fn check_shared(&self) {
         let Some(shared) = &self.shared else { return };
-        for (place, hand) in (0..).zip(&shared.hands) {
+        for (place, cache) in (0..).zip(&shared.caches) {
             let waited_for = self.is_waited_for(place);
-            assert!(waited_for || hand.tokens == 0, "a token in hand is for somebody who waits");
+            assert!(waited_for || cache.tokens == 0, "a token in hand is for somebody who waits");
             let touched = shared.touched.contains(&place);
-            assert!(touched || (hand.tokens == 0 && !hand.out), "what is in hand is remembered");
-            if shared.is_home {
+            assert!(touched || (cache.tokens == 0 && !cache.out), "what is in hand is remembered");
+            if shared.is_owner {
                 let (closed, _) = shared.words[place as usize].look();
-                assert_eq!(closed, hand.out, "home knows what it has closed");
-                assert!(waited_for || hand.owed > 0 || !hand.out, "a closed word is waited for");
-                assert!(hand.owed == 0 || hand.out && hand.tokens == 0, "what is owed is to come");
+                assert_eq!(closed, cache.out, "home knows what it has closed");
+                assert!(waited_for || cache.owed > 0 || !cache.out, "a closed word is waited for");
+                assert!(
+                    cache.owed == 0 || cache.out && cache.tokens == 0,
+                    "what is owed is to come"
+                );
             }
         }
-        assert!(shared.is_home || self.queue.is_empty(), "nobody waits at a branch");
+        assert!(shared.is_owner || self.queue.is_empty(), "nobody waits at a branch");
     }
 }

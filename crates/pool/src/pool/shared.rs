@@ -17,12 +17,12 @@
 
 use std::sync::Arc;
 
-use crate::news::News;
 use crate::tokens::{Released, Tokens};
+use crate::update::PoolUpdate;
 
 /// What a shard holds of one worker's tokens.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hand {
+pub(super) struct TokenCache {
     /// Tokens that no request has.
     pub(super) tokens: u32,
     /// At home: tokens that are too many, and kept back when they come.
@@ -41,41 +41,41 @@ pub(super) struct Shared {
     pub(super) allotted: Vec<u32>,
     /// Slots of all workers, those that are owed among them.
     pub(super) slots: u64,
-    pub(super) is_home: bool,
-    pub(super) hands: Vec<Hand>,
+    pub(super) is_owner: bool,
+    pub(super) caches: Vec<TokenCache>,
     /// Places whose hands may not be empty.
     pub(super) touched: Vec<u32>,
     /// What branches were told, or at a branch what it was told.
-    pub(super) news: News,
+    pub(super) update: PoolUpdate,
     /// They are to be told again.
     pub(super) changed: bool,
 }
 
 impl Shared {
-    pub(super) fn hand(&mut self, place: u32) -> Option<(&mut Hand, &Tokens)> {
+    pub(super) fn cache(&mut self, place: u32) -> Option<(&mut TokenCache, &Tokens)> {
         let word = self.words.get(place as usize)?;
-        Some((self.hands.get_mut(place as usize)?, &**word))
+        Some((self.caches.get_mut(place as usize)?, &**word))
     }
 
     /// Whether no token of this worker can be had.
     pub(super) fn is_out(&self, place: u32) -> bool {
-        self.hands.get(place as usize).is_some_and(|hand| hand.out && hand.tokens == 0)
+        self.caches.get(place as usize).is_some_and(|cache| cache.out && cache.tokens == 0)
     }
 
     /// Sees to it that a token of this worker is in hand. False when there is none.
     pub(super) fn secure(&mut self, place: u32) -> bool {
-        let is_home = self.is_home;
-        let Some((hand, word)) = self.hand(place) else { return true };
-        if hand.tokens > 0 {
+        let is_owner = self.is_owner;
+        let Some((cache, word)) = self.cache(place) else { return true };
+        if cache.tokens > 0 {
             return true;
         }
-        if hand.out {
+        if cache.out {
             return false;
         }
-        let taken = if is_home { word.take_or_close() } else { word.take() };
-        hand.tokens = u32::from(taken);
-        hand.out = !taken;
-        if !std::mem::replace(&mut hand.touched, true) {
+        let taken = if is_owner { word.take_or_close() } else { word.take() };
+        cache.tokens = u32::from(taken);
+        cache.out = !taken;
+        if !std::mem::replace(&mut cache.touched, true) {
             self.touched.push(place);
         }
         taken
@@ -83,41 +83,41 @@ impl Shared {
 
     /// A request has the token that was in hand.
     pub(super) fn spend(&mut self, place: u32) {
-        if let Some((hand, _)) = self.hand(place) {
-            hand.tokens = hand.tokens.checked_sub(1).expect("a token is in hand");
+        if let Some((cache, _)) = self.cache(place) {
+            cache.tokens = cache.tokens.checked_sub(1).expect("a token is in hand");
         }
     }
 
     /// A request has it no more. True when it is to be mailed home.
     pub(super) fn give_back(&mut self, place: u32) -> bool {
-        let is_home = self.is_home;
-        let Some((hand, word)) = self.hand(place) else { return false };
-        if is_home && hand.owed > 0 {
-            hand.owed -= 1;
+        let is_owner = self.is_owner;
+        let Some((cache, word)) = self.cache(place) else { return false };
+        if is_owner && cache.owed > 0 {
+            cache.owed -= 1;
             self.slots -= 1;
             return false;
         }
-        if is_home && hand.out {
-            hand.tokens += 1;
+        if is_owner && cache.out {
+            cache.tokens += 1;
             return false;
         }
         // Where it is free now, another may be had; one that is mailed goes to those who wait.
         let mailed = word.release() == Released::MailHome;
-        hand.out &= mailed;
+        cache.out &= mailed;
         mailed
     }
 
     /// Opens the word of a place for which nobody waits here, and empties the hand. Gives how many
     /// tokens are to be mailed home.
     pub(super) fn let_go(&mut self, place: u32) -> u32 {
-        let is_home = self.is_home;
-        let Some((hand, word)) = self.hand(place) else { return 0 };
-        if hand.owed > 0 {
+        let is_owner = self.is_owner;
+        let Some((cache, word)) = self.cache(place) else { return 0 };
+        if cache.owed > 0 {
             return 0;
         }
-        let tokens = std::mem::take(&mut hand.tokens);
-        if is_home && hand.out {
-            hand.out = false;
+        let tokens = std::mem::take(&mut cache.tokens);
+        if is_owner && cache.out {
+            cache.out = false;
             word.open(tokens);
             return 0;
         }
@@ -127,7 +127,7 @@ impl Shared {
 
     /// Tokens of all workers that are with requests, on whatever shard.
     pub(super) fn taken(&self) -> u64 {
-        let here: u64 = self.hands.iter().map(|hand| u64::from(hand.tokens)).sum();
+        let here: u64 = self.caches.iter().map(|cache| u64::from(cache.tokens)).sum();
         let free: u64 = self.words.iter().map(|word| u64::from(word.look().1)).sum();
         self.slots.saturating_sub(free + here)
     }
@@ -138,7 +138,7 @@ impl Shared {
     pub(super) fn lengthen(&mut self, words: &[Arc<Tokens>], slots: &[u32]) {
         let before = self.words.len();
         self.words.extend(words.iter().skip(before).cloned());
-        self.hands.resize(self.words.len(), Hand::default());
+        self.caches.resize(self.words.len(), TokenCache::default());
         let new = slots.iter().take(self.words.len()).skip(before);
         self.slots += new.clone().map(|&slots| u64::from(slots)).sum::<u64>();
         self.allotted.extend(new);
@@ -148,11 +148,11 @@ impl Shared {
     pub(super) fn allot(&mut self, place: u32, slots: u32) -> u32 {
         let Some(allotted) = self.allotted.get_mut(place as usize) else { return 0 };
         let before = std::mem::replace(allotted, slots);
-        let Some((hand, _)) = self.hand(place) else { return 0 };
-        hand.owed += before.saturating_sub(slots);
-        let kept = hand.owed.min(slots.saturating_sub(before));
-        hand.owed -= kept;
-        let more = slots.saturating_sub(before + kept);
+        let Some((cache, _)) = self.cache(place) else { return 0 };
+        cache.owed += before.saturating_sub(slots);
+        let reservations = cache.owed.min(slots.saturating_sub(before));
+        cache.owed -= reservations;
+        let more = slots.saturating_sub(before + reservations);
         self.slots += u64::from(more);
         self.collect(place);
         more
@@ -160,21 +160,21 @@ impl Shared {
 
     /// Keeps back what is too many and can be had. Where more is to come the word is closed.
     pub(super) fn collect(&mut self, place: u32) {
-        let (mut kept, mut is_new) = (0, false);
-        if let Some((hand, word)) = self.hand(place) {
-            while hand.owed > 0 {
-                if hand.tokens > 0 {
-                    hand.tokens -= 1;
-                } else if hand.out || !word.take_or_close() {
-                    hand.out = true;
+        let (mut reservations, mut is_new) = (0, false);
+        if let Some((cache, word)) = self.cache(place) {
+            while cache.owed > 0 {
+                if cache.tokens > 0 {
+                    cache.tokens -= 1;
+                } else if cache.out || !word.take_or_close() {
+                    cache.out = true;
                     break;
                 }
-                hand.owed -= 1;
-                kept += 1;
+                cache.owed -= 1;
+                reservations += 1;
             }
-            is_new = hand.out && !std::mem::replace(&mut hand.touched, true);
+            is_new = cache.out && !std::mem::replace(&mut cache.touched, true);
         }
-        self.slots -= kept;
+        self.slots -= reservations;
         if is_new {
             self.touched.push(place);
         }

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Pool;
-use crate::Payload;
-use crate::news::PlaceNews;
+use crate::Queueable;
 use crate::tokens::Tokens;
+use crate::update::WorkerUpdate;
 
 /// What a branch knows of a server of which its home has told nothing.
-const UNTOLD: PlaceNews =
-    PlaceNews { worker: None, serves: false, open: false, weight: 0, out: None };
+const UNTOLD: WorkerUpdate =
+    WorkerUpdate { worker: None, serves: false, open: false, weight: 0, out: None };
 
-impl<P: Payload> Pool<P> {
+impl<P: Queueable> Pool<P> {
     /// The workers of a pool that several shards serve have so many slots from now on, by place; none:
     /// it left. Words of further places, which hold as many tokens, stand behind those that were there.
     /// [`Self::handle_settings`] with the same workers follows.
@@ -25,7 +25,7 @@ impl<P: Payload> Pool<P> {
         self.begin(now);
         let Some(shared) = &mut self.shared else { return };
         shared.lengthen(words, slots);
-        if !shared.is_home {
+        if !shared.is_owner {
             return;
         }
         for (place, &slots) in (0..).zip(slots) {
@@ -36,13 +36,13 @@ impl<P: Payload> Pool<P> {
 
     /// What its home said of places before this branch knew them is known of them now.
     pub(super) fn tell_new_places(&mut self) {
-        let Some(shared) = self.shared.as_ref().filter(|shared| !shared.is_home) else { return };
-        for place in self.roster.places() {
-            let profile = self.roster.at_mut(place);
-            if profile.told.is_none() {
-                let told = shared.news.places.get(place as usize).copied().unwrap_or(UNTOLD);
-                profile.told = Some(told);
-                profile.set_weight(Some(told.weight));
+        let Some(shared) = self.shared.as_ref().filter(|shared| !shared.is_owner) else { return };
+        for place in self.worker_table.places() {
+            let record = self.worker_table.at_mut(place);
+            if record.told.is_none() {
+                let told = shared.update.places.get(place as usize).copied().unwrap_or(UNTOLD);
+                record.told = Some(told);
+                record.set_weight(Some(told.weight));
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::settings::{BackoffSettings, Batching, QueueLimits, Schedule};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Job(u32, usize);
 
-impl Payload for Job {
+impl Queueable for Job {
     fn bytes(&self) -> usize {
         self.1
     }
@@ -82,7 +82,7 @@ impl Yard {
                 Effect::Refuse { payload, cause } => self.refused.push((payload.0, cause)),
                 Effect::Start { worker } => self.started.push(worker),
                 Effect::Stop { worker } => self.stopped.push(worker),
-                Effect::Home { .. } => unreachable!("it has no branches"),
+                Effect::ToOwner { .. } => unreachable!("it has no branches"),
             }
         }
         self.pool.check();

@@ -6,12 +6,12 @@ use elastic::{Advice, Load};
 use exchange::{Cause, WorkerId};
 
 use super::{Phase, Pool};
-use crate::Payload;
+use crate::Queueable;
 use crate::effect::Effect;
-use crate::queue::{Facts, Lane};
+use crate::queue::{EntryInfo, Lane};
 use crate::workers::{Move, State};
 
-impl<P: Payload> Pool<P> {
+impl<P: Queueable> Pool<P> {
     /// The time moves on to `now`: what has waited too long is refused before anything else. True when
     /// it does not, and all that followed from what happened at this moment before was done: then
     /// nothing is due by itself.
@@ -22,7 +22,7 @@ impl<P: Payload> Pool<P> {
         }
         self.now = self.now.max(now);
         self.expire();
-        self.forgive();
+        self.reset_breaker();
         self.balance();
         false
     }
@@ -32,14 +32,14 @@ impl<P: Payload> Pool<P> {
     pub(super) fn is_all_taken(&self) -> bool {
         !self.free.any()
             && self.shared.is_none()
-            && !self.kept.any()
+            && !self.reservations.any()
             && self.is_settled()
             && !self.sorry.is_on()
             && !self.settings.queue.wait.is_zero()
     }
 
     /// Failures are forgiven when it is time to.
-    fn forgive(&mut self) {
+    fn reset_breaker(&mut self) {
         if self.backoff.in_trouble() {
             self.backoff.handle_time(self.now, self.pending());
         }
@@ -47,7 +47,7 @@ impl<P: Payload> Pool<P> {
 
     /// Does everything that is to be done now.
     pub(super) fn turn(&mut self) {
-        self.forgive();
+        self.reset_breaker();
         self.note_fitness();
         self.give_up_on_workers();
         self.settle_retries();
@@ -58,7 +58,7 @@ impl<P: Payload> Pool<P> {
         }
         self.dispatch();
         self.expire();
-        self.rest_hands();
+        self.release_unused_tokens();
         self.recycle.handle_time(self.now);
         if self.is_sized() {
             if !self.is_settled() {
@@ -69,7 +69,7 @@ impl<P: Payload> Pool<P> {
         if self.phase == Phase::Stopping {
             self.stop_idle();
         }
-        if self.rest() && self.is_sized() && !self.is_settled() {
+        if self.leave_fallback() && self.is_sized() && !self.is_settled() {
             // Who was kept for its sake is surplus now.
             self.size();
         }
@@ -95,7 +95,7 @@ impl<P: Payload> Pool<P> {
 
     /// No worker is ready, and the last ones failed in a row.
     pub(super) fn is_open(&self) -> bool {
-        self.workers.ready() == 0 && self.backoff.is_hopeless()
+        self.workers.ready() == 0 && self.backoff.is_breaker_open()
     }
 
     /// Workers of which is not known yet whether they are any good.
@@ -155,20 +155,20 @@ impl<P: Payload> Pool<P> {
 
     /// Refuses those that wait for any worker.
     fn refuse_common(&mut self, cause: Cause) {
-        while let Some((payload, facts)) = self.queue.pop(Lane::Common) {
-            self.refused(payload, &facts, cause);
+        while let Some((payload, info)) = self.queue.pop(Lane::Common) {
+            self.refused(payload, &info, cause);
         }
     }
 
     /// Refuses the oldest request.
     pub(super) fn refuse(&mut self, cause: Cause) {
-        let (payload, facts) = self.queue.pop_oldest().expect("the caller has seen a request");
-        self.refused(payload, &facts, cause);
+        let (payload, info) = self.queue.pop_oldest().expect("the caller has seen a request");
+        self.refused(payload, &info, cause);
     }
 
-    pub(super) fn refused(&mut self, payload: P, facts: &Facts, cause: Cause) {
+    pub(super) fn refused(&mut self, payload: P, info: &EntryInfo, cause: Cause) {
         self.counts.expired += 1;
-        self.note_refusal(facts, cause);
+        self.note_refusal(info, cause);
         self.effects.push_back(Effect::Refuse { payload, cause });
     }
 
@@ -245,7 +245,7 @@ impl<P: Payload> Pool<P> {
     fn replace(&mut self) {
         // Servers are who they are.
         while self.recycle.has_due()
-            && !self.roster.is_named()
+            && !self.worker_table.is_named()
             && self.recycle.wants_replacement(self.workers.ready())
             && self.backoff.room(self.now, self.pending(), self.is_open()) > 0
         {
@@ -264,15 +264,15 @@ impl<P: Payload> Pool<P> {
 
     fn start(&mut self) -> WorkerId {
         let round = self.backoff.handle_start(self.now);
-        let place = if self.roster.is_named() {
-            let place = self.roster.vacant(|place| self.workers.is_vacant(place));
+        let place = if self.worker_table.is_named() {
+            let place = self.worker_table.vacant(|place| self.workers.is_vacant(place));
             let place = place.expect("never more workers than are declared");
             self.workers.add_at(place, round);
             place
         } else {
             self.workers.add(round)
         };
-        self.roster.handle_start(place, &self.settings.health);
+        self.worker_table.handle_start(place, &self.settings.health);
         self.counts.started += 1;
         let worker = self.workers.id(place);
         self.effects.push_back(Effect::Start { worker });
@@ -315,7 +315,7 @@ impl<P: Payload> Pool<P> {
     /// The end of the pool: who has nothing to do stops, and what waits for nobody is refused.
     fn stop_idle(&mut self) {
         // A worker that is kept has a free slot soon for what waits.
-        if self.kept.any() && !self.queue.is_empty() {
+        if self.reservations.any() && !self.queue.is_empty() {
             return;
         }
         while let Some(place) = self.workers.idlest() {

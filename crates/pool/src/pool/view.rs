@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Phase, Pool};
 use exchange::{WorkerId, WorkerIndex};
 
-use crate::Payload;
+use crate::Queueable;
 use crate::affinity::Affinity;
 use crate::health::HealthState;
 use crate::settings::Settings;
@@ -14,7 +14,7 @@ use crate::status::{Counts, Room, Status, WorkerView};
 use crate::why::Decision;
 use crate::workers::State;
 
-impl<P: Payload> Pool<P> {
+impl<P: Queueable> Pool<P> {
     /// When to call [`handle_time`](Self::handle_time) though nothing has happened. Always later
     /// than the last event.
     pub fn next_time(&mut self) -> Option<Instant> {
@@ -37,12 +37,12 @@ impl<P: Payload> Pool<P> {
             }
         }
         next = sooner(next, self.settles_at());
-        for &place in &self.seats.held {
+        for &place in &self.slot_states.held {
             if self.queue.bound(place) > 0 {
                 next = sooner(next, self.held_until(place));
             }
         }
-        let warms_at = self.roster.warms_at(self.now, self.settings.slow_start);
+        let warms_at = self.worker_table.warms_at(self.now, self.settings.slow_start);
         next = sooner(sooner(next, warms_at), self.looks_at());
         sooner(next, sooner(self.ejected.next_time(), self.sorry.next_time()))
     }
@@ -71,7 +71,7 @@ impl<P: Payload> Pool<P> {
             open: self.is_open(),
             next_start: (self.backoff.start_at().filter(|at| *at > self.now))
                 .or_else(|| self.backoff.paused_until(self.now)),
-            serving: self.seats.serving(),
+            serving: self.slot_states.serving(),
             candidates: self.free.candidates(),
             on_backup: self.free.is_on_backup(),
             sorry: self.sorry.state(),
@@ -116,26 +116,26 @@ impl<P: Payload> Pool<P> {
 
     /// The workers, and places of workers with names that do not run.
     pub fn workers(&self) -> impl Iterator<Item = WorkerView<'_>> {
-        let there = |place: &u32| self.roster.is_named() || !self.workers.is_vacant(*place);
-        self.roster.places().filter(there).map(|place| {
-            let profile = self.roster.at(place);
+        let there = |place: &u32| self.worker_table.is_named() || !self.workers.is_vacant(*place);
+        self.worker_table.places().filter(there).map(|place| {
+            let record = self.worker_table.at(place);
             let runs = !self.workers.is_vacant(place);
             let in_use = if runs { self.workers.at(place).in_use } else { 0 };
-            let (weight, weight_set) = profile.weights();
+            let (weight, weight_set) = record.weights();
             WorkerView {
                 index: WorkerIndex::new(place),
                 worker: runs.then(|| self.workers.id(place)),
-                name: profile.name.as_deref(),
+                name: record.name.as_deref(),
                 weight,
                 weight_set,
-                hand: profile.hand,
-                health: profile.health.state(),
-                health_cause: profile.health.cause(),
-                health_since: profile.health_since,
-                ejected_until: profile.health.next_time(),
-                backup: profile.is_backup(),
+                admin_state: record.admin_state,
+                health: record.health.state(),
+                health_cause: record.health.cause(),
+                health_since: record.health_since,
+                ejected_until: record.health.next_time(),
+                backup: record.is_backup(),
                 in_use,
-                slots: self.seats.slots(place),
+                slots: self.slot_states.slots(place),
                 waiting: self.queue.bound(place),
                 out: self.out_reason(place),
             }
@@ -145,14 +145,14 @@ impl<P: Payload> Pool<P> {
     /// What a worker is called, where it has a name of its own.
     #[must_use]
     pub fn name_at(&self, worker: WorkerIndex) -> Option<&str> {
-        let place = self.roster.places().nth(worker.get() as usize)?;
-        self.roster.at(place).name.as_deref()
+        let place = self.worker_table.places().nth(worker.get() as usize)?;
+        self.worker_table.at(place).name.as_deref()
     }
 
     /// What is held of a worker; none when it is gone.
     #[must_use]
     pub fn health_of(&self, worker: WorkerId) -> Option<HealthState> {
-        self.workers.find(worker).map(|place| self.roster.at(place).health.state())
+        self.workers.find(worker).map(|place| self.worker_table.at(place).health.state())
     }
 
     /// Why the fallback is on; none: it is off.
@@ -170,16 +170,16 @@ impl<P: Payload> Pool<P> {
 
     /// What clients of this worker are bound to, for a cookie that names it; none when it is gone.
     #[must_use]
-    pub fn berth(&self, worker: WorkerId) -> Option<u64> {
+    pub fn affinity_target(&self, worker: WorkerId) -> Option<u64> {
         let place = self.workers.find(worker)?;
-        Some(self.roster.berth(place, worker).0)
+        Some(self.worker_table.affinity_target(place, worker).0)
     }
 
     /// The same of a worker with a name, whether it runs or not.
     #[must_use]
     pub fn berth_named(&self, name: &str) -> Option<u64> {
-        let berth = self.roster.named_berth(self.roster.find(name)?)?;
-        Some(berth.0)
+        let affinity_target = self.worker_table.named_berth(self.worker_table.find(name)?)?;
+        Some(affinity_target.0)
     }
 
     /// What was decided about one request, the oldest first.
@@ -222,8 +222,8 @@ impl<P: Payload> Pool<P> {
                 return None;
             }
             let worker = self.workers.at(place);
-            let open = worker.state == State::Ready && self.roster.at(place).is_open();
-            open.then(|| self.standing(place, worker.in_use))
+            let open = worker.state == State::Ready && self.worker_table.at(place).is_open();
+            open.then(|| self.eligibility(place, worker.in_use))
         };
         self.free.check(takes_work);
         self.check_seats();

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use hashbrown::HashTable;
 
-use crate::ask::PRIORITIES;
 use crate::list::{Links, List};
 use crate::random::mix;
+use crate::request_traits::PRIORITIES;
 
 /// Requests of one level that share; they go in their order.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use super::flows::Turn;
 use super::{Lane, Queue};
-use crate::Payload;
-use crate::ask::PRIORITIES;
+use crate::Queueable;
+use crate::request_traits::PRIORITIES;
 
 /// What a lane offers.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl Offers {
     }
 }
 
-impl<P: Payload> Queue<P> {
+impl<P: Queueable> Queue<P> {
     /// Of these lanes the one that goes next; among equals the one that is named first.
     pub(crate) fn next_lane(&self, lanes: impl Iterator<Item = Lane>) -> Option<Lane> {
         let mut offers = Offers::default();
@@ -74,11 +74,11 @@ impl<P: Payload> Queue<P> {
             Lane::Common => &self.common,
             Lane::Bound(worker) => self.bound.get(worker as usize)?,
             // Those go before all others.
-            Lane::Again => return None,
+            Lane::Retry => return None,
         };
         let place = self.first(lane)?;
         let waiting = self.at(place);
-        Some(Offer { lane, turn: flows.turn(waiting.flow), since: waiting.entry.facts.since })
+        Some(Offer { lane, turn: flows.turn(waiting.flow), since: waiting.entry.info.since })
     }
 
     /// The next of the common lane waits for this worker from now on: before those who wait for it if

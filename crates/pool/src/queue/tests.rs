@@ -1,7 +1,7 @@
 use super::*;
 use crate::random::Random;
 
-impl Payload for u8 {
+impl Queueable for u8 {
     fn bytes(&self) -> usize {
         usize::from(*self)
     }
@@ -16,13 +16,13 @@ fn queue() -> Queue<u8> {
     Queue::new(Duration::from_secs(1))
 }
 
-fn put<P: Payload>(queue: &mut Queue<P>, payload: P, lane: Lane, now: Instant) -> Ticket {
-    let entry = Entry::of(&payload, now);
+fn put<P: Queueable>(queue: &mut Queue<P>, payload: P, lane: Lane, now: Instant) -> Ticket {
+    let entry = QueueEntry::of(&payload, now);
     queue.push(payload, entry, lane)
 }
 
-fn put_back<P: Payload>(queue: &mut Queue<P>, payload: P, lane: Lane, now: Instant) -> Ticket {
-    let entry = Entry::of(&payload, now);
+fn put_back<P: Queueable>(queue: &mut Queue<P>, payload: P, lane: Lane, now: Instant) -> Ticket {
+    let entry = QueueEntry::of(&payload, now);
     queue.push_back_in(payload, entry, lane)
 }
 
@@ -122,13 +122,18 @@ struct Asked {
     share: Option<u64>,
 }
 
-impl Payload for Asked {
+impl Queueable for Asked {
     fn bytes(&self) -> usize {
         1
     }
 
-    fn ask(&self) -> Ask<'_> {
-        Ask { id: self.id, priority: self.priority, share: self.share, ..Ask::default() }
+    fn traits(&self) -> RequestTraits<'_> {
+        RequestTraits {
+            id: self.id,
+            priority: self.priority,
+            share: self.share,
+            ..RequestTraits::default()
+        }
     }
 }
 

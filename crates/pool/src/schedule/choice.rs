@@ -2,7 +2,7 @@
 
 /// What a schedule has to know of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct Eligibility {
     /// Slots in use.
     pub(crate) in_use: u32,
     /// Slots it has.
@@ -19,7 +19,7 @@ pub(crate) struct Standing {
     pub(crate) out: bool,
 }
 
-impl Standing {
+impl Eligibility {
     pub(crate) const fn is_free(&self) -> bool {
         self.in_use < self.slots && !self.out
     }
@@ -39,7 +39,7 @@ pub enum Choice {
     /// It is the one that is to be checked.
     Probed,
     /// It is kept for this client while its output is checked.
-    Kept,
+    Reserved,
 }
 
 impl Choice {
@@ -52,7 +52,7 @@ impl Choice {
             Self::HashedOn => "hashed-on",
             Self::Bound => "bound",
             Self::Probed => "probed",
-            Self::Kept => "kept",
+            Self::Reserved => "kept",
         }
     }
 }

@@ -17,9 +17,9 @@ use crate::list::{Links, List};
 use crate::random::Random;
 use crate::settings::Schedule;
 
-use super::choice::{Choice, Standing};
+use super::choice::{Choice, Eligibility};
 use super::heap::Heap;
-use super::points::{Measure, Points};
+use super::points::{Capacity, Points};
 use super::shares::Shares;
 
 /// One turn of a worker of share 1, in virtual time.
@@ -75,15 +75,15 @@ pub(crate) struct Hash {
 /// What a worker has to do for its weight, with one request more; nothing while it is idle, so that
 /// idle workers are equals and the light ones among them have their turns too (HAProxy's `leastconn`
 /// counts so).
-const fn load(standing: &Standing) -> u64 {
-    if standing.in_use == 0 {
+const fn load(eligibility: &Eligibility) -> u64 {
+    if eligibility.in_use == 0 {
         return 0;
     }
-    ((standing.in_use as u64 + 1) << 40) / standing.share as u64
+    ((eligibility.in_use as u64 + 1) << 40) / eligibility.share as u64
 }
 
 impl Order {
-    pub(crate) fn new(schedule: Schedule, measure: Measure) -> Self {
+    pub(crate) fn new(schedule: Schedule, capacity: Capacity) -> Self {
         match schedule {
             Schedule::RoundRobin => Self::Turns(Turns::default()),
             Schedule::WeightedRoundRobin => Self::Weighted(Weighted::default()),
@@ -91,7 +91,7 @@ impl Order {
             Schedule::TwoChoices => Self::Choices(Drawn::default()),
             Schedule::Random => Self::Random(Drawn::default()),
             Schedule::Hash => Self::Hash(Hash {
-                points: Points::new(measure),
+                points: Points::new(capacity),
                 free: Shares::default(),
                 in_use: Vec::new(),
                 in_use_all: 0,
@@ -134,11 +134,11 @@ impl Order {
     }
 
     /// `worker` takes work and has this standing; nothing was given to it.
-    pub(crate) fn offer(&mut self, worker: u32, standing: &Standing) {
+    pub(crate) fn offer(&mut self, worker: u32, eligibility: &Eligibility) {
         if let Self::Hash(hash) = self {
-            return hash.stands(worker, standing);
+            return hash.stands(worker, eligibility);
         }
-        if !standing.is_free() {
+        if !eligibility.is_free() {
             return self.rest(worker);
         }
         match self {
@@ -148,14 +148,14 @@ impl Order {
                     turns.list.push_last(&mut turns.links, worker);
                 }
             }
-            Self::Weighted(weighted) => weighted.offer(worker, standing.share),
+            Self::Weighted(weighted) => weighted.offer(worker, eligibility.share),
             Self::Least(heap) => {
-                let load = load(standing);
+                let load = load(eligibility);
                 if heap.rank(worker) != Some(load) {
                     heap.put(worker, load);
                 }
             }
-            Self::Choices(drawn) | Self::Random(drawn) => drawn.offer(worker, standing),
+            Self::Choices(drawn) | Self::Random(drawn) => drawn.offer(worker, eligibility),
             Self::Hash(_) => unreachable!("taken care of above"),
             Self::First(heap) => {
                 if !heap.holds(worker) {
@@ -166,7 +166,7 @@ impl Order {
     }
 
     /// `worker` was given something.
-    pub(crate) fn given(&mut self, worker: u32, standing: &Standing) {
+    pub(crate) fn given(&mut self, worker: u32, eligibility: &Eligibility) {
         match self {
             Self::Turns(turns) if turns.links.holds(worker) => {
                 turns.list.remove(&mut turns.links, worker);
@@ -174,7 +174,7 @@ impl Order {
             Self::Weighted(weighted) => weighted.turn_taken(worker),
             _ => {}
         }
-        self.offer(worker, standing);
+        self.offer(worker, eligibility);
     }
 
     /// `worker` has no free slot.
@@ -271,12 +271,12 @@ impl Weighted {
 }
 
 impl Drawn {
-    fn offer(&mut self, worker: u32, standing: &Standing) {
-        self.shares.set(worker, standing.share);
+    fn offer(&mut self, worker: u32, eligibility: &Eligibility) {
+        self.shares.set(worker, eligibility.share);
         if self.loads.len() <= worker as usize {
             self.loads.resize(worker as usize + 1, 0);
         }
-        self.loads[worker as usize] = load(standing);
+        self.loads[worker as usize] = load(eligibility);
     }
 
     fn any(&self, random: &mut Random) -> Option<u32> {
@@ -302,19 +302,19 @@ impl Drawn {
 }
 
 impl Hash {
-    fn stands(&mut self, worker: u32, standing: &Standing) {
+    fn stands(&mut self, worker: u32, eligibility: &Eligibility) {
         let at = worker as usize;
         if self.in_use.len() <= at {
             self.in_use.resize(at + 1, 0);
         }
-        let before = std::mem::replace(&mut self.in_use[at], standing.in_use);
-        self.in_use_all = self.in_use_all + u64::from(standing.in_use) - u64::from(before);
+        let before = std::mem::replace(&mut self.in_use[at], eligibility.in_use);
+        self.in_use_all = self.in_use_all + u64::from(eligibility.in_use) - u64::from(before);
         let weight = self.points.weight(worker);
-        if weight != standing.weight {
-            self.weights = self.weights + u64::from(standing.weight) - u64::from(weight);
-            self.points.set(worker, standing.identity, standing.weight);
+        if weight != eligibility.weight {
+            self.weights = self.weights + u64::from(eligibility.weight) - u64::from(weight);
+            self.points.set(worker, eligibility.identity, eligibility.weight);
         }
-        self.free.set(worker, if standing.is_free() { standing.weight } else { 0 });
+        self.free.set(worker, if eligibility.is_free() { eligibility.weight } else { 0 });
     }
 
     fn leave(&mut self, worker: u32) {

@@ -24,14 +24,14 @@ struct Point {
 /// What decides how many points a worker has. It changes with the declared workers only, for
 /// other points are other keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Measure {
+pub(crate) struct Capacity {
     /// Points of all weights together.
     points: u64,
     /// All weights together.
     weights: u64,
 }
 
-impl Measure {
+impl Capacity {
     /// For so many workers with so much weight together.
     pub(crate) fn new(workers: u64, weights: u64) -> Self {
         let workers = workers.max(1);
@@ -47,7 +47,7 @@ impl Measure {
 /// The circle.
 #[derive(Debug)]
 pub(crate) struct Points {
-    measure: Measure,
+    capacity: Capacity,
     /// Sorted, unless `stale`.
     points: Vec<Point>,
     stale: bool,
@@ -56,8 +56,8 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    pub(crate) const fn new(measure: Measure) -> Self {
-        Self { measure, points: Vec::new(), stale: false, weights: Vec::new() }
+    pub(crate) const fn new(capacity: Capacity) -> Self {
+        Self { capacity, points: Vec::new(), stale: false, weights: Vec::new() }
     }
 
     pub(crate) fn weight(&self, place: u32) -> u32 {
@@ -77,7 +77,7 @@ impl Points {
         }
         self.weights[place as usize] = weight;
         if weight > 0 {
-            let own = (0..self.measure.points_of(weight))
+            let own = (0..self.capacity.points_of(weight))
                 .map(|number| Point { at: upper(mix(identity ^ mix(number))), place });
             self.points.extend(own);
             self.stale = true;
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn who_leaves_moves_its_own_keys_only_and_no_more_than_its_share() {
         for workers in [2_u32, 5, 20, 100] {
-            let mut points = Points::new(Measure::new(workers.into(), workers.into()));
+            let mut points = Points::new(Capacity::new(workers.into(), workers.into()));
             (0..workers).for_each(|place| points.set(place, identity(place), 1));
             let before = owners(&mut points);
             for gone in 0..workers {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn weights_are_kept_to() {
-        let mut points = Points::new(Measure::new(3, 6));
+        let mut points = Points::new(Capacity::new(3, 6));
         for place in 0..3 {
             points.set(place, identity(place), place + 1);
         }

@@ -30,9 +30,9 @@ impl Naive {
         }
     }
 
-    fn standing(&self, worker: u32) -> Standing {
+    fn eligibility(&self, worker: u32) -> Eligibility {
         let at = worker as usize;
-        Standing {
+        Eligibility {
             in_use: self.in_use[at],
             slots: self.slots,
             weight: self.weights[at],
@@ -55,13 +55,13 @@ impl Naive {
 
     fn schedule(&self, schedule: Schedule) -> Free {
         let weights = self.weights.iter().map(|weight| u64::from(*weight)).sum();
-        let mut free = Free::new(schedule, Measure::new(self.weights.len() as u64, weights));
-        self.places().for_each(|place| free.offer(place, &self.standing(place)));
+        let mut free = Free::new(schedule, Capacity::new(self.weights.len() as u64, weights));
+        self.places().for_each(|place| free.offer(place, &self.eligibility(place)));
         free
     }
 
     fn check(&self, free: &Free) {
-        free.check(|worker| self.here[worker as usize].then(|| self.standing(worker)));
+        free.check(|worker| self.here[worker as usize].then(|| self.eligibility(worker)));
         assert_eq!(free.any(), !self.free().is_empty());
     }
 
@@ -100,14 +100,14 @@ fn play(
                     assert!(naive.free().contains(&chosen), "never over a limit");
                     judge(&naive, chosen, key, choice);
                     naive.in_use[chosen as usize] += 1;
-                    free.given(chosen, &naive.standing(chosen));
+                    free.given(chosen, &naive.eligibility(chosen));
                     naive.note(chosen, true);
                 }
             }
             9..18 if naive.in_use[at] > 0 => {
                 naive.in_use[at] -= 1;
                 if naive.here[at] {
-                    free.offer(worker, &naive.standing(worker));
+                    free.offer(worker, &naive.eligibility(worker));
                 }
             }
             18 if naive.here[at] => {
@@ -116,7 +116,7 @@ fn play(
             }
             19 if !naive.here[at] => {
                 naive.here[at] = true;
-                free.offer(worker, &naive.standing(worker));
+                free.offer(worker, &naive.eligibility(worker));
             }
             _ => {}
         }
@@ -143,7 +143,7 @@ fn least_outstanding_among_equals_gives_each_its_turn() {
     let mut turns = Vec::new();
     while let Some((worker, _)) = free.next(&mut random, None) {
         naive.in_use[worker as usize] += 1;
-        free.given(worker, &naive.standing(worker));
+        free.given(worker, &naive.eligibility(worker));
         naive.check(&free);
         turns.push(worker);
     }
@@ -202,9 +202,9 @@ fn shares(schedule: Schedule, weights: &[u32], turns: u32) -> Vec<u32> {
         let (worker, _) = free.next(&mut random, None).unwrap();
         counts[worker as usize] += 1;
         naive.in_use[worker as usize] = 1;
-        free.given(worker, &naive.standing(worker));
+        free.given(worker, &naive.eligibility(worker));
         naive.in_use[worker as usize] = 0;
-        free.offer(worker, &naive.standing(worker));
+        free.offer(worker, &naive.eligibility(worker));
     }
     counts
 }
@@ -239,7 +239,7 @@ fn weighted_round_robin_is_smooth_as_its_oracle() {
         }
         taken[at] += 1;
         naive.in_use[at] += 1;
-        free.given(chosen, &naive.standing(chosen));
+        free.given(chosen, &naive.eligibility(chosen));
         naive.check(&free);
     }
 }
@@ -271,10 +271,10 @@ fn idle_workers_are_equals_whatever_their_weight() {
     let mut turns = [0; 2];
     for _ in 0..10 {
         let (worker, _) = free.next(&mut random, None).unwrap();
-        let mut busy = naive.standing(worker);
+        let mut busy = naive.eligibility(worker);
         busy.in_use = 1;
         free.given(worker, &busy);
-        free.offer(worker, &naive.standing(worker));
+        free.offer(worker, &naive.eligibility(worker));
         turns[worker as usize] += 1;
     }
     assert_eq!(turns, [5, 5], "one client that asks again and again sees both");
@@ -297,23 +297,23 @@ fn a_worker_that_was_full_is_not_owed_what_it_missed() {
     let mut random = Random::new(1);
     // Worker 0 is full for a hundred turns of worker 1.
     naive.in_use[0] = 1;
-    free.given(0, &naive.standing(0));
+    free.given(0, &naive.eligibility(0));
     for _ in 0..100 {
         assert_eq!(free.next(&mut random, None).map(|next| next.0), Some(1));
         naive.in_use[1] = 1;
-        free.given(1, &naive.standing(1));
+        free.given(1, &naive.eligibility(1));
         naive.in_use[1] = 0;
-        free.offer(1, &naive.standing(1));
+        free.offer(1, &naive.eligibility(1));
     }
     naive.in_use[0] = 0;
-    free.offer(0, &naive.standing(0));
+    free.offer(0, &naive.eligibility(0));
     let mut turns = Vec::new();
     for _ in 0..6 {
         let (worker, _) = free.next(&mut random, None).unwrap();
         naive.in_use[worker as usize] = 1;
-        free.given(worker, &naive.standing(worker));
+        free.given(worker, &naive.eligibility(worker));
         naive.in_use[worker as usize] = 0;
-        free.offer(worker, &naive.standing(worker));
+        free.offer(worker, &naive.eligibility(worker));
         turns.push(worker);
     }
     assert_eq!(turns.iter().filter(|worker| **worker == 0).count(), 3, "{turns:?}");
@@ -325,18 +325,18 @@ fn backup_workers_serve_when_nobody_else_could_ever_be_free() {
         let naive = Naive::new(&[1, 1, 1], 1);
         let mut free = naive.schedule(*schedule);
         let mut random = Random::new(1);
-        free.offer(2, &Standing { backup: true, ..naive.standing(2) });
+        free.offer(2, &Eligibility { backup: true, ..naive.eligibility(2) });
         let mut next = |free: &mut Free| free.next(&mut random, Some(1)).map(|next| next.0);
         assert!(!free.is_on_backup() && free.candidates() == 2);
         for busy in 0..2 {
             assert_ne!(next(&mut free), Some(2));
-            free.given(busy, &Standing { in_use: 1, ..naive.standing(busy) });
+            free.given(busy, &Eligibility { in_use: 1, ..naive.eligibility(busy) });
         }
         assert_eq!((next(&mut free), free.any()), (None, false), "busy is not gone");
         free.remove(0);
         free.remove(1);
         assert_eq!((next(&mut free), free.any(), free.is_on_backup()), (Some(2), true, true));
-        free.offer(1, &naive.standing(1));
+        free.offer(1, &naive.eligibility(1));
         assert_eq!(next(&mut free), Some(1));
     }
 }

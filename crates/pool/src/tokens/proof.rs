@@ -91,51 +91,51 @@ impl World {
     }
 
     /// Reads one letter, and does what follows.
-    fn home(&self, home: &mut Home) -> bool {
+    fn owner(&self, owner: &mut Home) -> bool {
         let letter = self.mail.lock().unwrap().pop_front();
         match letter {
             Some(Mail::Waiter) => {
-                home.waiting += 1;
-                self.give(home, 0);
+                owner.waiting += 1;
+                self.give(owner, 0);
             }
-            Some(Mail::Token) => self.give(home, 1),
+            Some(Mail::Token) => self.give(owner, 1),
             None => return false,
         }
-        if home.impatient && home.waiting > 0 {
+        if owner.impatient && owner.waiting > 0 {
             // Its time is over, or its client has left.
-            home.impatient = false;
-            home.waiting -= 1;
-            home.given_up += 1;
-            self.give(home, 0);
+            owner.impatient = false;
+            owner.waiting -= 1;
+            owner.given_up += 1;
+            self.give(owner, 0);
         }
         true
     }
 
     /// Gives those that wait what there is: `hand` tokens, and those of the word. When nobody waits
     /// any more the word is opened with what is left.
-    fn give(&self, home: &mut Home, mut hand: u32) {
-        while home.waiting > 0 {
+    fn give(&self, owner: &mut Home, mut hand: u32) {
+        while owner.waiting > 0 {
             if hand == 0 {
-                if home.closed || !self.take_or_close() {
-                    home.closed = true;
+                if owner.closed || !self.take_or_close() {
+                    owner.closed = true;
                     return;
                 }
                 hand = 1;
             }
-            home.waiting -= 1;
-            if self.mutant == Mutant::GivesTwice && home.closed {
-                home.closed = false;
+            owner.waiting -= 1;
+            if self.mutant == Mutant::GivesTwice && owner.closed {
+                owner.closed = false;
                 self.tokens.open(hand);
             }
             self.serve();
             // What home frees it keeps at hand while the word is closed.
-            if !home.closed {
+            if !owner.closed {
                 hand -= 1;
                 self.release();
             }
         }
-        if home.closed {
-            home.closed = false;
+        if owner.closed {
+            owner.closed = false;
             self.tokens.open(hand);
         } else {
             (0..hand).for_each(|_| self.release());
@@ -152,15 +152,15 @@ fn prove(slots: u32, shards: u64, impatient: bool, mutant: Mutant) {
                 thread::spawn(move || world.shard())
             })
             .collect();
-        let mut home = Home { impatient, ..Home::default() };
-        world.home(&mut home);
-        world.home(&mut home);
+        let mut owner = Home { impatient, ..Home::default() };
+        world.owner(&mut owner);
+        world.owner(&mut owner);
         for thread in threads {
             thread.join().unwrap();
         }
-        while world.home(&mut home) {}
-        assert_eq!(home.waiting, 0, "a waiter was forgotten");
-        assert_eq!(world.done.load(Ordering::Relaxed) + home.given_up, shards);
+        while world.owner(&mut owner) {}
+        assert_eq!(owner.waiting, 0, "a waiter was forgotten");
+        assert_eq!(world.done.load(Ordering::Relaxed) + owner.given_up, shards);
         let word = world.tokens.look();
         assert_eq!(word, (false, slots), "not just the tokens that there were are free");
     });

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use pool::{Ask, Payload, Ticket};
+use pool::{Queueable, RequestTraits, Ticket};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
@@ -14,14 +14,20 @@ pub(crate) struct Job {
     pub(crate) share: Option<u64>,
 }
 
-impl Payload for Job {
+impl Queueable for Job {
     fn bytes(&self) -> usize {
         10
     }
 
-    fn ask(&self) -> Ask<'_> {
+    fn traits(&self) -> RequestTraits<'_> {
         let key = self.client.as_ref().map(<[u8; 1]>::as_slice);
-        Ask { id: self.id, key, priority: self.priority, share: self.share, ..Ask::default() }
+        RequestTraits {
+            id: self.id,
+            key,
+            priority: self.priority,
+            share: self.share,
+            ..RequestTraits::default()
+        }
     }
 }
 

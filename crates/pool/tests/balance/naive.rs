@@ -8,7 +8,9 @@ use crate::job::{Job, Waiting};
 use crate::random::Random;
 use crate::turns::Turns;
 use exchange::{Cause, WorkerId};
-use pool::{Control, Effect, Gone, Hand, Member, Pool, Refused, Settings, SorryReason, Ticket};
+use pool::{
+    AdminState, Control, Effect, Gone, Member, Pool, Refused, Settings, SorryReason, Ticket,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -31,7 +33,7 @@ struct Worker {
 struct Known {
     member: Member,
     weight_set: Option<u32>,
-    hand: Hand,
+    admin_state: AdminState,
     up: bool,
     /// When it stopped serving, if it ever served.
     out_since: Option<Instant>,
@@ -115,7 +117,7 @@ impl Naive {
 
     pub(crate) fn request(&mut self, random: &mut Random) {
         let client = (random.below(2) == 0).then(|| [random.byte(20)]);
-        let (priority, share) = self.turns.ask(random, client.is_some());
+        let (priority, share) = self.turns.traits(random, client.is_some());
         self.next_id += 1;
         let job = Job { id: self.next_id, client, priority, share };
         let bound = self.bound_to(&job);
@@ -135,7 +137,7 @@ impl Naive {
             Ok(ticket) => {
                 assert_ne!(
                     self.sorry,
-                    Some(SorryReason::Hand),
+                    Some(SorryReason::Operator),
                     "taken in though an operator said no"
                 );
                 assert!(self.sorry.is_none() || may, "nobody waits in the fallback");
@@ -181,7 +183,7 @@ impl Naive {
             return;
         };
         let meant = match reason {
-            SorryReason::Hand => Cause::Sorry,
+            SorryReason::Operator => Cause::Sorry,
             SorryReason::Full => Cause::Full,
             SorryReason::Waited => Cause::Waited,
             SorryReason::NoWorker => Cause::Down,
@@ -190,7 +192,7 @@ impl Naive {
             assert!(bound.is_some_and(|name| !self.serves(name)), "gone though it serves");
         } else {
             assert_eq!(cause, meant, "a pool in its fallback says why");
-            let must = must && reason != SorryReason::Hand;
+            let must = must && reason != SorryReason::Operator;
             assert!(!must, "a free slot is used in the fallback: {job:?}");
         }
     }
@@ -284,7 +286,7 @@ impl Naive {
         if let Some(known) = self.known.get_mut(name) {
             match control {
                 Control::Weight(weight) => known.weight_set = weight,
-                Control::Hand(hand) => known.hand = hand,
+                Control::AdminState(admin_state) => known.admin_state = admin_state,
             }
             assert!(self.pool.handle_control(self.now, name, control));
             self.follow();
@@ -320,9 +322,12 @@ impl Naive {
         for view in self.pool.workers() {
             if let Some(known) = view.name.and_then(|name| self.known.get_mut(name)) {
                 let up = view.health == pool::HealthState::Up;
-                if (known.hand, known.weight_set, known.up) != (view.hand, view.weight_set, up) {
+                if (known.admin_state, known.weight_set, known.up)
+                    != (view.admin_state, view.weight_set, up)
+                {
                     assert!(known.out_since.is_none() && !known.serving, "forgotten on the way");
-                    (known.hand, known.weight_set, known.up) = (view.hand, view.weight_set, up);
+                    (known.admin_state, known.weight_set, known.up) =
+                        (view.admin_state, view.weight_set, up);
                 }
             }
         }
@@ -348,7 +353,7 @@ impl Naive {
                     assert_eq!(worker.in_use, 0, "stopped though it has something to do");
                     worker.state = State::Ending;
                 }
-                Effect::Home { .. } => unreachable!("it has no branches"),
+                Effect::ToOwner { .. } => unreachable!("it has no branches"),
                 Effect::Refuse { payload, cause } => {
                     let taken = self.take(&payload);
                     self.turns.note(&taken, self.step);
@@ -435,9 +440,9 @@ impl Naive {
     fn sweep_sorry(&mut self) {
         let status = self.pool.status();
         let Some(settings) = self.pool.settings().sorry else {
-            let hand = self.by_hand.then_some(SorryReason::Hand);
+            let admin_state = self.by_hand.then_some(SorryReason::Operator);
             self.sorry = status.sorry.map(|(reason, _)| reason);
-            assert_eq!(self.sorry, hand, "without settings it is sorry by hand alone");
+            assert_eq!(self.sorry, admin_state, "without settings it is sorry by hand alone");
             return;
         };
         let serving: u64 = self
@@ -456,7 +461,11 @@ impl Naive {
         let reason = std::mem::take(&mut self.reason);
         let was = self.sorry;
         self.sorry = status.sorry.map(|(reason, _)| reason);
-        assert_eq!(self.by_hand, self.sorry == Some(SorryReason::Hand), "by hand it is by hand");
+        assert_eq!(
+            self.by_hand,
+            self.sorry == Some(SorryReason::Operator),
+            "by hand it is by hand"
+        );
         self.low.note(self.now, low, reason);
         self.easy.note(self.now, easy, reason);
         if self.by_hand {
@@ -466,7 +475,7 @@ impl Naive {
             assert!(reason, "sorry without a reason");
         }
         let calm = self.low.since.is_none_or(|at| self.now >= at + settings.steady);
-        if was.is_some() && was != Some(SorryReason::Hand) && self.sorry.is_none() {
+        if was.is_some() && was != Some(SorryReason::Operator) && self.sorry.is_none() {
             assert!(low && calm, "no longer sorry, though the load is high or was just now");
         }
         if self.sorry.is_some() {
@@ -530,7 +539,7 @@ impl Naive {
     /// Whether those who are bound to it may be given to it.
     fn serves(&self, name: &str) -> bool {
         let ready = |worker: &Worker| worker.name == name && worker.state == State::Ready;
-        let fit = |known: &Known| known.up && known.hand != Hand::Disabled;
+        let fit = |known: &Known| known.up && known.admin_state != AdminState::Disabled;
         self.known.get(name).is_some_and(fit) && self.workers.iter().any(ready)
     }
 
@@ -538,7 +547,7 @@ impl Naive {
     fn open(&self) -> Vec<String> {
         let open = |(name, known): &(&String, &Known)| {
             let weight = known.weight_set.unwrap_or(known.member.weight);
-            self.serves(name) && known.hand == Hand::Enabled && weight > 0
+            self.serves(name) && known.admin_state == AdminState::Enabled && weight > 0
         };
         let (backup, first): (Vec<_>, Vec<_>) =
             self.known.iter().filter(open).partition(|(_, known)| known.member.backup);
@@ -580,7 +589,7 @@ fn fresh(member: &Member) -> (String, Known) {
     let known = Known {
         member: member.clone(),
         weight_set: None,
-        hand: Hand::Enabled,
+        admin_state: AdminState::Enabled,
         up: true,
         out_since: None,
         serving: false,

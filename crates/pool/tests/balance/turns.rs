@@ -34,7 +34,7 @@ impl Turns {
     }
 
     /// The priority and the share of a request.
-    pub(crate) fn ask(&self, random: &mut Random, has_client: bool) -> (u8, Option<u64>) {
+    pub(crate) fn traits(&self, random: &mut Random, has_client: bool) -> (u8, Option<u64>) {
         let priority = random.byte(self.priorities);
         let share = (self.shares > 0).then(|| random.below(self.shares));
         (priority, share.map(|share| share + if has_client { 0 } else { 100 }))

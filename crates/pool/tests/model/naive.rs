@@ -6,7 +6,7 @@ mod watch;
 use std::time::{Duration, Instant};
 
 use exchange::{Cause, WorkerId};
-use pool::{Payload, Pool, Refused, Settings, Ticket};
+use pool::{Pool, Queueable, Refused, Settings, Ticket};
 
 /// One thing that happens. Numbers pick from what is there.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ struct Job {
     bytes: usize,
 }
 
-impl Payload for Job {
+impl Queueable for Job {
     fn bytes(&self) -> usize {
         self.bytes
     }

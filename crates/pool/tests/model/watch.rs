@@ -18,7 +18,7 @@ impl Naive {
                 Effect::Refuse { payload, cause } => self.refused(payload, cause),
                 Effect::Start { worker } => self.start(worker),
                 Effect::Stop { worker } => self.stop(worker),
-                Effect::Home { .. } => unreachable!("it has no branches"),
+                Effect::ToOwner { .. } => unreachable!("it has no branches"),
             }
         }
         self.settled();

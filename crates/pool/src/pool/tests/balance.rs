@@ -7,7 +7,7 @@ use crate::health::HealthSettings;
 use crate::settings::{Gone, Member, Sticky};
 use crate::sorry::{SorryReason, SorrySettings};
 use crate::why::Decided;
-use crate::{Ask, Control, Hand, HealthState, WorkerView};
+use crate::{AdminState, Control, HealthState, RequestTraits, WorkerView};
 
 /// A request that says what it wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,14 +18,20 @@ pub(super) struct Wish {
     share: Option<u64>,
 }
 
-impl Payload for Wish {
+impl Queueable for Wish {
     fn bytes(&self) -> usize {
         10
     }
 
-    fn ask(&self) -> Ask<'_> {
+    fn traits(&self) -> RequestTraits<'_> {
         let key = self.key.map(str::as_bytes);
-        Ask { id: self.id, key, named: self.named, share: self.share, ..Ask::default() }
+        RequestTraits {
+            id: self.id,
+            key,
+            named: self.named,
+            share: self.share,
+            ..RequestTraits::default()
+        }
     }
 }
 
@@ -70,13 +76,13 @@ impl Port {
                 Effect::Refuse { payload, cause } => self.refused.push((payload.id, cause)),
                 Effect::Start { worker } => self.pool.handle_started(self.now, worker),
                 Effect::Stop { worker } => self.stopped.push(worker),
-                Effect::Home { .. } => unreachable!("it has no branches"),
+                Effect::ToOwner { .. } => unreachable!("it has no branches"),
             }
         }
         self.pool.check();
     }
 
-    fn ask(&mut self, wish: Wish) -> Result<(), Cause> {
+    fn traits(&mut self, wish: Wish) -> Result<(), Cause> {
         let taken = self.pool.handle_request(self.now, wish).map(|_| ());
         self.follow();
         taken.map_err(|refused| refused.cause)
@@ -84,11 +90,11 @@ impl Port {
 
     /// A request of the client with this key.
     pub(super) fn of(&mut self, id: u64, key: &'static str) -> Result<(), Cause> {
-        self.ask(Wish { id, key: Some(key), ..Wish::default() })
+        self.traits(Wish { id, key: Some(key), ..Wish::default() })
     }
 
     pub(super) fn plain(&mut self, id: u64) -> Result<(), Cause> {
-        self.ask(Wish { id, ..Wish::default() })
+        self.traits(Wish { id, ..Wish::default() })
     }
 
     fn worker(&self, place: usize) -> WorkerId {
@@ -204,7 +210,7 @@ fn two_requests_of_a_new_client_that_wait_go_to_one_worker() {
 
 #[test]
 fn a_drained_worker_keeps_its_clients_and_gets_no_others() {
-    for drain in [Control::Weight(Some(0)), Control::Hand(Hand::Drained)] {
+    for drain in [Control::Weight(Some(0)), Control::AdminState(AdminState::Drained)] {
         let mut port = Port::new(sticky(servers(&["a", "b"], 9), Gone::Reschedule));
         port.of(1, "x").unwrap();
         port.control("a", drain);
@@ -213,7 +219,7 @@ fn a_drained_worker_keeps_its_clients_and_gets_no_others() {
         port.plain(4).unwrap();
         assert_eq!(port.given(), [(0, 1), (0, 2), (1, 3), (1, 4)]);
         port.control("a", Control::Weight(None));
-        port.control("a", Control::Hand(Hand::Enabled));
+        port.control("a", Control::AdminState(AdminState::Enabled));
         port.plain(5).unwrap();
         port.plain(6).unwrap();
         assert_eq!(port.given(), [(1, 5), (0, 6)]);
@@ -224,10 +230,10 @@ fn a_drained_worker_keeps_its_clients_and_gets_no_others() {
 fn when_all_are_drained_only_the_bound_are_served() {
     let mut port = Port::new(sticky(servers(&["a"], 9), Gone::Reschedule));
     port.of(1, "x").unwrap();
-    port.control("a", Control::Hand(Hand::Drained));
+    port.control("a", Control::AdminState(AdminState::Drained));
     port.of(2, "x").unwrap();
     assert_eq!(port.plain(3), Err(Cause::Down));
-    port.control("a", Control::Hand(Hand::Disabled));
+    port.control("a", Control::AdminState(AdminState::Disabled));
     assert_eq!(port.of(4, "x"), Err(Cause::Down));
     assert_eq!(port.given(), [(0, 1), (0, 2)]);
 }
@@ -355,13 +361,13 @@ fn fitness_and_hands_outlive_a_reload_and_what_is_not_declared_any_more_leaves()
     let checked = |names| Settings { health, ..servers(names, 9) };
     let mut port = Port::new(checked(&["a", "b", "c"]));
     (0..3).for_each(|_| port.check(1, false));
-    port.control("c", Control::Hand(Hand::Disabled));
+    port.control("c", Control::AdminState(AdminState::Disabled));
     let records = port.pool.health();
     port.settings(checked(&["c", "d", "b"]));
     let seen: Vec<_> =
-        port.pool.workers().map(|view| (view.name, view.health, view.hand)).collect();
-    assert_eq!(seen[1], (Some("b"), HealthState::Down, Hand::Enabled));
-    assert_eq!(seen[2], (Some("c"), HealthState::Up, Hand::Disabled));
+        port.pool.workers().map(|view| (view.name, view.health, view.admin_state)).collect();
+    assert_eq!(seen[1], (Some("b"), HealthState::Down, AdminState::Enabled));
+    assert_eq!(seen[2], (Some("c"), HealthState::Up, AdminState::Disabled));
     assert_eq!(port.stopped.len(), 1, "a has nothing to do");
     let gone = port.stopped[0];
     port.pool.handle_ended(port.now, gone, true);
@@ -466,7 +472,7 @@ fn sorry_by_hand_refuses_what_comes_and_serves_what_waits() {
     assert_eq!(port.plain(3), Err(Cause::Sorry));
     port.release(0);
     assert_eq!(port.given(), [(0, 1), (0, 2)]);
-    assert_eq!(port.reason(), Some(SorryReason::Hand));
+    assert_eq!(port.reason(), Some(SorryReason::Operator));
     port.sorry(false);
     port.plain(4).unwrap();
 }
@@ -565,12 +571,12 @@ fn having_waited_too_long_is_a_reason_too() {
 #[test]
 fn a_cookie_names_a_worker_and_one_that_is_gone_names_nobody() {
     let mut port = Port::new(servers(&["a", "b"], 9));
-    let named = port.pool.berth(port.worker(1));
+    let named = port.pool.affinity_target(port.worker(1));
     for id in 0..3 {
-        port.ask(Wish { id, named, ..Wish::default() }).unwrap();
+        port.traits(Wish { id, named, ..Wish::default() }).unwrap();
     }
     assert_eq!(port.given(), [(1, 0), (1, 1), (1, 2)]);
-    port.ask(Wish { id: 4, named: Some(u64::MAX), ..Wish::default() }).unwrap();
+    port.traits(Wish { id: 4, named: Some(u64::MAX), ..Wish::default() }).unwrap();
     assert_eq!(port.given().len(), 1);
 }
 
@@ -578,7 +584,7 @@ fn a_cookie_names_a_worker_and_one_that_is_gone_names_nobody() {
 fn why_tells_who_was_out_and_how_long_it_took() {
     let mut port = Port::new(servers(&["a", "b", "c", "d"], 1));
     (0..3).for_each(|_| port.check(0, false));
-    port.control("b", Control::Hand(Hand::Disabled));
+    port.control("b", Control::AdminState(AdminState::Disabled));
     port.control("c", Control::Weight(Some(0)));
     port.plain(7).unwrap();
     port.plain(8).unwrap();
@@ -598,9 +604,9 @@ fn flows_share_a_busy_worker() {
     let mut port = Port::new(servers(&["a"], 1));
     port.plain(0).unwrap();
     for id in 1..=4 {
-        port.ask(Wish { id, share: Some(1), ..Wish::default() }).unwrap();
+        port.traits(Wish { id, share: Some(1), ..Wish::default() }).unwrap();
     }
-    port.ask(Wish { id: 9, share: Some(2), ..Wish::default() }).unwrap();
+    port.traits(Wish { id: 9, share: Some(2), ..Wish::default() }).unwrap();
     (0..5).for_each(|_| port.release(0));
     let order: Vec<u64> = port.given().iter().map(|given| given.1).collect();
     assert_eq!(order, [0, 1, 9, 2, 3, 4]);

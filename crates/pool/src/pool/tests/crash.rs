@@ -1,7 +1,7 @@
 //! Workers that do not start, or do not live.
 
 use super::*;
-use crate::Ask;
+use crate::RequestTraits;
 
 const BACKOFF: BackoffSettings = BackoffSettings {
     first: Duration::from_millis(100),
@@ -254,7 +254,11 @@ fn an_answer_forgives_though_the_slot_stays_in_use() {
 impl Yard {
     fn request_of(&mut self, client: u64, number: u32) -> Result<Ticket, Cause> {
         let job = Job(number, 10);
-        let entry = Entry::new(self.now, &Ask { client: Some(client), ..Ask::default() }, 10);
+        let entry = QueueEntry::new(
+            self.now,
+            &RequestTraits { client: Some(client), ..RequestTraits::default() },
+            10,
+        );
         let taken = self.pool.handle_entry(self.now, job, entry).map_err(|refused| refused.cause);
         self.follow();
         taken

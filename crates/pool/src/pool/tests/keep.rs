@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::Ask;
+use crate::RequestTraits;
 use crate::random::Random;
 
 /// A request of a client.
@@ -13,13 +13,13 @@ struct Owned {
     client: u64,
 }
 
-impl Payload for Owned {
+impl Queueable for Owned {
     fn bytes(&self) -> usize {
         10
     }
 
-    fn ask(&self) -> Ask<'_> {
-        Ask { client: Some(self.client), ..Ask::default() }
+    fn traits(&self) -> RequestTraits<'_> {
+        RequestTraits { client: Some(self.client), ..RequestTraits::default() }
     }
 }
 
@@ -50,7 +50,7 @@ impl Scene {
                 Effect::Refuse { payload, .. } => self.refused.push(payload.number),
                 Effect::Start { worker } => self.pool.handle_started(self.now, worker),
                 Effect::Stop { worker } => self.pool.handle_ended(self.now, worker, true),
-                Effect::Home { .. } => unreachable!("it has no branches"),
+                Effect::ToOwner { .. } => unreachable!("it has no branches"),
             }
         }
         self.pool.check();
@@ -67,7 +67,7 @@ impl Scene {
     /// The last that was given is answered, and its worker kept.
     fn keep(&mut self, client: Option<u64>) {
         let worker = self.given.last().unwrap().0;
-        self.pool.handle_kept(self.now, worker, client);
+        self.pool.handle_reserved(self.now, worker, client);
         self.pool.handle_released(self.now, worker);
         self.follow();
     }
@@ -119,29 +119,29 @@ fn other_workers_serve_meanwhile_and_one_kept_for_nobody_serves_nobody() {
     let mut scene = Scene::new(fixed(2));
     scene.request(7).unwrap();
     scene.keep(None);
-    let kept = scene.given[0].0;
+    let reservations = scene.given[0].0;
     for client in [7, 8] {
         scene.request(client).unwrap();
     }
     assert_eq!(scene.given.len(), 2, "one slot is free");
-    assert_ne!(scene.given[1].0, kept);
-    scene.pool.handle_open(scene.now, kept);
+    assert_ne!(scene.given[1].0, reservations);
+    scene.pool.handle_open(scene.now, reservations);
     scene.follow();
-    assert_eq!(scene.given[2].0, kept);
+    assert_eq!(scene.given[2].0, reservations);
 }
 
 #[test]
 fn one_client_of_many_does_not_keep_a_worker_for_ever() {
     let mut scene = Scene::new(fixed(2));
     scene.request(7).unwrap();
-    let kept = scene.given[0].0;
+    let reservations = scene.given[0].0;
     scene.keep(Some(7));
     for client in [8, 7, 9] {
         scene.request(client).unwrap();
     }
     // The other worker has the first; the client of the kept one waits in its turn, for others do.
     assert_eq!(scene.numbers(), [0, 1, 2], "the next when it comes: nobody else waits");
-    scene.pool.handle_released(scene.now, kept);
+    scene.pool.handle_released(scene.now, reservations);
     scene.follow();
     for client in [7, 8] {
         scene.request(client).unwrap();
@@ -153,9 +153,9 @@ fn one_client_of_many_does_not_keep_a_worker_for_ever() {
     scene.pool.handle_released(scene.now, other);
     scene.follow();
     assert_eq!(scene.given[4], (other, 4), "of the kept one's client, while another waits");
-    scene.pool.handle_open(scene.now, kept);
+    scene.pool.handle_open(scene.now, reservations);
     scene.follow();
-    assert_eq!(scene.given[5], (kept, 5));
+    assert_eq!(scene.given[5], (reservations, 5));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn whatever_happens_a_kept_worker_is_given_nothing_of_others_and_nobody_waits_fo
     for seed in 0..300 {
         let mut random = Random::new(seed);
         let mut scene = Scene::new(fixed(1 + u32::try_from(seed % 3).unwrap()));
-        let mut kept: BTreeMap<WorkerId, Option<u64>> = BTreeMap::new();
+        let mut reservations: BTreeMap<WorkerId, Option<u64>> = BTreeMap::new();
         let mut clients = Vec::new();
         let (mut seen, mut busy) = (0, Vec::new());
         for step in 0..400 {
@@ -221,17 +221,17 @@ fn whatever_happens_a_kept_worker_is_given_nothing_of_others_and_nobody_waits_fo
                     if random.below(2) == 0 {
                         let client = clients[number as usize];
                         let client = (random.below(4) > 0).then_some(client);
-                        kept.insert(worker, client);
-                        scene.pool.handle_kept(scene.now, worker, client);
+                        reservations.insert(worker, client);
+                        scene.pool.handle_reserved(scene.now, worker, client);
                     }
                     scene.pool.handle_released(scene.now, worker);
                     scene.follow();
                 }
                 3 => {
-                    let worker = kept.keys().next().copied();
+                    let worker = reservations.keys().next().copied();
                     let free = worker.filter(|it| !busy.iter().any(|(busy, _)| busy == it));
                     if let Some(worker) = free {
-                        kept.remove(&worker);
+                        reservations.remove(&worker);
                         scene.pool.handle_open(scene.now, worker);
                         scene.follow();
                     }
@@ -239,14 +239,14 @@ fn whatever_happens_a_kept_worker_is_given_nothing_of_others_and_nobody_waits_fo
                 _ => {}
             }
             for (worker, number) in &scene.given[seen..] {
-                if let Some(client) = kept.get(worker) {
+                if let Some(client) = reservations.get(worker) {
                     assert_eq!(*client, Some(clients[*number as usize]), "seed {seed}");
                 }
                 busy.push((*worker, *number));
             }
             seen = scene.given.len();
         }
-        let idle = scene.pool.status().queued == 0 || !busy.is_empty() || !kept.is_empty();
+        let idle = scene.pool.status().queued == 0 || !busy.is_empty() || !reservations.is_empty();
         assert!(idle, "seed {seed}: somebody waits for nothing");
     }
 }

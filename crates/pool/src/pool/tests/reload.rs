@@ -3,8 +3,8 @@
 use super::balance::{Port, servers, sticky};
 use super::*;
 use crate::Control;
-use crate::roster::Hand;
 use crate::settings::{Gone, RecycleSettings};
+use crate::worker_table::AdminState;
 
 #[test]
 fn everybody_keeps_its_turn() {
@@ -95,9 +95,9 @@ fn at_the_limit_of_the_pool_the_oldest_goes_first_bound_or_not() {
     settings.schedule = Schedule::First;
     settings.slots_all = Some(1);
     let mut port = Port::new(settings);
-    port.control("a", Control::Hand(Hand::Drained));
+    port.control("a", Control::AdminState(AdminState::Drained));
     port.of(0, "of b").unwrap();
-    port.control("a", Control::Hand(Hand::Enabled));
+    port.control("a", Control::AdminState(AdminState::Enabled));
     // All others find `a` free, and it is always the first.
     for id in 1..4 {
         port.pass(ms(1));

@@ -37,7 +37,7 @@ pub struct Rate {
 
 /// The limits of each address; without a number there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GuardSettings {
+pub struct AddressLimiterSettings {
     /// Connections at once.
     pub connections: Option<u32>,
     /// New connections.
@@ -98,8 +98,8 @@ struct Entry {
 
 /// The addresses that lately used a listener, and what they did.
 #[derive(Debug)]
-pub struct Guard {
-    settings: GuardSettings,
+pub struct AddressLimiter {
+    settings: AddressLimiterSettings,
     connects: Option<Meter>,
     requests: Option<Meter>,
     start: Instant,
@@ -114,10 +114,10 @@ pub struct Guard {
     evicted: u64,
 }
 
-impl Guard {
+impl AddressLimiter {
     /// An empty table. The secret is for the hashes of addresses.
     #[must_use]
-    pub fn new(settings: GuardSettings, now: Instant, secret: (u64, u64)) -> Self {
+    pub fn new(settings: AddressLimiterSettings, now: Instant, secret: (u64, u64)) -> Self {
         Self {
             settings,
             connects: settings.connects.map(Meter::new),
@@ -135,7 +135,7 @@ impl Guard {
 
     /// Other limits from now on. Connections that are open stay counted, under the bits of their
     /// addresses by which they came.
-    pub fn handle_settings(&mut self, settings: GuardSettings) {
+    pub fn handle_settings(&mut self, settings: AddressLimiterSettings) {
         self.settings = settings;
         self.connects = settings.connects.map(Meter::new);
         self.requests = settings.requests.map(Meter::new);

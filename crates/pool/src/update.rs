@@ -4,7 +4,7 @@ use exchange::WorkerId;
 
 /// What a branch is to know of one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlaceNews {
+pub struct WorkerUpdate {
     /// The worker that has it at home; none: nobody.
     pub worker: Option<WorkerId>,
     /// Whether those that are bound to it may be given to it.
@@ -19,9 +19,9 @@ pub struct PlaceNews {
 
 /// What a branch is to know of its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct PoolUpdate {
     /// Branches give requests to workers. They do not while an operator has switched the fallback on.
     pub gives: bool,
     /// By place.
-    pub places: Vec<PlaceNews>,
+    pub places: Vec<WorkerUpdate>,
 }

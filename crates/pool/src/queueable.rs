@@ -1,16 +1,16 @@
 //! What waits in a queue, as far as a pool has to know.
 
-use crate::Ask;
+use crate::RequestTraits;
 
 /// What a pool queues and dispatches.
-pub trait Payload {
+pub trait Queueable {
     /// Bytes of memory that it holds while it waits: what was allocated for it, not only what
     /// is used of it. The same number at every call.
     fn bytes(&self) -> usize;
 
-    /// What it asks for besides a free worker. Nothing, unless it is said. An [`Entry`](crate::Entry) says it
+    /// What it asks for besides a free worker. Nothing, unless it is said. An [`QueueEntry`](crate::QueueEntry) says it
     /// without the payload.
-    fn ask(&self) -> Ask<'_> {
-        Ask::default()
+    fn traits(&self) -> RequestTraits<'_> {
+        RequestTraits::default()
     }
 }

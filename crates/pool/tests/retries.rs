@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, WorkerId, WorkerIndex};
 use pool::{
-    AffinityLimits, Ask, Control, Effect, Entry, Failed, Gone, Hand, Member, Payload, Pool,
-    QueueLimits, Retry, Schedule, Settings, Sticky,
+    AdminState, AffinityLimits, Control, Effect, Failed, Gone, Member, Pool, QueueEntry,
+    QueueLimits, Queueable, RequestTraits, Retry, Schedule, Settings, Sticky,
 };
 use random::Random;
 
@@ -32,13 +32,13 @@ struct Job {
     named: Option<u64>,
 }
 
-impl Payload for Job {
+impl Queueable for Job {
     fn bytes(&self) -> usize {
         1
     }
 
-    fn ask(&self) -> Ask<'_> {
-        Ask { id: self.id, named: self.named, ..Ask::default() }
+    fn traits(&self) -> RequestTraits<'_> {
+        RequestTraits { id: self.id, named: self.named, ..RequestTraits::default() }
     }
 }
 
@@ -124,7 +124,7 @@ impl World {
                 Effect::Start { worker } => self.pool.handle_started(self.now, worker),
                 Effect::Dispatch { worker, payload, .. } => self.given(worker, payload),
                 Effect::Refuse { payload, cause } => self.refused(payload, cause),
-                Effect::Stop { .. } | Effect::Home { .. } => unreachable!("nobody asks for it"),
+                Effect::Stop { .. } | Effect::ToOwner { .. } => unreachable!("nobody asks for it"),
             }
         }
         self.pool.check();
@@ -193,7 +193,7 @@ impl World {
     }
 
     /// What the pool is to be told of a request, which waits from now on.
-    fn entry(&mut self, id: u64) -> Entry {
+    fn entry(&mut self, id: u64) -> QueueEntry {
         let others = |known: &Known| !self.others(&known.failed).is_empty();
         let oldest = self.pool.status().oldest.unwrap_or(self.now);
         let known = &self.known[&id];
@@ -205,10 +205,10 @@ impl World {
         known.at = At::Queue { until, alone, lost };
         let mut failed = Failed::default();
         known.failed.iter().for_each(|place| failed.add(WorkerIndex::new(*place), Cause::Died));
-        Entry::new(self.now, &known.job.ask(), 1).failed_by(failed)
+        QueueEntry::new(self.now, &known.job.traits(), 1).failed_by(failed)
     }
 
-    fn ask(&mut self) {
+    fn add_request(&mut self) {
         if self.known.len() >= JOBS_MAX {
             return;
         }
@@ -264,11 +264,12 @@ impl World {
 
     fn order(&mut self) {
         let place = self.random.pick(self.places.len());
-        let hand = [Hand::Enabled, Hand::Enabled, Hand::Drained, Hand::Disabled];
+        let hand =
+            [AdminState::Enabled, AdminState::Enabled, AdminState::Drained, AdminState::Disabled];
         let hand = hand[self.random.pick(hand.len())];
-        self.places[place].0 = hand != Hand::Disabled;
-        self.places[place].1 = hand == Hand::Enabled;
-        self.pool.handle_control(self.now, &format!("s{place}"), Control::Hand(hand));
+        self.places[place].0 = hand != AdminState::Disabled;
+        self.places[place].1 = hand == AdminState::Enabled;
+        self.pool.handle_control(self.now, &format!("s{place}"), Control::AdminState(hand));
         self.follow();
     }
 
@@ -282,7 +283,7 @@ impl World {
 
     fn step(&mut self) {
         match self.random.pick(100) {
-            0..35 => self.ask(),
+            0..35 => self.add_request(),
             35..60 => self.answer(false),
             60..85 => self.answer(true),
             85..92 => self.order(),
@@ -306,7 +307,7 @@ fn whoever_has_failed_a_request_has_it_again_only_where_nobody_else_may() {
         for place in 0..world.places.len() {
             world.places[place] = (true, true, world.places[place].2);
             let name = format!("s{place}");
-            world.pool.handle_control(world.now, &name, Control::Hand(Hand::Enabled));
+            world.pool.handle_control(world.now, &name, Control::AdminState(AdminState::Enabled));
             world.follow();
         }
         while !world.known.is_empty() {
@@ -355,7 +356,7 @@ fn nobody_waits_behind_a_retry_and_it_does_not_wait_for_ever() {
     let mut failed = Failed::default();
     failed.add(WorkerIndex::new(0), Cause::Died);
     pool.handle_released(now, a);
-    let entry = Entry::new(now, &job(1).ask(), 1).failed_by(failed);
+    let entry = QueueEntry::new(now, &job(1).traits(), 1).failed_by(failed);
     pool.handle_returned_entry(now, job(1), entry, Retry::default());
     pool.handle_time(now);
     assert_eq!(given(&mut pool), [], "it waits for the other");

@@ -6,7 +6,7 @@ use crate::why::PLACES_SEEN;
 
 /// A place as those see it who are bound to it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seat {
+pub(super) struct SlotState {
     /// Slots of its worker; 0: it serves nobody.
     pub(super) slots: u32,
     /// Since when it serves nobody.
@@ -17,8 +17,8 @@ pub(super) struct Seat {
 
 /// All places.
 #[derive(Debug, Default)]
-pub(super) struct Seats {
-    pub(super) seats: Vec<Seat>,
+pub(super) struct SlotStates {
+    pub(super) slot_states: Vec<SlotState>,
     /// Slots of all that serve.
     pub(super) slots: u64,
     pub(super) serving: u32,
@@ -30,9 +30,9 @@ pub(super) struct Seats {
     pub(super) free: u64,
 }
 
-impl Seats {
-    pub(super) fn at(&self, place: u32) -> Seat {
-        self.seats.get(place as usize).copied().unwrap_or_default()
+impl SlotStates {
+    pub(super) fn at(&self, place: u32) -> SlotState {
+        self.slot_states.get(place as usize).copied().unwrap_or_default()
     }
 
     /// Slots of the worker at `place` if it serves those that are bound to it.
@@ -53,11 +53,11 @@ impl Seats {
     }
 
     pub(super) fn set(&mut self, place: u32, slots: u32, free: bool, now: Instant) {
-        if self.seats.len() <= place as usize {
-            let new = Seat { out_since: Some(now), ..Seat::default() };
-            self.seats.resize(place as usize + 1, new);
+        if self.slot_states.len() <= place as usize {
+            let new = SlotState { out_since: Some(now), ..SlotState::default() };
+            self.slot_states.resize(place as usize + 1, new);
         }
-        let seat = &mut self.seats[place as usize];
+        let seat = &mut self.slot_states[place as usize];
         if (seat.slots > 0) != (slots > 0) {
             seat.out_since = (slots == 0).then_some(now);
             self.serving = if slots > 0 { self.serving + 1 } else { self.serving - 1 };
@@ -74,7 +74,7 @@ impl Seats {
     }
 
     pub(super) fn call(&mut self, place: u32) {
-        let seat = &mut self.seats[place as usize];
+        let seat = &mut self.slot_states[place as usize];
         if !std::mem::replace(&mut seat.calls, true) {
             self.callers.push(place);
         }

@@ -1,7 +1,7 @@
 //! Which workers are kept for one client.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum Reservation {
     #[default]
     Open,
     /// For this client; for nobody where there is none.
@@ -10,44 +10,45 @@ pub(super) enum Keep {
 
 /// Which workers are kept.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    pub(super) places: Vec<Keep>,
+pub(super) struct Reservations {
+    pub(super) places: Vec<Reservation>,
     pub(super) count: u32,
 }
 
-impl Kept {
+impl Reservations {
     pub(super) const fn any(&self) -> bool {
         self.count > 0
     }
 
     pub(super) fn is_kept(&self, place: u32) -> bool {
-        self.any() && self.at(place) != Keep::Open
+        self.any() && self.at(place) != Reservation::Open
     }
 
-    pub(super) fn at(&self, place: u32) -> Keep {
+    pub(super) fn at(&self, place: u32) -> Reservation {
         self.places.get(place as usize).copied().unwrap_or_default()
     }
 
     /// The client for which a place is kept.
     pub(super) fn client(&self, place: u32) -> Option<u64> {
         match self.at(place) {
-            Keep::For(client) => client,
-            Keep::Open => None,
+            Reservation::For(client) => client,
+            Reservation::Open => None,
         }
     }
 
-    pub(super) fn set(&mut self, place: u32, keep: Keep) {
+    pub(super) fn set(&mut self, place: u32, keep: Reservation) {
         if self.places.len() <= place as usize {
-            self.places.resize(place as usize + 1, Keep::Open);
+            self.places.resize(place as usize + 1, Reservation::Open);
         }
         let before = std::mem::replace(&mut self.places[place as usize], keep);
-        self.count = self.count + u32::from(keep != Keep::Open) - u32::from(before != Keep::Open);
+        self.count = self.count + u32::from(keep != Reservation::Open)
+            - u32::from(before != Reservation::Open);
     }
 
     /// The worker at a place is not ready any more.
     pub(super) fn clear(&mut self, place: u32) {
         if self.is_kept(place) {
-            self.set(place, Keep::Open);
+            self.set(place, Reservation::Open);
         }
     }
 

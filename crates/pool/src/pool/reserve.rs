@@ -19,19 +19,19 @@ use std::time::Instant;
 use exchange::WorkerId;
 
 use super::Pool;
-use super::kept::Keep;
-use crate::Payload;
-use crate::queue::{Entry, Facts, Lane};
+use super::reservations::Reservation;
+use crate::Queueable;
+use crate::queue::{EntryInfo, Lane, QueueEntry};
 use crate::schedule::Choice;
 
-impl<P: Payload> Pool<P> {
+impl<P: Queueable> Pool<P> {
     /// From now on the free slots of this worker are for requests of this client alone
-    /// ([`Ask::client`](crate::Ask::client)), without one for nobody, until [`Self::handle_open`].
+    /// ([`RequestTraits::client`](crate::RequestTraits::client)), without one for nobody, until [`Self::handle_open`].
     /// Called before the slot is released which another client must not be given.
-    pub fn handle_kept(&mut self, now: Instant, worker: WorkerId, client: Option<u64>) {
+    pub fn handle_reserved(&mut self, now: Instant, worker: WorkerId, client: Option<u64>) {
         self.begin(now);
         if let Some(place) = self.ready_place(worker) {
-            self.kept.set(place, Keep::For(client));
+            self.reservations.set(place, Reservation::For(client));
             self.refresh(place);
         }
         self.turn();
@@ -41,7 +41,7 @@ impl<P: Payload> Pool<P> {
     pub fn handle_open(&mut self, now: Instant, worker: WorkerId) {
         self.begin(now);
         if let Some(place) = self.ready_place(worker) {
-            self.kept.clear(place);
+            self.reservations.clear(place);
             self.refresh(place);
         }
         self.turn();
@@ -54,45 +54,46 @@ impl<P: Payload> Pool<P> {
 
     /// Whether the worker at `place` has a slot that nobody uses.
     fn has_slot(&self, place: u32) -> bool {
-        self.workers.at(place).in_use < self.seats.slots(place)
+        self.workers.at(place).in_use < self.slot_states.slots(place)
     }
 
     /// The place that is kept for the client of a request which need not wait.
-    pub(super) fn kept_for(&self, asked: &Entry, lane: Lane) -> Option<u32> {
-        let client = asked.facts.client.filter(|_| self.kept.any())?;
+    pub(super) fn kept_for(&self, asked: &QueueEntry, lane: Lane) -> Option<u32> {
+        let client = asked.info.client.filter(|_| self.reservations.any())?;
         if !self.goes_at_once(asked.bytes) || !self.may_give() {
             return None;
         }
         let is_for = |place: &u32| {
-            self.kept.client(*place) == Some(client)
+            self.reservations.client(*place) == Some(client)
                 && self.has_slot(*place)
                 && !asked.failed.each().any(|failed| failed == *place)
         };
         match lane {
             // The schedule comes first: a client that asks for many, such as a proxy, is spread as before.
             Lane::Common if self.free.any() => None,
-            Lane::Common => {
-                self.kept.places().find(|place| is_for(place) && self.roster.at(*place).is_open())
-            }
+            Lane::Common => self
+                .reservations
+                .places()
+                .find(|place| is_for(place) && self.worker_table.at(*place).is_open()),
             Lane::Bound(place) => Some(place).filter(is_for),
-            Lane::Again => None,
+            Lane::Retry => None,
         }
     }
 
     /// Gives kept workers what is next, where that is of the client that they are kept for.
     pub(super) fn dispatch_kept(&mut self) {
-        if !self.kept.any() {
+        if !self.reservations.any() {
             return;
         }
-        for place in self.kept.places() {
+        for place in self.reservations.places() {
             while self.may_extend()
-                && let Some(client) = self.kept.client(place)
+                && let Some(client) = self.reservations.client(place)
                 && self.may_give()
                 && self.has_slot(place)
                 && let Some(lane) = self.next_of_kept(place, client)
                 && self.secure(place)
             {
-                self.give(place, lane, Choice::Kept);
+                self.give(place, lane, Choice::Reserved);
             }
         }
     }
@@ -100,7 +101,7 @@ impl<P: Payload> Pool<P> {
     /// Whether the client of a kept worker would have to wait for it: nobody else waits, or no other
     /// worker serves.
     fn may_extend(&self) -> bool {
-        let others = self.free.candidates() > self.kept.count;
+        let others = self.free.candidates() > self.reservations.count;
         !others || self.queue.length() == 1 && !self.free.any()
     }
 
@@ -109,30 +110,35 @@ impl<P: Payload> Pool<P> {
         let common = (self.queue.common().0 > 0).then_some(Lane::Common);
         let own = (self.queue.bound(place) > 0).then_some(Lane::Bound(place));
         let lane = self.queue.next_lane(common.into_iter().chain(own))?;
-        let (facts, _) = self.queue.next(lane)?;
-        let is_its_own = facts.client == Some(client)
+        let (info, _) = self.queue.next(lane)?;
+        let is_its_own = info.client == Some(client)
             && !self.queue.next_failed(lane).each().any(|failed| failed == place)
-            && (lane != Lane::Common || self.may_be_given(&facts, place));
+            && (lane != Lane::Common || self.may_be_given(&info, place));
         is_its_own.then_some(lane)
     }
 
     /// Whether its client is bound to no other worker.
-    fn may_be_given(&mut self, facts: &Facts, place: u32) -> bool {
-        match self.lane(facts, false) {
+    fn may_be_given(&mut self, info: &EntryInfo, place: u32) -> bool {
+        match self.lane(info, false) {
             Ok(Lane::Bound(own)) => own == place,
             Ok(Lane::Common) => true,
-            Ok(Lane::Again) | Err(_) => false,
+            Ok(Lane::Retry) | Err(_) => false,
         }
     }
 
     /// Sweeps what this file keeps.
     pub(super) fn check_kept(&self) {
-        let kept = self.kept.places().filter(|place| self.kept.is_kept(*place));
+        let reservations =
+            self.reservations.places().filter(|place| self.reservations.is_kept(*place));
         let ready = |place: &u32| {
             !self.workers.is_vacant(*place)
                 && self.workers.at(*place).state == crate::workers::State::Ready
         };
-        assert_eq!(kept.clone().count(), self.kept.count as usize, "kept workers are counted");
-        assert!(kept.clone().all(|place| ready(&place)), "only a ready worker is kept");
+        assert_eq!(
+            reservations.clone().count(),
+            self.reservations.count as usize,
+            "kept workers are counted"
+        );
+        assert!(reservations.clone().all(|place| ready(&place)), "only a ready worker is kept");
     }
 }

@@ -24,16 +24,16 @@ impl Engine {
         &mut self,
         id: RequestId,
         pool: PoolId,
-        home: u32,
+        owner: u32,
         payload: Payload,
         meta: RequestMeta,
     ) {
-        let left = match self.pools[pool].branch {
+        let left = match self.pools[pool].member_shard {
             Some(_) => self.give_here(id, pool, payload, meta),
             None => Some((payload, meta)),
         };
         if let Some((payload, meta)) = left {
-            self.cross(id, pool, home, payload, meta);
+            self.cross(id, pool, owner, payload, meta);
         }
     }
 
@@ -85,8 +85,8 @@ impl Engine {
         if let Some(log_entry) = &mut exchange.log_entry {
             log_entry.retries += 1;
         }
-        if let Some(home) = self.shard_link.off_shard(pool) {
-            self.cross(id, pool, home, payload, meta);
+        if let Some(owner) = self.shard_link.off_shard(pool) {
+            self.cross(id, pool, owner, payload, meta);
         }
     }
 
@@ -95,8 +95,8 @@ impl Engine {
         if active(Plant::LostSlot) {
             return;
         }
-        if let Some(home) = self.shard_link.off_shard(pool) {
-            self.shard_link.send(home, ShardMessage::Token(pool, worker));
+        if let Some(owner) = self.shard_link.off_shard(pool) {
+            self.shard_link.send(owner, ShardMessage::Token(pool, worker));
         }
     }
 
@@ -109,16 +109,16 @@ impl Engine {
         took: Duration,
     ) {
         let served = &mut self.pools[pool];
-        let Some(branch) = &mut served.branch else {
+        let Some(member_shard) = &mut served.member_shard else {
             return served.pool.handle_result(self.now, worker, good, took);
         };
         let health = served.pool.settings().health;
         let good_in_time = good && health.slow.is_none_or(|slow| took <= slow);
         // The failure rate is computed over all requests.
-        let tells = branch.tells(worker, good_in_time) || health.fail_rate.is_some();
+        let tells = member_shard.tells(worker, good_in_time) || health.fail_rate.is_some();
         let at_home = served.pool.worker_at_home(worker).filter(|_| tells);
-        if let (Some(home), Some(worker)) = (self.shard_link.off_shard(pool), at_home) {
-            self.shard_link.send(home, ShardMessage::Judged { pool, worker, good, took });
+        if let (Some(owner), Some(worker)) = (self.shard_link.off_shard(pool), at_home) {
+            self.shard_link.send(owner, ShardMessage::Judged { pool, worker, good, took });
         }
     }
 
@@ -127,8 +127,8 @@ impl Engine {
         let served = &self.pools[pool];
         match (self.shard_link.off_shard(pool), served.pool.worker_at_home(worker)) {
             (None, _) => self.checked(pool, worker, false, UNREACHED.to_owned()),
-            (Some(home), Some(worker)) => {
-                self.shard_link.send(home, ShardMessage::Unreached(pool, worker));
+            (Some(owner), Some(worker)) => {
+                self.shard_link.send(owner, ShardMessage::Unreached(pool, worker));
             }
             // The owner shard has no such worker.
             (Some(_), None) => {}
@@ -146,10 +146,10 @@ impl Engine {
     }
 
     /// Applies an update of the owner shard.
-    pub(super) fn handle_news(&mut self, pool: PoolId, news: &pool::News) {
+    pub(super) fn handle_news(&mut self, pool: PoolId, update: &pool::PoolUpdate) {
         let served = &mut self.pools[pool];
         served.dirty = true;
-        for worker in served.pool.handle_news(self.now, news) {
+        for worker in served.pool.handle_news(self.now, update) {
             self.effects.to_replace.push_back((pool, worker));
         }
     }
@@ -162,9 +162,9 @@ impl Engine {
             return;
         }
         for (pool, served) in self.pools.entries_mut() {
-            if let Some(news) = served.pool.poll_news() {
-                let news = Arc::new(news);
-                self.shard_link.tell_all(|| ShardMessage::Update(pool, Arc::clone(&news)));
+            if let Some(update) = served.pool.poll_news() {
+                let update = Arc::new(update);
+                self.shard_link.tell_all(|| ShardMessage::Update(pool, Arc::clone(&update)));
             }
         }
         for barrier in self.barriers.hand_on() {

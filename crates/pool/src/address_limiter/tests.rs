@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::random::Random;
 
-const FREE: GuardSettings = GuardSettings {
+const FREE: AddressLimiterSettings = AddressLimiterSettings {
     connections: None,
     connects: None,
     requests: None,
@@ -13,9 +13,9 @@ const FREE: GuardSettings = GuardSettings {
 };
 
 #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
-fn guard(settings: GuardSettings) -> (Guard, Instant) {
+fn guard(settings: AddressLimiterSettings) -> (AddressLimiter, Instant) {
     let now = Instant::now();
-    (Guard::new(settings, now, (1, 2)), now)
+    (AddressLimiter::new(settings, now, (1, 2)), now)
 }
 
 fn address(text: &str) -> IpAddr {
@@ -24,7 +24,7 @@ fn address(text: &str) -> IpAddr {
 
 /// What a person would write: a bucket of tokens for each address, and nothing is forgotten.
 struct Naive {
-    settings: GuardSettings,
+    settings: AddressLimiterSettings,
     known: Vec<(IpAddr, NaiveEntry)>,
 }
 
@@ -105,8 +105,12 @@ fn it_decides_as_buckets_of_tokens_for_every_address_would() {
                 .map(|number| u32::try_from(number).unwrap());
             (seed % 3 > 0).then_some(Rate { per_second, burst })
         };
-        let settings =
-            GuardSettings { connections: Some(3), connects: rate(20), requests: rate(200), ..FREE };
+        let settings = AddressLimiterSettings {
+            connections: Some(3),
+            connects: rate(20),
+            requests: rate(200),
+            ..FREE
+        };
         let (mut guard, start) = guard(settings);
         let mut naive = Naive { settings, known: Vec::new() };
         let mut open = Vec::new();
@@ -144,7 +148,7 @@ fn it_decides_as_buckets_of_tokens_for_every_address_would() {
 #[test]
 fn a_flood_of_addresses_stays_within_the_table_and_forgets_no_open_connection() {
     let rate = Rate { per_second: 1, burst: 5 };
-    let settings = GuardSettings {
+    let settings = AddressLimiterSettings {
         connections: Some(2),
         connects: Some(Rate { burst: 1000, ..rate }),
         requests: Some(rate),
@@ -175,7 +179,7 @@ fn a_flood_of_addresses_stays_within_the_table_and_forgets_no_open_connection() 
 #[test]
 fn what_rests_and_owes_nothing_is_forgotten() {
     let requests = Some(Rate { per_second: 10, burst: 1 });
-    let (mut guard, start) = guard(GuardSettings { requests, ..FREE });
+    let (mut guard, start) = guard(AddressLimiterSettings { requests, ..FREE });
     for host in 0..200 {
         assert_eq!(guard.datagram(start, IpAddr::from([10, 0, 0, host])), Ok(()));
     }
@@ -189,8 +193,8 @@ fn what_rests_and_owes_nothing_is_forgotten() {
 
 #[test]
 fn neighbours_count_as_one_by_the_widths_that_are_set() {
-    let same = |settings: GuardSettings, one: &str, other: &str| {
-        let (mut guard, now) = guard(GuardSettings { connections: Some(1), ..settings });
+    let same = |settings: AddressLimiterSettings, one: &str, other: &str| {
+        let (mut guard, now) = guard(AddressLimiterSettings { connections: Some(1), ..settings });
         guard.connect(now, address(one)).unwrap();
         guard.connect(now, address(other)).is_err()
     };
@@ -198,23 +202,23 @@ fn neighbours_count_as_one_by_the_widths_that_are_set() {
     assert!(same(FREE, "10.0.0.1", "::ffff:10.0.0.1"), "the same client over another socket");
     assert!(same(FREE, "2001:db8::1", "2001:db8::ffff:1"));
     assert!(!same(FREE, "2001:db8::1", "2001:db8:0:1::1"));
-    let wide = GuardSettings { ipv4_bits: 24, ipv6_bits: 128, ..FREE };
+    let wide = AddressLimiterSettings { ipv4_bits: 24, ipv6_bits: 128, ..FREE };
     assert!(same(wide, "10.0.0.1", "10.0.0.2") && !same(wide, "10.0.0.1", "10.0.1.1"));
     assert!(!same(wide, "2001:db8::1", "2001:db8::2"));
-    let all = GuardSettings { ipv4_bits: 0, ipv6_bits: 0, ..FREE };
+    let all = AddressLimiterSettings { ipv4_bits: 0, ipv6_bits: 0, ..FREE };
     assert!(same(all, "10.0.0.1", "1.1.1.1") && same(all, "::1", "2001:db8::2"));
     assert!(!same(all, "10.0.0.1", "::1"), "the two kinds are never one");
 }
 
 #[test]
 fn other_limits_count_on_and_forget_no_open_connection() {
-    let settings = GuardSettings { connections: Some(2), entries: 8, ..FREE };
+    let settings = AddressLimiterSettings { connections: Some(2), entries: 8, ..FREE };
     let (mut guard, now) = guard(settings);
     let address = |last: u8| IpAddr::from([10, 0, 0, last]);
     let open: Vec<_> = (0..4).map(|last| guard.connect(now, address(last)).unwrap()).collect();
     let rests = guard.connect(now, address(9)).unwrap();
     guard.disconnect(rests);
-    guard.handle_settings(GuardSettings {
+    guard.handle_settings(AddressLimiterSettings {
         connections: Some(1),
         ipv4_bits: 24,
         entries: 2,

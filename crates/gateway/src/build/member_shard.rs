@@ -9,7 +9,7 @@ use engine::pool_config::{PoolConfig, SessionWorkersConfig};
 use flow::worker_traits::WorkerTraits;
 
 /// What is served here of a pool that is at home elsewhere and shared.
-pub(crate) fn branch(
+pub(crate) fn member_shard(
     pool: settings::Pool,
     site: BuildContext<'_>,
 ) -> Result<(PoolConfig, BackendConfig), BuildError> {
@@ -18,7 +18,7 @@ pub(crate) fn branch(
     backend.check = None;
     config.pool.health.checked_first = false;
     config.pool.health.checked = false;
-    backend.workers.branch();
+    backend.workers.make_member_shard();
     Ok((config, backend))
 }
 

@@ -7,17 +7,17 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::affinity::Berth;
+use crate::affinity::AffinityTarget;
 use crate::health::{Health, HealthSettings};
-use crate::news::PlaceNews;
 use crate::random::mix;
-use crate::schedule::{SHARE_OF_ONE, Standing};
+use crate::schedule::{Eligibility, SHARE_OF_ONE};
 use crate::settings::{Member, Settings, WEIGHT_MAX};
+use crate::update::WorkerUpdate;
 use exchange::WorkerId;
 
 /// What was said of a worker by hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hand {
+pub enum AdminState {
     /// Nothing.
     #[default]
     Enabled,
@@ -27,7 +27,7 @@ pub enum Hand {
     Disabled,
 }
 
-impl Hand {
+impl AdminState {
     /// The word in status and `why`.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -45,7 +45,7 @@ pub enum Control {
     /// Another weight than the declared one; none: the declared one again.
     Weight(Option<u32>),
     /// It serves, keeps only who is bound to it, or serves nobody.
-    Hand(Hand),
+    AdminState(AdminState),
 }
 
 /// A new worker is given this part of its weight at once.
@@ -57,7 +57,7 @@ const WARM_STEPS: u32 = 16;
 const NAMED: u64 = 1 << 63;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Profile {
+pub(crate) struct WorkerRecord {
     /// None: a worker like others.
     pub(crate) name: Option<String>,
     /// Whether the settings still name it.
@@ -66,7 +66,7 @@ pub(crate) struct Profile {
     weight: u32,
     /// Another weight, set by hand.
     weight_set: Option<u32>,
-    pub(crate) hand: Hand,
+    pub(crate) admin_state: AdminState,
     backup: bool,
     slots: Option<u32>,
     pub(crate) health: Health,
@@ -75,13 +75,13 @@ pub(crate) struct Profile {
     /// Since when it warms up.
     warm_from: Option<Instant>,
     /// At a branch: what its home says of it.
-    pub(crate) told: Option<PlaceNews>,
+    pub(crate) told: Option<WorkerUpdate>,
 }
 
 /// All places.
 #[derive(Debug, Default)]
-pub(crate) struct Roster {
-    profiles: Vec<Profile>,
+pub(crate) struct WorkerTable {
+    records: Vec<WorkerRecord>,
     /// Workers have names.
     named: bool,
     /// Declared workers with a name, by identity.
@@ -90,7 +90,7 @@ pub(crate) struct Roster {
     warming: Vec<u32>,
 }
 
-impl Roster {
+impl WorkerTable {
     /// Takes over what the settings declare. Who keeps its name keeps its place; gives the places
     /// whose workers are not declared any more.
     pub(crate) fn declare(
@@ -103,31 +103,31 @@ impl Roster {
             return Vec::new();
         }
         let mut undeclared = Vec::new();
-        for (place, profile) in (0..).zip(&mut self.profiles) {
-            let member = settings.members.iter().find(|member| profile.is(member));
-            profile.declared = member.is_some();
+        for (place, record) in (0..).zip(&mut self.records) {
+            let member = settings.members.iter().find(|member| record.is(member));
+            record.declared = member.is_some();
             match member {
-                Some(member) => profile.take_over(member),
+                Some(member) => record.take_over(member),
                 None => undeclared.push(place),
             }
         }
         for member in &settings.members {
-            if self.profiles.iter().any(|profile| profile.declared && profile.is(member)) {
+            if self.records.iter().any(|record| record.declared && record.is(member)) {
                 continue;
             }
-            let new = Profile::named(member, &settings.health);
-            let free = |place: &u32| !self.profiles[*place as usize].declared && vacant(*place);
-            let count = u32::try_from(self.profiles.len()).expect("places have 32 bits");
+            let new = WorkerRecord::named(member, &settings.health);
+            let free = |place: &u32| !self.records[*place as usize].declared && vacant(*place);
+            let count = u32::try_from(self.records.len()).expect("places have 32 bits");
             match (0..count).find(free) {
                 Some(place) => {
-                    self.profiles[place as usize] = new;
+                    self.records[place as usize] = new;
                     undeclared.retain(|other| *other != place);
                 }
-                None => self.profiles.push(new),
+                None => self.records.push(new),
             }
         }
-        let declared = (0..).zip(&self.profiles).filter(|(_, profile)| profile.declared);
-        self.index = declared.map(|(place, profile)| (profile.identity, place)).collect();
+        let declared = (0..).zip(&self.records).filter(|(_, record)| record.declared);
+        self.index = declared.map(|(place, record)| (record.identity, place)).collect();
         undeclared
     }
 
@@ -138,48 +138,46 @@ impl Roster {
 
     /// Whether somebody is to be given more than others.
     pub(crate) fn weighs(&self) -> bool {
-        self.profiles.iter().any(|profile| profile.declared && profile.weight() > 1)
+        self.records.iter().any(|record| record.declared && record.weight() > 1)
     }
 
     /// The first declared place that is free.
     pub(crate) fn vacant(&self, vacant: impl Fn(u32) -> bool) -> Option<u32> {
-        let places = (0..).zip(&self.profiles);
-        places
-            .filter(|(_, profile)| profile.declared)
-            .map(|(place, _)| place)
-            .find(|at| vacant(*at))
+        let places = (0..).zip(&self.records);
+        places.filter(|(_, record)| record.declared).map(|(place, _)| place).find(|at| vacant(*at))
     }
 
     /// A worker was started at this place.
     pub(crate) fn handle_start(&mut self, place: u32, health: &HealthSettings) {
         if !self.named {
-            let new = Profile::plain(place, health);
-            match self.profiles.get_mut(place as usize) {
-                Some(profile) => *profile = new,
+            let new = WorkerRecord::plain(place, health);
+            match self.records.get_mut(place as usize) {
+                Some(record) => *record = new,
                 None => {
-                    let from = u32::try_from(self.profiles.len()).expect("places have 32 bits");
-                    self.profiles.extend((from..=place).map(|place| Profile::plain(place, health)));
+                    let from = u32::try_from(self.records.len()).expect("places have 32 bits");
+                    self.records
+                        .extend((from..=place).map(|place| WorkerRecord::plain(place, health)));
                 }
             }
         } else if health.checked_first {
             // What was known of its last run says nothing of this one.
-            let profile = &mut self.profiles[place as usize];
-            profile.health = Health::new(health);
-            profile.health_since = None;
+            let record = &mut self.records[place as usize];
+            record.health = Health::new(health);
+            record.health_since = None;
         }
     }
 
-    pub(crate) fn at(&self, place: u32) -> &Profile {
-        &self.profiles[place as usize]
+    pub(crate) fn at(&self, place: u32) -> &WorkerRecord {
+        &self.records[place as usize]
     }
 
-    pub(crate) fn at_mut(&mut self, place: u32) -> &mut Profile {
-        &mut self.profiles[place as usize]
+    pub(crate) fn at_mut(&mut self, place: u32) -> &mut WorkerRecord {
+        &mut self.records[place as usize]
     }
 
     /// Places that have a profile.
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> + use<> {
-        0..u32::try_from(self.profiles.len()).expect("places have 32 bits")
+        0..u32::try_from(self.records.len()).expect("places have 32 bits")
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
@@ -187,22 +185,30 @@ impl Roster {
     }
 
     /// What a client of the worker at this place is bound to.
-    pub(crate) fn berth(&self, place: u32, worker: WorkerId) -> Berth {
-        if self.named { Berth(self.at(place).identity | NAMED) } else { Berth(worker.as_u64()) }
+    pub(crate) fn affinity_target(&self, place: u32, worker: WorkerId) -> AffinityTarget {
+        if self.named {
+            AffinityTarget(self.at(place).identity | NAMED)
+        } else {
+            AffinityTarget(worker.as_u64())
+        }
     }
 
     /// The same, where workers have names, of one that may not run.
-    pub(crate) fn named_berth(&self, place: u32) -> Option<Berth> {
-        self.named.then(|| Berth(self.at(place).identity | NAMED))
+    pub(crate) fn named_berth(&self, place: u32) -> Option<AffinityTarget> {
+        self.named.then(|| AffinityTarget(self.at(place).identity | NAMED))
     }
 
     /// The place that a client is bound to. Whoever has no name is found by its id, and must be
     /// the same still.
-    pub(crate) fn place_of(&self, berth: Berth, alive: impl Fn(WorkerId) -> bool) -> Option<u32> {
-        if berth.0 & NAMED != 0 {
-            return self.index.get(&(berth.0 & !NAMED)).copied();
+    pub(crate) fn place_of(
+        &self,
+        affinity_target: AffinityTarget,
+        alive: impl Fn(WorkerId) -> bool,
+    ) -> Option<u32> {
+        if affinity_target.0 & NAMED != 0 {
+            return self.index.get(&(affinity_target.0 & !NAMED)).copied();
         }
-        let (place, generation) = (berth.0 & 0xffff_ffff, berth.0 >> 32);
+        let (place, generation) = (affinity_target.0 & 0xffff_ffff, affinity_target.0 >> 32);
         let [place, generation] = [place, generation].map(|half| u32::try_from(half).ok());
         let worker = WorkerId::new(place?, generation?);
         alive(worker).then_some(place?)
@@ -211,7 +217,7 @@ impl Roster {
     /// It begins to warm up, if workers do.
     pub(crate) fn warm_up(&mut self, place: u32, now: Instant, slow_start: Duration) {
         if !slow_start.is_zero() {
-            self.profiles[place as usize].warm_from = Some(now);
+            self.records[place as usize].warm_from = Some(now);
             if !self.warming.contains(&place) {
                 self.warming.push(place);
             }
@@ -226,12 +232,12 @@ impl Roster {
     /// Places whose share may have changed; those that are warm are let go.
     pub(crate) fn warmed(&mut self, now: Instant, slow_start: Duration) -> Vec<u32> {
         let all = self.warming.clone();
-        let profiles = &mut self.profiles;
+        let records = &mut self.records;
         self.warming.retain(|place| {
-            let profile = &mut profiles[*place as usize];
-            let warm = profile.warm_from.is_none_or(|from| now - from >= slow_start);
+            let record = &mut records[*place as usize];
+            let warm = record.warm_from.is_none_or(|from| now - from >= slow_start);
             if warm {
-                profile.warm_from = None;
+                record.warm_from = None;
             }
             !warm
         });
@@ -247,36 +253,36 @@ impl Roster {
     }
 
     /// How a schedule sees the worker at this place.
-    pub(crate) fn standing(
+    pub(crate) fn eligibility(
         &self,
         place: u32,
         in_use: u32,
         now: Instant,
         settings: &Settings,
-    ) -> Standing {
-        let profile = self.at(place);
-        let weight = profile.weight().max(1);
+    ) -> Eligibility {
+        let record = self.at(place);
+        let weight = record.weight().max(1);
         let full = weight * SHARE_OF_ONE;
-        let share = profile.warm_from.map_or(full, |from| {
+        let share = record.warm_from.map_or(full, |from| {
             let passed = now.saturating_duration_since(from).as_micros();
             let whole = settings.slow_start.as_micros().max(1);
             let step = (passed * u128::from(WARM_STEPS) / whole).min(u128::from(WARM_STEPS));
             let step = u32::try_from(step).unwrap_or(WARM_STEPS);
             (full * step / WARM_STEPS).max(full / WARM_FIRST)
         });
-        Standing {
+        Eligibility {
             in_use,
-            slots: profile.slots.unwrap_or(settings.slots),
+            slots: record.slots.unwrap_or(settings.slots),
             weight,
             share: share.max(1),
-            identity: profile.identity,
-            backup: profile.backup,
+            identity: record.identity,
+            backup: record.backup,
             out: false,
         }
     }
 }
 
-impl Profile {
+impl WorkerRecord {
     fn plain(place: u32, health: &HealthSettings) -> Self {
         Self {
             name: None,
@@ -284,7 +290,7 @@ impl Profile {
             identity: mix(u64::from(place) + 1) >> 1,
             weight: 1,
             weight_set: None,
-            hand: Hand::Enabled,
+            admin_state: AdminState::Enabled,
             backup: false,
             slots: None,
             health: Health::new(health),
@@ -295,11 +301,11 @@ impl Profile {
     }
 
     fn named(member: &Member, health: &HealthSettings) -> Self {
-        let mut profile = Self::plain(0, health);
-        profile.name = Some(member.name.clone());
-        profile.identity = crate::affinity::Key::new(member.name.as_bytes()).hash() >> 1;
-        profile.take_over(member);
-        profile
+        let mut record = Self::plain(0, health);
+        record.name = Some(member.name.clone());
+        record.identity = crate::affinity::Key::new(member.name.as_bytes()).hash() >> 1;
+        record.take_over(member);
+        record
     }
 
     fn is(&self, member: &Member) -> bool {
@@ -339,12 +345,12 @@ impl Profile {
     /// Whether those that are bound to it may be given to it.
     pub(crate) fn serves(&self) -> bool {
         let told = self.told.is_none_or(|told| told.serves);
-        told && self.declared && self.health.is_up() && self.hand != Hand::Disabled
+        told && self.declared && self.health.is_up() && self.admin_state != AdminState::Disabled
     }
 
     /// Whether anybody may be given to it.
     pub(crate) fn is_open(&self) -> bool {
         let told = self.told.is_none_or(|told| told.open);
-        told && self.serves() && self.hand == Hand::Enabled && self.weight() > 0
+        told && self.serves() && self.admin_state == AdminState::Enabled && self.weight() > 0
     }
 }

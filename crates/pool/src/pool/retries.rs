@@ -8,10 +8,10 @@
 use std::time::{Duration, Instant};
 
 use super::Pool;
-use crate::Payload;
+use crate::Queueable;
 use crate::failed::Failed;
-use crate::queue::{Again, Facts, Lane};
-use crate::schedule::{Choice, Standing};
+use crate::queue::{EntryInfo, Lane, RetryEntry};
+use crate::schedule::{Choice, Eligibility};
 use crate::settings::Gone;
 
 /// How long it waits for another worker at most, and never longer than half of the time that it has.
@@ -19,17 +19,17 @@ const PATIENCE_MAX: Duration = Duration::from_secs(1);
 /// So often a client's own worker fails a request before another is asked.
 const OWN_TIMES: usize = 2;
 
-impl<P: Payload> Pool<P> {
+impl<P: Queueable> Pool<P> {
     /// Where a request waits whose lane this would be, had nobody failed it.
-    pub(super) fn lane_of_retry(&mut self, lane: Lane, asked: &Facts, failed: &Failed) -> Lane {
+    pub(super) fn lane_of_retry(&mut self, lane: Lane, asked: &EntryInfo, failed: &Failed) -> Lane {
         if failed.is_empty() || !self.free.has_others(failed) {
             return lane;
         }
         match lane {
-            Lane::Common | Lane::Again => Lane::Again,
+            Lane::Common | Lane::Retry => Lane::Retry,
             Lane::Bound(place) if self.may_leave(place, failed) => {
                 self.note_left(asked);
-                Lane::Again
+                Lane::Retry
             }
             Lane::Bound(_) => lane,
         }
@@ -73,11 +73,11 @@ impl<P: Payload> Pool<P> {
     fn next_to_settle(&mut self) -> Option<(u32, Lane)> {
         // The last of them goes before the others, so it goes first.
         self.queue.agains().rev().find_map(|again| {
-            let Again { place, facts, failed, until } = again;
+            let RetryEntry { place, info, failed, until } = again;
             if until <= self.now || !self.free.has_others(&failed) {
                 return Some((place, Lane::Common));
             }
-            match self.lane(&facts, false) {
+            match self.lane(&info, false) {
                 Ok(Lane::Bound(to)) if failed.times(to) == 0 => Some((place, Lane::Bound(to))),
                 _ => None,
             }
@@ -88,17 +88,17 @@ impl<P: Payload> Pool<P> {
     pub(super) fn dispatch_again(&mut self) {
         while self.queue.again() > 0 && self.may_give() {
             let found = self.queue.agains().find_map(|again| {
-                let next = self.secure_other(&again.facts, &again.failed)?;
+                let next = self.secure_other(&again.info, &again.failed)?;
                 Some((again.place, next))
             });
             let Some((waiting, next)) = found else { return };
-            let (payload, facts) = self.queue.take_again(waiting);
-            self.give_at_once(next, payload, &facts);
+            let (payload, info) = self.queue.take_again(waiting);
+            self.give_at_once(next, payload, &info);
         }
     }
 
     /// Whose turn it is among those that have not failed this request, with a token in hand.
-    fn secure_other(&mut self, asked: &Facts, failed: &Failed) -> Option<(u32, Choice)> {
+    fn secure_other(&mut self, asked: &EntryInfo, failed: &Failed) -> Option<(u32, Choice)> {
         while self.may_give() {
             let next = self.other_for(asked, failed)?;
             if self.secure(next.0) {
@@ -109,10 +109,15 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Whose turn it is among those with a free slot that have not failed this request.
-    pub(super) fn other_for(&mut self, asked: &Facts, failed: &Failed) -> Option<(u32, Choice)> {
+    pub(super) fn other_for(
+        &mut self,
+        asked: &EntryInfo,
+        failed: &Failed,
+    ) -> Option<(u32, Choice)> {
         let there = |place: &u32| self.free.holds(*place);
-        let standing = |place| (place, self.standing(place, self.workers.at(place).in_use));
-        let hidden: Vec<(u32, Standing)> = failed.each().filter(there).map(standing).collect();
+        let eligibility = |place| (place, self.eligibility(place, self.workers.at(place).in_use));
+        let hidden: Vec<(u32, Eligibility)> =
+            failed.each().filter(there).map(eligibility).collect();
         let hash = self.hash_of(asked);
         self.free.next_but(&mut self.random, hash, &hidden)
     }
@@ -128,7 +133,8 @@ impl<P: Payload> Pool<P> {
             assert!(!again.failed.is_empty(), "only what was failed waits for others");
             assert!(self.free.has_others(&again.failed), "there is somebody else");
             let is_free = |place: &u32| self.free.holds(*place) && again.failed.times(*place) == 0;
-            let served = !self.may_give() || !self.roster.places().any(|place| is_free(&place));
+            let served =
+                !self.may_give() || !self.worker_table.places().any(|place| is_free(&place));
             assert!(served, "another worker is free for who waits for one");
         }
     }
