@@ -63,7 +63,7 @@ fn serve(number: u8, listener: Option<Fd>) -> std::io::Result<Mailbox<Fd>> {
     let run = move || {
         let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
         if let Some(listener) = listener {
-            events.io().accept_from(listener);
+            events.context().accept_from(listener);
         }
         // Whoever started us waits for it.
         let _ = tell.send(events.mailbox());

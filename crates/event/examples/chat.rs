@@ -53,6 +53,6 @@ fn main() -> std::io::Result<()> {
     let (listener, bound) = event::bind(&any, &BindSettings::default())?;
     println!("listening on {bound}");
     let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
-    events.io().accept_from(listener);
+    events.context().accept_from(listener);
     events.run(&mut Chat::default())
 }

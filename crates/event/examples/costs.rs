@@ -89,7 +89,7 @@ impl Timers {
         let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
         let (near, far) = UnixStream::pair()?;
         let near = OwnedFd::from(near).into();
-        let mut io = events.io();
+        let mut io = events.context();
         let stream = io.adopt(near, Direction::Both, StreamLimits::default());
         let hour = io.now() + Duration::from_secs(3600);
         for number in 0..armed {
@@ -100,7 +100,7 @@ impl Timers {
 
     /// Adds idle streams, so many of them with a deadline.
     fn idle(&mut self, deadlines: usize) -> std::io::Result<()> {
-        let mut io = self.events.io();
+        let mut io = self.events.context();
         for number in 0..IDLE {
             let (near, far) = UnixStream::pair()?;
             self.far.push(far);
@@ -123,7 +123,7 @@ impl Timers {
         }
         let stream = self.stream;
         let mut owner = Again { rang: 0 };
-        let mut io = self.events.io();
+        let mut io = self.events.context();
         let now = io.now();
         let later = |ms: u32| now + Duration::from_millis(u64::from(ms));
         let timer = io.timer(later(60_000));

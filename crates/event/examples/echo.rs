@@ -32,7 +32,7 @@ fn serve(kernel: impl Kernel) -> std::io::Result<()> {
     let (listener, bound) = event::bind(&any, &BindSettings::default())?;
     println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
     let mut events = Loop::new(kernel, LoopSettings::default())?;
-    events.io().accept_from(listener);
+    events.context().accept_from(listener);
     events.run(&mut Echo { answers: std::env::args().nth(2).as_deref() != Some("discard") })
 }
 

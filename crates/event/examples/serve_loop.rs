@@ -31,6 +31,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (listener, bound) = event::bind(&any, &BindSettings::default())?;
     println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
     let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
-    events.io().accept_from(listener);
+    events.context().accept_from(listener);
     Ok(events.run(&mut Serve { reply: block::Slice::from(&vec![b'x'; bytes][..]) })?)
 }

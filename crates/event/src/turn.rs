@@ -102,7 +102,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// The calls, for what is to be set up before the loop runs.
-    pub fn io(&mut self) -> Context<'_> {
+    pub fn context(&mut self) -> Context<'_> {
         self.state.clock.set(self.kernel.now());
         Context::new(&mut self.state)
     }

@@ -70,7 +70,7 @@ fn allocations_of_echo(kernel: impl Kernel, takes: bool, streams: usize, size: u
     for _ in 0..streams {
         let (near, peer) = UnixStream::pair().unwrap();
         let near = OwnedFd::from(near).into();
-        events.io().adopt(near, Direction::Both, StreamLimits::default());
+        events.context().adopt(near, Direction::Both, StreamLimits::default());
         peer.set_nonblocking(true).unwrap();
         far.push(peer);
     }
@@ -179,18 +179,18 @@ fn what_a_stream_holds_is_no_more_memory_than_its_limit() {
         let mut owner = Hoarder::default();
         let (near, mut far) = UnixStream::pair().unwrap();
         let limits = StreamLimits { recv_buffer_max, ..StreamLimits::default() };
-        let stream = events.io().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        let stream = events.context().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
         let (near, mut other) = UnixStream::pair().unwrap();
-        events.io().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        events.context().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
         far.write_all(b"x").unwrap();
         other.write_all(b"x").unwrap();
         // The loop's own block, and all its lists.
-        while events.io().counts().received < 2 {
+        while events.context().counts().received < 2 {
             events.turn(&mut owner, None).unwrap();
         }
         // The block is as large as it will be once bytes came behind others that are held.
         other.write_all(b"x").unwrap();
-        while events.io().counts().received < BEFORE {
+        while events.context().counts().received < BEFORE {
             events.turn(&mut owner, None).unwrap();
         }
         let held = memory_of(|| {
@@ -199,21 +199,21 @@ fn what_a_stream_holds_is_no_more_memory_than_its_limit() {
                 let count = rest.min(7000);
                 far.write_all(&vec![7; count]).unwrap();
                 written += count as u64;
-                while events.io().counts().received < written {
+                while events.context().counts().received < written {
                     events.turn(&mut owner, None).unwrap();
                 }
                 rest -= count;
             }
             // The loop has its own block again.
             other.write_all(b"x").unwrap();
-            while events.io().counts().received <= written {
+            while events.context().counts().received <= written {
                 events.turn(&mut owner, None).unwrap();
             }
         });
         assert_eq!(owner.ended, [], "one byte less than the limit");
         let max = i64::try_from(recv_buffer_max).unwrap() + BESIDE;
         assert!(held <= max, "{held} bytes of memory for a limit of {recv_buffer_max}");
-        events.io().close(stream);
+        events.context().close(stream);
     }
 }
 
@@ -226,14 +226,14 @@ fn what_waits_to_be_sent_is_no_more_memory_than_its_limit() {
         let (near, _far) = UnixStream::pair().unwrap();
         let limits = StreamLimits { send_max, ..StreamLimits::default() };
         // Nothing leaves before the first turn.
-        let stream = events.io().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        let stream = events.context().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
         let mut queued = 0;
         let held = memory_of(|| {
             while queued + length + before < send_max * 7 / 8 {
-                events.io().send_bytes(stream, &vec![7; before]);
+                events.context().send_bytes(stream, &vec![7; before]);
                 let mut block = block::Block::with_capacity(length);
                 block.push(&vec![7; length]);
-                queued = events.io().send(stream, block.freeze());
+                queued = events.context().send(stream, block.freeze());
             }
         });
         let max = i64::try_from(send_max).unwrap() + BESIDE;
@@ -241,7 +241,7 @@ fn what_waits_to_be_sent_is_no_more_memory_than_its_limit() {
         let mut owner = Hoarder::default();
         events.turn(&mut owner, Some(Duration::ZERO)).unwrap();
         assert_eq!(owner.ended, [], "{queued} bytes are within the limit");
-        events.io().send_bytes(stream, &vec![7; send_max + 1]);
+        events.context().send_bytes(stream, &vec![7; send_max + 1]);
         events.turn(&mut owner, Some(Duration::ZERO)).unwrap();
         assert_eq!(owner.ended, [Reason::Overrun]);
     }

@@ -41,7 +41,7 @@ fn listen<K: Kernel>(events: &mut Loop<K, ()>) -> (ListenerId, SocketAddr) {
     let any = Address::Internet(([127, 0, 0, 1], 0).into());
     let (fd, bound): (Fd, _) = bind(&any, &BindSettings::default()).unwrap();
     let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
-    (events.io().accept_from(fd), bound)
+    (events.context().accept_from(fd), bound)
 }
 
 /// One after the other, for the limit is that of the process.
@@ -101,7 +101,7 @@ fn rests_and_recovers_by_itself(kernel: impl Kernel) {
     assert_eq!(owner.failed, [std::io::ErrorKind::QuotaExceeded]);
     assert_eq!(owner.accepted, 0);
     // A connection needs one, too.
-    let closed = events.io().connect(&Address::Internet(address), StreamLimits::default());
+    let closed = events.context().connect(&Address::Internet(address), StreamLimits::default());
     while owner.closed.is_empty() {
         events.turn(&mut owner, Some(Duration::from_micros(100))).unwrap();
     }

@@ -74,7 +74,7 @@ fn serve(file: &str) -> Result<(), Box<dyn std::error::Error>> {
         started: (Instant::now(), SystemTime::now()),
         seed: 1,
     })?;
-    shard.start(&mut turning.io());
+    shard.start(&mut turning.context());
     println!("ready {bound}");
     turning.run(&mut shard)?;
     Ok(())

@@ -10,7 +10,7 @@ pub fn page() -> String {
     let mut page = String::from(
         "# How requests end\n\n\
          Every request ends with a cause and a phase (`receive`, `queue`, `work`, `reply`). The words are the\n\
-         same on the wire, in the log and in the metric `roadstead_ends_total{pool, verdict, cause, phase}`.\n\
+         same on the wire, in the log and in the metric `roadstead_requests_finished_total{pool, verdict, cause, phase}`.\n\
          They are stable.\n\n\
          A client of a `lines` listener reads, for a request that was not answered:\n\n\
          | verdict | `reply = \"plain\"` | `reply = \"status\"` | what it means |\n|---|---|---|---|\n\

@@ -144,7 +144,7 @@ impl<K: Kernel + Send + 'static> Crew<K> {
     /// Opens the listeners and starts the first workers.
     pub(crate) fn start(&mut self) {
         for (turning, shard) in &mut self.members {
-            shard.start(&mut turning.io());
+            shard.start(&mut turning.context());
         }
     }
 

@@ -103,7 +103,7 @@ impl Crew {
 
     fn start(&mut self) -> Result<(), String> {
         for Member { turning, shard } in self.members.iter_mut().flatten() {
-            shard.start(&mut turning.io());
+            shard.start(&mut turning.context());
         }
         for Member { turning, shard } in self.members.iter_mut().flatten() {
             turns::fall_asleep(turning, shard)?;
@@ -124,7 +124,7 @@ impl Crew {
             return Ok(());
         };
         self.left.cut += shard.end().cut;
-        self.left.streams += turning.io().streams();
+        self.left.streams += turning.context().streams();
         let is_owner = self.shared.lock().scenario.home == number;
         if is_owner {
             self.left.homes = self.shared.lock().http.homes();

@@ -205,8 +205,8 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         let number = |id: DescriptorId| u32::try_from(id.0).unwrap_or_default();
         (number(listener), number(socket))
     };
-    turning.io().accept_from(Fd::simulated(listener));
-    turning.io().datagram(Fd::simulated(socket));
+    turning.context().accept_from(Fd::simulated(listener));
+    turning.context().datagram(Fd::simulated(socket));
     let mut owner = Echo {
         chance: Chance::new(!seed),
         streams: BTreeMap::new(),
@@ -220,7 +220,7 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         if let Next::Turn(_) = turns::next(shared, Some(until)) {
             turns::turn(shared, 0, &mut turning, &mut owner)?;
         }
-        let streams = turning.io().streams();
+        let streams = turning.context().streams();
         let mut world = shared.lock();
         for text in owner.violations.drain(..) {
             world.violation(text);

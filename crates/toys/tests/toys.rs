@@ -43,7 +43,7 @@ impl Served {
             let mut turning: Loop<Epoll, ShardMail> =
                 Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
             let (mut shard, access) = shard(turning.mailbox(), socket, protocol, (workers, 2));
-            shard.start(&mut turning.io());
+            shard.start(&mut turning.context());
             tell.send(access).unwrap();
             turning.run(&mut shard).unwrap();
             assert_eq!(shard.end().cut, 0, "no request was cut off");

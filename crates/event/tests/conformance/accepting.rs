@@ -17,7 +17,7 @@ fn listen<K: Kernel>(bench: &mut Bench<K>) -> (ListenerId, SocketAddr) {
     let any = Address::Internet(([127, 0, 0, 1], 0).into());
     let (fd, bound) = bind(&any, &BindSettings::default()).unwrap();
     let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
-    (bench.io().accept_from(fd), bound)
+    (bench.context().accept_from(fd), bound)
 }
 
 fn accepted(seen: &[Seen]) -> Vec<StreamId> {
@@ -42,7 +42,7 @@ pub(crate) fn accepted_streams_speak_and_a_closed_listener_refuses(kernel: impl 
     let mut echo = [0; 5];
     far.read_exact(&mut echo).unwrap();
     assert_eq!(&echo, b"hello");
-    bench.io().close_listener(listener);
+    bench.context().close_listener(listener);
     bench.on_events_done();
     let refused = TcpStream::connect(address).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
@@ -56,15 +56,15 @@ pub(crate) fn a_paused_listener_accepts_later(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (listener, address) = listen(&mut bench);
     bench.on_events_done();
-    bench.io().pause_listener(listener);
+    bench.context().pause_listener(listener);
     let _far = TcpStream::connect(address).unwrap();
     bench.on_events_done();
     assert_eq!(bench.owner.seen, []);
-    bench.io().resume_listener(listener);
+    bench.context().resume_listener(listener);
     bench.until("an accept", |seen| accepted(seen).len() == 1);
     // Pausing and resuming in one turn leaves it as it was.
-    bench.io().pause_listener(listener);
-    bench.io().resume_listener(listener);
+    bench.context().pause_listener(listener);
+    bench.context().resume_listener(listener);
     let _second = TcpStream::connect(address).unwrap();
     bench.until("a second accept", |seen| accepted(seen).len() == 2);
 }
@@ -87,9 +87,9 @@ pub(crate) fn a_listener_that_cannot_be_watched_is_told_and_tried_again(kernel: 
     let mut bench = Bench::new(kernel);
     // A regular file cannot be waited for.
     let file = tempfile::tempfile().unwrap();
-    let listener = bench.io().accept_from(Fd::from(std::os::fd::OwnedFd::from(file)));
+    let listener = bench.context().accept_from(Fd::from(std::os::fd::OwnedFd::from(file)));
     bench.until_seen(&Seen::AcceptFailed(listener));
-    bench.io().close_listener(listener);
+    bench.context().close_listener(listener);
     bench.take_seen();
     bench.on_events_done();
     assert_eq!(bench.owner.seen, []);
@@ -99,16 +99,16 @@ pub(crate) fn connecting_sends_what_was_queued_before(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Internet(listener.local_addr().unwrap());
-    let stream = bench.io().connect(&address, StreamLimits::default());
-    assert_eq!(bench.io().send_bytes(stream, b"early"), 5);
-    assert_eq!(bench.io().queued(stream), 5);
+    let stream = bench.context().connect(&address, StreamLimits::default());
+    assert_eq!(bench.context().send_bytes(stream, b"early"), 5);
+    assert_eq!(bench.context().queued(stream), 5);
     bench.until_seen(&Seen::Connected(stream));
     bench.on_events_done();
     let (mut far, _) = listener.accept().unwrap();
     let mut early = [0; 5];
     far.read_exact(&mut early).unwrap();
     assert_eq!(&early, b"early");
-    assert_eq!(bench.io().queued(stream), 0);
+    assert_eq!(bench.context().queued(stream), 0);
     assert!(far.nodelay().is_ok());
     write(&far, b"answer");
     bench.until_seen(&Seen::Data(stream, b"answer".to_vec(), false));
@@ -120,28 +120,28 @@ pub(crate) fn connecting_to_nobody_ends_with_the_reason(kernel: impl Kernel) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Address::Internet(listener.local_addr().unwrap())
     };
-    let refused = bench.io().connect(&nobody, StreamLimits::default());
-    bench.io().send_bytes(refused, b"never");
+    let refused = bench.context().connect(&nobody, StreamLimits::default());
+    bench.context().send_bytes(refused, b"never");
     let nowhere = Address::Unix("/nonexistent/socket".into());
-    let missing = bench.io().connect(&nowhere, StreamLimits::default());
-    let closed = bench.io().connect(&nobody, StreamLimits::default());
-    bench.io().close(closed);
+    let missing = bench.context().connect(&nowhere, StreamLimits::default());
+    let closed = bench.context().connect(&nobody, StreamLimits::default());
+    bench.context().close(closed);
     bench.owner.gone.insert(closed);
     let reason = bench.until_closed(refused);
     assert_eq!(reason, Reason::ConnectFailed(ErrorKind::ConnectionRefused));
     assert_eq!(bench.until_closed(missing), Reason::ConnectFailed(ErrorKind::NotFound));
     assert_eq!(bench.owner.seen.len(), 2, "{:?}", bench.owner.seen);
-    assert_eq!(bench.io().streams(), 0);
+    assert_eq!(bench.context().streams(), 0);
 }
 
 pub(crate) fn finishing_before_connected_still_sends(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Internet(listener.local_addr().unwrap());
-    let stream = bench.io().connect(&address, StreamLimits::default());
-    bench.io().send_bytes(stream, b"all there is");
-    bench.io().finish(stream, None);
-    assert_eq!(bench.io().send_bytes(stream, b"too late"), 0);
+    let stream = bench.context().connect(&address, StreamLimits::default());
+    bench.context().send_bytes(stream, b"all there is");
+    bench.context().finish(stream, None);
+    assert_eq!(bench.context().send_bytes(stream, b"too late"), 0);
     bench.until_seen(&Seen::Connected(stream));
     bench.on_events_done();
     let (mut far, _) = listener.accept().unwrap();
@@ -158,8 +158,8 @@ pub(crate) fn unix_sockets_accept_and_connect(kernel: impl Kernel) {
     let path = folder.path().join("socket");
     let address = Address::Unix(path.clone());
     let (fd, _) = bind(&address, &BindSettings::default()).unwrap();
-    bench.io().accept_from(fd);
-    let stream = bench.io().connect(&address, StreamLimits::default());
+    bench.context().accept_from(fd);
+    let stream = bench.context().connect(&address, StreamLimits::default());
     let far = UnixStream::connect(&path).unwrap();
     bench.until("two accepts", |seen| accepted(seen).len() == 2);
     bench.until_seen(&Seen::Connected(stream));
@@ -175,10 +175,10 @@ pub(crate) fn connecting_can_be_given_up_by_a_deadline(kernel: impl Kernel) {
     let (_listener, bound) =
         bind(&Address::Internet(([127, 0, 0, 1], 0).into()), &settings).unwrap();
     let streams: Vec<_> =
-        (0..4).map(|_| bench.io().connect(&bound, StreamLimits::default())).collect();
-    let at = bench.io().now() + std::time::Duration::from_millis(20);
+        (0..4).map(|_| bench.context().connect(&bound, StreamLimits::default())).collect();
+    let at = bench.context().now() + std::time::Duration::from_millis(20);
     for &stream in &streams {
-        bench.io().deadline(stream, GIVE_UP, Some(at));
+        bench.context().deadline(stream, GIVE_UP, Some(at));
     }
     let connected = Rc::new(RefCell::new(Vec::new()));
     bench.react({
@@ -198,7 +198,7 @@ pub(crate) fn connecting_can_be_given_up_by_a_deadline(kernel: impl Kernel) {
     };
     bench.until("all answers", ended);
     assert!(connected.borrow().len() < streams.len(), "the backlog took them all");
-    assert_eq!(bench.io().streams(), connected.borrow().len(), "the others are gone");
+    assert_eq!(bench.context().streams(), connected.borrow().len(), "the others are gone");
 }
 
 const GIVE_UP: event::DeadlineName = event::DeadlineName(0);
@@ -207,8 +207,8 @@ pub(crate) fn our_direction_can_end_before_connected(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Internet(listener.local_addr().unwrap());
-    let stream = bench.io().connect(&address, StreamLimits::default());
-    bench.io().finish_sending(stream);
+    let stream = bench.context().connect(&address, StreamLimits::default());
+    bench.context().finish_sending(stream);
     bench.until_seen(&Seen::Connected(stream));
     bench.on_events_done();
     let (mut far, _) = listener.accept().unwrap();
@@ -223,7 +223,7 @@ pub(crate) fn a_listener_of_the_standard_library_does_not_block_the_loop(kernel:
     let mut bench = Bench::new(kernel);
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let same = socket.try_clone().unwrap();
-    bench.io().accept_from(socket.into());
+    bench.context().accept_from(socket.into());
     // What is set on one descriptor holds for all of the socket. Without it the loop would wait in
     // accept(2) for a second connection behind the first.
     let flags = rustix::fs::fcntl_getfl(&same).unwrap();

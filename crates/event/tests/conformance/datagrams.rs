@@ -14,7 +14,7 @@ fn udp<K: Kernel>(bench: &mut Bench<K>) -> (SocketId, UdpSocket) {
     let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
     let far = UdpSocket::bind("127.0.0.1:0").unwrap();
     far.connect(bound).unwrap();
-    (bench.io().datagram(fd), far)
+    (bench.context().datagram(fd), far)
 }
 
 /// Answers each datagram with itself, to its sender.
@@ -79,7 +79,7 @@ pub(crate) fn unix_datagrams_are_answered_by_name(kernel: impl Kernel) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ours");
     let (fd, _) = bind_datagrams(&Address::Unix(path.clone())).unwrap();
-    let socket = bench.io().datagram(fd);
+    let socket = bench.context().datagram(fd);
     echo(&mut bench);
     let theirs = folder.path().join("theirs");
     let far = UnixDatagram::bind(&theirs).unwrap();
@@ -108,17 +108,17 @@ pub(crate) fn what_finds_nobody_is_lost_and_the_rest_goes_on(kernel: impl Kernel
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ours");
     let (fd, _) = bind_datagrams(&Address::Unix(path)).unwrap();
-    let socket = bench.io().datagram(fd);
+    let socket = bench.context().datagram(fd);
     let [gone, full, good] = ["gone", "full", "good"].map(|name| folder.path().join(name));
     let _full = UnixDatagram::bind(&full).unwrap();
     let far = UnixDatagram::bind(&good).unwrap();
     let [gone, full, good] =
         [gone, full, good].map(|path| Origin::of(&Address::Unix(path)).unwrap());
-    assert!(bench.io().send_datagram(socket, &gone, b"nobody is there"));
+    assert!(bench.context().send_datagram(socket, &gone, b"nobody is there"));
     for _ in 0..1000 {
-        assert!(bench.io().send_datagram(socket, &full, &[7; 1000]));
+        assert!(bench.context().send_datagram(socket, &full, &[7; 1000]));
     }
-    assert!(bench.io().send_datagram(socket, &good, b"still heard"));
+    assert!(bench.context().send_datagram(socket, &good, b"still heard"));
     bench.on_events_done();
     bench.on_events_done();
     let mut room = [0; 100];
@@ -160,13 +160,13 @@ pub(crate) fn a_closed_socket_is_silent_and_refuses(kernel: impl Kernel) {
     bench.on_events_done();
     assert_eq!(bench.owner.seen.len(), 1);
     let to = Origin::from(far.local_addr().unwrap());
-    assert!(!bench.io().send_datagram(socket, &to, b"late"));
+    assert!(!bench.context().send_datagram(socket, &to, b"late"));
     // What is no datagram socket is told, and gone.
     let (reader, _writer) = std::io::pipe().unwrap();
-    let pipe = bench.io().datagram(OwnedFd::from(reader).into());
+    let pipe = bench.context().datagram(OwnedFd::from(reader).into());
     bench.until_seen(&Seen::DatagramsFailed(pipe));
     let (stream, _) = crate::harness::unix();
-    let stream = bench.io().datagram(stream.into());
+    let stream = bench.context().datagram(stream.into());
     bench.until_seen(&Seen::DatagramsFailed(stream));
 }
 
@@ -174,10 +174,10 @@ pub(crate) fn no_more_wait_than_may(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (socket, far) = udp(&mut bench);
     let to = Origin::from(far.local_addr().unwrap());
-    let taken = (0..2000).filter(|_| bench.io().send_datagram(socket, &to, b"x")).count();
+    let taken = (0..2000).filter(|_| bench.context().send_datagram(socket, &to, b"x")).count();
     assert_eq!(taken, 1024);
     bench.on_events_done();
     bench.on_events_done();
     bench.on_events_done();
-    assert!(bench.io().send_datagram(socket, &to, b"there is room again"));
+    assert!(bench.context().send_datagram(socket, &to, b"there is room again"));
 }

@@ -51,8 +51,8 @@ pub(crate) fn a_peer_that_left_is_seen_by_writing(kernel: impl Kernel) {
                 io.timer(now);
             }
         });
-        let now = bench.io().now();
-        bench.io().timer(now);
+        let now = bench.context().now();
+        bench.context().timer(now);
         assert_eq!(bench.until_closed(stream), Reason::Reset);
         bench.take_seen();
     }
@@ -65,12 +65,12 @@ pub(crate) fn a_failed_write_still_offers_what_came(kernel: impl Kernel) {
     far.shutdown(Shutdown::Read).unwrap();
     write(&far, b"I speak");
     let stream = bench.adopt(near, Both);
-    bench.io().pause(stream);
-    bench.io().send_bytes(stream, b"you do not listen");
+    bench.context().pause(stream);
+    bench.context().send_bytes(stream, b"you do not listen");
     bench.until_seen(&Seen::Broken(stream));
     bench.on_events_done();
     assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
-    bench.io().resume(stream);
+    bench.context().resume(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(
         bench.take_seen(),
@@ -86,19 +86,19 @@ pub(crate) fn a_paused_stream_whose_send_fails_is_told_broken(kernel: impl Kerne
     for queued in [1, MUCH] {
         for (near, far) in sockets() {
             let stream = bench.adopt(near, Both);
-            bench.io().pause(stream);
+            bench.context().pause(stream);
             write(&far, b"unread");
             bench.on_events_done();
             reset(far);
             bench.until_seen(&Seen::Hangup(stream));
-            assert!(!bench.io().is_broken(stream), "nothing was sent yet");
-            bench.io().send_bytes(stream, &pattern(queued));
+            assert!(!bench.context().is_broken(stream), "nothing was sent yet");
+            bench.context().send_bytes(stream, &pattern(queued));
             bench.until_seen(&Seen::Broken(stream));
             bench.on_events_done();
             assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
-            assert!(bench.io().is_broken(stream));
-            assert_eq!(bench.io().send_bytes(stream, b"more"), 0);
-            bench.io().resume(stream);
+            assert!(bench.context().is_broken(stream));
+            assert_eq!(bench.context().send_bytes(stream, b"more"), 0);
+            bench.context().resume(stream);
             assert_eq!(bench.until_closed(stream), Reason::Reset);
             assert_eq!(bench.bytes_of(stream), b"unread");
             bench.take_seen();
@@ -111,14 +111,14 @@ pub(crate) fn a_paused_stream_that_waits_for_room_is_told_broken(kernel: impl Ke
     for (near, far) in sockets() {
         hold_little(&near, &far);
         let stream = bench.adopt(near, Both);
-        bench.io().pause(stream);
-        bench.io().send_bytes(stream, &pattern(MUCH));
+        bench.context().pause(stream);
+        bench.context().send_bytes(stream, &pattern(MUCH));
         bench.on_events_done();
-        assert!(bench.io().queued(stream) > MUCH / 2, "nobody reads");
+        assert!(bench.context().queued(stream) > MUCH / 2, "nobody reads");
         reset(far);
         bench.until_seen(&Seen::Broken(stream));
         assert!(!bench.owner.seen.contains(&Seen::Drained(stream)), "its output is lost");
-        bench.io().resume(stream);
+        bench.context().resume(stream);
         assert_eq!(bench.until_closed(stream), Reason::Reset);
         bench.take_seen();
     }
@@ -136,7 +136,7 @@ pub(crate) fn a_broken_stream_that_is_paused_later_is_told_so(kernel: impl Kerne
     write(&far, b"unread");
     far.shutdown(Shutdown::Read).unwrap();
     let stream = bench.adopt(near, Both);
-    bench.io().send_bytes(stream, b"you do not listen");
+    bench.context().send_bytes(stream, b"you do not listen");
     let broken = Seen::Broken(stream);
     bench.until_seen(&broken);
     bench.on_events_done();
@@ -144,7 +144,7 @@ pub(crate) fn a_broken_stream_that_is_paused_later_is_told_so(kernel: impl Kerne
     let told = bench.owner.seen.iter().filter(|seen| **seen == broken).count();
     assert_eq!(told, 1);
     bench.react(|_, _| {});
-    bench.io().resume(stream);
+    bench.context().resume(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn what_was_not_sent_is_told_with_the_end(kernel: impl Kernel) {
             tells.set(io.queued(*stream));
         }
     });
-    bench.io().send_bytes(stream, b"you do not listen");
+    bench.context().send_bytes(stream, b"you do not listen");
     drop(far);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(told.get(), 17, "none of it was taken");
@@ -172,9 +172,9 @@ pub(crate) fn finishing_discards_until_the_peer_ends(kernel: impl Kernel) {
         let stream = bench.adopt(near, Both);
         bench.on_events_done();
         write(&far, b"a request that is too long");
-        bench.io().send_bytes(stream, b"refused");
-        bench.io().finish(stream, None);
-        assert_eq!(bench.io().send_bytes(stream, b"more"), 0);
+        bench.context().send_bytes(stream, b"refused");
+        bench.context().finish(stream, None);
+        assert_eq!(bench.context().send_bytes(stream, b"more"), 0);
         bench.on_events_done();
         write(&far, b", and it goes on");
         let mut answer = String::new();
@@ -210,8 +210,8 @@ pub(crate) fn a_peer_that_lingers_is_left(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.io().send_bytes(stream, b"bye");
-    bench.io().finish(stream, Some(Duration::from_millis(5)));
+    bench.context().send_bytes(stream, b"bye");
+    bench.context().finish(stream, Some(Duration::from_millis(5)));
     assert_eq!(bench.until_closed(stream), Reason::Lingered);
     drop(far);
 }
@@ -220,10 +220,10 @@ pub(crate) fn a_peer_that_never_reads_is_left(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = unix();
     let stream = bench.adopt(near, Both);
-    bench.io().send_bytes(stream, &pattern(4 << 20));
+    bench.context().send_bytes(stream, &pattern(4 << 20));
     bench.on_events_done();
-    assert!(bench.io().queued(stream) > 0, "the kernel took it all");
-    bench.io().finish(stream, Some(Duration::from_millis(5)));
+    assert!(bench.context().queued(stream) > 0, "the kernel took it all");
+    bench.context().finish(stream, Some(Duration::from_millis(5)));
     assert_eq!(bench.until_closed(stream), Reason::Lingered);
     drop(far);
 }
@@ -235,14 +235,14 @@ pub(crate) fn a_peer_that_goes_on_reading_is_not_left(kernel: impl Kernel) {
     let (near, far) = unix();
     let stream = bench.adopt(near, Both);
     let length = 4 << 20;
-    bench.io().send_bytes(stream, &pattern(length));
-    bench.io().finish(stream, Some(60 * MINUTE));
+    bench.context().send_bytes(stream, &pattern(length));
+    bench.context().finish(stream, Some(60 * MINUTE));
     bench.on_events_done();
     let (mut got, mut hours) = (0, 0);
-    while bench.io().queued(stream) > 0 {
+    while bench.context().queued(stream) > 0 {
         ahead.set(ahead.get() + 50 * MINUTE);
         hours += 1;
-        let mut piece = vec![0; length - got - bench.io().queued(stream)];
+        let mut piece = vec![0; length - got - bench.context().queued(stream)];
         (&far).read_exact(&mut piece).unwrap();
         got += piece.len();
         bench.on_events_done();
@@ -277,7 +277,7 @@ pub(crate) fn closing_is_silent(kernel: impl Kernel) {
         far.read_to_end(&mut rest).unwrap();
         assert_eq!(rest, b"");
         assert_eq!(bench.take_seen().len(), 1);
-        assert_eq!(bench.io().streams(), 0);
+        assert_eq!(bench.context().streams(), 0);
     }
 }
 
@@ -285,11 +285,11 @@ pub(crate) fn resetting_is_no_end_for_the_peer(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, mut far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.io().send_bytes(stream, b"a part of it");
+    bench.context().send_bytes(stream, b"a part of it");
     bench.on_events_done();
-    bench.io().send_bytes(stream, b"discarded");
-    bench.io().reset(stream);
-    bench.io().reset(stream);
+    bench.context().send_bytes(stream, b"discarded");
+    bench.context().reset(stream);
+    bench.context().reset(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(bench.take_seen().len(), 1, "nothing else is told");
     let mut rest = Vec::new();
@@ -300,18 +300,18 @@ pub(crate) fn resetting_is_no_end_for_the_peer(kernel: impl Kernel) {
     let (near, mut far) = unix();
     let stream = bench.adopt(near, Both);
     bench.on_events_done();
-    bench.io().reset(stream);
+    bench.context().reset(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(far.read_to_end(&mut rest).unwrap(), 0);
-    assert_eq!(bench.io().streams(), 0);
+    assert_eq!(bench.context().streams(), 0);
 }
 
 pub(crate) fn what_a_peer_was_not_sent_in_time_it_misses(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, mut far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.io().send_bytes(stream, &vec![7; 12 << 20]);
-    bench.io().finish(stream, Some(Duration::from_millis(50)));
+    bench.context().send_bytes(stream, &vec![7; 12 << 20]);
+    bench.context().finish(stream, Some(Duration::from_millis(50)));
     assert_eq!(bench.until_closed(stream), Reason::Lingered);
     bench.on_events_done();
     let end = far.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
@@ -352,14 +352,14 @@ pub(crate) fn an_old_id_never_reaches_its_successor(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, _far) = unix();
     let old = bench.adopt(near, Both);
-    let now = bench.io().now();
-    bench.io().deadline(old, event::DeadlineName(0), Some(now));
-    bench.io().close(old);
+    let now = bench.context().now();
+    bench.context().deadline(old, event::DeadlineName(0), Some(now));
+    bench.context().close(old);
     bench.owner.gone.insert(old);
     let (near, mut far) = unix();
     let new = bench.adopt(near, Both);
     assert_eq!((old.index(), old.generation() + 1), (new.index(), new.generation()));
-    let mut io = bench.io();
+    let mut io = bench.context();
     assert_eq!(io.send_bytes(old, b"for somebody else"), 0);
     assert_eq!(io.send(old, b"for somebody else".as_slice().into()), 0);
     io.pause(old);
@@ -397,9 +397,9 @@ pub(crate) fn our_direction_ends_while_the_peers_goes_on(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (near, mut far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.io().send_bytes(stream, b"all I have to say");
-        bench.io().finish_sending(stream);
-        assert_eq!(bench.io().send_bytes(stream, b"more"), 0);
+        bench.context().send_bytes(stream, b"all I have to say");
+        bench.context().finish_sending(stream);
+        assert_eq!(bench.context().send_bytes(stream, b"more"), 0);
         bench.on_events_done();
         let mut said = String::new();
         far.read_to_string(&mut said).unwrap();
@@ -422,9 +422,9 @@ pub(crate) fn both_directions_end_in_either_order(kernel: impl Kernel) {
         far.shutdown(Shutdown::Write).unwrap();
         bench.until_seen(&Seen::Eof(stream));
         let sent = pattern(600_000);
-        bench.io().send_bytes(stream, &sent);
-        bench.io().finish_sending(stream);
-        bench.io().finish_sending(stream);
+        bench.context().send_bytes(stream, &sent);
+        bench.context().finish_sending(stream);
+        bench.context().finish_sending(stream);
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             far.read_to_end(&mut all).unwrap();
@@ -439,9 +439,9 @@ pub(crate) fn finishing_after_our_direction_ended_discards_the_rest(kernel: impl
     let mut bench = Bench::new(kernel);
     for (near, far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.io().finish_sending(stream);
+        bench.context().finish_sending(stream);
         bench.on_events_done();
-        bench.io().finish(stream, None);
+        bench.context().finish(stream, None);
         write(&far, b"nobody wants it");
         bench.on_events_done();
         assert_eq!(bench.owner.seen, []);
@@ -456,8 +456,8 @@ pub(crate) fn a_stream_may_linger_for_ever(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = tcp();
     let stream = bench.adopt(near, Both);
-    bench.io().send_bytes(stream, b"bye");
-    bench.io().finish(stream, Some(Duration::MAX));
+    bench.context().send_bytes(stream, b"bye");
+    bench.context().finish(stream, Some(Duration::MAX));
     bench.on_events_done();
     drop(far);
     let reason = bench.until_closed(stream);

@@ -192,8 +192,8 @@ impl<K: Kernel> Bench<K> {
         Self { events: Loop::new(kernel, settings).unwrap(), owner }
     }
 
-    pub(crate) fn io(&mut self) -> Context<'_> {
-        self.events.io()
+    pub(crate) fn context(&mut self) -> Context<'_> {
+        self.events.context()
     }
 
     /// Does so after each event.
@@ -216,7 +216,7 @@ impl<K: Kernel> Bench<K> {
         direction: Direction,
         limits: StreamLimits,
     ) -> StreamId {
-        self.io().adopt(fd.into(), direction, limits)
+        self.context().adopt(fd.into(), direction, limits)
     }
 
     /// Turns until the events seen so far satisfy `enough`.

@@ -61,8 +61,8 @@ pub(crate) fn a_panic_on_mail_loses_that_mail_alone(kernel: impl Kernel) {
 
 pub(crate) fn a_panic_on_a_timer_loses_that_timer_alone(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    let now = bench.io().now();
-    let timers: Vec<_> = (0..4).map(|_| bench.io().timer(now)).collect();
+    let now = bench.context().now();
+    let timers: Vec<_> = (0..4).map(|_| bench.context().timer(now)).collect();
     // In which order those of one time come is not said.
     let lost = std::rc::Rc::new(std::cell::Cell::new(None));
     let first = std::rc::Rc::clone(&lost);

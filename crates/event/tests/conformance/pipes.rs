@@ -34,14 +34,14 @@ pub(crate) fn a_paused_pipe_tells_of_its_end(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (reader, mut writer) = pipe().unwrap();
     let stream = bench.adopt(reader, Direction::In);
-    bench.io().pause(stream);
+    bench.context().pause(stream);
     writer.write_all(b"unread").unwrap();
     bench.on_events_done();
     drop(writer);
     bench.until_seen(&Seen::Hangup(stream));
     bench.on_events_done();
     assert_eq!(bench.owner.seen, [Seen::Hangup(stream)]);
-    bench.io().resume(stream);
+    bench.context().resume(stream);
     assert_eq!(bench.until_closed(stream), Reason::Clean);
     assert_eq!(bench.bytes_of(stream), b"unread");
 }
@@ -56,8 +56,8 @@ pub(crate) fn a_pipe_without_a_reader_is_reset(kernel: impl Kernel) {
     let (reader, writer) = pipe().unwrap();
     drop(reader);
     let stream = bench.adopt(writer, Direction::Out);
-    bench.io().send_bytes(stream, b"nobody there");
-    bench.io().finish(stream, None);
+    bench.context().send_bytes(stream, b"nobody there");
+    bench.context().finish(stream, None);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
 }
 
@@ -73,11 +73,11 @@ pub(crate) fn what_the_reader_of_a_pipe_left_unread_is_told_with_its_end(kernel:
     for read in [0, 3, 9] {
         let (mut reader, writer) = pipe().unwrap();
         let stream = bench.adopt(writer, Direction::Out);
-        bench.io().send_bytes(stream, b"a request");
+        bench.context().send_bytes(stream, b"a request");
         bench.on_events_done();
         reader.read_exact(&mut vec![0; read]).unwrap();
         let expected = if cfg!(target_os = "linux") { 9 - read as u64 } else { 0 };
-        assert_eq!(bench.io().left_unread(stream), expected, "before its end");
+        assert_eq!(bench.context().left_unread(stream), expected, "before its end");
         drop(reader);
         bench.until_closed(stream);
         assert_eq!(left.take(), Some(expected));
@@ -89,8 +89,8 @@ pub(crate) fn a_finished_pipe_is_flushed_first(kernel: impl Kernel) {
     let (mut reader, writer) = pipe().unwrap();
     let stream = bench.adopt(writer, Direction::Out);
     let sent = pattern(1_000_000);
-    bench.io().send_bytes(stream, &sent);
-    bench.io().finish(stream, None);
+    bench.context().send_bytes(stream, &sent);
+    bench.context().finish(stream, None);
     let reading = std::thread::spawn(move || {
         let mut all = Vec::new();
         reader.read_to_end(&mut all).unwrap();
@@ -106,19 +106,19 @@ pub(crate) fn a_slow_reader_of_a_pipe_gets_everything(kernel: impl Kernel) {
     let stream = bench.adopt(writer, Direction::Out);
     let sent = pattern(400_000);
     for part in sent.chunks(5000) {
-        bench.io().send(stream, part.into());
+        bench.context().send(stream, part.into());
     }
     bench.on_events_done();
     // Every piece that is read makes room, of which the loop must hear.
     let mut got = vec![0; sent.len()];
     for piece in got.chunks_mut(4096 * 3 + 5) {
-        while bench.io().queued(stream) > 0 && readable(&reader) < piece.len() {
+        while bench.context().queued(stream) > 0 && readable(&reader) < piece.len() {
             bench.events.turn(&mut bench.owner, None).unwrap();
         }
         reader.read_exact(piece).unwrap();
     }
     assert!(got == sent);
-    assert_eq!(bench.io().queued(stream), 0);
+    assert_eq!(bench.context().queued(stream), 0);
 }
 
 fn readable(reader: &std::io::PipeReader) -> usize {
@@ -139,7 +139,7 @@ pub(crate) fn a_shared_descriptor_stops_reporting_once_closed(kernel: impl Kerne
     let shared = reader.try_clone().unwrap();
     let stream = bench.adopt(reader, Direction::In);
     bench.on_events_done();
-    bench.io().close(stream);
+    bench.context().close(stream);
     bench.owner.gone.insert(stream);
     bench.on_events_done();
     let before = bench.events.counts().reports;

@@ -44,10 +44,10 @@ fn read(mut far: &TcpStream, count: usize) {
 
 /// Looks at the wait of a stream, when a deadline is told.
 fn look<K: Kernel>(bench: &mut Bench<K>, stream: StreamId) -> OutputWait {
-    bench.io().deadline_in(stream, LOOK, Duration::from_millis(1));
+    bench.context().deadline_in(stream, LOOK, Duration::from_millis(1));
     bench.until_seen(&Seen::Deadline(stream, LOOK));
     bench.owner.seen.retain(|seen| *seen != Seen::Deadline(stream, LOOK));
-    bench.io().output_wait(stream).expect("it waits")
+    bench.context().output_wait(stream).expect("it waits")
 }
 
 /// Looks until a peer that reads nothing takes nothing, and counts from there.
@@ -56,7 +56,7 @@ fn rest<K: Kernel>(bench: &mut Bench<K>, stream: StreamId) {
     for _ in 0..100 {
         look(bench, stream);
     }
-    bench.io().restart_output_wait(stream);
+    bench.context().restart_output_wait(stream);
 }
 
 fn look_until_taken<K: Kernel>(bench: &mut Bench<K>, stream: StreamId, count: u64) {
@@ -75,16 +75,16 @@ pub(crate) fn what_a_peer_acknowledges_counts_though_the_kernel_accepts_nothing(
         [(tcp_of_known_size(), READ, TAKEN), (unix(), 80 << 10, 30 << 10)]
     {
         let stream = bench.adopt_with(near, Both, LIMITS);
-        bench.io().send_bytes(stream, &pattern(LONG));
+        bench.context().send_bytes(stream, &pattern(LONG));
         bench.on_events_done();
         rest(&mut bench, stream);
         let sent = bench.events.counts().sent;
         read(&far, count);
         look_until_taken(&mut bench, stream, taken);
         assert_eq!(bench.events.counts().sent, sent, "the kernel has accepted something");
-        bench.io().restart_output_wait(stream);
-        assert_eq!(bench.io().output_wait(stream).map(|wait| wait.taken), Some(0));
-        bench.io().close(stream);
+        bench.context().restart_output_wait(stream);
+        assert_eq!(bench.context().output_wait(stream).map(|wait| wait.taken), Some(0));
+        bench.context().close(stream);
         bench.owner.gone.insert(stream);
     }
 }
@@ -94,13 +94,13 @@ pub(crate) fn it_counts_of_relayed_bytes_as_well(kernel: impl Kernel) {
     let (near, source) = tcp();
     let (out, far) = tcp_of_known_size();
     let (from, to) = (bench.adopt(near, Both), bench.adopt_with(out, Both, LIMITS));
-    assert!(bench.io().relay(from, to, None));
+    assert!(bench.context().relay(from, to, None));
     let writer: JoinHandle<TcpStream> = std::thread::spawn(move || {
         write(&source, &pattern(LONG));
         source
     });
     let waits = |io: &mut Context<'_>| io.output_wait(to).is_some();
-    while !waits(&mut bench.io()) {
+    while !waits(&mut bench.context()) {
         bench.events.turn(&mut bench.owner, Some(Duration::from_millis(1))).unwrap();
     }
     rest(&mut bench, to);
@@ -118,7 +118,7 @@ pub(crate) fn on_a_pipe_what_the_kernel_accepts_counts(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (mut reader, writer) = pipe().unwrap();
     let stream = bench.adopt_with(writer, Direction::Out, LIMITS);
-    bench.io().send_bytes(stream, &pattern(LONG));
+    bench.context().send_bytes(stream, &pattern(LONG));
     bench.on_events_done();
     assert_eq!(look(&mut bench, stream).taken, 0);
     reader.read_exact(&mut vec![0; READ / 8]).unwrap();
@@ -131,16 +131,16 @@ pub(crate) fn a_peer_that_acknowledges_is_not_left(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = tcp_of_known_size();
     let stream = bench.adopt_with(near, Both, LIMITS);
-    bench.io().send_bytes(stream, &pattern(LONG));
+    bench.context().send_bytes(stream, &pattern(LONG));
     bench.on_events_done();
     rest(&mut bench, stream);
-    bench.io().finish(stream, Some(60 * MINUTE));
+    bench.context().finish(stream, Some(60 * MINUTE));
     bench.on_events_done();
     let sent = bench.events.counts().sent;
     for _ in 0..2 {
         read(&far, READ / 2);
         look_until_taken(&mut bench, stream, 1);
-        bench.io().restart_output_wait(stream);
+        bench.context().restart_output_wait(stream);
         assert_eq!(bench.events.counts().sent, sent, "the kernel has accepted something");
         ahead.set(ahead.get() + 61 * MINUTE);
         bench.on_events_done();

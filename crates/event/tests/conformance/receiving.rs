@@ -19,8 +19,8 @@ pub(crate) fn data_and_fin_in_one_report(kernel: impl Kernel) {
         );
         bench.on_events_done();
         assert_eq!(bench.owner.seen, [], "the peer's end alone does not close");
-        bench.io().send_bytes(stream, b"answer");
-        bench.io().finish(stream, None);
+        bench.context().send_bytes(stream, b"answer");
+        bench.context().finish(stream, None);
         assert_eq!(bench.until_closed(stream), Reason::Clean);
         let mut answer = String::new();
         std::io::Read::read_to_string(&mut &far, &mut answer).unwrap();
@@ -107,7 +107,7 @@ pub(crate) fn a_pause_keeps_data_and_eof_back(kernel: impl Kernel) {
         bench.on_events_done();
         bench.owner.seen.retain(|seen| *seen != Seen::EndAhead(stream));
         assert_eq!(bench.owner.seen.len(), 1, "paused");
-        bench.io().resume(stream);
+        bench.context().resume(stream);
         bench.until_seen(&Seen::Eof(stream));
         assert_eq!(
             bench.take_seen(),
@@ -139,7 +139,7 @@ pub(crate) fn pausing_in_the_last_offer_keeps_it(kernel: impl Kernel) {
     bench.on_events_done();
     assert_eq!(bench.take_seen().last(), Some(&Seen::EndAhead(stream)));
     bench.react(|_, _| {});
-    bench.io().resume(stream);
+    bench.context().resume(stream);
     bench.until_seen(&Seen::Eof(stream));
     assert_eq!(bench.take_seen(), [last, Seen::Eof(stream)]);
 }
@@ -157,7 +157,7 @@ pub(crate) fn the_end_of_a_paused_peer_is_told_ahead<K: Kernel>(kernel: K) {
         for (near, far) in sockets() {
             let stream = bench.adopt(near, Both);
             if paused_before {
-                bench.io().pause(stream);
+                bench.context().pause(stream);
             } else {
                 bench.react(|io, seen| {
                     if let Seen::Data(stream, ..) = seen {
@@ -176,10 +176,10 @@ pub(crate) fn the_end_of_a_paused_peer_is_told_ahead<K: Kernel>(kernel: K) {
                 assert_eq!(seen, expected);
             }
             bench.react(|_, _| {});
-            bench.io().resume(stream);
+            bench.context().resume(stream);
             bench.until_seen(&Seen::Eof(stream));
             assert!(!bench.take_seen().contains(&Seen::EndAhead(stream)), "once");
-            bench.io().close(stream);
+            bench.context().close(stream);
             bench.owner.gone.insert(stream);
         }
     }
@@ -189,7 +189,7 @@ pub(crate) fn a_hang_up_is_told_while_paused(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (of_tcp, (near, far)) in [(true, tcp()), (false, unix())] {
         let stream = bench.adopt(near, Both);
-        bench.io().pause(stream);
+        bench.context().pause(stream);
         write(&far, b"before");
         bench.on_events_done();
         assert_eq!(bench.owner.seen, []);
@@ -201,7 +201,7 @@ pub(crate) fn a_hang_up_is_told_while_paused(kernel: impl Kernel) {
         bench.until_seen(&Seen::Hangup(stream));
         bench.on_events_done();
         assert_eq!(bench.take_seen(), [Seen::Hangup(stream)], "once, and no data");
-        bench.io().resume(stream);
+        bench.context().resume(stream);
         let data = Seen::Data(stream, b"before".to_vec(), false);
         bench.until_seen(&data);
         bench.on_events_done();
@@ -214,16 +214,16 @@ pub(crate) fn a_hang_up_is_told_once(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (near, far) in sockets() {
         let stream = bench.adopt(near, Both);
-        bench.io().pause(stream);
+        bench.context().pause(stream);
         write(&far, b"before");
         bench.on_events_done();
         crate::harness::reset(far);
         bench.until_seen(&Seen::Hangup(stream));
         // The write that fails would tell of the same once more.
-        bench.io().send_bytes(stream, b"anybody?");
+        bench.context().send_bytes(stream, b"anybody?");
         bench.on_events_done();
         assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
-        bench.io().resume(stream);
+        bench.context().resume(stream);
         assert_eq!(bench.until_closed(stream), Reason::Reset);
         assert_eq!(bench.bytes_of(stream), b"before");
         assert!(!bench.take_seen().contains(&Seen::Eof(stream)), "it may not be all there was");
@@ -285,7 +285,7 @@ pub(crate) fn a_report_for_a_stream_that_has_more_reads_no_more(kernel: impl Ker
         }
         bench.take_seen();
         bench.owner.gone.insert(stream);
-        bench.io().close(stream);
+        bench.context().close(stream);
     }
 }
 
@@ -330,7 +330,7 @@ pub(crate) fn a_full_hold_waits_while_paused(kernel: impl Kernel) {
     bench.eat(|_, data| data.consume(data.bytes().len()));
     bench.react(|_, _| {});
     bench.take_seen();
-    bench.io().resume(stream);
+    bench.context().resume(stream);
     bench.until_seen(&Seen::Data(stream, b"and more".to_vec(), false));
     assert_eq!(bench.bytes_of(stream), b"12345678and more");
 }

@@ -43,20 +43,20 @@ pub(crate) fn everything_passes_in_order_until_the_end(kernel: impl Kernel) {
         let from = bench.adopt(near, Both);
         let to = bench.adopt(out, Both);
         let sent = pattern(3_000_000);
-        assert!(bench.io().relay(from, to, None));
-        assert!(!bench.io().relay(from, to, None), "it relays already");
+        assert!(bench.context().relay(from, to, None));
+        assert!(!bench.context().relay(from, to, None), "it relays already");
         let writer = writer(source, sent.clone());
         let reader = reader(sink);
         bench.until_seen(&Seen::Eof(from));
         assert!(done(&bench.owner.seen, from));
         assert_eq!(relayed(&bench.owner.seen), sent.len() as u64);
         assert_eq!(bench.bytes_of(from), b"", "nothing is offered");
-        bench.io().finish_sending(to);
+        bench.context().finish_sending(to);
         bench.on_events_done();
         assert!(reader.join().unwrap() == sent);
         drop(writer.join());
-        bench.io().close(from);
-        bench.io().close(to);
+        bench.context().close(from);
+        bench.context().close(to);
         bench.owner.gone.extend([from, to]);
         bench.take_seen();
     }
@@ -72,7 +72,7 @@ pub(crate) fn a_limit_is_kept_and_the_rest_is_offered(kernel: impl Kernel) {
     bench.until("an offer", |seen| !seen.is_empty());
     bench.take_seen();
     bench.eat(|_, data| data.consume(data.bytes().len()));
-    assert!(bench.io().relay(from, to, Some(17)));
+    assert!(bench.context().relay(from, to, Some(17)));
     write(&source, b"then this and the rest");
     bench.until("the rest", |seen| seen.iter().any(|seen| matches!(seen, Seen::Data(..))));
     bench.on_events_done();
@@ -90,15 +90,15 @@ pub(crate) fn a_slow_reader_holds_the_source_back(kernel: impl Kernel) {
     let (out, sink) = unix();
     let (from, to) = (bench.adopt(near, Both), bench.adopt(out, Both));
     let sent = pattern(20_000_000);
-    assert!(bench.io().relay(from, to, None));
+    assert!(bench.context().relay(from, to, None));
     let writer = writer(source, sent.clone());
     bench.on_events_done();
     bench.on_events_done();
-    assert_eq!(bench.io().queued(to), 0, "what is spliced is not copied");
+    assert_eq!(bench.context().queued(to), 0, "what is spliced is not copied");
     assert!(!writer.is_finished(), "the source was not held back");
     let reader = reader(sink);
     bench.until_seen(&Seen::Eof(from));
-    bench.io().finish(to, None);
+    bench.context().finish(to, None);
     bench.on_events_done();
     assert!(reader.join().unwrap() == sent);
     assert_eq!(relayed(&bench.owner.seen), sent.len() as u64);
@@ -109,9 +109,9 @@ pub(crate) fn a_target_that_leaves_ends_the_relay(kernel: impl Kernel) {
     let (near, source) = tcp();
     let (out, sink) = unix();
     let (from, to) = (bench.adopt(near, Both), bench.adopt(out, Both));
-    assert!(bench.io().relay(from, to, None));
+    assert!(bench.context().relay(from, to, None));
     bench.on_events_done();
-    bench.io().close(to);
+    bench.context().close(to);
     bench.owner.gone.insert(to);
     bench.until("the end", |seen| done(seen, from));
     write(&source, b"to whom it may concern");
@@ -121,7 +121,7 @@ pub(crate) fn a_target_that_leaves_ends_the_relay(kernel: impl Kernel) {
     let (out, sink) = unix();
     let to = bench.adopt(out, Both);
     bench.take_seen();
-    assert!(bench.io().relay(from, to, None));
+    assert!(bench.context().relay(from, to, None));
     drop(sink);
     write(&source, b"lost");
     bench.until("the end", |seen| done(seen, from));
@@ -135,12 +135,12 @@ pub(crate) fn a_paused_target_that_breaks_ends_the_relay(kernel: impl Kernel) {
         let (near, source) = unix();
         hold_little(&out, &sink);
         let (from, to) = (bench.adopt(near, Both), bench.adopt(out, Both));
-        bench.io().pause(to);
-        bench.io().send_bytes(to, &pattern(4 << 20));
-        assert!(bench.io().relay(from, to, None));
+        bench.context().pause(to);
+        bench.context().send_bytes(to, &pattern(4 << 20));
+        assert!(bench.context().relay(from, to, None));
         write(&source, b"this waits behind that");
         bench.on_events_done();
-        assert!(bench.io().relay_waits(from));
+        assert!(bench.context().relay_waits(from));
         reset(sink);
         bench.until("the end", |seen| done(seen, from));
         bench.until_seen(&Seen::Broken(to));
@@ -153,7 +153,7 @@ pub(crate) fn pipes_are_relayed_too(kernel: impl Kernel) {
     let (mut sink, out) = pipe().unwrap();
     let from = bench.adopt(OwnedFd::from(near), Direction::In);
     let to = bench.adopt(OwnedFd::from(out), Direction::Out);
-    assert!(bench.io().relay(from, to, None));
+    assert!(bench.context().relay(from, to, None));
     let sent = pattern(700_000);
     let writer = std::thread::spawn({
         let sent = sent.clone();
@@ -165,7 +165,7 @@ pub(crate) fn pipes_are_relayed_too(kernel: impl Kernel) {
         all
     });
     bench.until_closed(from);
-    bench.io().finish(to, None);
+    bench.context().finish(to, None);
     bench.until_closed(to);
     writer.join().unwrap();
     assert!(reader.join().unwrap() == sent);
@@ -178,13 +178,13 @@ pub(crate) fn what_cannot_be_spliced_is_copied(kernel: impl Kernel) {
     let (master, mut slave) = crate::terminals::terminal();
     let (from, to) = (bench.adopt(near, Both), bench.adopt(master, Both));
     let sent = pattern(2_000_000);
-    assert!(bench.io().relay(from, to, None));
+    assert!(bench.context().relay(from, to, None));
     let writer = writer(source, sent.clone());
-    while bench.io().queued(to) == 0 {
+    while bench.context().queued(to) == 0 {
         bench.events.turn(&mut bench.owner, None).unwrap();
     }
     bench.on_events_done();
-    assert!((1..512 << 10).contains(&bench.io().queued(to)), "{}", bench.io().queued(to));
+    assert!((1..512 << 10).contains(&bench.context().queued(to)), "{}", bench.context().queued(to));
     let length = sent.len();
     let reader = std::thread::spawn(move || {
         let mut all = vec![0; length];

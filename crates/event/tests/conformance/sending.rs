@@ -31,17 +31,17 @@ pub(crate) fn a_slow_reader_gets_everything_in_order(kernel: impl Kernel) {
         while !rest.is_empty() {
             let (part, after) = rest.split_at((1 + random.below(30_000)).min(rest.len()));
             match random.below(2) {
-                0 => bench.io().send_bytes(stream, part),
-                _ => bench.io().send(stream, part.into()),
+                0 => bench.context().send_bytes(stream, part),
+                _ => bench.context().send(stream, part.into()),
             };
             rest = after;
         }
-        assert_eq!(bench.io().queued(stream), sent.len());
+        assert_eq!(bench.context().queued(stream), sent.len());
         bench.on_events_done();
-        assert!(bench.io().queued(stream) > 0, "nobody reads yet");
+        assert!(bench.context().queued(stream) > 0, "nobody reads yet");
         let reader = reader(far, sent.len());
         bench.until_seen(&Seen::Drained(stream));
-        while bench.io().queued(stream) > 0 {
+        while bench.context().queued(stream) > 0 {
             bench.events.turn(&mut bench.owner, None).unwrap();
         }
         assert!(reader.join().unwrap() == sent, "bytes were lost, doubled or moved");
@@ -55,10 +55,10 @@ pub(crate) fn many_small_sends_leave_in_one_call(kernel: impl Kernel) {
     bench.on_events_done();
     let before = bench.events.counts().sends;
     for _ in 0..200 {
-        bench.io().send_bytes(stream, b"one of many small answers\n");
+        bench.context().send_bytes(stream, b"one of many small answers\n");
     }
     bench.on_events_done();
-    assert_eq!(bench.io().queued(stream), 0);
+    assert_eq!(bench.context().queued(stream), 0);
     assert_eq!(bench.events.counts().sends, before + 1);
 }
 
@@ -67,26 +67,26 @@ pub(crate) fn drained_comes_once_below_the_low_mark(kernel: impl Kernel) {
     let (near, far) = unix();
     let limits = StreamLimits { send_high: 1000, send_low: 100, ..StreamLimits::default() };
     let stream = bench.adopt_with(near, Both, limits);
-    bench.io().send_bytes(stream, &pattern(1000));
+    bench.context().send_bytes(stream, &pattern(1000));
     bench.on_events_done();
     assert_eq!(bench.owner.seen, [], "it was never above");
     let sent = 2_000_000;
-    bench.io().send_bytes(stream, &pattern(sent));
+    bench.context().send_bytes(stream, &pattern(sent));
     bench.on_events_done();
     assert_eq!(bench.owner.seen, [], "it is still above");
     let tried = bench.events.counts().sends;
-    bench.io().send_bytes(stream, &pattern(10));
+    bench.context().send_bytes(stream, &pattern(10));
     bench.on_events_done();
     assert_eq!(bench.events.counts().sends, tried, "it waits for room instead of trying");
-    assert!(bench.io().queued(stream) > 1000);
+    assert!(bench.context().queued(stream) > 1000);
     let reader = reader(far.try_clone().unwrap(), 1000 + sent + 10);
     bench.until_seen(&Seen::Drained(stream));
-    assert!(bench.io().queued(stream) <= 100);
-    while bench.io().queued(stream) > 0 {
+    assert!(bench.context().queued(stream) <= 100);
+    while bench.context().queued(stream) > 0 {
         bench.events.turn(&mut bench.owner, None).unwrap();
     }
     reader.join().unwrap();
-    bench.io().send_bytes(stream, b"a little more");
+    bench.context().send_bytes(stream, b"a little more");
     bench.on_events_done();
     let drained = bench.owner.seen.iter().filter(|seen| matches!(seen, Seen::Drained(_)));
     assert_eq!(drained.count(), 1);
@@ -98,12 +98,12 @@ pub(crate) fn too_much_output_ends_the_stream(kernel: impl Kernel) {
     let (near, _far) = unix();
     let limits = StreamLimits { send_max: 1_000_000, ..StreamLimits::default() };
     let stream = bench.adopt_with(near, Both, limits);
-    assert_eq!(bench.io().send_bytes(stream, &pattern(1_000_000)), 1_000_000);
-    bench.io().send_bytes(stream, b"x");
-    assert_eq!(bench.io().send_bytes(stream, b"y"), 0, "it takes no more");
+    assert_eq!(bench.context().send_bytes(stream, &pattern(1_000_000)), 1_000_000);
+    bench.context().send_bytes(stream, b"x");
+    assert_eq!(bench.context().send_bytes(stream, b"y"), 0, "it takes no more");
     assert_eq!(bench.owner.seen, [], "told later, not from within the call");
     assert_eq!(bench.until_closed(stream), Reason::Overrun);
-    assert_eq!(bench.io().streams(), 0);
+    assert_eq!(bench.context().streams(), 0);
 }
 
 /// The peer speaks after the loop has looked for events, and before it sends.

@@ -28,7 +28,7 @@ pub(crate) fn a_terminal_speaks_both_ways_and_ends_with_its_program(kernel: impl
     let mut bench = Bench::new(kernel);
     let (master, mut slave) = terminal();
     let stream = bench.adopt(master, Both);
-    bench.io().send_bytes(stream, b"question");
+    bench.context().send_bytes(stream, b"question");
     bench.on_events_done();
     let mut question = [0; 8];
     slave.read_exact(&mut question).unwrap();
@@ -39,7 +39,7 @@ pub(crate) fn a_terminal_speaks_both_ways_and_ends_with_its_program(kernel: impl
     drop(slave);
     bench.until_seen(&Seen::Eof(stream));
     assert_eq!(bench.bytes_of(stream), b"answerlast words");
-    bench.io().finish(stream, None);
+    bench.context().finish(stream, None);
     assert_eq!(bench.until_closed(stream), Reason::Clean);
 }
 
@@ -48,16 +48,16 @@ pub(crate) fn a_terminal_takes_no_more_than_its_program_reads(kernel: impl Kerne
     let (master, mut slave) = terminal();
     let stream = bench.adopt(master, Both);
     let sent = pattern(200_000);
-    bench.io().send_bytes(stream, &sent);
+    bench.context().send_bytes(stream, &sent);
     bench.on_events_done();
-    assert!(bench.io().queued(stream) > 0, "the terminal took it all");
+    assert!(bench.context().queued(stream) > 0, "the terminal took it all");
     let length = sent.len();
     let reader = std::thread::spawn(move || {
         let mut all = vec![0; length];
         slave.read_exact(&mut all).unwrap();
         (all, slave)
     });
-    while bench.io().queued(stream) > 0 {
+    while bench.context().queued(stream) > 0 {
         bench.events.turn(&mut bench.owner, None).unwrap();
     }
     assert!(reader.join().unwrap().0 == sent);

@@ -15,12 +15,12 @@ pub(crate) fn nothing_fires_early_and_each_fires_once(kernel: impl Kernel) {
     let mut random = Random(11);
     let mut due = std::collections::HashMap::new();
     for _ in 0..200 {
-        let at = bench.io().now() + Duration::from_micros(random.below(30_000) as u64);
+        let at = bench.context().now() + Duration::from_micros(random.below(30_000) as u64);
         let timer = match random.below(2) {
-            0 => bench.io().timer(at),
+            0 => bench.context().timer(at),
             _ => {
                 let key = OwnerKey([1, 2, 3, u32::try_from(random.below(1000)).unwrap()]);
-                let timer = bench.io().timer_of(key, at);
+                let timer = bench.context().timer_of(key, at);
                 bench.owner.timer_keys.insert(timer, key);
                 timer
             }
@@ -44,14 +44,14 @@ pub(crate) fn deadlines_end_with_their_stream(kernel: impl Kernel) {
     let (kept_near, _kept_far) = unix();
     let gone = bench.adopt(near, Both);
     let kept = bench.adopt(kept_near, Both);
-    let at = bench.io().now() + Duration::from_millis(2);
+    let at = bench.context().now() + Duration::from_millis(2);
     for name in 0..4 {
-        bench.io().deadline(gone, DeadlineName(name), Some(at));
+        bench.context().deadline(gone, DeadlineName(name), Some(at));
     }
-    bench.io().deadline(kept, SECOND, Some(at));
-    bench.io().deadline(kept, DeadlineName(2), Some(at));
-    bench.io().deadline(kept, DeadlineName(2), None);
-    bench.io().close(gone);
+    bench.context().deadline(kept, SECOND, Some(at));
+    bench.context().deadline(kept, DeadlineName(2), Some(at));
+    bench.context().deadline(kept, DeadlineName(2), None);
+    bench.context().close(gone);
     bench.owner.gone.insert(gone);
     bench.until_seen(&Seen::Deadline(kept, SECOND));
     bench.on_events_done();
@@ -60,8 +60,8 @@ pub(crate) fn deadlines_end_with_their_stream(kernel: impl Kernel) {
 
 pub(crate) fn a_timer_that_rang_can_be_set_again(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    let now = bench.io().now();
-    let timer = bench.io().timer(now);
+    let now = bench.context().now();
+    let timer = bench.context().timer(now);
     let mut rounds = 0;
     bench.react(move |io, _| {
         rounds += 1;
@@ -80,10 +80,10 @@ pub(crate) fn a_timer_that_rang_can_be_set_again(kernel: impl Kernel) {
 
 pub(crate) fn what_is_cancelled_in_the_same_turn_does_not_fire(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    let now = bench.io().now();
+    let now = bench.context().now();
     let timers: Rc<RefCell<Vec<_>>> = Rc::default();
     for _ in 0..4 {
-        let timer = bench.io().timer(now);
+        let timer = bench.context().timer(now);
         timers.borrow_mut().push(timer);
     }
     let mut first = true;
@@ -108,16 +108,16 @@ pub(crate) fn a_hundred_thousand_deadlines_cost_nothing_when_put_off(kernel: imp
     let mut bench = Bench::new(kernel);
     let (near, far) = unix();
     let stream = bench.adopt(near, Both);
-    let start = bench.io().now();
+    let start = bench.context().now();
     let later = start + Duration::from_secs(3600);
     for _ in 0..TIMERS {
-        bench.io().timer(later);
+        bench.context().timer(later);
     }
-    bench.io().deadline(stream, SECOND, Some(later));
+    bench.context().deadline(stream, SECOND, Some(later));
     bench.on_events_done();
     let filed = bench.events.counts().filings;
     assert_eq!(filed, TIMERS as u64 + 1);
-    let mut io = bench.io();
+    let mut io = bench.context();
     for extension in 0..1_000_000 {
         io.deadline(stream, SECOND, Some(later + Duration::from_micros(extension)));
     }
@@ -127,8 +127,8 @@ pub(crate) fn a_hundred_thousand_deadlines_cost_nothing_when_put_off(kernel: imp
     }
     assert_eq!(bench.events.counts().filings, filed, "neither extensions nor turns file anything");
     // Drawing it near is heard at once.
-    let soon = bench.io().now();
-    bench.io().deadline(stream, SECOND, Some(soon));
+    let soon = bench.context().now();
+    bench.context().deadline(stream, SECOND, Some(soon));
     bench.until_seen(&Seen::Deadline(stream, SECOND));
     assert_eq!(bench.events.counts().filings, filed + 1);
 }
@@ -136,13 +136,13 @@ pub(crate) fn a_hundred_thousand_deadlines_cost_nothing_when_put_off(kernel: imp
 pub(crate) fn a_time_that_has_passed_fires_in_the_next_turn(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let past = Instant::now();
-    let timer = bench.io().timer(past);
+    let timer = bench.context().timer(past);
     bench.events.turn(&mut bench.owner, None).unwrap();
     bench.until_seen(&Seen::Timer(timer));
     // And one that is set for now in a callback does not keep the turn.
     bench.react(move |io, _| io.set_timer(timer, past));
     let turns = bench.owner.turns;
-    bench.io().set_timer(timer, past);
+    bench.context().set_timer(timer, past);
     bench.until("ten", |seen| seen.len() >= 10);
     assert!(bench.owner.turns >= turns + 9, "several fired in one turn");
 }

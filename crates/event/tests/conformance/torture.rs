@@ -69,5 +69,5 @@ pub(crate) fn random_consumers_see_the_same_bytes(kernel: impl Kernel) {
     for (stream, bytes) in expected {
         assert!(got.borrow()[&stream] == bytes, "{stream:?} lost, doubled or moved bytes");
     }
-    assert_eq!(bench.io().streams(), 0);
+    assert_eq!(bench.context().streams(), 0);
 }

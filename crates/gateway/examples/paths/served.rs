@@ -46,7 +46,7 @@ impl Served {
                 seed: 1,
             })
             .unwrap();
-            shard.start(&mut turning.io());
+            shard.start(&mut turning.context());
             tell.send(Access::new(fleet, vec![metrics])).unwrap();
             turning.run(&mut shard).unwrap();
         });

@@ -63,7 +63,7 @@ pub(crate) fn run(config: Plan, kept: bool) -> io::Result<Duration> {
         seed: 1,
     })
     .map_err(io::Error::other)?;
-    shard.start(&mut turning.io());
+    shard.start(&mut turning.context());
     let access = Access::new(fleet, vec![metrics]);
     let ring = Arc::new(Ring {
         pools: (0..config.rings).filter_map(|number| access.pool(&pool(number))).collect(),

@@ -1,4 +1,4 @@
-//! The numbers as a page: the Prometheus text format, version 0.0.4.
+//! The metrics in the Prometheus text format, version 0.0.4.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::closings::Closings;
 use crate::rejections::Rejections;
 
-/// One number of every listener, every pool, or of the shard.
+/// One metric of every listener, every pool, or of the shard.
 struct Family<T> {
     name: &'static str,
     kind: &'static str,
@@ -31,127 +31,143 @@ const LISTENER: &[Family<ListenerMetrics>] = &[
     gauge("roadstead_connections", |it| &it.open, "Open client connections."),
     counter("roadstead_connections_total", |it| &it.accepted, "Connections accepted."),
     gauge(
-        "roadstead_addresses",
+        "roadstead_tracked_addresses",
         |it| &it.addresses,
-        "Addresses that are remembered for the limits of each.",
+        "Client addresses stored for `per_address`.",
     ),
     counter(
-        "roadstead_addresses_forgotten_total",
+        "roadstead_tracked_addresses_evicted_total",
         |it| &it.addresses_forgotten,
-        "Addresses that were forgotten before their time because the table was full.",
+        "Client addresses dropped early because the table was full.",
     ),
     counter(
-        "roadstead_accept_failed_total",
+        "roadstead_accept_failures_total",
         |it| &it.accept_failed,
-        "Attempts to accept a connection that failed, for example because no descriptor was left.",
+        "Connections that could not be accepted, for example because no descriptor was left.",
     ),
 ];
 
 const POOL: &[Family<PoolMetrics>] = &[
     counter("roadstead_requests_total", |it| &it.requests, "Requests given to the pool."),
-    gauge("roadstead_queue_length", |it| &it.queued, "Requests that wait."),
-    gauge("roadstead_queue_bytes", |it| &it.queued_bytes, "Bytes that they hold."),
+    gauge("roadstead_queue_length", |it| &it.queued, "Waiting requests."),
+    gauge("roadstead_queue_bytes", |it| &it.queued_bytes, "Memory of the waiting requests."),
     gauge(
-        "roadstead_clients_paused",
+        "roadstead_paused_clients",
         |it| &it.paused,
-        "Clients that are not read until the queue of the pool has room for their requests.",
+        "Clients that are not read until the queue has room.",
     ),
-    gauge("roadstead_workers_serving", |it| &it.serving, "Workers that are fit and not disabled."),
-    counter("roadstead_checks_total", |it| &it.checks, "Checks of workers."),
-    counter("roadstead_checks_failed_total", |it| &it.checks_failed, "Those that were bad."),
+    gauge(
+        "roadstead_workers_serving",
+        |it| &it.serving,
+        "Workers that are healthy and not disabled.",
+    ),
+    counter("roadstead_health_checks_total", |it| &it.checks, "Active health checks."),
+    counter(
+        "roadstead_health_check_failures_total",
+        |it| &it.checks_failed,
+        "Failed active health checks.",
+    ),
     counter(
         "roadstead_worker_ejections_total",
         |it| &it.ejections,
-        "Times that a worker was ejected because its requests failed.",
+        "Outlier ejections by passive health checks.",
     ),
-    gauge("roadstead_clients_bound", |it| &it.bound, "Clients that are bound to a worker."),
-    gauge("roadstead_sorry", |it| &it.is_sorry, "1 while the pool is sorry."),
-    counter("roadstead_sorry_times_total", |it| &it.became_sorry, "How often it became sorry."),
-    counter("roadstead_sorry_answers_total", |it| &it.sorry, "Requests answered with `sorry`."),
+    gauge("roadstead_bound_clients", |it| &it.bound, "Clients with session affinity in the table."),
+    gauge("roadstead_fallback_active", |it| &it.is_sorry, "1 while the fallback is active."),
     counter(
-        "roadstead_sorry_passed_on_total",
-        |it| &it.passed_on,
-        "Requests given to the pool that answers when this one is sorry.",
+        "roadstead_fallback_activations_total",
+        |it| &it.became_sorry,
+        "Activations of the fallback.",
     ),
-    counter("roadstead_worker_starts_total", |it| &it.started, "Workers started."),
+    counter(
+        "roadstead_fallback_responses_total",
+        |it| &it.sorry,
+        "Requests answered by the fallback.",
+    ),
+    counter(
+        "roadstead_fallback_requests_forwarded_total",
+        |it| &it.passed_on,
+        "Requests given to the pool that is the fallback of this one.",
+    ),
+    counter("roadstead_worker_starts_total", |it| &it.started, "Started workers."),
     counter(
         "roadstead_worker_start_failures_total",
         |it| &it.start_failed,
-        "Workers that could not be started.",
+        "Workers that could not be started, or servers that could not be reached again.",
     ),
     counter(
-        "roadstead_worker_deaths_total",
+        "roadstead_worker_failures_total",
         |it| &it.died,
-        "Workers that ended without being asked to, or had to be ended.",
+        "Workers that ended unexpectedly, or had to be killed.",
     ),
-    counter("roadstead_batches_total", |it| &it.batches, "Batches handed to workers."),
+    counter("roadstead_batches_total", |it| &it.batches, "Batches given to workers."),
     counter(
-        "roadstead_replies_discarded_total",
+        "roadstead_discarded_replies_total",
         |it| &it.discarded,
-        "Replies to requests that had ended, and what programs said to nobody.",
+        "Replies to requests that had ended, and unrequested messages of programs.",
     ),
     counter(
-        "roadstead_replies_suspect_total",
+        "roadstead_suspect_replies_total",
         |it| &it.suspect,
-        "Replies that may have gone to the wrong client, because their program printed more than it was asked.",
+        "Replies that may have reached the wrong client, because their program printed more than it was asked.",
     ),
     counter(
-        "roadstead_unrequested_replies_total",
+        "roadstead_unsolicited_replies_total",
         |it| &it.unrequested,
-        "Times that a server sent bytes that no request asked for; its connections are then not reused for a while.",
+        "Times that a server sent bytes without a request; its connections are then not reused for a while.",
     ),
     counter(
-        "roadstead_replies_undelivered_total",
+        "roadstead_undelivered_replies_total",
         |it| &it.undelivered,
-        "Replies that were not delivered because they were over a limit of their listener.",
+        "Replies that were not delivered because they exceeded a limit of their listener.",
     ),
     counter(
-        "roadstead_stderr_dropped_total",
+        "roadstead_stderr_lines_dropped_total",
         |it| &it.stderr_dropped,
-        "Lines on the standard error of programs that were over the rate of the log.",
+        "Lines on standard error of programs above the rate of the log.",
     ),
     counter(
         "roadstead_notifications_dropped_total",
         |it| &it.strays,
-        "Notifications of clients that were not passed on, because they cancel or report on what is not \
-         a request of theirs in flight.",
+        "JSON-RPC notifications of clients that were not passed on, because they cancel or report on a request \
+         that is not their own in flight.",
     ),
 ];
 
 const SHARD: &[Family<ShardMetrics>] = &[
     counter(
-        "roadstead_access_log_lost_total",
+        "roadstead_access_log_lines_dropped_total",
         |it| &it.access_log_lost,
         "Lines of the access log that were dropped or could not be written.",
     ),
-    counter("roadstead_turns_total", |it| &it.turns, "Turns of the loop."),
-    gauge("roadstead_exchanges", |it| &it.exchanges, "Requests on their way."),
-    gauge("roadstead_draining", |it| &it.draining, "1 while the daemon drains."),
+    counter("roadstead_loop_iterations_total", |it| &it.turns, "Iterations of the event loops."),
+    gauge("roadstead_requests_in_flight", |it| &it.exchanges, "Requests in progress."),
+    gauge("roadstead_draining", |it| &it.draining, "1 during a graceful shutdown."),
     gauge(
         "roadstead_memory_bytes",
         |it| &it.memory,
         "Memory of queues, output, held replies, messages between shards and read buffers.",
     ),
-    gauge("roadstead_memory_max_bytes", |it| &it.memory_max, "The limit `memory_max`."),
+    gauge("roadstead_memory_limit_bytes", |it| &it.memory_max, "The limit `memory_max`."),
     gauge(
-        "roadstead_memory_over",
+        "roadstead_memory_over_limit",
         |it| &it.memory_over,
         "1 while new requests are rejected because `memory_max` was exceeded.",
     ),
     counter(
-        "roadstead_memory_exceeded_total",
+        "roadstead_memory_limit_exceeded_total",
         |it| &it.memory_exceeded,
         "Times `memory_max` was exceeded.",
     ),
     counter(
-        "roadstead_keeper_lost_total",
+        "roadstead_supervisor_restarts_total",
         |it| &it.keeper_lost,
-        "Times the keeper of the programs was lost and started again.",
+        "Times that the supervisor of the programs was lost and started again.",
     ),
 ];
 
 impl Metrics {
-    /// All numbers in the Prometheus text format.
+    /// All metrics in the Prometheus text format.
     #[must_use]
     pub fn render(&self) -> String {
         let mut page = Page::default();
@@ -163,13 +179,17 @@ impl Metrics {
         self.render_ends(&mut page);
         self.render_listener_ends(&mut page);
         self.render_rejects(&mut page);
-        page.head("roadstead_request_seconds", "histogram", "From receipt to end.");
+        page.head(
+            "roadstead_request_duration_seconds",
+            "histogram",
+            "Time from receipt to end of a request.",
+        );
         for (pool, metrics) in self.pools.values() {
-            page.histogram("roadstead_request_seconds", pool, &metrics.request_time);
+            page.histogram("roadstead_request_duration_seconds", pool, &metrics.request_time);
         }
-        page.head("roadstead_queue_seconds", "histogram", "From admission to dispatch.");
+        page.head("roadstead_queue_wait_seconds", "histogram", "Time from admission to dispatch.");
         for (pool, metrics) in self.pools.values() {
-            page.histogram("roadstead_queue_seconds", pool, &metrics.queue_time);
+            page.histogram("roadstead_queue_wait_seconds", pool, &metrics.queue_time);
         }
         for family in SHARD {
             page.head(family.name, family.kind, family.help);
@@ -179,16 +199,16 @@ impl Metrics {
     }
 
     fn render_rejects(&self, page: &mut Page) {
-        let name = "roadstead_http_rejects_total";
-        page.head(name, "counter", "Messages of HTTP that broke a rule, by the reason.");
+        let name = "roadstead_http_messages_rejected_total";
+        page.head(name, "counter", "HTTP messages that broke a rule, by reason.");
         for (side, reason, count) in self.rejects.entries() {
             page.line(name, &format!("{{side=\"{side}\",reason=\"{reason}\"}}"), count);
         }
     }
 
     fn render_turned(&self, page: &mut Page) {
-        let name = "roadstead_connections_refused_total";
-        page.head(name, "counter", "Connections and datagrams that were turned away, by reason.");
+        let name = "roadstead_connections_rejected_total";
+        page.head(name, "counter", "Rejected connections and datagrams, by reason.");
         for (listener, metrics) in self.listeners.values() {
             for (reason, count) in Rejections::WORDS.iter().zip(&metrics.turned) {
                 let labels = format!("{{listener=\"{listener}\",reason=\"{reason}\"}}");
@@ -200,7 +220,7 @@ impl Metrics {
     fn render_closings(&self, page: &mut Page) {
         let name = "roadstead_connections_closed_total";
         let help = "Client connections closed by the daemon, by reason; \
-                    of datagrams, replies that their senders did not take.";
+                    for datagrams, replies that their senders did not read.";
         page.head(name, "counter", help);
         for (listener, metrics) in self.listeners.values() {
             for (reason, count) in Closings::WORDS.iter().zip(&metrics.closings) {
@@ -229,7 +249,11 @@ impl Metrics {
 
     /// Only ends that happened, so that the page stays short.
     fn render_ends(&self, page: &mut Page) {
-        page.head("roadstead_ends_total", "counter", "Requests by the way they ended.");
+        page.head(
+            "roadstead_requests_finished_total",
+            "counter",
+            "Requests by the way they ended.",
+        );
         for (pool, metrics) in self.pools.values() {
             for &cause in Cause::ALL {
                 for &phase in Phase::ALL {
@@ -241,7 +265,7 @@ impl Metrics {
                             cause.word(),
                             phase.word()
                         );
-                        page.line("roadstead_ends_total", &labels, count);
+                        page.line("roadstead_requests_finished_total", &labels, count);
                     }
                 }
             }
@@ -252,7 +276,7 @@ impl Metrics {
 impl Metrics {
     /// Only causes that happened.
     fn render_listener_ends(&self, page: &mut Page) {
-        let name = "roadstead_listener_ends_total";
+        let name = "roadstead_listener_requests_finished_total";
         page.head(name, "counter", "Requests of a listener by the way they ended.");
         for (listener, metrics) in self.listeners.values() {
             for (cause, count) in Cause::ALL.iter().zip(&metrics.ends) {

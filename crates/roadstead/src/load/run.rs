@@ -59,7 +59,7 @@ pub(super) fn run_within(
     };
     let mut event_loop = Loop::new(Epoll::new()?, LoopSettings::default())?;
     let mut client = Client::new(settings, patience, pace, Account::new(ledger), stop, progress);
-    client.open(&mut event_loop.io())?;
+    client.open(&mut event_loop.context())?;
     event_loop.run(&mut client)?;
     client.finish()
 }

@@ -28,11 +28,11 @@ fn on_sqlite(folder: &Path) -> Daemon {
 }
 
 fn answered(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_ends_total", &["store", "answered"])
+    daemon.metric("roadstead_requests_finished_total", &["store", "answered"])
 }
 
 fn ignored(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_ends_total", &["store", "\"ignored\""])
+    daemon.metric("roadstead_requests_finished_total", &["store", "\"ignored\""])
 }
 
 fn until_more(daemon: &Daemon, count: u64) {

@@ -41,12 +41,12 @@ impl Ground {
 
     /// Rows that the database has and the clients were told of.
     pub(crate) fn stored(&self) -> u64 {
-        self.daemon.metric("roadstead_ends_total", &["store", "answered"])
+        self.daemon.metric("roadstead_requests_finished_total", &["store", "answered"])
     }
 
     /// Rows that are known not to be stored.
     pub(crate) fn failed(&self) -> u64 {
-        self.daemon.metric("roadstead_ends_total", &["store", "failed"])
+        self.daemon.metric("roadstead_requests_finished_total", &["store", "failed"])
     }
 
     /// How often the daemon has logged that its connections failed.

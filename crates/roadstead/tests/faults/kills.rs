@@ -57,21 +57,25 @@ fn programs_killed_under_load_lose_nothing() {
     let daemon = Daemon::serve(folder.path(), &job(folder.path(), &mark, &[]));
     let count = times(100);
     let load = Load::start(folder.path(), daemon.address());
-    until("the load has begun", || daemon.metric("roadstead_ends_total", &["answered"]) > 100);
+    until("the load has begun", || {
+        daemon.metric("roadstead_requests_finished_total", &["answered"]) > 100
+    });
     for round in 0..count {
         let programs = daemon.programs();
         let victim = programs[round as usize % programs.len()];
-        let before = daemon.metric("roadstead_ends_total", &["answered"]);
+        let before = daemon.metric("roadstead_requests_finished_total", &["answered"]);
         kill(victim);
         until("it is gone", || !is_alive(victim));
         until("another stands in", || daemon.programs().len() >= 4);
-        until("the load goes on", || daemon.metric("roadstead_ends_total", &["answered"]) > before);
+        until("the load goes on", || {
+            daemon.metric("roadstead_requests_finished_total", &["answered"]) > before
+        });
     }
     let (said, verdict) = load.finish();
     eprintln!("{count} kills\n{said}\n{verdict}");
     assert!(verdict.is_clean(), "{verdict}");
     assert!(verdict.acknowledged > 0);
-    assert!(daemon.metric("roadstead_worker_deaths_total", &["parse"]) >= u64::from(count));
+    assert!(daemon.metric("roadstead_worker_failures_total", &["parse"]) >= u64::from(count));
     assert!(daemon.stop().success());
     assert_eq!(processes_with(&mark), [0; 0]);
 }
@@ -93,7 +97,7 @@ fn the_daemon_killed_under_load_loses_nothing_and_leaves_nobody() {
     let load = Load::start(folder.path(), daemon.address());
     for _ in 0..count {
         until("rows are acknowledged", || {
-            daemon.metric("roadstead_ends_total", &["store", "answered"]) > 200
+            daemon.metric("roadstead_requests_finished_total", &["store", "answered"]) > 200
         });
         until("programs and their grandchildren run", || processes_with(&mark).len() >= 8);
         daemon.kill();
@@ -121,9 +125,9 @@ fn the_keeper_killed_under_load_loses_nothing_and_leaves_nobody() {
     let count = times(20);
     let load = Load::start(folder.path(), daemon.address());
     for round in 0..count {
-        let served = daemon.metric("roadstead_ends_total", &["store", "answered"]);
+        let served = daemon.metric("roadstead_requests_finished_total", &["store", "answered"]);
         until("rows are acknowledged", || {
-            daemon.metric("roadstead_ends_total", &["store", "answered"]) > served
+            daemon.metric("roadstead_requests_finished_total", &["store", "answered"]) > served
         });
         let old = processes_with(&mark);
         let keepers = keepers(daemon.pid());
@@ -142,7 +146,7 @@ fn the_keeper_killed_under_load_loses_nothing_and_leaves_nobody() {
     eprintln!("{count} kills of the keeper\n{said}\n{verdict}");
     assert!(verdict.is_clean(), "{verdict}");
     assert!(verdict.acknowledged > 0);
-    assert!(daemon.metric("roadstead_keeper_lost_total", &[]) >= u64::from(count));
+    assert!(daemon.metric("roadstead_supervisor_restarts_total", &[]) >= u64::from(count));
     assert!(daemon.stop().success());
     assert!(becomes(LEFT_MAX, || processes_with(&mark).is_empty()));
 }

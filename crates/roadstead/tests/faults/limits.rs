@@ -40,7 +40,7 @@ fn echo(listener: &str) -> String {
 }
 
 fn answered(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_ends_total", &["\"store\"", "answered"])
+    daemon.metric("roadstead_requests_finished_total", &["\"store\"", "answered"])
 }
 
 /// Waits until the load goes on.
@@ -81,7 +81,7 @@ fn silent_connections_keep_nobody_out() {
         until("others have made place", || displaced() > before);
     }
     drop(silent);
-    let refused = daemon.metric("roadstead_connections_refused_total", &["\"connections\""]);
+    let refused = daemon.metric("roadstead_connections_rejected_total", &["\"connections\""]);
     let closed = displaced();
     finish(
         &format!("{count} times 100 silent: {closed} displaced, {refused} refused"),
@@ -270,7 +270,7 @@ fn memory_is_limited_and_returned_beside_the_load() {
         most = most.max(resident(daemon.pid()));
         greedy.into_iter().for_each(Greedy::leave);
     }
-    let exceeded = daemon.metric("roadstead_memory_exceeded_total", &[]);
+    let exceeded = daemon.metric("roadstead_memory_limit_exceeded_total", &[]);
     let limit = before + MEMORY_MAX + OVERSHOOT;
     assert!(most <= limit, "{most} bytes of at most {limit}");
     let mut after = 0;
@@ -278,7 +278,7 @@ fn memory_is_limited_and_returned_beside_the_load() {
         after = resident(daemon.pid());
         after <= before + KEPT_MAX
     });
-    assert_eq!(daemon.metric("roadstead_memory_over", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_memory_over_limit", &[]), 0);
     let log = read_log(folder.path());
     assert!(log.contains("is exceeded: new requests") && log.contains("is kept again"), "{log}");
     let [before, most, after] = [before, most, after].map(|bytes| bytes >> 20);

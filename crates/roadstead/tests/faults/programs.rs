@@ -144,11 +144,11 @@ fn ask_line(client: &mut Client, who: u32, round: u32, ledger: &mut Ledger) {
 }
 
 fn deaths(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_worker_deaths_total", &[])
+    daemon.metric("roadstead_worker_failures_total", &[])
 }
 
 fn suspects(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_replies_suspect_total", &[])
+    daemon.metric("roadstead_suspect_replies_total", &[])
 }
 
 /// Programs that print a stray line before every tenth reply are ended for it `count` times.
@@ -271,8 +271,8 @@ fn late_calls_to_a_shared_program_fail_alone() {
     let folder = folder();
     let daemon = shared(folder.path(), "2s");
     let count = u64::from(times(100));
-    let late = || daemon.metric("roadstead_ends_total", &["\"deadline\""]);
-    let discarded = || daemon.metric("roadstead_replies_discarded_total", &[]);
+    let late = || daemon.metric("roadstead_requests_finished_total", &["\"deadline\""]);
+    let discarded = || daemon.metric("roadstead_discarded_replies_total", &[]);
     // Four clients make calls that are late, half of which the program answers then. When there were enough, all
     // clients make calls that are answered, until no slow one is left: a program that has late calls only and says
     // nothing is replaced, as it should be.
@@ -324,7 +324,7 @@ fn a_shared_program_that_answers_nobody_is_replaced_and_serves_all_clients_again
         };
         let mut answered = None;
         let met = || {
-            let now = daemon.metric("roadstead_ends_total", &["answered"]);
+            let now = daemon.metric("roadstead_requests_finished_total", &["answered"]);
             // Each client is answered by the next program.
             let since = *answered.get_or_insert(now);
             if deaths(&daemon) == before {

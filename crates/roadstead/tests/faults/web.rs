@@ -60,7 +60,7 @@ impl Ground {
     }
 
     fn answered(&self) -> u64 {
-        self.daemon.metric("roadstead_ends_total", &["answered"])
+        self.daemon.metric("roadstead_requests_finished_total", &["answered"])
     }
 
     /// What is held of a server.

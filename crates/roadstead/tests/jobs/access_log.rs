@@ -140,7 +140,7 @@ fn failures_say_whose_end_it_was() {
     let seen = logged(folder.path(), 2);
     assert_eq!(seen[0], "GET / HTTP/1.1 200 ok ok ok 0");
     assert_eq!(seen[1], "GET /garbled HTTP/1.1 502 garbled told garbled 2");
-    let rejects = |labels: &[&str]| daemon.metric("roadstead_http_rejects_total", labels);
+    let rejects = |labels: &[&str]| daemon.metric("roadstead_http_messages_rejected_total", labels);
     // Each of the three tries.
     assert_eq!(rejects(&["side=\"reply\"", "reason=\"bare-lf\""]), 3);
     assert_eq!(rejects(&[]), 3);
@@ -214,7 +214,7 @@ fn a_log_that_takes_nothing_stops_nobody_and_is_counted() {
     until("lost lines are counted", || {
         // What the log could not take is published with the next turn.
         client.ask("b");
-        daemon.metric("roadstead_access_log_lost_total", &[]) >= 100
+        daemon.metric("roadstead_access_log_lines_dropped_total", &[]) >= 100
     });
 }
 
@@ -250,7 +250,7 @@ fn a_body_that_is_refused_on_its_way_is_one_request_with_one_line() {
     ];
     assert_eq!(seen, expected);
     assert_eq!(requests(), 2);
-    assert_eq!(daemon.metric("roadstead_ends_total", &[]), 2);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &[]), 2);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn from(host: u8, daemon: &Daemon) -> Client {
 
 fn refused(daemon: &Daemon, reason: &str) -> u64 {
     let reason = format!("reason=\"{reason}\"");
-    daemon.metric("roadstead_connections_refused_total", &[&reason])
+    daemon.metric("roadstead_connections_rejected_total", &[&reason])
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn only_allowed_addresses_are_served_and_the_others_are_told_why() {
     }
     assert!(from(8, &daemon).line().starts_with("!denied "));
     assert_eq!(refused(&daemon, "denied"), 2);
-    assert_eq!(daemon.metric("roadstead_ends_total", &["cause=\"denied\""]), 2);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["cause=\"denied\""]), 2);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn connections_are_counted_by_address_and_an_end_makes_room() {
         daemon.metric("roadstead_connections", &["listener=\"main\""]) == 0
     });
     assert_eq!(from(1, &daemon).ask("c"), "c");
-    assert!(daemon.metric("roadstead_addresses", &[]) <= 2);
+    assert!(daemon.metric("roadstead_tracked_addresses", &[]) <= 2);
     assert_eq!(refused(&daemon, "crowded"), 1);
 }
 
@@ -95,7 +95,8 @@ fn an_address_that_asks_too_often_is_refused_in_its_turn_and_others_are_served()
     assert!(lines[5..].iter().filter(|line| line.starts_with("!rate ")).count() == 40 - answered);
     assert!(answered < 40, "{lines:?}");
     assert_eq!(from(2, &daemon).ask("b"), "b");
-    let rate = daemon.metric("roadstead_ends_total", &["cause=\"rate\"", "verdict=\"refused\""]);
+    let rate = daemon
+        .metric("roadstead_requests_finished_total", &["cause=\"rate\"", "verdict=\"refused\""]);
     assert_eq!(rate, 40 - answered as u64);
 }
 
@@ -199,7 +200,7 @@ fn a_rejected_http_connection_is_answered_after_its_request() {
     assert!(said.contains("\r\nConnection: close\r\n") && said.contains("connections: "), "{said}");
     long.write_all(format!("GET /{} HTTP/1.1\r\n", "a".repeat(20_000)).as_bytes()).unwrap();
     assert!(rest(&mut long).starts_with("HTTP/1.1 503 "));
-    let ended = daemon.metric("roadstead_ends_total", &["cause=\"connections\""]);
+    let ended = daemon.metric("roadstead_requests_finished_total", &["cause=\"connections\""]);
     assert_eq!(ended, 3, "only requests are counted as such");
     gate.let_go();
     assert_eq!(first.line(), "HTTP/1.1 200 OK\r");
@@ -222,7 +223,7 @@ fn a_rejected_http_connection_without_a_request_is_reset() {
     let error = silent.read(&mut [0; 1]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     assert_eq!(refused(&daemon, "denied"), 1);
-    assert_eq!(daemon.metric("roadstead_ends_total", &["cause=\"denied\""]), 0);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["cause=\"denied\""]), 0);
 }
 
 fn rest(client: &mut TcpStream) -> String {

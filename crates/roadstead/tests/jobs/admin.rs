@@ -74,7 +74,8 @@ fn asked(daemon: &Daemon, count: u64) {
     let asked = || {
         let page = raw(daemon, &request);
         assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
-        let lines = page.lines().filter(|line| line.starts_with("roadstead_ends_total{"));
+        let lines =
+            page.lines().filter(|line| line.starts_with("roadstead_requests_finished_total{"));
         let of_pool = lines.filter(|line| line.contains("pool=\"main\""));
         of_pool.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum::<u64>()
     };

@@ -104,7 +104,7 @@ fn a_program_that_was_found_out_is_logged_with_its_requests_and_its_pool_is_chec
     let why = daemon.page(&format!("/why/{request}"));
     assert!(why.contains("its reply is suspect"), "{why}");
     until("suspect replies are counted", || {
-        daemon.metric("roadstead_replies_suspect_total", &[]) > 0
+        daemon.metric("roadstead_suspect_replies_total", &[]) > 0
     });
 }
 
@@ -224,7 +224,7 @@ fn a_request_that_not_every_program_returns_unchanged_ends_no_program() {
         }
         assert_eq!(daemon.connect().ask(&format!("good{round} hello")), format!("good{round}"));
     }
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
 #[test]
@@ -266,5 +266,5 @@ fn a_message_that_begins_behind_a_reply_and_does_not_end_costs_its_program() {
             daemon.connect().ask(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}"));
         assert!(reply.contains("\"result\":0"), "{reply}");
     }
-    until("the first is replaced", || daemon.metric("roadstead_worker_deaths_total", &[]) > 0);
+    until("the first is replaced", || daemon.metric("roadstead_worker_failures_total", &[]) > 0);
 }

@@ -102,7 +102,7 @@ fn beyond_its_limit_the_table_of_clients_lets_go_of_who_rested_longest() {
         [true, false, true, true, false]
     );
     assert_eq!(["cid", "bob", "ann"].map(&mut is_bound), [true, true, false]);
-    until("there are two", || daemon.metric("roadstead_clients_bound", &[]) == 2);
+    until("there are two", || daemon.metric("roadstead_bound_clients", &[]) == 2);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_client_that_did_not_ask_for_its_lifetime_is_no_longer_bound() {
     // The others' requests are what makes room.
     until("she is forgotten", || {
         client.ask("bob");
-        daemon.metric("roadstead_clients_bound", &[]) == 1
+        daemon.metric("roadstead_bound_clients", &[]) == 1
     });
     client.ask("ann");
     assert!(last_decision(&daemon).contains("(scheduled)"), "{}", last_decision(&daemon));
@@ -131,10 +131,10 @@ fn sorry_by_hand_holds_for_connections_that_are_open_and_is_taken_back() {
     let (done, told) = ctl(&daemon, &["sorry", "main", "on"]);
     assert!(done, "{told}");
     assert_eq!(client.ask("b"), "we are sorry");
-    assert_eq!(daemon.metric("roadstead_sorry", &[]), 1);
+    assert_eq!(daemon.metric("roadstead_fallback_active", &[]), 1);
     assert!(ctl(&daemon, &["sorry", "main", "off"]).0);
     assert!(client.ask("c").parse::<u32>().is_ok());
-    assert_eq!(daemon.metric("roadstead_sorry_answers_total", &[]), 1);
+    assert_eq!(daemon.metric("roadstead_fallback_responses_total", &[]), 1);
     assert!(!ctl(&daemon, &["sorry", "nobody", "on"]).0);
 }
 
@@ -162,7 +162,7 @@ fn over_its_limit_a_pool_is_sorry_until_there_is_room_again() {
     assert_eq!(three.ask("4"), "we are sorry", "one slot of two places is still taken");
     gate.write_all(b"go\n").unwrap();
     assert_eq!(two.line(), "2");
-    until("it is sorry no longer", || daemon.metric("roadstead_sorry", &[]) == 0);
+    until("it is sorry no longer", || daemon.metric("roadstead_fallback_active", &[]) == 0);
     three.send("5\n");
     gate.write_all(b"go\n").unwrap();
     assert_eq!(three.line(), "5");
@@ -200,7 +200,7 @@ fn a_program_that_answers_its_checks_wrongly_is_replaced_and_the_others_stay() {
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     let mut client = daemon.connect();
     assert!(client.ask("a").starts_with("well "));
-    until("they are checked", || daemon.metric("roadstead_checks_total", &[]) > 4);
+    until("they are checked", || daemon.metric("roadstead_health_checks_total", &[]) > 4);
     let before = daemon.programs();
     let ill = before[0];
     fs::write(folder.path().join(format!("ill-{ill}")), "").unwrap();
@@ -238,7 +238,7 @@ fn a_program_that_owes_the_answer_to_its_check_is_replaced() {
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     until("it is replaced", || daemon.metric("roadstead_worker_starts_total", &[]) > 2);
-    assert!(daemon.metric("roadstead_checks_failed_total", &[]) >= 2);
+    assert!(daemon.metric("roadstead_health_check_failures_total", &[]) >= 2);
 }
 
 #[test]

@@ -240,8 +240,8 @@ fn the_metrics_page_is_well_formed_and_counts() {
         let (name, value) = line.rsplit_once(' ').unwrap();
         assert!(name.starts_with("roadstead_") && value.parse::<f64>().is_ok(), "{line}");
     }
-    assert_eq!(daemon.metric("roadstead_ends_total", &["verdict=\"answered\""]), 7);
-    assert_eq!(daemon.metric("roadstead_request_seconds_count", &[]), 7);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["verdict=\"answered\""]), 7);
+    assert_eq!(daemon.metric("roadstead_request_duration_seconds_count", &[]), 7);
     assert_eq!(daemon.page("/health"), "ok\n");
     assert_eq!(daemon.status()["pools"][0]["name"], "main");
 }

@@ -58,7 +58,7 @@ fn what_begins_as_an_error_is_told_no_error() {
     client.send(b"!down No worker can be started at the moment.").unwrap();
     client.send(b"a").unwrap();
     assert!(reply(&client).starts_with("!down "), "of the second one");
-    until("both ended", || daemon.metric("roadstead_ends_total", &["\"down\""]) == 2);
+    until("both ended", || daemon.metric("roadstead_requests_finished_total", &["\"down\""]) == 2);
     client.set_nonblocking(true).unwrap();
     assert!(client.recv(&mut [0; 100]).is_err(), "there is no other");
 }
@@ -76,7 +76,7 @@ fn over_the_rate_of_its_address_a_datagram_gets_nothing() {
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(daemon.address()).unwrap();
     (0..20).for_each(|_| assert_eq!(client.send(b"a").unwrap(), 1));
-    let ended = |cause: &str| daemon.metric("roadstead_ends_total", &[cause]);
+    let ended = |cause: &str| daemon.metric("roadstead_requests_finished_total", &[cause]);
     until("all ended", || ended("\"ok\"") + ended("\"rate\"") == 20);
     assert!(ended("\"rate\"") > 0);
     client.set_nonblocking(true).unwrap();

@@ -43,7 +43,10 @@ fn a_row_that_a_trigger_drops_is_told_by_every_protocol() {
     assert_eq!((status, body), (409, format!("{}\n", IGNORED.replacen(' ', ": ", 1))));
     assert_eq!(post(&daemon, r#"{"id":4,"path":"/b"}"#), (201, "ok 4".to_owned()));
     assert_eq!(server.run("hits", "select id from hits order by id"), ["1", "4"]);
-    assert_eq!(daemon.metric("roadstead_ends_total", &["\"ignored\"", "\"refused\""]), 2);
+    assert_eq!(
+        daemon.metric("roadstead_requests_finished_total", &["\"ignored\"", "\"refused\""]),
+        2
+    );
     assert!(daemon.stop().success());
     // Where the trigger puts rows elsewhere, they are stored for all that it knows.
     let daemon = serve(folder.path(), &pool(&target, &format!("{INSERT}\naffected = \"any\"")));

@@ -52,7 +52,7 @@ fn a_reply_may_begin_before_all_of_its_request_is_read() {
         let head: [u8; 4] = client.bytes(4).try_into().unwrap();
         received += client.bytes(u32::from_be_bytes(head) as usize).len();
     }
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
 #[test]
@@ -105,7 +105,7 @@ while True: sys.stdout.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n' * 1000
 "#;
     let pool = "framing = \"jsonrpc\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", program], pool);
-    until("it is ended", || daemon.metric("roadstead_worker_deaths_total", &[]) > 0);
+    until("it is ended", || daemon.metric("roadstead_worker_failures_total", &[]) > 0);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_program_that_closes_its_output_before_it_has_greeted_is_replaced() {
     let program = "import os, sys; os.close(1); sys.stdin.read(); import time; time.sleep(100)";
     let pool = "framing = \"jsonrpc\"\nhandshake = \"mcp\"\ndeadline = \"600s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", program], pool);
-    until("it is ended", || daemon.metric("roadstead_worker_deaths_total", &[]) > 0);
+    until("it is ended", || daemon.metric("roadstead_worker_failures_total", &[]) > 0);
 }
 
 #[test]

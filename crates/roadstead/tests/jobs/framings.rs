@@ -131,7 +131,7 @@ fn a_process_a_request_takes_its_input_to_the_end_and_gives_its_output_to_the_en
     assert_eq!(client.bytes(10), b"7:+a\nb\nc\n,");
     assert_eq!(client.bytes(8), b"5:+y\nz\n,");
     assert_eq!(client.bytes(4), b"1:+,");
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
     assert!(daemon.stop().success());
 }
 
@@ -212,7 +212,7 @@ fn a_reply_of_raw_bytes_ends_with_silence() {
     // The program may only be asked again once its first reply has ended.
     client.send("two");
     assert_eq!(client.bytes(7), b"got two");
-    assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_discarded_replies_total", &[]), 0);
 }
 
 #[test]
@@ -317,7 +317,7 @@ for line in sys.stdin:
     }
     client.send("{\"jsonrpc\":\"2.0\",\"id\":\"u\",\"method\":\"m\"}\n");
     assert_eq!(parse(&client.line())["id"], "u", "and nothing of those that were taken back");
-    let late = || daemon.metric("roadstead_replies_discarded_total", &[]);
+    let late = || daemon.metric("roadstead_discarded_replies_total", &[]);
     until("their replies came too late", || late() == 2);
     // And when a client leaves.
     let mut leaving = daemon.connect();
@@ -328,7 +328,7 @@ for line in sys.stdin:
     drop(leaving);
     until("their slots are free", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 0);
     until("so did those", || late() == 4);
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
 /// Counts the lines that it has had, and forgets them when it is told to.
@@ -359,7 +359,7 @@ fn a_connection_has_a_program_of_its_own_until_it_ends() {
     let reply = third.line();
     assert!(reply.ends_with(" 1 a") && !reply.starts_with(&first.0), "{reply}");
     assert!(third.line().ends_with(" 2 b"));
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
     assert!(daemon.stop().success(), "connections that are open do not hold up a drain");
 }
 
@@ -427,6 +427,6 @@ fn what_a_program_says_beside_its_replies_is_not_taken_for_one() {
             // Nobody knows whose request the notification of a program that clients share is about.
             assert_eq!(line["result"], id, "{line}");
         }
-        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
     }
 }

@@ -34,7 +34,7 @@ fn echo(folder: &Path, protocol: &str, pool: &str) -> Daemon {
 }
 
 fn deaths(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_worker_deaths_total", &[])
+    daemon.metric("roadstead_worker_failures_total", &[])
 }
 
 fn nested(depth: usize) -> String {

@@ -132,7 +132,7 @@ fn a_connection_over_the_limit_is_told_so_and_closed_and_the_place_is_free_again
     until("none is idle", || daemon.metric("roadstead_workers", &["\"busy\""]) == 3);
     let lines = daemon.connect().rest();
     assert!(lines[0].starts_with("!connections "), "{lines:?}");
-    assert_eq!(daemon.metric("roadstead_connections_refused_total", &[]), 1);
+    assert_eq!(daemon.metric("roadstead_connections_rejected_total", &[]), 1);
     drop(clients.pop());
     until("the place is free", || daemon.metric("roadstead_connections", &["main"]) == 2);
     assert_eq!(daemon.connect().ask("again"), "again");
@@ -170,7 +170,9 @@ fn what_comes_after_a_line_that_did_not_end_in_time_is_not_served() {
     );
     let mut client = daemon.connect();
     client.send("first\nbeg");
-    until("the line is refused", || daemon.metric("roadstead_ends_total", &["incomplete"]) == 1);
+    until("the line is refused", || {
+        daemon.metric("roadstead_requests_finished_total", &["incomplete"]) == 1
+    });
     client.send("un\nsecond\n");
     let lines = client.rest();
     assert_eq!(lines[0], "first");
@@ -224,7 +226,7 @@ fn a_client_that_vanishes_mid_request_leaves_nothing_behind() {
         drop(client);
     }
     until("nothing is on its way", || {
-        daemon.metric("roadstead_exchanges", &[]) == 0
+        daemon.metric("roadstead_requests_in_flight", &[]) == 0
             && daemon.metric("roadstead_connections", &["main"]) == 0
     });
     assert_eq!(daemon.connect().ask("still here"), "still here");
@@ -252,7 +254,7 @@ fn a_client_that_never_reads_is_held_in_bounds_then_cut_and_counted() {
     let sent = pump.join().unwrap();
     // What kernel buffers on both sides and our own bounds hold, and no more.
     assert!(sent < 64 << 20, "{sent} bytes were taken from a client that reads nothing");
-    until("its requests are gone", || daemon.metric("roadstead_exchanges", &[]) == 0);
+    until("its requests are gone", || daemon.metric("roadstead_requests_in_flight", &[]) == 0);
     assert_eq!(daemon.connect().ask("others"), "others");
 }
 

@@ -84,7 +84,7 @@ fn a_server_never_has_more_at_once_than_its_slots_and_every_waiter_is_served() {
         let workers = status["pools"][0]["workers"].as_array().unwrap();
         let served: u64 = workers.iter().map(|it| it["served"].as_u64().unwrap()).sum();
         assert_eq!(served, 32, "wherever they were given");
-        assert_eq!(daemon.metric("roadstead_ends_total", &["answered"]), 32);
+        assert_eq!(daemon.metric("roadstead_requests_finished_total", &["answered"]), 32);
         drop(clients);
         assert!(daemon.stop().success());
     }

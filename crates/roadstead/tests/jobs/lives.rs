@@ -151,7 +151,7 @@ fn a_greeting_makes_ready_and_is_no_reply() {
     let script = "sleep 0.2; echo Welcome; while read line; do echo \"$line!\"; done";
     let (_folder, daemon) = daemon(&["sh", "-c", script], "ready = \"line\"");
     assert_eq!(daemon.connect().ask("first"), "first!");
-    assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_discarded_replies_total", &[]), 0);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn clients_that_leave_before_they_are_answered_close_the_pool_to_nobody() {
             std::fs::write(path("go"), "").unwrap();
         }
         assert_eq!(daemon.connect().ask("a"), "first a");
-        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
         assert!(!read_log(folder.path()).contains("ended by itself"));
     }
 }
@@ -390,7 +390,7 @@ fn a_program_that_fails_after_its_client_left_is_logged_counted_and_started_late
         std::fs::write(folder.path().join("new"), does).unwrap();
         std::fs::rename(folder.path().join("new"), folder.path().join("go-0")).unwrap();
         assert_eq!(daemon.connect().ask("a"), "first a");
-        let deaths = daemon.metric("roadstead_worker_deaths_total", &[]);
+        let deaths = daemon.metric("roadstead_worker_failures_total", &[]);
         assert_eq!(deaths, u64::from(!said.is_empty()), "{does}");
         let log = read_log(folder.path());
         assert!(log.contains(said), "{does}: {log}");

@@ -47,7 +47,7 @@ fn a_reload_changes_the_limit_on_memory_at_once_and_status_shows_it() {
         let closed =
             daemon.metric("roadstead_connections_closed_total", &["\"main\"", "\"memory\""]);
         assert!((4..=6).contains(&closed), "{closed}");
-        assert_eq!(daemon.metric("roadstead_memory_max_bytes", &[]), 2 * MIB);
+        assert_eq!(daemon.metric("roadstead_memory_limit_bytes", &[]), 2 * MIB);
         drop(clients);
         assert_eq!(daemon.connect().ask("others"), "others");
         assert!(daemon.stop().success());

@@ -1,10 +1,13 @@
-//! The pages for users: each TOML block is a configuration that the daemon accepts, and each link leads to a
-//! file and a heading.
+//! The pages for users: each TOML block is a configuration that the daemon accepts, each link leads to a file and a
+//! heading, and each metric exists.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use settings::Source;
+
+use crate::daemon::{Daemon, folder, one_pool, worker_program};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -116,4 +119,50 @@ fn every_link_leads_to_a_file_and_a_heading() {
         }
     }
     assert!(checked > 100, "{checked} links");
+}
+
+/// The metrics that a daemon shows, with their types.
+fn shown_metrics() -> BTreeMap<String, String> {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &worker_program(&["--echo"])));
+    let page = daemon.page("/metrics");
+    let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    types
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_page_of_metrics_lists_each_metric_with_its_type() {
+    let page = fs::read_to_string(root().join("docs/metrics.md")).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| `roadstead_"));
+    let mut listed = BTreeMap::new();
+    for row in rows {
+        let mut cells = row.split('|').map(str::trim).skip(1);
+        let name = cells.next().unwrap().trim_matches('`');
+        let kind = cells.next().unwrap();
+        assert_eq!(listed.insert(name.to_owned(), kind.to_owned()), None, "{name} is listed twice");
+    }
+    assert_eq!(listed, shown_metrics());
+}
+
+#[test]
+fn every_metric_that_a_page_names_exists() {
+    let shown = shown_metrics();
+    for path in pages() {
+        let page = fs::read_to_string(&path).unwrap();
+        for (start, _) in page.match_indices("roadstead_") {
+            let is_word = |it: char| it.is_ascii_lowercase() || it == '_';
+            let name = page[start..].split(|it| !is_word(it)).next().unwrap();
+            let before = page[..start].chars().next_back();
+            if before.is_some_and(|it| is_word(it) || it == '/') || name == "roadstead_" {
+                continue;
+            }
+            let series = ["_bucket", "_sum", "_count"];
+            let family = series.iter().find_map(|it| name.strip_suffix(it)).unwrap_or(name);
+            let is_shown = shown.contains_key(name) || shown.contains_key(family);
+            assert!(is_shown, "{}: there is no metric {name}", path.display());
+        }
+    }
 }

@@ -14,11 +14,11 @@ fn echo(how: &[&str], pool: &str) -> String {
 }
 
 fn paused(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_clients_paused", &[])
+    daemon.metric("roadstead_paused_clients", &[])
 }
 
 fn full(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_ends_total", &["cause=\"full\""])
+    daemon.metric("roadstead_requests_finished_total", &["cause=\"full\""])
 }
 
 #[test]

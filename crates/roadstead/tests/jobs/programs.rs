@@ -118,7 +118,7 @@ fn a_program_that_answers_twice_is_replaced_before_it_can_answer_somebody_else()
             assert_eq!(client.ask(&line), line);
         }
     }
-    assert!(daemon.metric("roadstead_replies_discarded_total", &[]) >= 20);
+    assert!(daemon.metric("roadstead_discarded_replies_total", &[]) >= 20);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_program_that_speaks_unasked_is_replaced_without_a_request() {
     let (folder, daemon) = misbehaving("unasked", "settle = \"1s\"");
     until("it is logged", || read_log(folder.path()).contains("spoke though nothing was asked"));
     until("it is replaced", || daemon.metric("roadstead_worker_starts_total", &[]) > 2);
-    assert!(daemon.metric("roadstead_replies_discarded_total", &[]) > 0);
+    assert!(daemon.metric("roadstead_discarded_replies_total", &[]) > 0);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn standard_error_is_read_and_logged_and_does_not_block() {
         assert_eq!(client.ask(&line.to_string()), line.to_string());
     }
     assert!(read_log(folder.path()).contains("stderr: "));
-    assert!(daemon.metric("roadstead_stderr_dropped_total", &[]) > 0);
+    assert!(daemon.metric("roadstead_stderr_lines_dropped_total", &[]) > 0);
 }
 
 #[test]
@@ -258,8 +258,9 @@ fn a_full_queue_refuses_at_once_and_a_long_wait_is_refused_in_time() {
         let reply = waiting.line();
         assert!(reply.starts_with("!waited "), "{reply}");
     }
-    let ends =
-        |cause: &str| daemon.metric("roadstead_ends_total", &[&format!("cause=\"{cause}\"")]);
+    let ends = |cause: &str| {
+        daemon.metric("roadstead_requests_finished_total", &[&format!("cause=\"{cause}\"")])
+    };
     assert_eq!((ends("full"), ends("waited")), (1, 2));
 }
 
@@ -337,7 +338,7 @@ fn a_reply_that_no_client_could_hold_is_said_and_the_client_stays() {
     let reply = client.ask("2000000");
     assert!(reply.starts_with("!unknown reply "), "{}", &reply[..reply.len().min(80)]);
     assert_eq!(client.ask("3"), "xxx");
-    assert_eq!(daemon.metric("roadstead_replies_undelivered_total", &[]), 1);
+    assert_eq!(daemon.metric("roadstead_undelivered_replies_total", &[]), 1);
 }
 
 fn resident_bytes(pid: u32) -> u64 {

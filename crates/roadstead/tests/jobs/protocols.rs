@@ -130,7 +130,7 @@ fn exit_ends_the_connection_of_an_editor_and_no_program_that_others_share() {
         let second = process(&mut daemon.connect());
         assert_eq!(first == second, dispatch != "session", "{dispatch}");
         if dispatch != "session" {
-            assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0, "{dispatch}");
+            assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0, "{dispatch}");
         }
     }
 }
@@ -191,7 +191,7 @@ fn the_line_that_says_ready_keeps_no_byte_of_itself_without_frames() {
     let mut client = daemon.connect();
     client.send("data");
     assert_eq!(client.bytes(4), b"data");
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
 #[test]

@@ -273,7 +273,7 @@ fn other_orders_under_load(shards: u32) {
     });
     for verdict in ["failed", "refused", "unknown"] {
         let label = format!("verdict=\"{verdict}\"");
-        assert_eq!(daemon.metric("roadstead_ends_total", &[&label]), 0, "{verdict}");
+        assert_eq!(daemon.metric("roadstead_requests_finished_total", &[&label]), 0, "{verdict}");
     }
     assert!(daemon.stop().success());
 }

@@ -82,8 +82,8 @@ fn what_a_language_server_says_unasked_reaches_its_editor_and_nobody_else() {
             let reply = hear(editor);
             assert_eq!((&reply["id"], &reply["result"]), (&json!(7), &json!(place)));
         }
-        assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 0);
-        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_discarded_replies_total", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
         assert!(daemon.stop().success());
     }
 }
@@ -155,7 +155,7 @@ fn what_a_program_of_lines_says_unasked_is_its_clients_and_not_the_next_ones() {
     // Nor are others of the pool asked that, who may speak at any moment.
     let quiet: Vec<String> = (0..2).map(|_| daemon.connect().ask("quiet")).collect();
     assert!(quiet.iter().all(|said| said.ends_with(" quiet")) && quiet[0] != quiet[1], "{quiet:?}");
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0, "as one that is used up");
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0, "as one that is used up");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_connections_program_is_not_trusted_when_it_speaks_after_its_client_has_gone
     until("it is ended", || read_log(folder.path()).contains("spoke though nothing was asked"));
     let other: i32 = daemon.connect().ask("b").parse().unwrap();
     assert_ne!(other, pid);
-    assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 1);
+    assert_eq!(daemon.metric("roadstead_discarded_replies_total", &[]), 1);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn what_raw_bytes_a_program_writes_after_a_silence_still_reach_its_client() {
     assert_eq!(client.bytes(15), b"got one, really");
     client.send("two");
     assert_eq!(client.bytes(15), b"got two, really");
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
 /// The most that a process ever had in memory, in bytes.
@@ -221,8 +221,8 @@ fn a_program_that_says_more_than_its_client_takes_waits_for_it() {
         }
         let most = resident_max(daemon.pid());
         assert!(most < 64 << 20, "{most} bytes, of 140 MB");
-        assert_eq!(daemon.metric("roadstead_replies_undelivered_total", &[]), 0);
-        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_undelivered_replies_total", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
     }
 }
 
@@ -248,7 +248,7 @@ fn a_program_that_cannot_write_is_not_killed_for_reading_nothing() {
         );
         received += part.len();
     }
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
 /// Says that its tools are others, and something that concerns one client only, before it answers.
@@ -291,7 +291,7 @@ fn what_a_shared_program_offers_anew_all_its_clients_hear_and_nobody_what_is_one
                 }
                 assert_eq!(heard[0]["method"], "notifications/tools/list_changed");
             }
-            assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), round);
+            assert_eq!(daemon.metric("roadstead_discarded_replies_total", &[]), round);
         }
         // One that had asked nothing yet hears its reply first.
         ask(quiet, "hello");
@@ -470,7 +470,7 @@ fn what_a_program_says_beside_its_replies_in_order_reaches_none_of_its_clients()
             assert_eq!((&reply["id"], &reply["result"]), (&json!(user), &json!("done")), "{reply}");
         }
         until("what it says beside them is counted", || {
-            daemon.metric("roadstead_replies_discarded_total", &[]) == 4
+            daemon.metric("roadstead_discarded_replies_total", &[]) == 4
         });
     }
 }
@@ -526,8 +526,8 @@ fn a_reply_without_an_id_is_nobodys_where_replies_come_in_order() {
             let reply: Value = serde_json::from_str(&second.ask(&request.to_string())).unwrap();
             assert_eq!((&reply["id"], &reply["result"]), (&json!(id), &json!("mine")), "{reply}");
         }
-        until("they are counted", || daemon.metric("roadstead_replies_discarded_total", &[]) == 4);
-        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0, "{alignment}");
+        until("they are counted", || daemon.metric("roadstead_discarded_replies_total", &[]) == 4);
+        assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0, "{alignment}");
     }
 }
 
@@ -554,7 +554,7 @@ fn what_a_program_in_order_may_read_in_two_ways_never_reaches_it() {
         let reply: Value = serde_json::from_str(&client.line()).unwrap();
         assert_eq!((&reply["id"], &reply["result"]), (&json!(3), &json!("m")), "{reply}");
     }
-    assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 2, "it got two messages");
+    assert_eq!(daemon.metric("roadstead_discarded_replies_total", &[]), 2, "it got two messages");
 }
 
 fn say_line(client: &mut Client, id: usize) {

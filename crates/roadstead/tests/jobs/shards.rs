@@ -47,7 +47,7 @@ fn every_client_reaches_pools_of_either_home_and_gets_its_own_replies_in_order()
     }
     // Counted once, wherever it was.
     assert_eq!(daemon.metric("roadstead_requests_total", &[]), 2_000);
-    assert_eq!(daemon.metric("roadstead_ends_total", &["answered"]), 2_000);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["answered"]), 2_000);
     assert_eq!(daemon.metric("roadstead_connections", &[]), 40);
     let status = daemon.status();
     assert_eq!(status["pools"].as_array().unwrap().len(), 2);
@@ -238,7 +238,7 @@ fn connections_are_limited_for_both_shards_together() {
     let of_b = |name: &str, reason: &str| daemon.metric(name, &["\"b\"", reason]);
     until("all others are turned away", || {
         // One that is accepted before its request was read is idle until then.
-        let refused = of_b("roadstead_connections_refused_total", "\"connections\"");
+        let refused = of_b("roadstead_connections_rejected_total", "\"connections\"");
         refused + of_b("roadstead_connections_closed_total", "\"displaced\"") == 12
     });
     assert_eq!(of_b("roadstead_connections", "{"), 8);

@@ -92,7 +92,7 @@ fn cancel(id: u32) -> String {
 }
 
 fn deaths(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_worker_deaths_total", &[])
+    daemon.metric("roadstead_worker_failures_total", &[])
 }
 
 #[test]
@@ -183,11 +183,11 @@ fn a_late_reply_to_what_was_taken_back_is_discarded_and_counted() {
         }
     }
     assert_eq!(parse(&late.line())["error"]["code"], -32071);
-    let before = daemon.metric("roadstead_replies_discarded_total", &[]);
+    let before = daemon.metric("roadstead_discarded_replies_total", &[]);
     ask(&mut other, 1_000_000, "release");
     assert_eq!(parse(&other.line())["id"], 1_000_000);
     until("it is counted", || {
-        daemon.metric("roadstead_replies_discarded_total", &[]) == before + 1
+        daemon.metric("roadstead_discarded_replies_total", &[]) == before + 1
     });
     assert_eq!(deaths(&daemon), 0);
 }
@@ -273,7 +273,7 @@ fn what_a_shared_program_says_that_is_no_json_costs_no_request_of_another_client
         ask(&mut other, id, "echo");
         assert_eq!(parse(&other.line())["id"], id);
     }
-    until("they are counted", || daemon.metric("roadstead_replies_discarded_total", &[]) == 21);
+    until("they are counted", || daemon.metric("roadstead_discarded_replies_total", &[]) == 21);
     ask(&mut other, 5, "release");
     assert_eq!(parse(&first.line())["result"], "released");
     assert_eq!(parse(&other.line())["result"], 1);
@@ -448,7 +448,7 @@ fn a_cancelled_request_that_is_answered_twice_costs_no_request_of_another_client
         ask(&mut other, id, "release");
         assert_eq!(parse(&other.line())["id"], id, "{}", read_log(folder.path()));
         until("it is counted", || {
-            daemon.metric("roadstead_replies_discarded_total", &[]) == discarded
+            daemon.metric("roadstead_discarded_replies_total", &[]) == discarded
         });
     }
     assert_eq!(parse(&first.line())["result"], "released");
@@ -520,7 +520,7 @@ fn the_slots_of_a_paused_client_that_resets_its_connection_are_free_at_once() {
 fn a_client_whose_reset_is_noticed_before_its_requests_are_read_keeps_no_slots() {
     let folder = folder();
     let daemon = four_in_flight(folder.path());
-    let left = || daemon.metric("roadstead_ends_total", &["cause=\"left\""]);
+    let left = || daemon.metric("roadstead_requests_finished_total", &["cause=\"left\""]);
     let mut client = answered_client(&daemon);
     daemon.stopped(|| {
         for id in 2..7 {
@@ -547,7 +547,7 @@ fn a_client_that_resets_while_it_waits_for_room_in_the_queue_waits_no_more() {
     until("it is with the program", || daemon.metric("roadstead_workers", &["busy"]) == 1);
     ask(&mut queued, 2, "stall");
     until("the queue is full", || daemon.metric("roadstead_queue_length", &["main"]) == 1);
-    let paused = || daemon.metric("roadstead_clients_paused", &["main"]);
+    let paused = || daemon.metric("roadstead_paused_clients", &["main"]);
     let connections = || daemon.metric("roadstead_connections", &["main"]);
     let mut waits = daemon.connect();
     ask(&mut waits, 3, "stall");

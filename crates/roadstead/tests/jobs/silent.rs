@@ -9,7 +9,7 @@ use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, until, worker_pr
 use crate::shards::Gate;
 
 const CLOSED: &str = "roadstead_connections_closed_total";
-const REFUSED: &str = "roadstead_connections_refused_total";
+const REFUSED: &str = "roadstead_connections_rejected_total";
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -280,5 +280,5 @@ fn a_server_is_not_blamed_for_open_files_that_are_short() {
     let mut said = [0; 15];
     client.read_exact(&mut said).unwrap();
     assert_eq!(&said, b"HTTP/1.1 200 OK");
-    assert_eq!(daemon.metric("roadstead_ends_total", &["\"unreached\""]), 0);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["\"unreached\""]), 0);
 }

@@ -51,7 +51,7 @@ fn what_the_program_refuses_is_passed_on_and_is_no_row() {
     assert!(reply.starts_with("!record "), "{reply}");
     assert_eq!(client.ask("7 1 /a 200"), "ok 7");
     assert_eq!(rows(folder.path()).len(), 1);
-    assert_eq!(daemon.metric("roadstead_ends_total", &["cause=\"worker\""]), 1);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["cause=\"worker\""]), 1);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_client_that_left_is_forgotten_but_its_neighbours_rows_are_stored() {
     stays.send("10 1 /stays 200\n");
     drop(leaves);
     assert_eq!(stays.line(), "ok 10");
-    until("nothing is on its way", || daemon.metric("roadstead_exchanges", &[]) == 0);
+    until("nothing is on its way", || daemon.metric("roadstead_requests_in_flight", &[]) == 0);
     assert!(rows(folder.path()).contains(&(10, "/stays".to_owned())));
 }
 

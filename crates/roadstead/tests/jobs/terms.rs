@@ -172,7 +172,7 @@ fn it_is_connected_as_its_pool_says() {
     assert_eq!(client.ask("echo one").trim_end(), "one");
     assert_eq!(client.ask("echo two").trim_end(), "two");
     until("what it prints is logged", || read_log(folder.path()).contains("stray print"));
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn it_is_replaced_when_it_is_old() {
     let mut client = daemon.connect();
     let first = client.ask("echo $$");
     until("another serves", || client.ask("echo $$") != first);
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
 #[test]

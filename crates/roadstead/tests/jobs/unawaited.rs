@@ -42,7 +42,7 @@ for line in sys.stdin:
 }
 
 fn deaths(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_worker_deaths_total", &[])
+    daemon.metric("roadstead_worker_failures_total", &[])
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::daemon::{Daemon, folder};
 use crate::framings::serve;
 
 const CLOSED: &str = "roadstead_connections_closed_total";
-const ENDS: &str = "roadstead_ends_total";
+const ENDS: &str = "roadstead_requests_finished_total";
 
 /// As `fetch` with `mode: "no-cors"` sends it.
 fn request(target: &str, body: &[u8]) -> Vec<u8> {

@@ -24,7 +24,7 @@ fn requests_to_a_shard_that_does_not_take_them_hold_64_mib_and_the_next_one_is_r
             for _ in 0..lines {
                 script.say(large, &line);
             }
-            let rejected = script.metric("roadstead_ends_total", &["\"full\""]);
+            let rejected = script.metric("roadstead_requests_finished_total", &["\"full\""]);
             assert_eq!((rejected, queued(script)), (round, round * lines));
             script.say(small, b"a\n");
             let said = script.taken(small);
@@ -36,5 +36,5 @@ fn requests_to_a_shard_that_does_not_take_them_hold_64_mib_and_the_next_one_is_r
     }
     script.say(small, b"b\n");
     assert_eq!(queued(&script), 2 * lines + 1);
-    assert_eq!(script.metric("roadstead_ends_total", &["\"full\""]), 2);
+    assert_eq!(script.metric("roadstead_requests_finished_total", &["\"full\""]), 2);
 }

@@ -29,7 +29,7 @@ fn held(script: &Script) -> u64 {
 }
 
 fn over(script: &Script) -> bool {
-    script.metric("roadstead_memory_over", &[]) == 1
+    script.metric("roadstead_memory_over_limit", &[]) == 1
 }
 
 /// A request with a body of 60 KB.
@@ -58,12 +58,15 @@ fn over_the_limit_new_requests_are_rejected_until_little_enough_is_held() {
         assert!(clients.len() < 30, "{} bytes", held(&script));
     }
     assert!(held(&script) > MAX);
-    assert_eq!(script.metric("roadstead_memory_exceeded_total", &[]), 1);
+    assert_eq!(script.metric("roadstead_memory_limit_exceeded_total", &[]), 1);
     let late = script.connect(10_000);
     script.say(late, ASK);
     let said = script.taken(late);
     assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("memory: "), "{said}");
-    assert_eq!(script.metric("roadstead_ends_total", &["\"memory\"", "\"receive\""]), 1);
+    assert_eq!(
+        script.metric("roadstead_requests_finished_total", &["\"memory\"", "\"receive\""]),
+        1
+    );
     // Whoever was there before is not touched: nothing of theirs could be freed.
     assert!(!clients.iter().any(|client| script.is_closed(*client)));
     script.servers_take(1 << 30);
@@ -105,7 +108,7 @@ fn the_connection_that_holds_most_output_is_closed_first() {
 fn the_request_that_has_waited_longest_is_rejected_last_of_all() {
     let mut script = script(1);
     let mut clients = Vec::new();
-    while script.metric("roadstead_memory_exceeded_total", &[]) == 0 {
+    while script.metric("roadstead_memory_limit_exceeded_total", &[]) == 0 {
         let client = script.connect(10_000);
         script.say(client, &store());
         clients.push(client);
@@ -122,7 +125,7 @@ fn the_request_that_has_waited_longest_is_rejected_last_of_all() {
     let rejected = said.iter().filter(|said| said.contains("memory: ")).count();
     assert!(said[1..=rejected].iter().all(|said| said.contains("memory: ")), "{said:?}");
     assert_eq!(
-        script.metric("roadstead_ends_total", &["\"memory\"", "\"queue\""]),
+        script.metric("roadstead_requests_finished_total", &["\"memory\"", "\"queue\""]),
         rejected as u64
     );
 }
@@ -141,7 +144,11 @@ fn what_two_shards_hold_is_limited_together_and_both_reject() {
     }
     // Neither of them holds more than about half of it.
     assert!(clients[1] > 0 && clients[0] * 60_000 < MAX * 6 / 10, "{clients:?}");
-    assert_eq!(script.metric("roadstead_memory_exceeded_total", &[]), 1, "one shard sees it first");
+    assert_eq!(
+        script.metric("roadstead_memory_limit_exceeded_total", &[]),
+        1,
+        "one shard sees it first"
+    );
     let memory = script.memory();
     assert!(memory.over && memory.held > memory.max && memory.max as u64 == MAX, "{memory:?}");
     for shard in [0, 1] {
@@ -202,7 +209,7 @@ fn small_clients_of_a_shard_stay_when_those_of_another_exceed_the_limit() {
         };
         let few: Vec<_> = (0..10).map(|_| ask(&mut script, small, 5000)).collect();
         let mut much = Vec::new();
-        while script.metric("roadstead_memory_exceeded_total", &[]) == 0 {
+        while script.metric("roadstead_memory_limit_exceeded_total", &[]) == 0 {
             much.push(ask(&mut script, large, 120_000));
             assert!(much.len() < 30, "{} bytes", held(&script));
         }
@@ -228,6 +235,6 @@ fn another_limit_holds_at_once() {
         script.set_memory_max(max);
         let memory = script.memory();
         assert_eq!((memory.max, memory.over), (max, is_over), "{memory:?}");
-        assert_eq!(script.metric("roadstead_memory_max_bytes", &[]), max as u64);
+        assert_eq!(script.metric("roadstead_memory_limit_bytes", &[]), max as u64);
     }
 }

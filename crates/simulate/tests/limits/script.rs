@@ -329,7 +329,7 @@ impl Script {
             shards.push((turning, shard.unwrap()));
         }
         for (turning, shard) in &mut shards {
-            shard.start(&mut turning.io());
+            shard.start(&mut turning.context());
         }
         let access = Access::new(Arc::clone(&fleet), metrics);
         let mut script = Self { net, shards, held: None, access, fleet };

@@ -53,7 +53,10 @@ fn a_client_below_the_rate_is_closed_at_the_end_of_its_time_and_one_at_the_rate_
         read_for(&mut script, &[client], 1, bytes);
         assert_eq!(script.is_closed(client), closed, "{bytes}");
         assert_eq!(script.metric(CLOSED, &["\"slowreader\""]), u64::from(closed));
-        assert_eq!(script.metric("roadstead_ends_total", &["slowreader"]), u64::from(closed));
+        assert_eq!(
+            script.metric("roadstead_requests_finished_total", &["slowreader"]),
+            u64::from(closed)
+        );
     }
 }
 

@@ -13,7 +13,7 @@ fn over_its_limit_a_pool_sends_clients_elsewhere_and_no_longer_than_that() {
         let pool = format!("queue = {{ length = 2, wait = \"20s\" }}\n{SORRY}");
         let ground = Ground::start(shards, 1, 0, &pool);
         let load = Load::start(ground.daemon.address());
-        let sorry = || ground.daemon.metric("roadstead_sorry_answers_total", &[]);
+        let sorry = || ground.daemon.metric("roadstead_fallback_responses_total", &[]);
         for _ in 0..times(50) {
             let before = sorry();
             until("some are sent elsewhere", || sorry() > before);
@@ -21,7 +21,7 @@ fn over_its_limit_a_pool_sends_clients_elsewhere_and_no_longer_than_that() {
         }
         let daemon = &ground.daemon;
         let verdict = load.end(&ground.folder.path().join("done"));
-        until("the way is free again", || daemon.metric("roadstead_sorry", &[]) == 0);
+        until("the way is free again", || daemon.metric("roadstead_fallback_active", &[]) == 0);
         let load = Load::start_with(daemon.address(), 1);
         ground.until_more(5);
         let alone = ground.end(&format!("over its limit, {shards} shards: {verdict:?}"), load);
@@ -41,7 +41,7 @@ fn with_no_server_left_clients_are_sent_elsewhere_until_one_is_back() {
         for _ in 0..rounds {
             ground.until_more(30);
             let sorry =
-                |ground: &Ground| ground.daemon.metric("roadstead_sorry_answers_total", &[]);
+                |ground: &Ground| ground.daemon.metric("roadstead_fallback_responses_total", &[]);
             ground.servers.iter_mut().for_each(super::Server::kill);
             let before = sorry(&ground);
             until("they are sent elsewhere", || sorry(&ground) > before + 20);

@@ -157,10 +157,10 @@ fn a_cookie_brings_clients_back_and_the_page_comes_and_goes_with_the_servers() {
         assert_eq!(body, page());
         true
     });
-    assert_eq!(daemon.metric("roadstead_sorry", &[]), 1);
+    assert_eq!(daemon.metric("roadstead_fallback_active", &[]), 1);
     health("200 OK");
     until("it goes, and its client is back at its own server", || get(&cookie).1 == own);
-    until("nobody is sorry", || daemon.metric("roadstead_sorry", &[]) == 0);
+    until("nobody is sorry", || daemon.metric("roadstead_fallback_active", &[]) == 0);
     assert!(daemon.stop().success());
 }
 
@@ -244,10 +244,10 @@ fn the_page_comes_and_goes(daemon: &Daemon, pool: &str, processes: &BTreeSet<u32
     let (head, body) = get(address, "/?who=ann", "");
     assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
     assert_eq!(body, page());
-    assert_eq!(daemon.metric("roadstead_sorry", &[&label]), 1);
+    assert_eq!(daemon.metric("roadstead_fallback_active", &[&label]), 1);
     signal(processes, Signal::CONT);
     waiting.into_iter().for_each(|one| assert_eq!(one.join().unwrap().1, 1));
-    until("it goes", || daemon.metric("roadstead_sorry", &[&label]) == 0);
+    until("it goes", || daemon.metric("roadstead_fallback_active", &[&label]) == 0);
     assert_eq!(count(address, "ann"), (ann, 4), "{pool}: the server of a client is kept");
 }
 

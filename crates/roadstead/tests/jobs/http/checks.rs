@@ -60,8 +60,8 @@ fn a_server_that_says_it_is_ill_gets_nothing_until_it_says_it_is_well() {
     until("it serves again", || who(&daemon) == "a");
     let head = &a.heads("/healthz")[0];
     assert!(head.contains("Host: app.example\r\n"), "{head}");
-    assert!(daemon.metric("roadstead_checks_failed_total", &[]) >= 3);
-    assert!(daemon.metric("roadstead_checks_total", &[]) > 5);
+    assert!(daemon.metric("roadstead_health_check_failures_total", &[]) >= 3);
+    assert!(daemon.metric("roadstead_health_checks_total", &[]) > 5);
     let log = read_log(folder.path());
     assert!(log.contains("is down: it answers 503"), "{log}");
 }
@@ -216,7 +216,7 @@ fn health_can_be_off() {
     let (_folder, daemon) = serve_pool("", &text);
     assert_eq!(who(&daemon), "a");
     assert_eq!(held(&daemon, 0), ("up".to_owned(), String::new()));
-    assert_eq!(daemon.metric("roadstead_checks_total", &[]), 0);
+    assert_eq!(daemon.metric("roadstead_health_checks_total", &[]), 0);
 }
 
 #[test]

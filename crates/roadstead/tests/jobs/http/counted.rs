@@ -62,7 +62,8 @@ fn finished_requests_are_counted_by_listener() {
     let mut client = std::net::TcpStream::connect(&daemon.listeners["other"]).unwrap();
     client.write_all(format!("GET / HTTP/1.1\r\n{CLOSE}").as_bytes()).unwrap();
     assert_eq!(status(&super::rest(&mut client)), "403");
-    let ends = |labels: &[&str]| daemon.metric("roadstead_listener_ends_total", labels);
+    let ends =
+        |labels: &[&str]| daemon.metric("roadstead_listener_requests_finished_total", labels);
     assert_eq!(ends(&["listener=\"main\"", "cause=\"ok\""]), 3);
     assert_eq!(ends(&["listener=\"other\"", "cause=\"denied\"", "verdict=\"refused\""]), 1);
     assert_eq!(ends(&[]), 4);
@@ -77,7 +78,7 @@ fn rejected_paths_are_counted_by_their_reason() {
     }
     let count = |reason: &str| {
         let reason = format!("reason=\"{reason}\"");
-        daemon.metric("roadstead_http_rejects_total", &["side=\"request\"", &reason])
+        daemon.metric("roadstead_http_messages_rejected_total", &["side=\"request\"", &reason])
     };
     assert_eq!((count("path-separator"), count("path-control")), (2, 1));
 }
@@ -97,7 +98,7 @@ fn a_killed_server_is_counted_as_one_death() {
         assert_eq!(status(&talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"))), "200");
         daemon.metric("roadstead_worker_start_failures_total", &[]) > 1
     });
-    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 1);
+    assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 1);
 }
 
 /// The time in which a client sends its body is not the server's.

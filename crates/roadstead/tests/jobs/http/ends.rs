@@ -62,7 +62,7 @@ fn a_server_answers_whoever_has_ended_its_direction_behind_whole_requests() {
     assert_eq!(say_and_end(&daemon, "GET / HT"), "");
     assert_eq!(say_and_end(&daemon, ""), "");
     let left = ["\"left\""];
-    until("it is counted", || daemon.metric("roadstead_ends_total", &left) == 1);
+    until("it is counted", || daemon.metric("roadstead_requests_finished_total", &left) == 1);
     until("all are gone", || daemon.metric("roadstead_connections", &["main"]) == 0);
 }
 
@@ -115,7 +115,9 @@ fn what_a_client_sent_behind_its_request_does_not_hide_that_it_left() {
         read_until(&mut link, "\r\n\r\n");
         client.shutdown(Shutdown::Write).unwrap();
         assert_eq!(link.read(&mut [0]).unwrap(), 0, "its request is given up");
-        until("it has left", || daemon.metric("roadstead_ends_total", &["\"left\""]) == 1);
+        until("it has left", || {
+            daemon.metric("roadstead_requests_finished_total", &["\"left\""]) == 1
+        });
         assert_eq!(rest(&mut client), "");
     }
 }

@@ -36,7 +36,7 @@ fn a_server_that_stalls_in_the_middle_of_its_reply_is_given_up() {
         let said = talk(&daemon, format!("POST /head HTTP/1.1\r\nContent-Length: 0\r\n{CLOSE}"));
         assert_eq!(status(&said), "504", "{said}");
     }
-    assert_eq!(daemon.metric("roadstead_ends_total", &["deadline"]), 6);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["deadline"]), 6);
     // Its slot is free, and its link was not used again.
     assert_eq!(status(&talk(&daemon, format!("GET /fine HTTP/1.1\r\n{CLOSE}"))), "200");
 }

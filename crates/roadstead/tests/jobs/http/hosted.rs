@@ -370,7 +370,7 @@ fn a_program_that_a_check_finds_ill_is_replaced() {
         let settings = pool(&format!("workers = 1\nsocket = \"{socket}\"\n{check}"));
         let (folder, daemon) = serve_pool("", &settings.replace("{socket}", word));
         let first = answered_by(&get(&daemon, "/"));
-        until("it was found well", || daemon.metric("roadstead_checks_total", &[]) > 2);
+        until("it was found well", || daemon.metric("roadstead_health_checks_total", &[]) > 2);
         assert_eq!(answered_by(&get(&daemon, "/")), first, "{socket}");
         answered_by(&get(&daemon, "/fall-ill"));
         until("it is replaced", || !is_alive(first));

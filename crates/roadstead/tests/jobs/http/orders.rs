@@ -55,10 +55,10 @@ fn an_order_is_in_force_on_every_shard_when_it_is_answered() {
     };
     for _ in 0..25 {
         order(&daemon, "/pools/main/sorry", "on");
-        assert_eq!(daemon.metric("roadstead_sorry", &[]), 1);
+        assert_eq!(daemon.metric("roadstead_fallback_active", &[]), 1);
         clients.all_get("503", "<sorry>");
         order(&daemon, "/pools/main/sorry", "off");
-        assert_eq!(daemon.metric("roadstead_sorry", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_fallback_active", &[]), 0);
         order(&daemon, &worker(&b, "disable"), "");
         clients.all_get("200", "<a>");
         order(&daemon, &worker(&b, "enable"), "");

@@ -146,7 +146,7 @@ fn an_object_is_a_reply_and_one_against_the_rules_is_counted_by_its_reason() {
         (r#"{"headers":{"a":"1\r\nSet-Cookie: c"}}"#, "control"),
     ] {
         let labels = ["side=\"reply\"", &format!("reason=\"{reason}\"")];
-        let before = daemon.metric("roadstead_http_rejects_total", &labels);
+        let before = daemon.metric("roadstead_http_messages_rejected_total", &labels);
         // The connection goes on, and so does the program: it keeps to its framing.
         let mut client = connect(&daemon);
         let length = answer.len();
@@ -156,7 +156,11 @@ fn an_object_is_a_reply_and_one_against_the_rules_is_counted_by_its_reason() {
         assert!(said.starts_with("HTTP/1.1 502 "), "{answer}: {said}");
         assert!(said.contains("\ngarbled: ") && !said.contains("Set-Cookie"), "{said}");
         assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 1, "{answer}: {said}");
-        assert_eq!(daemon.metric("roadstead_http_rejects_total", &labels), before + 1, "{answer}");
+        assert_eq!(
+            daemon.metric("roadstead_http_messages_rejected_total", &labels),
+            before + 1,
+            "{answer}"
+        );
     }
     assert!(daemon.stop().success());
 }
@@ -179,7 +183,11 @@ fn every_framing_that_carries_an_object_is_behind_http() {
         // What it was asked is no answer.
         assert_eq!(status(&post(&daemon, "a\nb")), "502", "{framing}");
         let labels = ["side=\"reply\"", "reason=\"answer\""];
-        assert_eq!(daemon.metric("roadstead_http_rejects_total", &labels), 1, "{framing}");
+        assert_eq!(
+            daemon.metric("roadstead_http_messages_rejected_total", &labels),
+            1,
+            "{framing}"
+        );
         if framing == "len2" {
             assert_eq!(status(&post(&daemon, &"x".repeat(70_000))), "400", "{framing}");
         }

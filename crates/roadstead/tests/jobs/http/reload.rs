@@ -99,9 +99,9 @@ fn come_and_go(shards: u32) {
         places.as_array().is_some_and(|workers| workers.len() == 1)
     });
     assert!((0..6).all(|_| who(&daemon) == "<c>"));
-    assert_eq!(daemon.metric("roadstead_ends_total", &["verdict=\"failed\""]), 0);
-    assert_eq!(daemon.metric("roadstead_ends_total", &["verdict=\"refused\""]), 0);
-    assert_eq!(daemon.metric("roadstead_ends_total", &["verdict=\"unknown\""]), 0);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["verdict=\"failed\""]), 0);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["verdict=\"refused\""]), 0);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["verdict=\"unknown\""]), 0);
     assert!(daemon.stop().success());
 }
 
@@ -215,7 +215,7 @@ fn checks_begin_and_end_and_one_that_was_down_is_forgiven_without_them() {
     let both = servers(&[(&a, 1), (&b, 1)]);
     let with = |health: &str| configuration("", &format!("{both}health = {health}\n"));
     let daemon = Daemon::serve(folder.path(), &with("\"off\""));
-    let checks = || daemon.metric("roadstead_checks_total", &[]);
+    let checks = || daemon.metric("roadstead_health_checks_total", &[]);
     for _ in 0..3 {
         take_over(&daemon, &folder, &with("\"off\""));
     }

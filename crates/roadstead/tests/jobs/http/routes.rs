@@ -63,7 +63,7 @@ fn the_first_route_that_fits_says_who_answers() {
     );
     assert_eq!(targets(&a), ["/api/2", "/apis/3", "/4"]);
     assert_eq!(targets(&b), ["/api/1", "/5", "/img/6.png"]);
-    assert_eq!(daemon.metric("roadstead_ends_total", &["noroute"]), 1);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["noroute"]), 1);
 }
 
 #[test]
@@ -497,5 +497,5 @@ fn who_has_no_credentials_is_turned_away_and_they_do_not_go_on() {
     for secret in ["b3BzOmN", "b3BzOnd", "0123456789abcdef", "another-token"] {
         assert!(!log.contains(secret), "{log}");
     }
-    assert_eq!(daemon.metric("roadstead_ends_total", &["unauthorized"]), 8);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["unauthorized"]), 8);
 }

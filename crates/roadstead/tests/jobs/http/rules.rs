@@ -132,7 +132,7 @@ fn answers() -> Vec<(Refusal, String)> {
 
 fn counted(daemon: &Daemon, side: &str, refusal: Refusal) -> u64 {
     let labels = [&*format!("side=\"{side}\""), &*format!("reason=\"{}\"", refusal.word())];
-    daemon.metric("roadstead_http_rejects_total", &labels)
+    daemon.metric("roadstead_http_messages_rejected_total", &labels)
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_request_that_breaks_a_rule_is_refused_with_its_reason_and_is_the_last() {
         assert!(said.contains(&format!("{}: {}", refusal.word(), refusal.text())), "{said}");
         assert_eq!(said.matches("Connection: close\r\n").count(), 1, "{shown}: {said}");
         assert_eq!(counted(&daemon, "request", refusal), 1, "{shown}");
-        let all = daemon.metric("roadstead_http_rejects_total", &[]);
+        let all = daemon.metric("roadstead_http_messages_rejected_total", &[]);
         assert_eq!(all, number as u64 + 1, "{shown}");
     }
     assert_eq!(server.heads("/canary"), [""; 0]);
@@ -217,7 +217,7 @@ fn a_reply_that_breaks_a_rule_is_a_502_and_is_counted_by_its_reason() {
         assert_eq!(counted(&daemon, "reply", *refusal), 1, "{}", reply.escape_debug());
         assert_eq!(server.heads(path).len(), 1, "{refusal:?}");
     }
-    assert_eq!(daemon.metric("roadstead_http_rejects_total", &[]), replies.len() as u64);
+    assert_eq!(daemon.metric("roadstead_http_messages_rejected_total", &[]), replies.len() as u64);
     assert_eq!(status(&talk(&daemon, format!("GET /fine HTTP/1.1\r\n{CLOSE}"))), "200");
 }
 

@@ -251,13 +251,13 @@ fn another_pool_answers_while_one_is_sorry_and_no_longer() {
         let waiting = ask(&daemon, "/hold", "");
         until("its queue is full", || daemon.metric("roadstead_queue_length", &of_main) == 1);
         assert_eq!(who(&mut client, "/"), "<spare>");
-        assert_eq!(daemon.metric("roadstead_sorry", &of_main), 1);
+        assert_eq!(daemon.metric("roadstead_fallback_active", &of_main), 1);
         // There is room again, and yet more than none of it is taken.
         drop(waiting);
         until("nobody waits", || daemon.metric("roadstead_queue_length", &of_main) == 0);
         assert_eq!(who(&mut client, "/"), "<spare>");
         drop(held);
-        until("it is over", || daemon.metric("roadstead_sorry", &of_main) == 0);
+        until("it is over", || daemon.metric("roadstead_fallback_active", &of_main) == 0);
     }
     assert_eq!(who(&mut client, "/"), "<main>");
     // Where nobody can answer, too.
@@ -270,7 +270,7 @@ fn another_pool_answers_while_one_is_sorry_and_no_longer() {
     let reply = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<back>";
     let _main = Server::start_at(port, &[("/", Answer::Bytes(reply.into()))]);
     until("it is back", || who(&mut client, "/") == "<back>");
-    until("nobody is sorry", || daemon.metric("roadstead_sorry", &of_main) == 0);
+    until("nobody is sorry", || daemon.metric("roadstead_fallback_active", &of_main) == 0);
 }
 
 #[test]

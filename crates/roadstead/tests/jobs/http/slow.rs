@@ -18,7 +18,7 @@ fn say_slowly(daemon: &Daemon, path: &str, body: &str) -> String {
     let mut client = connect(daemon);
     write!(client, "POST {path} HTTP/1.1\r\nContent-Length: {}\r\n{CLOSE}", body.len()).unwrap();
     until("it is with its server", || daemon.metric("roadstead_workers", &["\"busy\""]) == 1);
-    assert!(!becomes(BEYOND, || daemon.metric("roadstead_exchanges", &[]) == 0));
+    assert!(!becomes(BEYOND, || daemon.metric("roadstead_requests_in_flight", &[]) == 0));
     client.write_all(body.as_bytes()).unwrap();
     rest(&mut client)
 }
@@ -30,7 +30,7 @@ fn a_slow_client_is_not_taken_for_a_slow_server() {
     let (_folder, daemon) = serve(&server, "read = \"60s\"", &pool);
     let said = say_slowly(&daemon, "/a", "hello");
     assert!(said.ends_with("\r\n\r\nhello"), "{said}");
-    assert_eq!(daemon.metric("roadstead_ends_total", &["deadline"]), 0);
+    assert_eq!(daemon.metric("roadstead_requests_finished_total", &["deadline"]), 0);
     // From then on it is the server that is waited for.
     assert_eq!(status(&say_slowly(&daemon, "/silence", "hello")), "504");
 }
@@ -103,7 +103,7 @@ fn a_tunnel_in_which_nobody_speaks_is_ended_and_one_in_which_somebody_does_is_no
         assert_eq!(read_until(&mut client, "HELLO"), "HELLO");
         assert_eq!(rest(&mut client), "", "{idle}");
         let idle = ["\"idle\""];
-        until("it is counted", || daemon.metric("roadstead_ends_total", &idle) == 1);
+        until("it is counted", || daemon.metric("roadstead_requests_finished_total", &idle) == 1);
         until("its server is free", || daemon.metric("roadstead_workers", &["\"busy\""]) == 0);
     }
 }
@@ -112,7 +112,7 @@ const ONE_MINUTE: &str = "read = \"60s\"\nwrite_stall = \"60s\"";
 const TOTAL: &str = "total = \"1s\"";
 
 fn ends(daemon: &Daemon, cause: &str) -> u64 {
-    daemon.metric("roadstead_ends_total", &[&format!("cause=\"{cause}\"")])
+    daemon.metric("roadstead_requests_finished_total", &[&format!("cause=\"{cause}\"")])
 }
 
 #[test]

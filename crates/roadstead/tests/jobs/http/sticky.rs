@@ -240,7 +240,7 @@ fn a_sorry_page_comes_and_goes_for_a_client_that_stays() {
     until("nobody serves", || daemon.metric("roadstead_workers_serving", &[]) == 0);
     assert_eq!(status(&again("<p>sorry</p>")), "503");
     server.answer("/", Answer::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na".to_vec()));
-    let back = || daemon.metric("roadstead_sorry", &[]) == 0;
+    let back = || daemon.metric("roadstead_fallback_active", &[]) == 0;
     assert!(becomes(std::time::Duration::from_secs(30), back), "{}", daemon.page("/status"));
     assert_eq!(status(&again("\r\n\r\na")), "200");
 }

@@ -228,7 +228,7 @@ fn a_tunnel_that_its_client_cuts_does_not_look_ended() {
     reset(client);
     server.join().unwrap();
     let left = ["\"left\""];
-    until("it is counted", || daemon.metric("roadstead_ends_total", &left) == 1);
+    until("it is counted", || daemon.metric("roadstead_requests_finished_total", &left) == 1);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_server_that_says_no_more_hears_its_client_to_the_end() {
     drop(client);
     server.join().unwrap();
     let answered = ["\"answered\""];
-    until("it is counted", || daemon.metric("roadstead_ends_total", &answered) == 1);
+    until("it is counted", || daemon.metric("roadstead_requests_finished_total", &answered) == 1);
     assert_eq!(daemon.stop().code(), Some(0));
 }
 

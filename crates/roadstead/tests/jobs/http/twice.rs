@@ -67,7 +67,7 @@ fn ask(daemon: &Daemon, path: &str) -> String {
 }
 
 fn found(daemon: &Daemon) -> u64 {
-    daemon.metric("roadstead_unrequested_replies_total", &["main"])
+    daemon.metric("roadstead_unsolicited_replies_total", &["main"])
 }
 
 #[test]
