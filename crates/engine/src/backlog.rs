@@ -8,8 +8,11 @@
 //!
 //! Paused clients of all shards take tickets from one counter, and each shard stores the ticket of its first client.
 //! Two shards may both take the last place. The one request beyond the room then uses the part of the queue that is
-//! reserved for it. No wake-up is lost: a shard registers as waiting before it reads the room and the tickets, and a
-//! shard that stores either does so before it reads which shards wait.
+//! reserved for it.
+//!
+//! No wake-up is lost: a shard registers as waiting before it reads the room and the tickets, and a shard that stores
+//! either does so before it reads which shards wait. A shard stays registered until another one notifies it: others may
+//! make room after its own last look.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -162,11 +165,13 @@ impl Backlog {
         self.waiting.fetch_or(1 << shard, Ordering::SeqCst);
     }
 
-    /// Removes and returns the shards whose clients wait. Each is notified once and must register again.
-    pub(crate) fn take_waiting(&self) -> impl Iterator<Item = u32> {
-        let waiting = match self.waiting.load(Ordering::SeqCst) {
+    /// Removes and returns the other shards whose clients wait. Each is notified once and must register again. `shard`,
+    /// the caller, remains registered: nobody notifies it now.
+    pub(crate) fn take_waiting(&self, shard: u32) -> impl Iterator<Item = u32> + use<> {
+        let me = 1 << shard;
+        let waiting = match self.waiting.load(Ordering::SeqCst) & !me {
             0 => 0,
-            _ => self.waiting.swap(0, Ordering::SeqCst),
+            _ => self.waiting.fetch_and(me, Ordering::SeqCst) & !me,
         };
         (0..u64::BITS).filter(move |shard| waiting & 1 << shard != 0)
     }
@@ -212,10 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn every_shard_that_waits_is_told_once() {
+    fn every_other_shard_that_waits_is_told_once() {
         let backlog = Backlog::new(Room { requests: 0, bytes: 0 });
-        [3, 63, 3].into_iter().for_each(|shard| backlog.wait(shard));
-        assert_eq!(backlog.take_waiting().collect::<Vec<_>>(), [3, 63]);
-        assert_eq!(backlog.take_waiting().count(), 0);
+        [3, 5, 63, 3].into_iter().for_each(|shard| backlog.wait(shard));
+        assert_eq!(backlog.take_waiting(5).collect::<Vec<_>>(), [3, 63]);
+        assert_eq!(backlog.take_waiting(5).count(), 0);
+        assert_eq!(backlog.take_waiting(3).collect::<Vec<_>>(), [5], "it waits still");
     }
 }

@@ -140,8 +140,7 @@ impl Engine {
         if self.shard_link.is_alone() || !backlog.unreserved(room).fits(0) {
             return;
         }
-        let shards: Vec<u32> = backlog.take_waiting().filter(|shard| *shard != me).collect();
-        for shard in shards {
+        for shard in backlog.take_waiting(me) {
             self.shard_link.send(shard, ShardMessage::Room);
         }
     }
