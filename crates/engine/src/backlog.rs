@@ -6,9 +6,9 @@
 //!                      - one request of each other shard whose first client has waited longer
 //! ```
 //!
-//! Paused clients of all shards take tickets from one counter, and each shard stores the ticket of its first client.
-//! Two shards may both take the last place. The one request beyond the room then uses the part of the queue that is
-//! reserved for it.
+//! Paused clients of all shards and pools take tickets from one counter, and each shard stores the ticket of its first
+//! client. Two shards may both take the last place. The one request beyond the room then uses the part of the queue that
+//! is reserved for it. Pools of a chain share room: see `engine/chain.rs`.
 //!
 //! No wake-up is lost: a shard registers as waiting before it reads the room and the tickets, and a shard that stores
 //! either does so before it reads which shards wait. A shard stays registered until another one notifies it: others may
@@ -31,8 +31,6 @@ pub struct Backlog {
     granted_bytes: AtomicUsize,
     /// Shards to notify when there is room, one bit each.
     waiting: AtomicU64,
-    /// The next ticket.
-    next: AtomicU64,
     /// Shards with clients that wait, one bit each, and the first client of each shard.
     holding: AtomicU64,
     first: [First; SHARDS_MAX],
@@ -58,7 +56,6 @@ impl Backlog {
             granted: AtomicU32::new(0),
             granted_bytes: AtomicUsize::new(0),
             waiting: AtomicU64::new(0),
-            next: AtomicU64::new(0),
             holding: AtomicU64::new(0),
             first: [const { First { ticket: AtomicU64::new(0), bytes: AtomicUsize::new(0) } };
                 SHARDS_MAX],
@@ -94,10 +91,10 @@ impl Backlog {
         }
     }
 
-    /// The room that is left for requests of other shards.
-    pub fn room(&self) -> Room {
+    /// The room that the owner shard has stored.
+    pub(crate) fn room(&self) -> Room {
         let requests = self.requests.load(Ordering::SeqCst);
-        self.left_of(Room { requests, bytes: self.bytes.load(Ordering::SeqCst) })
+        Room { requests, bytes: self.bytes.load(Ordering::SeqCst) }
     }
 
     /// Reserves room for a paused client.
@@ -123,11 +120,6 @@ impl Backlog {
         }
     }
 
-    /// The ticket for a client that starts to wait.
-    pub(crate) fn ticket(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::SeqCst)
-    }
-
     /// Stores the ticket and the bytes of the first waiting client of a shard. Returns whether the ticket has changed.
     pub(crate) fn set_first(&self, shard: u32, first: Option<(u64, usize)>) -> bool {
         let bit = 1 << shard;
@@ -141,23 +133,19 @@ impl Backlog {
         !held || before != ticket
     }
 
-    /// The part of this room that is left for the client with this ticket after the first clients of other shards, if
-    /// their tickets are lower.
-    pub(crate) fn behind(&self, room: Room, shard: u32, ticket: u64) -> Room {
+    /// The bytes of the first clients of other shards, if their tickets are lower than this one.
+    pub(crate) fn earlier(&self, shard: u32, ticket: u64) -> impl Iterator<Item = usize> {
         let mut others = self.holding.load(Ordering::SeqCst) & !(1 << shard);
-        if room == Room::UNLIMITED {
-            return room;
-        }
-        let mut room = room;
-        while others != 0 {
-            let first = &self.first[others.trailing_zeros() as usize];
-            if first.ticket.load(Ordering::SeqCst) < ticket {
-                room.requests = room.requests.saturating_sub(1);
-                room.bytes = room.bytes.saturating_sub(first.bytes.load(Ordering::SeqCst));
+        std::iter::from_fn(move || {
+            while others != 0 {
+                let first = &self.first[others.trailing_zeros() as usize];
+                others &= others - 1;
+                if first.ticket.load(Ordering::SeqCst) < ticket {
+                    return Some(first.bytes.load(Ordering::SeqCst));
+                }
             }
-            others &= others - 1;
-        }
-        room
+            None
+        })
     }
 
     /// Registers a shard whose clients wait for room.
@@ -184,34 +172,36 @@ mod tests {
     #[test]
     fn requests_on_their_way_take_room_until_they_have_arrived() {
         let backlog = Backlog::new(Room { requests: 2, bytes: 100 });
+        let room = |backlog: &Backlog| backlog.left_of(backlog.room());
         backlog.send(60);
-        assert_eq!(backlog.room(), Room { requests: 1, bytes: 40 });
-        assert!(backlog.room().fits(40) && !backlog.room().fits(41));
+        assert_eq!(room(&backlog), Room { requests: 1, bytes: 40 });
+        assert!(room(&backlog).fits(40) && !room(&backlog).fits(41));
         backlog.send(60);
-        assert!(!backlog.room().fits(0));
+        assert!(!room(&backlog).fits(0));
         backlog.set(Room { requests: 1, bytes: 40 });
         backlog.arrive(60);
-        assert_eq!(backlog.room(), Room { requests: 0, bytes: 0 });
+        assert_eq!(room(&backlog), Room { requests: 0, bytes: 0 });
         backlog.set(Room::UNLIMITED);
-        assert_eq!(backlog.room(), Room::UNLIMITED);
+        assert_eq!(room(&backlog), Room::UNLIMITED);
     }
 
     #[test]
-    fn granted_room_is_reserved_and_the_first_clients_of_other_shards_are_left_theirs() {
+    fn granted_room_is_reserved_and_the_earlier_first_clients_of_other_shards_are_known() {
         let backlog = Backlog::new(Room { requests: 3, bytes: 100 });
         backlog.grant(1, 40);
         let room = backlog.unreserved(backlog.room());
         assert_eq!(room, Room { requests: 2, bytes: 60 });
         assert_eq!(backlog.unreserved(Room::UNLIMITED), Room::UNLIMITED);
-        let (early, late) = (backlog.ticket(), backlog.ticket());
-        assert!(backlog.set_first(1, Some((early, 50))));
-        assert!(!backlog.set_first(1, Some((early, 50))));
-        assert_eq!(backlog.behind(room, 0, late), Room { requests: 1, bytes: 10 });
-        assert_eq!(backlog.behind(room, 1, late), room, "it is its own");
-        assert!(backlog.set_first(0, Some((late, 20))));
-        assert_eq!(backlog.behind(room, 1, early), room, "it has waited longest");
+        let earlier = |shard, ticket| backlog.earlier(shard, ticket).collect::<Vec<_>>();
+        assert!(backlog.set_first(1, Some((7, 50))));
+        assert!(!backlog.set_first(1, Some((7, 50))));
+        assert_eq!(earlier(0, 8), [50]);
+        assert!(earlier(1, 8).is_empty(), "it is its own");
+        assert!(backlog.set_first(0, Some((8, 20))));
+        assert!(earlier(1, 7).is_empty(), "it has waited longest");
+        assert_eq!(earlier(2, 9), [20, 50]);
         assert!(backlog.set_first(1, None) && !backlog.set_first(1, None));
-        assert_eq!(backlog.behind(room, 0, late), room);
+        assert!(earlier(0, 8).is_empty());
         backlog.release(1, 40);
         assert_eq!(backlog.unreserved(backlog.room()), backlog.room());
     }

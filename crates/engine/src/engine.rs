@@ -40,6 +40,7 @@ mod account;
 mod balance;
 mod batch;
 mod bound;
+mod chain;
 mod changes;
 mod check;
 mod controls;
@@ -98,8 +99,8 @@ pub struct ServedPool {
     /// Counters of each worker.
     tallies: Tallies,
     then: Option<PoolId>,
-    /// The pool receives replies of other pools as requests.
-    is_fed: bool,
+    /// The pool, and all pools whose replies become its requests.
+    sources: Vec<PoolId>,
     /// Clients of this shard that wait for room.
     paused: PausedClients,
     pub(crate) balance: BalanceConfig,
@@ -204,7 +205,7 @@ impl Engine {
             calendar: Calendar::new(epoch),
             effects: Effects::default(),
         };
-        engine.note_feeders();
+        engine.note_chains();
         engine
     }
 

@@ -21,6 +21,9 @@ pub trait ShardGroup: Send + Sync {
     /// The free room in the queue of a pool.
     fn backlog(&self, pool: PoolId) -> &Backlog;
 
+    /// The ticket of a client that starts to wait for room in a queue: each is greater than the one before.
+    fn ticket(&self) -> u64;
+
     /// The flow control window of one request between two shards, in bytes.
     fn window(&self) -> usize;
 

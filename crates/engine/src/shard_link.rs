@@ -94,6 +94,11 @@ impl ShardLink {
         self.group.backlog(pool)
     }
 
+    /// The ticket for a client that starts to wait.
+    pub(crate) fn ticket(&self) -> u64 {
+        self.group.ticket()
+    }
+
     /// Queues a message, which is sent at the end of the turn.
     pub fn send(&mut self, shard: u32, message: ShardMessage) {
         self.out[shard as usize].push(message);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
@@ -45,6 +45,8 @@ pub struct Fleet {
     descriptors: DescriptorLimit,
     /// Bytes of requests that are on their way to each shard.
     mail_bytes: Vec<AtomicUsize>,
+    /// The next ticket of a client that waits for room in a queue.
+    tickets: AtomicU64,
 }
 
 impl Drop for Fleet {
@@ -138,6 +140,7 @@ impl Fleet {
             memory: MemoryLimit::new(configuration.daemon.memory_max.unwrap_or(usize::MAX)),
             descriptors: DescriptorLimit::unknown(),
             mail_bytes: mailboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
+            tickets: AtomicU64::new(0),
             names,
             mailboxes,
             pools,
@@ -169,6 +172,7 @@ impl Fleet {
             memory: MemoryLimit::new(usize::MAX),
             descriptors: DescriptorLimit::unknown(),
             mail_bytes: vec![AtomicUsize::new(0)],
+            tickets: AtomicU64::new(0),
             names: Resolver::new(resolver::system(), vec![mailbox.clone()]),
             mailboxes: vec![mailbox],
             pools: served,
@@ -348,6 +352,10 @@ impl ShardGroup for Fleet {
 
     fn backlog(&self, pool: PoolId) -> &Backlog {
         &self.pools[pool].backlog
+    }
+
+    fn ticket(&self) -> u64 {
+        self.tickets.fetch_add(1, Ordering::SeqCst)
     }
 
     fn window(&self) -> usize {

@@ -170,7 +170,7 @@ impl Shard {
             let (config, backend) = match (owner == shard, fleet.shared(id)) {
                 (true, _) => build::pool(pool, site)?,
                 (false, Some(_)) => build::member_shard(pool, site)?,
-                (false, None) => build::elsewhere(pool),
+                (false, None) => build::elsewhere(pool, site),
             };
             Ok((id, config, backend))
         });

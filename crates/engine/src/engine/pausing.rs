@@ -6,7 +6,7 @@ use pool::Room;
 
 use super::{Engine, WAITING_OVERHEAD};
 use crate::session_affinity::SessionTarget;
-use crate::shard_message::{AWAY_MAX, ShardMessage};
+use crate::shard_message::ShardMessage;
 use flow::ids::SessionId;
 use flow::permit::{Grant, Permit};
 
@@ -29,7 +29,7 @@ impl Engine {
         let ticket = match permit {
             Permit::Waiting(_) | Permit::Parked(_) => return false,
             Permit::Free if self.is_next(pool, bytes) => return true,
-            Permit::Granted(_) if self.room(pool).fits(bytes) => return true,
+            Permit::Granted(_) if self.has_room(pool, bytes) => return true,
             Permit::Free => None,
             Permit::Granted(grant) => Some(grant.ticket),
         };
@@ -38,16 +38,15 @@ impl Engine {
         }
         // A client with a grant keeps its ticket.
         self.release(pool, *permit);
-        let ticket = ticket.unwrap_or_else(|| self.shard_link.backlog(pool).ticket());
+        let ticket = ticket.unwrap_or_else(|| self.shard_link.ticket());
         self.wait(pool, session, (ticket, bytes), permit);
         false
     }
 
     /// Whether there is room for a request in addition to those of the clients that wait.
     fn is_next(&self, pool: PoolId, bytes: usize) -> bool {
-        let (backlog, me) = (self.shard_link.backlog(pool), self.shard_link.me());
-        let room = backlog.unreserved(self.room(pool));
-        self.pools[pool].paused.len() == 0 && backlog.behind(room, me, u64::MAX).fits(bytes)
+        self.pools[pool].paused.len() == 0
+            && self.path(pool).all(|pool| self.room_behind(pool, None).fits(bytes))
     }
 
     /// Makes a client wait with this ticket.
@@ -69,14 +68,15 @@ impl Engine {
     pub fn spend_permit(&mut self, pool: PoolId, permit: &mut Permit) {
         if let Permit::Granted(grant) = permit {
             let bytes = std::mem::take(&mut grant.bytes);
-            let backlog = self.shard_link.backlog(pool);
             if !self.shard_link.is_alone() && self.shard_link.off_shard(pool).is_none() {
                 // Other shards must not use this room before the end of the iteration.
-                let room = self.room_of_chain(pool);
-                let requests = room.requests.saturating_sub(u32::from(room != Room::UNLIMITED));
-                backlog.set(Room { requests, ..room });
+                for at in self.path(pool) {
+                    let room = self.room_behind_sources(at);
+                    let requests = room.requests.saturating_sub(u32::from(room != Room::UNLIMITED));
+                    self.shard_link.backlog(at).set(Room { requests, ..room });
+                }
             }
-            backlog.release(1, bytes);
+            self.shard_link.backlog(pool).release(1, bytes);
             self.pools[pool].paused.has_spent = true;
             grant.requests = grant.requests.saturating_sub(1);
             if grant.requests == 0 {
@@ -132,16 +132,24 @@ impl Engine {
         }
     }
 
-    /// Notifies other shards with waiting clients if there is room.
+    /// Notifies other shards with clients that wait in the chain of a pool, where there is room.
     fn pass_room(&mut self, pool: PoolId) {
-        let me = self.shard_link.me();
-        let room = self.room(pool);
-        let backlog = self.shard_link.backlog(pool);
-        if self.shard_link.is_alone() || !backlog.unreserved(room).fits(0) {
+        if self.shard_link.is_alone() {
             return;
         }
-        for shard in backlog.take_waiting(me) {
-            self.shard_link.send(shard, ShardMessage::Room);
+        let end = self.end_of_chain(pool);
+        for at in 0..self.pools[end].sources.len() {
+            self.pass_room_of(self.pools[end].sources[at]);
+        }
+    }
+
+    /// Notifies other shards with clients that wait for room in a pool, if there is room.
+    fn pass_room_of(&mut self, pool: PoolId) {
+        if self.has_unreserved(pool) {
+            let me = self.shard_link.me();
+            for shard in self.shard_link.backlog(pool).take_waiting(me) {
+                self.shard_link.send(shard, ShardMessage::Room);
+            }
         }
     }
 
@@ -155,24 +163,77 @@ impl Engine {
     pub fn wake_paused(&mut self, woken: &mut Vec<(SessionId, Grant)>) {
         let mut next = 0;
         while let Some(pool) = self.pools.next_id(&mut next) {
-            if self.pools[pool].paused.len() == 0 {
-                continue;
-            }
-            let (me, before) = (self.shard_link.me(), woken.len());
-            let backlog = self.shard_link.backlog(pool);
-            // This must precede the read of the room: see `backlog.rs`.
-            backlog.wait(me);
-            let room = backlog.unreserved(self.room(pool));
-            let behind = |room, ticket| backlog.behind(room, me, ticket);
-            self.pools[pool].paused.take_next(room, behind, woken);
-            for (_, grant) in &woken[before..] {
-                backlog.grant(grant.requests, grant.bytes);
-            }
-            if woken.len() > before {
-                self.pools[pool].dirty = true;
-                self.note_first(pool);
+            // Each chain once.
+            if self.pools[pool].then.is_none() && self.begin_wake(pool) {
+                self.wake_chain(pool, woken);
             }
         }
+    }
+
+    /// Registers this shard as waiting for room in the chain with this last pool, and determines how the room is divided.
+    /// `false`: no client waits.
+    fn begin_wake(&mut self, end: PoolId) -> bool {
+        let (me, mut waits) = (self.shard_link.me(), false);
+        for &pool in &self.pools[end].sources {
+            if self.pools[pool].paused.len() > 0 {
+                // This must precede all reads of the room: see `backlog.rs`.
+                self.shard_link.backlog(pool).wait(me);
+                waits = true;
+            }
+        }
+        if !waits {
+            return false;
+        }
+        for at in 0..self.pools[end].sources.len() {
+            let pool = self.pools[end].sources[at];
+            let sources = self.pools[pool].sources.iter();
+            let waiting = sources.map(|source| self.pools[*source].paused.len()).sum();
+            let room = self.unreserved(pool);
+            self.pools[pool].paused.divide(room, waiting);
+        }
+        true
+    }
+
+    /// Wakes the clients of a chain in the order of their tickets. One without room holds up all that need room in the
+    /// first pool on its path that has none for it, and no others.
+    fn wake_chain(&mut self, end: PoolId, woken: &mut Vec<(SessionId, Grant)>) {
+        let before = woken.len();
+        while let Some((ticket, bytes, pool)) = self.first_in_chain(end) {
+            let (mut requests, mut full) = (u32::MAX, None);
+            for at in self.path(pool) {
+                let left = self.room_behind(at, Some(ticket));
+                if !left.fits(bytes) {
+                    full = Some(at);
+                    break;
+                }
+                requests = requests.min(left.requests).min(self.pools[at].paused.share);
+            }
+            if let Some(full) = full {
+                self.pools[full].paused.is_full = true;
+                continue;
+            }
+            let served = &mut self.pools[pool];
+            served.dirty = true;
+            if let Some(session) = served.paused.remove(ticket) {
+                self.shard_link.backlog(pool).grant(requests, bytes);
+                woken.push((session, Grant { ticket, requests, bytes }));
+            }
+        }
+        if woken.len() > before {
+            for at in 0..self.pools[end].sources.len() {
+                self.note_first(self.pools[end].sources[at]);
+            }
+        }
+    }
+
+    /// The ticket, the bytes and the pool of the first client of a chain for which no pool on its path is full.
+    fn first_in_chain(&self, end: PoolId) -> Option<(u64, usize, PoolId)> {
+        let firsts = self.pools[end].sources.iter().filter_map(|&pool| {
+            let (ticket, bytes) = self.pools[pool].paused.first()?;
+            let is_full = self.path(pool).any(|at| self.pools[at].paused.is_full);
+            (!is_full).then_some((ticket, bytes, pool))
+        });
+        firsts.min_by_key(|(ticket, ..)| *ticket)
     }
 
     /// Publishes the room of the pools that this shard owns.
@@ -180,13 +241,16 @@ impl Engine {
         if self.shard_link.is_alone() {
             return;
         }
+        // All of it is stored before the first read of which shards wait: see `backlog.rs`.
+        for (pool, _) in self.pools.entries() {
+            if self.shard_link.off_shard(pool).is_none() {
+                self.shard_link.backlog(pool).set(self.room_behind_sources(pool));
+            }
+        }
         let mut next = 0;
         while let Some(pool) = self.pools.next_id(&mut next) {
             if self.shard_link.off_shard(pool).is_none() {
-                let room = self.room_of_chain(pool);
-                let backlog = self.shard_link.backlog(pool);
-                backlog.set(room);
-                self.pass_room(pool);
+                self.pass_room_of(pool);
             } else if std::mem::take(&mut self.pools[pool].paused.has_spent) {
                 self.pass_room(pool);
             }
@@ -195,71 +259,10 @@ impl Engine {
 
     /// Counts the arrival of a request of another shard.
     pub(super) fn has_arrived(&mut self, pool: PoolId, bytes: usize) {
-        let room = self.room_of_chain(pool);
-        let backlog = self.shard_link.backlog(pool);
-        backlog.set(room);
-        backlog.arrive(bytes);
-    }
-
-    /// The room of a pool for clients that can wait.
-    fn room(&self, pool: PoolId) -> Room {
-        let backlog = self.shard_link.backlog(pool);
-        match self.shard_link.off_shard(pool) {
-            Some(_) => {
-                let room = backlog.room();
-                let away = AWAY_MAX.saturating_sub(self.shard_link.away);
-                Room { requests: room.requests.min(away), ..room }
-            }
-            None if self.shard_link.is_alone() => self.room_of_chain(pool),
-            None => backlog.left_of(self.room_of_chain(pool)),
+        for at in self.path(pool) {
+            self.shard_link.backlog(at).set(self.room_behind_sources(at));
         }
-    }
-
-    /// The room of a pool and of the pools that its replies go to. This shard owns all of them.
-    fn room_of_chain(&self, pool: PoolId) -> Room {
-        let mut room = self.room_behind_feeders(pool);
-        let mut next = self.pools[pool].then;
-        while let Some(at) = next {
-            let behind = self.room_behind_feeders(at);
-            room.requests = room.requests.min(behind.requests);
-            room.bytes = room.bytes.min(behind.bytes);
-            next = self.pools[at].then;
-        }
-        room
-    }
-
-    /// The room of a pool that is not needed by requests in the pools before it.
-    fn room_behind_feeders(&self, pool: PoolId) -> Room {
-        let served = &self.pools[pool];
-        let room = served.pool.room();
-        if !served.is_fed || room == Room::UNLIMITED {
-            return room;
-        }
-        let (queued, in_use) = self.load_of_feeders(pool);
-        let places = served.pool.queue_length().saturating_sub(served.pool.usage().0);
-        let requests = room.requests.saturating_sub(queued);
-        Room { requests: requests.min(places.saturating_sub(queued + in_use)), ..room }
-    }
-
-    /// The numbers of queued and of in-flight requests in the pools before a pool.
-    fn load_of_feeders(&self, pool: PoolId) -> (u32, u32) {
-        let feeders = self.pools.entries().filter(|(_, served)| served.then == Some(pool));
-        feeders.fold((0_u32, 0_u32), |(queued, in_use), (feeder, served)| {
-            let own = served.pool.usage();
-            let before = self.load_of_feeders(feeder);
-            (
-                queued.saturating_add(own.0).saturating_add(before.0),
-                in_use.saturating_add(own.1).saturating_add(before.1),
-            )
-        })
-    }
-
-    /// Determines which pools receive the replies of other pools.
-    pub fn note_feeders(&mut self) {
-        let fed: Vec<PoolId> = self.pools.values().filter_map(|served| served.then).collect();
-        for (pool, served) in self.pools.entries_mut() {
-            served.is_fed = fed.contains(&pool);
-        }
+        self.shard_link.backlog(pool).arrive(bytes);
     }
 
     /// Whether requests of a client go to its own program without queueing.

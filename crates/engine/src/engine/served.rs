@@ -51,7 +51,7 @@ impl ServedPool {
             stopping: false,
             name,
             then,
-            is_fed: false,
+            sources: vec![id],
             paused: PausedClients::default(),
             balance,
             takes,

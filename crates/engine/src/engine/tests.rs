@@ -1,5 +1,6 @@
 //! The engine alone: requests and reports go in, effects and outcomes come out.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use exchange::{ByWorker, Peer, Place, WorkerId};
@@ -16,17 +17,32 @@ use flow::ids::SessionId;
 use flow::reply_head::{BoxedReplyHead, Head};
 use flow::request_meta::RequestMeta;
 
-/// The only shard of a daemon, with two pools.
-struct OneShard(Table<PoolId, Backlog>);
+mod chains;
 
-impl ShardGroup for OneShard {
+/// The shards of a daemon. The first one owns all pools.
+struct Shards {
+    count: usize,
+    backlogs: Table<PoolId, Backlog>,
+    tickets: AtomicU64,
+}
+
+impl Shards {
+    fn new(count: usize, pools: usize) -> (Arc<Self>, Vec<PoolId>) {
+        let mut backlogs = Table::default();
+        let add = |_| PoolId::from(backlogs.insert(Backlog::new(Room::UNLIMITED)));
+        let pools = (0..pools).map(add).collect();
+        (Arc::new(Self { count, backlogs, tickets: AtomicU64::new(0) }), pools)
+    }
+}
+
+impl ShardGroup for Shards {
     fn count(&self) -> usize {
-        1
+        self.count
     }
 
     fn owners(&self) -> Table<PoolId, u32> {
         let mut owners = Table::default();
-        self.0.entries().for_each(|(id, _)| owners.insert_as(id, 0));
+        self.backlogs.entries().for_each(|(id, _)| owners.insert_as(id, 0));
         owners
     }
 
@@ -35,7 +51,11 @@ impl ShardGroup for OneShard {
     }
 
     fn backlog(&self, pool: PoolId) -> &Backlog {
-        &self.0[pool]
+        &self.backlogs[pool]
+    }
+
+    fn ticket(&self) -> u64 {
+        self.tickets.fetch_add(1, Ordering::SeqCst)
     }
 
     fn window(&self) -> usize {
@@ -77,9 +97,8 @@ fn config(name: &str) -> PoolConfig {
 impl Bench {
     /// `change` may change what `a` is; it is given the id of `b`.
     fn new(change: impl FnOnce(&mut PoolConfig, PoolId)) -> Self {
-        let mut backlogs = Table::default();
-        let [a, b] = [(); 2].map(|()| PoolId::from(backlogs.insert(Backlog::new(Room::UNLIMITED))));
-        let group = Arc::new(OneShard(backlogs));
+        let (group, pools) = Shards::new(1, 2);
+        let (a, b) = (pools[0], pools[1]);
         let (mut pool_config, instant) = (config("a"), Instant::now());
         change(&mut pool_config, b);
         let epoch = Epoch { instant, unix_us: 0 };

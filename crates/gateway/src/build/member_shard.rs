@@ -23,14 +23,18 @@ pub(crate) fn member_shard(
 }
 
 /// A pool that its home alone serves: nothing of it runs here.
-pub(crate) fn elsewhere(pool: settings::Pool) -> (PoolConfig, BackendConfig) {
+pub(crate) fn elsewhere(
+    pool: settings::Pool,
+    site: BuildContext<'_>,
+) -> (PoolConfig, BackendConfig) {
     let is_own = |program: &settings::Program| program.dispatch == settings::Dispatch::Session;
     let own = pool.program().is_some_and(is_own);
     let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
     let config = PoolConfig {
         name: pool.name.clone(),
         pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
-        then: None,
+        // Its clients need room in all pools of the chain.
+        then: pool.then.as_ref().and_then(|next| site.places.get(next).copied()),
         balance: BalanceConfig::default(),
         takes: workers::takes(&pool.worker),
         own: own.then_some(SessionWorkersConfig { reset: None, tells_apart: false }),

@@ -69,7 +69,7 @@ impl Reload {
                 let (config, backend) = match (owner == shard, &shares) {
                     (true, _) => pool(next, site)?,
                     (false, Some(_)) => member_shard(next, site)?,
-                    (false, None) => elsewhere(next),
+                    (false, None) => elsewhere(next, site),
                 };
                 let replaces = settings::replaces(old, new);
                 Ok(PoolReload { id, config, backend, replaces, shares })

@@ -45,7 +45,7 @@ impl Shard {
             let seed = self.seed.wrapping_add(id.index() as u64);
             self.backends.reload(io, id, (backend, &roster), room, seed);
         }
-        self.engine.note_feeders();
+        self.engine.note_chains();
         for warning in &warnings {
             tracing::warn!("{warning}");
         }

@@ -99,3 +99,34 @@ fn a_client_whose_first_request_waits_for_room_is_not_silent() {
     assert!(!ring.script.is_closed(last), "it has sent a request");
     assert!(ring.longest_wait(30) <= 20);
 }
+
+/// The program of the second pool answers nothing for a while.
+#[test]
+fn clients_on_each_shard_are_paused_when_a_later_pool_of_the_chain_is_full() {
+    for shards in [1, 2] {
+        let pool = format!(
+            "program = [\"{SCRIPTED}\"]\nworkers = 1\nalignment = \"off\"\ndeadline = \"900s\"\n\
+             queue = {{ length = 4, wait = \"900s\" }}\n"
+        );
+        let text = format!(
+            "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"main\"\n\
+             [pool.main]\n{pool}then = \"next\"\n[pool.next]\n{pool}"
+        );
+        let mut script = Script::on_shards(&text, shards);
+        let client = script.connect_to(shards - 1, 1 << 30);
+        script.say(client, &b"x\n".repeat(100));
+        let programs = script.programs();
+        let mut answered = [0; 2];
+        for step in 0..300 {
+            for (place, program) in programs.iter().enumerate() {
+                let given = script.taken(program.stdin).matches('\n').count();
+                if given > answered[place] && (place == 0 || step > 50) {
+                    answered[place] += 1;
+                    script.say(program.stdout, b"x\n");
+                }
+            }
+            assert!(step != 50 || answered[0] <= 5, "the first pool answered {}", answered[0]);
+        }
+        assert_eq!(script.taken(client), "x\n".repeat(100), "on {shards} shards");
+    }
+}
