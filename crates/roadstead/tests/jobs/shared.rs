@@ -284,7 +284,7 @@ fn what_a_shared_program_says_that_is_no_json_costs_no_request_of_another_client
 }
 
 #[test]
-fn nobody_is_blamed_for_a_reply_over_its_limit_that_has_no_id() {
+fn a_reply_over_its_limit_that_has_no_id_ends_no_request() {
     let folder = folder();
     let pool = "deadline = \"60s\"\nreply_max = \"64KiB\"\n";
     let daemon = shared(folder.path(), pool);
@@ -292,13 +292,19 @@ fn nobody_is_blamed_for_a_reply_over_its_limit_that_has_no_id() {
     ask(&mut first, 1, "later");
     until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
     ask(&mut greedy, 2, "huge-no-id");
-    for client in [&mut first, &mut greedy] {
-        let reply = parse(&client.line());
-        assert_eq!(reply["error"]["code"], -32070, "{reply}");
-        let text = reply["error"]["message"].as_str().unwrap();
-        assert!(text.contains("longer than reply_max"), "{text}");
+    until("it is counted", || daemon.metric("roadstead_discarded_replies_total", &[]) == 1);
+    ask(&mut greedy, 3, "release");
+    assert_eq!(parse(&first.line())["result"], "released");
+    assert_eq!(parse(&greedy.line())["id"], 3);
+    assert_eq!(deaths(&daemon), 0);
+    for id in 4..12 {
+        ask(&mut greedy, id, "huge-no-id");
     }
-    until("it is counted", || deaths(&daemon) == 1);
+    let reply = parse(&greedy.line());
+    assert_eq!(reply["error"]["code"], -32070, "{reply}");
+    let text = reply["error"]["message"].as_str().unwrap();
+    assert!(text.contains("longer than reply_max"), "{text}");
+    until("one that prints nothing else is replaced", || deaths(&daemon) == 1);
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod memory;
 mod paused;
 mod programs;
 mod script;
+mod shared;
 mod silent;
 mod slow;

@@ -448,7 +448,7 @@ impl ProgramPipes {
     ) -> ProgramOutput {
         let accepted = self.accepted(io);
         let Some(tags) = &mut self.tags else { return ProgramOutput::TooLong };
-        let mut out = Vec::new();
+        let (is_greeting, mut out) = (tags.is_greeting(), Vec::new());
         match tags.too_long(skimmed, &mut out) {
             Message::Reply(id) => {
                 let text = "its reply is longer than reply_max";
@@ -462,6 +462,14 @@ impl ProgramPipes {
             }
             Message::ProgramRequest => self.answer(io, &out),
             Message::Unasked => ProgramOutput::Unasked(UNASKED_TOO_LONG.to_owned()),
+            // As a whole frame that is no message: one client could otherwise end the requests of all.
+            Message::Broken(why) if !is_greeting => {
+                events.push(BackendEvent::Discarded);
+                match self.unreadable.handle_frame(why) {
+                    true => ProgramOutput::TooLongForSomebody,
+                    false => ProgramOutput::Fine,
+                }
+            }
             Message::About(_) | Message::All | Message::Greeted | Message::Broken(_) => {
                 ProgramOutput::TooLongForSomebody
             }
