@@ -5,7 +5,7 @@ use crate::requirements;
 use crate::runner::{self, Counts, PLANTS};
 use crate::shell::{self, Failure, Workspace};
 use crate::steps::Steps;
-use crate::{fuzz, pages, proof, tidy, untested};
+use crate::{fuzz, package, pages, proof, tidy, untested};
 use clap::Args;
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The steps of `test`, in their order.
-const STEPS: [&str; 13] = [
+const STEPS: [&str; 14] = [
     "tools",
     "format",
     "tidy",
@@ -27,6 +27,7 @@ const STEPS: [&str; 13] = [
     "docs",
     "reference",
     "examples",
+    "package",
 ];
 
 #[derive(Args, Debug)]
@@ -64,7 +65,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
         shell::run(workspace.cargo(["fmt", "--all", "--check", "--", "--color", "never"]))
             .map(|_| String::new())
             .map_err(|mut failure| {
-                failure.output.push_str("\nmend with: cargo xtask fmt");
+                failure.output.push_str("\nfix with: cargo xtask fmt");
                 failure
             })
     });
@@ -83,6 +84,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
     steps.step("docs", "cargo xtask test --only docs", || documentation(workspace));
     steps.step("reference", pages::REPEAT, || pages::check(workspace));
     steps.step("examples", "cargo xtask test --only examples", || examples(workspace));
+    steps.step("package", "cargo xtask package", || package::check(workspace));
     end(&steps, report.as_ref(), &untested::take(workspace))
 }
 
@@ -140,7 +142,7 @@ fn clippy(workspace: &Workspace) -> Result<String, Failure> {
 }
 
 /// Each driver of a database by itself, and none; the program with each of its features alone, and none of
-/// them: an embedder takes what it needs. Without features the library for embedders is also tested.
+/// them: an embedder takes what it needs. Without features the tests of the library for embedders also compile.
 fn features(workspace: &Workspace) -> Result<String, Failure> {
     let database = ["-p", "roadstead-database", "--lib"];
     let program = ["-p", "roadstead", "--lib", "--bins"];
@@ -153,7 +155,7 @@ fn features(workspace: &Workspace) -> Result<String, Failure> {
         let args = build.iter().chain(package).chain(&["--", "-D", "warnings"]);
         shell::run(workspace.cargo(args))?;
     }
-    let embed = ["test", "--quiet", "-p", "roadstead", "--no-default-features", "--test", "embed"];
+    let embed = ["check", "--quiet", "-p", "roadstead", "--no-default-features", "--test", "embed"];
     shell::run(workspace.cargo(embed))?;
     Ok("roadstead-database and roadstead with each feature alone, and with none".to_owned())
 }

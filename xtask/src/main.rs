@@ -1,14 +1,14 @@
-//! The chores of this house: `cargo xtask …`.
+//! Development commands: `cargo xtask …`.
 //!
-//! What it is: everything that is done to the code rather than by it: the checks that must pass,
-//! the fault tests with full counts, measurements, generated pages. What it depends on: cargo, the
-//! house rules, the command line of `roadstead`. What it must never depend on: a room from the inside;
-//! it depends on none of them, so that it builds when they do not.
+//! What it is: tests, fault tests with full counts, benchmarks, generated pages, checks of the rules for the code.
+//! What it depends on: cargo, and the command line of `roadstead`. What it must never depend on: a crate of the
+//! workspace, so that it builds when they do not.
 
 mod bench;
 mod checks;
 mod fuzz;
 mod hang;
+mod package;
 mod pages;
 mod plot;
 mod proof;
@@ -26,32 +26,38 @@ use shell::Workspace;
 use std::process::ExitCode;
 
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", about = "The chores of this house", disable_version_flag = true)]
+#[command(
+    name = "cargo xtask",
+    about = "Development commands of Roadstead",
+    disable_version_flag = true
+)]
 struct Arguments {
     #[command(subcommand)]
-    chore: Chore,
+    command: Task,
 }
 
 #[derive(Debug, Subcommand)]
-enum Chore {
-    /// Everything that must pass before a change is taken
+enum Task {
+    /// Run all checks and tests, as CI does
     Test(checks::TestArguments),
-    /// The fault tests, with their full counts
+    /// Run the fault tests with their full counts
     Faults(checks::FaultArguments),
-    /// Measure against the peers, and write the pages with the results
+    /// Run benchmarks against other software and write their pages
     Bench(bench::BenchArguments),
-    /// Look for inputs that break a codec, with libFuzzer
+    /// Fuzz the codecs with libFuzzer
     Fuzz(fuzz::FuzzArguments),
-    /// Draw the pictures of the documentation
+    /// Draw the figures of the documentation
     Plot(plot::PlotArguments),
-    /// The house rules: arrows between rooms, import cycles, runtimes, unsafe, headers, lengths, words
+    /// Check the rules for the code: dependencies, import cycles, unsafe code, headers, sizes, wording
     Tidy(tidy::TidyArguments),
-    /// Format everything
+    /// Format all code
     Fmt,
-    /// Make the generated pages again
+    /// Generate the reference pages
     Docs,
-    /// Licences, advisories and sources of all packages (needs cargo-deny)
+    /// Check licences, advisories and sources of all dependencies (needs cargo-deny)
     Deny,
+    /// Package the publishable crates and compile each package
+    Package,
 }
 
 fn main() -> ExitCode {
@@ -60,16 +66,17 @@ fn main() -> ExitCode {
         Ok(workspace) => workspace,
         Err(failure) => return failure.show(),
     };
-    let result = match arguments.chore {
-        Chore::Test(arguments) => return checks::test(&workspace, &arguments),
-        Chore::Faults(arguments) => return checks::faults(&workspace, &arguments),
-        Chore::Bench(arguments) => bench::run(&workspace, &arguments),
-        Chore::Fuzz(arguments) => fuzz::run(&workspace, &arguments).map(|note| println!("{note}")),
-        Chore::Plot(arguments) => plot::run(&workspace, &arguments).map(|note| println!("{note}")),
-        Chore::Tidy(arguments) => tidy::run(&workspace, &arguments).map(|note| println!("{note}")),
-        Chore::Fmt => shell::run(workspace.cargo(["fmt", "--all"])).map(drop),
-        Chore::Docs => pages::write(&workspace).map(|note| println!("{note}")),
-        Chore::Deny => checks::deny(&workspace),
+    let result = match arguments.command {
+        Task::Test(arguments) => return checks::test(&workspace, &arguments),
+        Task::Faults(arguments) => return checks::faults(&workspace, &arguments),
+        Task::Bench(arguments) => bench::run(&workspace, &arguments),
+        Task::Fuzz(arguments) => fuzz::run(&workspace, &arguments).map(|note| println!("{note}")),
+        Task::Plot(arguments) => plot::run(&workspace, &arguments).map(|note| println!("{note}")),
+        Task::Tidy(arguments) => tidy::run(&workspace, &arguments).map(|note| println!("{note}")),
+        Task::Fmt => shell::run(workspace.cargo(["fmt", "--all"])).map(drop),
+        Task::Docs => pages::write(&workspace).map(|note| println!("{note}")),
+        Task::Package => package::verify(&workspace),
+        Task::Deny => checks::deny(&workspace),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
