@@ -1,17 +1,17 @@
-//! How many bytes of memory all blocks of a process occupy.
+//! The number of bytes of memory that all blocks of a process occupy.
 //!
-//! Each thread counts what it makes and frees in a number of its own, and adds that to a shared sum when
-//! [`publish`](crate::publish) is called, when it exceeds [`STEP`], and when the thread ends. A block is often freed by
-//! another thread than made it, so only the sum means anything. Blocks that a thread keeps for reuse
-//! are not counted: each keeps a few MiB at most.
+//! Each thread counts the bytes that it allocates and frees in a thread-local number. It adds this number to a shared
+//! sum when [`publish`](crate::publish) is called, when the number exceeds [`STEP`], and when the thread ends. Blocks
+//! are often freed by another thread than the one that allocated them, so only the sum is meaningful. Blocks that a
+//! thread keeps for reuse are not counted; each thread keeps a few MiB at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A thread adds to the sum at least as often as its own number changes by so many bytes.
+/// The change of a thread's own number, in bytes, at which the thread adds it to the sum.
 pub(crate) const STEP: i64 = 256 << 10;
 
-/// The account of all threads that have no other.
+/// The default account of all threads.
 static PROCESS: AtomicI64 = AtomicI64::new(0);
 
 /// A sum of the bytes that blocks occupy.
@@ -19,11 +19,11 @@ static PROCESS: AtomicI64 = AtomicI64::new(0);
 pub struct Account(Option<Arc<AtomicI64>>);
 
 impl Account {
-    /// That of the process.
+    /// The account of the process.
     pub(crate) const PROCESS: Self = Self(None);
 
-    /// One that only threads add to which [are told to](crate::account_to): for tests that run beside others
-    /// in their process.
+    /// Returns an account that is used only by threads that called [`account_to`](crate::account_to) with it. Tests
+    /// that run in parallel in one process use it.
     #[must_use]
     pub fn separate() -> Self {
         Self(Some(Arc::default()))
@@ -34,11 +34,11 @@ impl Account {
     }
 
     pub(crate) fn add(&self, bytes: i64) {
-        // Only a count: nothing else is made visible by it.
+        // `Relaxed` is enough: this is only a count, and no other memory is published by it.
         self.sum().fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of memory that blocks occupy, as far as their threads have published it.
+    /// The number of bytes of memory that blocks occupy, as far as their threads have published it.
     #[must_use]
     pub fn held(&self) -> usize {
         usize::try_from(self.sum().load(Ordering::Relaxed)).unwrap_or(0)
@@ -68,7 +68,7 @@ mod tests {
         drop(part);
         drop(small);
         assert_eq!(held(), 0);
-        // From the pool of this thread.
+        // This block comes from the pool of this thread.
         let again = Block::with_capacity(100);
         assert_eq!(held(), 256);
         drop(again);

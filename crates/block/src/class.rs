@@ -1,29 +1,29 @@
 //! Size classes and the pool of each thread.
 //!
-//! A class is a power of four from 64 bytes to 64 KiB; larger blocks have the next power of two
-//! and are never pooled. Each thread keeps at most [`POOLED_BYTES_MAX`] of each class, so memory
-//! that wandered to another thread ends in its allocator and not in an ever longer list.
+//! A class is a power of four from 64 bytes to 64 KiB. Larger blocks have the next power of two as their size and are
+//! never pooled. Each thread keeps at most [`POOLED_BYTES_MAX`] bytes of each class. Blocks that are often dropped on
+//! another thread than their own are therefore freed there, and the list of that thread does not grow without limit.
 
 use std::cell::{Cell, RefCell};
 
 use crate::account::{Account, STEP};
 use triomphe::{Arc, HeaderSlice, UniqueArc};
 
-/// The smallest block there is, in bytes.
+/// The size of the smallest block, in bytes.
 pub const CAPACITY_MIN: usize = 64;
-/// The largest block that is kept for reuse, in bytes.
+/// The size of the largest block that is kept for reuse, in bytes.
 pub const CAPACITY_POOLED_MAX: usize = 64 * 1024;
 
 const CLASSES: usize = 6;
-/// What a thread keeps of one class at most, in bytes: sixteen of the largest, 16,384 of the
-/// smallest. Enough for the output of as many streams as are busy in one turn.
+/// The maximum that a thread keeps of one class, in bytes: 16 blocks of the largest class, 16,384 of the smallest. This
+/// is enough for the output of all streams that are busy in one turn.
 const POOLED_BYTES_MAX: usize = 1024 * 1024;
 
-/// The bytes of a block, behind what is counted of them.
+/// The memory of a block: the number of counted bytes, then the bytes.
 pub(crate) type Memory = HeaderSlice<Counted, [u8]>;
 
-/// Bytes that are counted as in use, for as long as their memory is: also when the last of several owners on
-/// several threads lets it go.
+/// Counts bytes as in use while their memory is allocated. This includes the case that the last of several owners on
+/// several threads releases it.
 pub(crate) struct Counted(usize);
 
 impl Counted {
@@ -56,17 +56,17 @@ thread_local! {
     };
 }
 
-/// What a thread has of its own.
+/// The thread-local pool and counts.
 pub(crate) struct Local {
-    /// Blocks that wait for their next use, by class.
+    /// Blocks that can be reused, by class.
     pool: RefCell<[Vec<UniqueArc<Memory>>; CLASSES]>,
-    /// Bytes of blocks that were made less those that were freed, since this was published.
+    /// Bytes of allocated blocks minus bytes of freed blocks, since the last [`Self::publish`].
     unpublished: Cell<i64>,
     pub(crate) account: RefCell<Account>,
 }
 
 impl Local {
-    /// Blocks of so many bytes more, or fewer, are in use.
+    /// Adds `bytes` (negative when freed) to the bytes in use.
     #[inline]
     fn note(&self, bytes: i64) {
         let all = self.unpublished.get() + bytes;
@@ -90,49 +90,49 @@ impl Drop for Local {
     }
 }
 
-/// What `act` makes of this thread's own; none when the thread is ending.
+/// Calls `act` with the thread-local data and returns its result; returns `None` while the thread is ending.
 pub(crate) fn with_local<R>(act: impl FnOnce(&Local) -> R) -> Option<R> {
     LOCAL.try_with(act).ok()
 }
 
 impl Account {
-    /// The account that this thread adds to: that of the process, unless another was chosen.
+    /// The account that this thread adds to: the account of the process, unless another was chosen.
     #[must_use]
     pub fn of_thread() -> Self {
         with_local(|local| local.account.borrow().clone()).unwrap_or_default()
     }
 }
 
-/// From now on this thread adds to `account`.
+/// Sets the account that this thread adds to from now on.
 pub fn account_to(account: &Account) {
     publish();
     with_local(|local| *local.account.borrow_mut() = account.clone());
 }
 
-/// Adds what this thread has made and freed to its account.
+/// Adds the bytes that this thread has allocated and freed to its account.
 pub fn publish() {
     with_local(Local::publish);
 }
 
-/// So many bytes outside of blocks are in use.
+/// Counts `bytes` outside of blocks as in use.
 pub(crate) fn note_made(bytes: usize) {
     with_local(|local| local.note(counted(bytes)));
 }
 
-/// They are no longer.
+/// Counts `bytes` outside of blocks as no longer in use.
 pub(crate) fn note_freed(bytes: usize) {
     with_local(|local| local.note(-counted(bytes)));
 }
 
-/// Bytes as they are counted. No block is as long as that they would not fit.
+/// Converts a number of bytes to the type of the counts. This cannot overflow, because no block is that long.
 #[expect(clippy::cast_possible_wrap, reason = "no allocation is longer than isize::MAX")]
 const fn counted(bytes: usize) -> i64 {
     bytes as i64
 }
 
-/// The class whose blocks hold `capacity` bytes, or none when that is too large to pool.
+/// The class whose blocks hold `capacity` bytes; `None` if that is too large for the pool.
 fn class_of(capacity: usize) -> Option<usize> {
-    // Two bits more of the last place are one class more.
+    // Each class is four times (two bits) larger than the class before it.
     let bits = usize::BITS - capacity.saturating_sub(1).leading_zeros();
     let class = bits.saturating_sub(CAPACITY_MIN.trailing_zeros()).div_ceil(2) as usize;
     (class < CLASSES).then_some(class)
@@ -144,12 +144,12 @@ const fn class_capacity(class: usize) -> usize {
 
 const _: () = assert!(class_capacity(CLASSES - 1) == CAPACITY_POOLED_MAX);
 
-/// The capacity of a block made for `length` bytes.
+/// The capacity of a block that is allocated for `length` bytes.
 pub(crate) fn capacity_for(length: usize) -> usize {
     class_of(length).map_or_else(|| length.next_power_of_two(), class_capacity)
 }
 
-/// Memory for at least `capacity` bytes.
+/// Returns memory for at least `capacity` bytes, from the pool if possible.
 pub(crate) fn obtain(capacity: usize) -> UniqueArc<Memory> {
     let Some(class) = class_of(capacity) else {
         return exactly(capacity.next_power_of_two());
@@ -160,10 +160,11 @@ pub(crate) fn obtain(capacity: usize) -> UniqueArc<Memory> {
     memory
 }
 
-/// Memory from the allocator, for exactly so many bytes.
+/// Allocates memory for exactly `capacity` bytes.
 pub(crate) fn exactly(capacity: usize) -> UniqueArc<Memory> {
     static ZEROES: [u8; CAPACITY_POOLED_MAX] = [0; CAPACITY_POOLED_MAX];
-    // As much as a pooled block has comes at once; a vector has to be copied behind a count.
+    // Sizes up to the largest pooled block are created directly from the zeroes. A larger size needs a vector, which is
+    // copied once behind the count.
     let memory: Arc<Memory> = match ZEROES.get(..capacity) {
         Some(zeroes) => Arc::from_header_and_slice(Counted(0), zeroes),
         None => Arc::from_header_and_slice(Counted(0), &vec![0; capacity]),
@@ -175,22 +176,22 @@ pub(crate) fn exactly(capacity: usize) -> UniqueArc<Memory> {
     memory
 }
 
-/// Lets a part of shared memory go; the last owner gives it back.
+/// Releases one reference to shared memory; the last owner returns the memory to the pool.
 pub(crate) fn let_go(memory: Arc<Memory>) {
-    // Most slices share their block; whether this one does is only a load. Where two owners let go at the
-    // same time, none of them may find itself alone: then the memory is freed.
+    // Most slices share their block, and checking this costs one atomic load. If two owners release at the same time,
+    // it is possible that neither sees itself as the only owner. The memory is then freed instead of pooled.
     if let Ok(memory) = Arc::try_unique(memory) {
         give_back(memory);
     }
 }
 
-/// Keeps the memory for reuse.
+/// Keeps the memory for reuse, if its size is that of a class and the pool is not full.
 pub(crate) fn give_back(mut memory: UniqueArc<Memory>) {
     let length = memory.slice.len();
     let Some(class) = class_of(length).filter(|&class| class_capacity(class) == length) else {
         return;
     };
-    // A thread that is ending has no pool any more; its memory goes back to the allocator.
+    // A thread that is ending has no pool any more; its memory is freed.
     with_local(|local| {
         let list = &mut local.pool.borrow_mut()[class];
         if list.len() < POOLED_BYTES_MAX >> length.trailing_zeros() {

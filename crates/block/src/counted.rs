@@ -1,13 +1,13 @@
-//! Memory outside of blocks that counts as they do.
+//! Memory outside of blocks that is counted like blocks.
 
 use crate::class;
 
-/// Bytes of memory outside of blocks that count as those of blocks do, as long as this lives.
+/// A number of bytes outside of blocks that count as in use until this value is dropped.
 #[derive(Debug, Default)]
 pub struct Counted(usize);
 
 impl Counted {
-    /// So many bytes.
+    /// Counts `bytes` as in use.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         class::note_made(bytes);

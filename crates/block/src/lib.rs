@@ -1,8 +1,9 @@
-//! Bytes that travel.
+//! Pooled blocks of bytes, and counted slices of them.
 //!
-//! What it is: [`Block`], memory that is being filled, and [`Slice`], a counted part of a filled
-//! block that may go to another thread. Both come from and return to a small pool of their thread.
-//! What it depends on: size classes and counts. What it must never depend on: who sends or reads the bytes.
+//! What it is: [`Block`], memory that is being filled, and [`Slice`], a reference-counted part of a filled block. A
+//! slice may be sent to another thread. Blocks and slices take their memory from a small pool of their thread and
+//! return it to that pool. What it depends on: size classes and counts. What it must never depend on: the senders and
+//! readers of the bytes.
 //!
 //! ```text
 //!   Block     0 ≤ filled ≤ capacity         one owner, grows by `advance` and `push`
@@ -11,9 +12,8 @@
 //!             |---|== bytes ==|------------|
 //! ```
 //!
-//! A slice keeps its whole block alive. [`Slice::held`] tells how much that is, and
-//! [`Slice::compact`] moves a thin slice into a block of its own size, so that 48 bytes that have
-//! to wait do not pin 64 KiB.
+//! A slice keeps its whole block alive. [`Slice::held`] returns the size of that memory. [`Slice::compact`] copies a
+//! small slice into a block of its own size, so that 48 bytes in a queue do not keep 64 KiB allocated.
 //!
 //! ```
 //! let mut block = block::Block::with_capacity(100);
@@ -36,24 +36,24 @@ pub use slice::Slice;
 use class::Memory;
 use triomphe::UniqueArc;
 
-/// Memory that is being filled by its one owner.
+/// Memory that its only owner is filling.
 pub struct Block {
-    /// Invariant: it is there until this is frozen or dropped. That it has one owner is its type, so that
-    /// writing needs no look at a count.
+    /// Invariant: `Some` until the block is frozen or dropped. The type guarantees a single owner, so writing does not
+    /// check a reference count.
     bytes: Option<UniqueArc<Memory>>,
     filled: usize,
 }
 
 impl Block {
-    /// A block with room for at least `capacity` bytes: the smallest size class that holds them,
-    /// from this thread's pool where it has one.
+    /// Returns a block for at least `capacity` bytes. Its size is the smallest size class that holds them. The memory
+    /// comes from the pool of this thread if the pool has a block of that class.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self { bytes: Some(class::obtain(capacity)), filled: 0 }
     }
 
-    /// As [`Self::with_capacity`], but where the size class would exceed `capacity_max` the block has
-    /// room for `capacity` bytes and no more, and is not kept for reuse.
+    /// Like [`Self::with_capacity`], unless the size class would exceed `capacity_max`. In that case the block has
+    /// exactly `capacity` bytes and is not kept for reuse.
     #[must_use]
     pub fn within(capacity: usize, capacity_max: usize) -> Self {
         if class::capacity_for(capacity) <= capacity_max {
@@ -63,7 +63,7 @@ impl Block {
         }
     }
 
-    /// A block that holds a copy of `bytes`.
+    /// Returns a block that contains a copy of `bytes`.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
         let mut block = Self::with_capacity(bytes.len());
@@ -71,28 +71,28 @@ impl Block {
         block
     }
 
-    /// Bytes that fit in all, filled or not.
+    /// The total capacity in bytes, filled or not.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.all().len()
     }
 
-    /// Bytes that are filled.
+    /// The number of filled bytes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.filled
     }
 
-    /// True when nothing has been filled yet.
+    /// Whether no bytes are filled.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.filled == 0
     }
 
-    /// Bytes that still fit.
+    /// The number of bytes that still fit.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
@@ -106,7 +106,7 @@ impl Block {
         &self.all()[..self.filled]
     }
 
-    /// The room behind the filled bytes. What is written here counts after [`Self::advance`].
+    /// The unfilled memory after the filled bytes. Bytes written here count as filled after [`Self::advance`].
     #[inline]
     pub fn spare(&mut self) -> &mut [u8] {
         let filled = self.filled;
@@ -116,14 +116,14 @@ impl Block {
     /// Counts `count` bytes of [`Self::spare`] as filled.
     ///
     /// # Panics
-    /// When `count` exceeds what remained: the caller counted bytes that are not there.
+    /// If `count` exceeds [`Self::remaining`]: the caller counted bytes that do not exist.
     #[inline]
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.remaining(), "a block cannot be filled beyond its capacity");
         self.filled += count;
     }
 
-    /// Copies as much of `bytes` as fits and returns how many that were.
+    /// Copies as much of `bytes` as fits and returns the number of copied bytes.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.remaining());
@@ -132,10 +132,10 @@ impl Block {
         count
     }
 
-    /// Moves the bytes from `start` on to the front and forgets those before it.
+    /// Moves the bytes from position `start` on to the front and discards the bytes before it.
     ///
     /// # Panics
-    /// When `start` exceeds the filled length.
+    /// If `start` exceeds the filled length.
     pub fn shift(&mut self, start: usize) {
         assert!(start <= self.filled, "only filled bytes can be shifted away");
         let filled = self.filled;
@@ -143,13 +143,13 @@ impl Block {
         self.filled -= start;
     }
 
-    /// Forgets the filled bytes and keeps the memory.
+    /// Discards the filled bytes and keeps the memory.
     #[inline]
     pub fn clear(&mut self) {
         self.filled = 0;
     }
 
-    /// Ends the filling: from now on the bytes are shared and never written again.
+    /// Finishes the filling. From now on the bytes can be shared and are never written again.
     #[must_use]
     pub fn freeze(mut self) -> Slice {
         let bytes = self.bytes.take();

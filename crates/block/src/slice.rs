@@ -1,4 +1,4 @@
-//! Counted parts of filled blocks.
+//! Reference-counted parts of filled blocks.
 
 use std::ops::{Deref, Range};
 
@@ -7,12 +7,13 @@ use triomphe::Arc;
 use crate::class;
 use crate::class::Memory;
 
-/// Bytes that need no block: as many as fit where the place of longer ones would be told. Counting a
-/// block and returning it costs more than copying so few: short lines, acknowledgements, numbers.
+/// The maximum number of bytes that a slice stores without a block. This number fits into the space that the reference
+/// to a block takes. Counting a block and returning it costs more than copying so few bytes. Short lines,
+/// acknowledgements and numbers are stored this way.
 const WITHIN_MAX: usize = 23;
 
-/// A part of a filled block, or a few bytes. Cloning counts; the bytes never change; any thread may
-/// hold it.
+/// A part of a filled block, or up to 23 bytes without a block. Cloning increments a reference count. The bytes never
+/// change. A slice can be used on any thread.
 #[derive(Clone)]
 pub struct Slice(Bytes);
 
@@ -25,7 +26,7 @@ enum Bytes {
 const _: () = assert!(size_of::<Slice>() == 32, "few bytes take no more than the place of many");
 
 impl Bytes {
-    /// Few bytes; longer ones are cut.
+    /// Stores up to [`WITHIN_MAX`] bytes; the remaining bytes are cut off.
     fn within(bytes: &[u8]) -> Self {
         let count = bytes.len().min(WITHIN_MAX);
         let mut kept = [0; WITHIN_MAX];
@@ -45,7 +46,7 @@ impl Slice {
         Self(Bytes::Block { block, start: 0, end })
     }
 
-    /// A slice that holds a copy of `bytes` in a block of their size, or without one.
+    /// Returns a slice with a copy of `bytes`, in a block of the matching size class or without a block.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
         if bytes.len() <= WITHIN_MAX {
@@ -56,10 +57,10 @@ impl Slice {
         Self::of_block(memory.shareable(), bytes.len())
     }
 
-    /// A part of this slice, by positions within it.
+    /// Returns a part of this slice; positions are relative to the slice.
     ///
     /// # Panics
-    /// When the range does not lie within the slice.
+    /// If the range does not lie within the slice.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
         assert!(
@@ -76,10 +77,10 @@ impl Slice {
         }
     }
 
-    /// Takes the first `count` bytes off and returns them.
+    /// Removes the first `count` bytes and returns them.
     ///
     /// # Panics
-    /// When `count` exceeds the length.
+    /// If `count` exceeds the length.
     #[must_use]
     pub fn split_to(&mut self, count: usize) -> Self {
         let front = self.slice(0..count);
@@ -87,10 +88,10 @@ impl Slice {
         front
     }
 
-    /// Forgets the first `count` bytes.
+    /// Discards the first `count` bytes.
     ///
     /// # Panics
-    /// When `count` exceeds the length.
+    /// If `count` exceeds the length.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "only bytes of the slice can be passed");
         match &mut self.0 {
@@ -99,8 +100,8 @@ impl Slice {
         }
     }
 
-    /// Bytes of memory that this slice keeps alive: the capacity of its whole block. Without one,
-    /// its own.
+    /// The number of bytes of memory that this slice keeps alive: the capacity of its whole block. Without a block it
+    /// is the length of the slice.
     #[must_use]
     pub fn held(&self) -> usize {
         match &self.0 {
@@ -109,8 +110,9 @@ impl Slice {
         }
     }
 
-    /// The same bytes in a block of their own size when they fill less than half of this one or
-    /// share it. What waits is compacted first, so that what a queue holds is what it counts.
+    /// Returns the same bytes. They are copied to a block of their own size class if this block is larger than that
+    /// class or if other slices share it. Callers compact a slice before they queue it, so that the counted bytes of a
+    /// queue equal the memory that it keeps alive.
     #[must_use]
     pub fn compact(self) -> Self {
         let stays = match &self.0 {
