@@ -1,10 +1,10 @@
-//! What the policy does under loads of four shapes, in virtual time: the numbers behind the
-//! pictures of `cargo xtask plot elastic`.
+//! Runs the policy under four load shapes in virtual time and prints the numbers for the plots of `cargo xtask plot
+//! elastic`.
 //!
-//! Every request takes a worker for 50 ms, a worker takes 200 ms to start. `idle` is 5 s, so that a
-//! minute shows both ways. Lines are `shape,preset,second,needed,workers,waiting` ten times a second,
-//! and at the end of each run `#shape,preset,` with the median, the 99th percentile and the longest
-//! wait in ms, the workers that were started, and their time in worker-seconds.
+//! Every request occupies a worker for 50 ms, and a worker takes 200 ms to start. `idle` is 5 s, so that one minute
+//! shows both growing and shrinking. Lines are `shape,preset,second,needed,workers,waiting`, ten per second. Each run
+//! ends with a line `#shape,preset,` with the median, the 99th percentile and the longest wait in ms, the number of
+//! started workers, and their total time in worker-seconds.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const START_MS: u64 = 200;
 const RUN_MS: u64 = 60_000;
 const MAX: u32 = 40;
 
-/// Requests a second at a time, or many at once.
+/// The load over time: requests per second (`rate`), or many at the same time (`burst`).
 struct Shape {
     name: &'static str,
     rate: fn(u64) -> f64,
@@ -65,11 +65,11 @@ struct Run {
     policy: Policy,
     begin: Instant,
     now_ms: u64,
-    /// Arrival of each request that waits.
+    /// The arrival time of each waiting request.
     queue: VecDeque<u64>,
-    /// When each busy worker is done.
+    /// When each busy worker finishes.
     busy: VecDeque<u64>,
-    /// When each starting worker is ready.
+    /// When each starting worker becomes ready.
     starting: VecDeque<u64>,
     idle: u32,
     waits: Vec<u64>,
@@ -130,12 +130,12 @@ impl Run {
         println!("#{},{preset},{median},{high},{longest},{},{seconds}", shape.name, self.started);
     }
 
-    /// Workers that there are, those that start included.
+    /// The number of workers, including those that are starting.
     fn workers(&self) -> u32 {
         count(self.busy.len() + self.starting.len()) + self.idle
     }
 
-    /// One millisecond: who is done or ready takes what waits, and the policy is followed.
+    /// Advances by one millisecond: free workers take waiting requests, and the advice of the policy is followed.
     fn advance(&mut self) {
         for coming in [&mut self.busy, &mut self.starting] {
             while coming.front().is_some_and(|at| *at <= self.now_ms) {

@@ -1,5 +1,5 @@
-//! A TCP server without anything but a pool of threads: `serve_pool BYTES`, measured by
-//! `xtask bench threads`. Whoever connects gets so many bytes.
+//! A minimal TCP server on a thread pool: `serve_pool BYTES`, measured by `xtask bench threads`. Each client that
+//! connects receives BYTES bytes.
 
 #![allow(
     clippy::disallowed_types,
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = ThreadPool::new(settings, move || {
         let reply = Arc::clone(&reply);
         Ok(Box::new(move |mut client: TcpStream| {
-            // A client that leaves is its own loss.
+            // An error means that the client has left; it is ignored.
             let _ = client.write_all(&reply);
         }))
     })?;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     loop {
         let (client, _) = listener.accept()?;
         if let Err(refused) = pool.submit(client) {
-            // Dropped here, which closes it.
+            // The connection is dropped here, which closes it.
             eprintln!("{refused}");
         }
     }

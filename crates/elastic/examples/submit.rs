@@ -1,8 +1,8 @@
-//! What it costs to hand a job to a thread: a pool of threads beside a bare channel.
+//! Measures the cost of passing a job to a thread, for a thread pool and for a plain channel.
 //!
-//! `submit` prints one line of JSON: medians over rounds that take turns. *Single* is the time from
-//! a submit to the begin of its job on a thread that rests, *burst* the time for each of many jobs
-//! that are handed over at once, to as many threads.
+//! `submit` prints one line of JSON with the results of alternating rounds, in nanoseconds. *Single* is the median time
+//! from a submit to the start of its job on an idle thread. *Burst* is the time per job when many jobs are submitted
+//! together to as many threads as there are.
 
 #![allow(
     clippy::disallowed_types,
@@ -21,7 +21,7 @@ const SINGLES: u32 = 2000;
 const BURST: u32 = 20_000;
 const THREADS: u32 = 4;
 
-/// A job says when it began.
+/// A job reports how long after its submit it began.
 type Job = (Instant, Sender<Duration>);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,7 +54,7 @@ fn pool(threads: u32) -> std::io::Result<ThreadPool<Job>> {
     ThreadPool::new(settings, || Ok(Box::new(run)))
 }
 
-/// Threads that take turns at the one end of a channel, as one would write it.
+/// Threads that take turns at the receiving end of a channel, in the usual way.
 fn bare(threads: u32) -> (Sender<Job>, Arc<Mutex<Receiver<Job>>>) {
     let (sender, receiver) = channel();
     let receiver = Arc::new(Mutex::new(receiver));
@@ -75,7 +75,7 @@ fn run((submitted, tell): Job) {
     let _ = tell.send(submitted.elapsed());
 }
 
-/// Median nanoseconds from a submit to the begin of its job.
+/// The median time in nanoseconds from a submit to the start of its job.
 fn single(mut submit: impl FnMut(Job) -> bool) -> f64 {
     let (tell, told) = channel();
     let mut samples: Vec<Duration> = (0..SINGLES)
@@ -88,7 +88,7 @@ fn single(mut submit: impl FnMut(Job) -> bool) -> f64 {
     samples[samples.len() / 2].as_nanos() as f64
 }
 
-/// Nanoseconds for each of many.
+/// The time per job in nanoseconds, for many jobs.
 fn burst(mut submit: impl FnMut(Job) -> bool) -> f64 {
     let (tell, told) = channel();
     let begun = Instant::now();

@@ -1,9 +1,9 @@
 //! How many workers a pool should have.
 //!
-//! What it is: one policy that grows and shrinks whatever can be started and ended: programs,
-//! threads, connections; and beside it a pool of threads that follows it. What it depends on: counts and
-//! times, both given to the policy; the pool has a clock and threads. What it must never depend on: what
-//! a worker is, who asks for it; the policy, in addition, a clock.
+//! What it is: a policy that decides when to start and when to end workers (programs, threads or connections), and a
+//! thread pool that follows the policy. What it depends on: counts and times, which are arguments of the policy; the
+//! thread pool has a clock and threads. What it must never depend on: the kind of the workers and the source of their
+//! requests; in addition, the policy must not depend on a clock.
 
 #![forbid(unsafe_code)]
 

@@ -1,41 +1,41 @@
-//! The policy itself: a load in, an advice out.
+//! The policy: its input is a load, its output is advice.
 //!
-//! **Growing.** What `min` and `spare` want is started at once. Beyond that a worker is started
-//! when the oldest waiting request waited for `grow_after`, and again every `grow_after` while
-//! the pressure lasts, each step twice the step before. No step starts more than the waiting
-//! requests could use, those that are still starting counted. With `grow_above` the length of the
-//! queue is a reason as well: each request beyond it is worth a worker at once.
+//! **Growing.** Workers that are missing for `min` and `spare` are started immediately. Beyond that, a worker is
+//! started when the oldest waiting request has waited for `grow_after`, and again every `grow_after` while the pressure
+//! lasts. Each step starts twice as many workers as the step before. No step starts more workers than the waiting
+//! requests can use; workers that are still starting are included in this count. With `grow_above`, the length of the
+//! queue is also a reason: for each request beyond `grow_above` one worker is started immediately.
 //!
-//! **Shrinking.** A worker is *surplus* beyond `max(min, busy + spare)`. Which worker that is
-//! depends on the schedule (round robin lets none of them rest), so the policy does not look at
-//! workers but at their number: it keeps for the k-th surplus worker since when there have been
-//! at least k of them, as though work always went to the worker that rested shortest. Once that
-//! has been so for `idle`, one worker is ended, and the next only when it is gone. A short peak
-//! therefore keeps the workers that it needed for another `idle`, and nothing oscillates.
+//! **Shrinking.** Workers beyond `max(min, busy + spare)` are *surplus*. The balancing method decides which worker is
+//! idle, and round robin leaves none of them idle for long. The policy therefore considers only the number of workers,
+//! not the workers themselves. For each k it stores the time since when there have been at least k surplus workers, as
+//! if work always went to the worker with the shortest idle time. When this time exceeds `idle`, one worker is ended.
+//! The next worker is ended only when the previous one has gone. A short peak therefore keeps its workers for another
+//! `idle`, and the number of workers does not oscillate.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::Sizing;
 
-/// What the policy has to know of its pool.
+/// The state of a pool, as far as the policy needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Workers that are ready and have something to do.
+    /// Workers that are ready and have work.
     pub busy: u32,
-    /// Workers that are ready and have nothing to do.
+    /// Workers that are ready and have no work.
     pub idle: u32,
     /// Workers that were started and are not ready yet.
     pub starting: u32,
-    /// Workers that get nothing more and are not gone yet.
+    /// Workers that get no more work and have not gone yet.
     pub ending: u32,
-    /// How many more workers the waiting requests could keep busy.
+    /// The number of additional workers that the waiting requests could keep busy.
     pub waiting: u32,
-    /// Since when the oldest request waits for a worker; none when none does.
+    /// When the oldest waiting request began to wait; `None` if no request waits.
     pub oldest: Option<Instant>,
-    /// How many may be started now; what a back-off allows.
+    /// The number of workers that may be started now; a back-off lowers it.
     pub room: u32,
-    /// Whether workers may be ended for want of work.
+    /// Whether workers may be ended because they have no work.
     pub may_shrink: bool,
 }
 
@@ -49,22 +49,21 @@ impl Load {
     }
 }
 
-/// What to do now.
+/// What the pool should do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Nothing, until the load changes or [`Policy::next_time`] has come.
+    /// Do nothing until the load changes or [`Policy::next_time`] is reached.
     Nothing,
-    /// Start so many workers; at least one.
+    /// Start this many workers; at least one.
     Start(u32),
     /// End one idle worker.
     Stop,
 }
 
-/// Decides how many workers there should be.
+/// Decides how many workers a pool should have.
 ///
-/// Ask [`advise`](Self::advise) after every change of the load and when
-/// [`next_time`](Self::next_time) has come; do what it says and ask again until it says
-/// [`Advice::Nothing`].
+/// Call [`advise`](Self::advise) after every change of the load and when [`next_time`](Self::next_time) is reached.
+/// Follow the advice and call it again until it returns [`Advice::Nothing`].
 ///
 /// ```
 /// use elastic::{Advice, Load, Policy, Sizing};
@@ -78,48 +77,47 @@ pub enum Advice {
 #[derive(Clone, Debug)]
 pub struct Policy {
     sizing: Sizing,
-    /// Workers that the next growth step starts: 1, 2, 4, … `grow_step_max`.
+    /// The number of workers that the next growth step starts: 1, 2, 4, … `grow_step_max`.
     step: u32,
-    /// No growth step before this.
+    /// No growth step happens before this time.
     step_at: Option<Instant>,
-    /// `surplus[k]`: since when there have been more than `k` surplus workers; oldest first.
+    /// `surplus[k]`: the time since when there have been more than `k` surplus workers; the oldest is first.
     surplus: VecDeque<Instant>,
 }
 
 impl Policy {
-    /// A policy for a pool that has no workers yet. Numbers outside their range are brought
-    /// into it.
+    /// Creates a policy for a pool that has no workers yet. Numbers outside their range are moved into it.
     #[must_use]
     pub fn new(sizing: Sizing) -> Self {
         let sizing = sizing.within_limits();
         Self { sizing, step: 1, step_at: None, surplus: VecDeque::new() }
     }
 
-    /// The numbers in force.
+    /// The current settings.
     #[must_use]
     pub const fn sizing(&self) -> &Sizing {
         &self.sizing
     }
 
-    /// Other numbers from now on. How long workers have not been needed is remembered.
+    /// Replaces the settings. The times since when workers have been surplus are kept.
     pub fn handle_sizing(&mut self, sizing: Sizing) {
         self.sizing = sizing.within_limits();
         if self.sizing.is_fixed_at(self.sizing.max) {
-            // Nobody is surplus, and it may not be asked until that changes.
+            // With a fixed number no worker is surplus. The policy may not be called again until that changes, so the
+            // times are cleared here.
             self.surplus.clear();
         }
         self.step = self.step.min(self.sizing.grow_step_max);
     }
 
-    /// Takes notice of a load without acting on it: when to ask [`advise`](Self::advise), `now` if
-    /// it has something to say already. For pools whose load changes on one thread and whose
-    /// workers are started and ended by another.
+    /// Records a load without acting on it. Returns when to call [`advise`](Self::advise): `now` if it has advice
+    /// already. This is for pools whose load changes on one thread and whose workers are started and ended by another.
     pub fn observe(&mut self, now: Instant, load: &Load) -> Option<Instant> {
         self.note(now, load);
         if self.missing(load) > 0 { Some(now) } else { self.next_time(load) }
     }
 
-    /// What to do now, at `now`, which never goes back.
+    /// Returns what to do now. The time `now` never goes back.
     pub fn advise(&mut self, now: Instant, load: &Load) -> Advice {
         self.note(now, load);
         let missing = self.missing(load);
@@ -138,14 +136,14 @@ impl Policy {
         Advice::Nothing
     }
 
-    /// How many of those that are ready must end because `max` was lowered, busy or not.
+    /// The number of ready workers that must end because `max` was lowered, whether busy or idle.
     #[must_use]
     pub const fn beyond(&self, ready: u32) -> u32 {
         ready.saturating_sub(self.sizing.max)
     }
 
-    /// When to ask again though nothing has changed since [`advise`](Self::advise) said
-    /// [`Advice::Nothing`] for this load. Later than that, so that nobody asks in vain.
+    /// When to call [`advise`](Self::advise) again if the load does not change after it returned [`Advice::Nothing`].
+    /// This is always later than the time of that call, so that no call is useless.
     #[must_use]
     pub fn next_time(&self, load: &Load) -> Option<Instant> {
         match (self.growth_due(load), self.shrink_due(load)) {
@@ -154,13 +152,13 @@ impl Policy {
         }
     }
 
-    /// How many may be started at most, for whatever reason.
+    /// The maximum number of workers that may be started, for any reason.
     fn room(&self, load: &Load) -> u32 {
         self.sizing.max.saturating_sub(load.present()).min(load.room)
     }
 
-    /// How many are missing at once: for `min`, for `spare`, for a queue that is too long, and the
-    /// first one for a request that no worker could ever answer.
+    /// The number of workers that are missing immediately: for `min`, for `spare`, for a queue longer than
+    /// `grow_above`, and the first worker if requests wait and the pool has none.
     fn missing(&self, load: &Load) -> u32 {
         let coming = load.ready().saturating_add(load.starting);
         let for_min = self.sizing.min.saturating_sub(coming);
@@ -173,13 +171,13 @@ impl Policy {
         for_min.max(for_spare).max(for_queue).max(for_first).min(self.room(load))
     }
 
-    /// How many more may be starting because requests wait.
+    /// The number of additional workers that may be starting because requests wait.
     fn growth_room(&self, load: &Load) -> u32 {
         let useful = load.waiting.min(self.sizing.grow_step_max).saturating_sub(load.starting);
         useful.min(self.room(load))
     }
 
-    /// When the next growth step is due under this load; may be past.
+    /// When the next growth step is due under this load; this may be in the past.
     fn growth_due(&self, load: &Load) -> Option<Instant> {
         if self.growth_room(load) == 0 {
             return None;
@@ -188,9 +186,10 @@ impl Policy {
         Some(self.step_at.map_or(pressure_at, |step_at| step_at.max(pressure_at)))
     }
 
-    /// Takes a growth step that was due at `due`: how many to start.
+    /// Takes a growth step that was due at `due` and returns how many workers to start.
     fn grow(&mut self, now: Instant, due: Instant, load: &Load) -> u32 {
-        // The pressure lasted when the step was due hardly later than it might have been.
+        // The pressure has lasted since the previous step if this step became due at most `grow_after` after it was
+        // allowed. Otherwise the steps begin with 1 again.
         let lasted = self.step_at.and_then(|step_at| step_at.checked_add(self.sizing.grow_after));
         if lasted.is_none_or(|lasted| due > lasted) {
             self.step = 1;
@@ -201,7 +200,7 @@ impl Policy {
         count
     }
 
-    /// When the worker that has not been needed longest may be ended; may be past.
+    /// When the worker that has been surplus for the longest time may be ended; this may be in the past.
     fn shrink_due(&self, load: &Load) -> Option<Instant> {
         if load.ending > 0 || load.idle == 0 {
             return None;
@@ -209,7 +208,7 @@ impl Policy {
         self.surplus.front()?.checked_add(self.sizing.idle)
     }
 
-    /// Brings `surplus` up to date.
+    /// Updates `surplus`.
     fn note(&mut self, now: Instant, load: &Load) {
         let needed = self.sizing.min.max(load.busy.saturating_add(self.sizing.spare));
         let surplus = if load.may_shrink { load.ready().saturating_sub(needed) } else { 0 };

@@ -2,83 +2,83 @@
 
 use std::time::Duration;
 
-/// Of [`Sizing::by_queue`]: as many may wait without a reason to grow.
+/// The value of `grow_above` in [`Sizing::by_queue`]: up to 3 requests may wait without a reason to grow.
 pub const QUEUE_GROWS_ABOVE: u32 = 3;
 
-/// How many workers a pool may have, and when it gets more or fewer of them.
+/// How many workers a pool may have, and when it starts and ends them.
 ///
-/// The rules that people know are settings of it: see [`Sizing::fixed`], [`Sizing::prefork`],
-/// [`Sizing::on_demand`] and [`Sizing::by_queue`].
+/// The common rules are constructors: [`Sizing::fixed`], [`Sizing::prefork`], [`Sizing::on_demand`] and
+/// [`Sizing::by_queue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizing {
-    /// Never fewer, as far as starting them succeeds. At most `max`.
+    /// The minimum number of workers, as far as starting them succeeds. At most `max`.
     pub min: u32,
-    /// Never more, those that are about to end included. At least 1.
+    /// The maximum number of workers, including those that are ending. At least 1.
     pub max: u32,
-    /// Kept idle beyond the busy ones, as far as `max` allows.
+    /// The number of idle workers that are kept in addition to the busy ones, as far as `max` allows.
     pub spare: u32,
-    /// A worker beyond `min` and `spare` that was not needed for so long is ended.
+    /// A worker beyond `min` and `spare` is ended if it was not needed for this time.
     pub idle: Duration,
-    /// A request that waited so long is a reason to start another worker; as long again passes
-    /// before the next step.
+    /// If a request has waited for this time, another worker is started. The same time passes before the next growth
+    /// step.
     pub grow_after: Duration,
-    /// Growth steps start 1, 2, 4, … workers while the pressure lasts. Never are more than so
-    /// many starting at once because of waiting requests. At least 1.
+    /// The maximum number of workers that may be starting at the same time because of waiting requests. Growth steps
+    /// start 1, 2, 4, … workers while the pressure lasts. At least 1.
     pub grow_step_max: u32,
-    /// More waiting requests than this are a reason to start workers at once, whatever their age:
-    /// one for each beyond it. None: only age counts.
+    /// If more requests than this are waiting, workers are started immediately, regardless of the age of the requests:
+    /// one worker for each request beyond this number. `None`: only the age counts.
     pub grow_above: Option<u32>,
 }
 
 impl Sizing {
-    /// Always so many: nothing is ever started or ended for the load's sake. For work that fills a
-    /// processor, and where the cost of a start must never be seen.
+    /// Always `count` workers; the load never starts or ends one. Use it for work that keeps a processor busy, and
+    /// where the cost of a start must never be noticeable.
     #[must_use]
     pub fn fixed(count: u32) -> Self {
         Self { min: count, max: count, ..Self::default() }.within_limits()
     }
 
-    /// Some are kept ready before they are needed, as process managers with spare servers do. For
-    /// workers that start slowly, and requests that must not wait for one.
+    /// Keeps `spare` idle workers ready before they are needed, as process managers with spare servers do. Use it for
+    /// workers that start slowly, and for requests that must not wait for a start.
     #[must_use]
     pub fn prefork(min: u32, max: u32, spare: u32) -> Self {
         Self { min, max, spare, ..Self::default() }.within_limits()
     }
 
-    /// None until somebody asks, and none again once nobody did for `idle`. For many pools that
-    /// are seldom used.
+    /// Starts workers only when requests arrive, and ends them all when there was no request for `idle`. Use it for
+    /// many pools that are seldom used.
     #[must_use]
     pub fn on_demand(max: u32) -> Self {
         Self { min: 0, max, ..Self::default() }.within_limits()
     }
 
-    /// Grows with the length of the queue: when more than three requests wait. For many short
-    /// requests that come in bursts, and workers that start fast.
+    /// Grows with the length of the queue, when more than three requests wait. Use it for many short requests that
+    /// arrive in bursts, and for workers that start fast.
     #[must_use]
     pub fn by_queue(min: u32, max: u32, spare: u32) -> Self {
         let grow_above = Some(QUEUE_GROWS_ABOVE);
         Self { min, max, spare, grow_above, ..Self::default() }.within_limits()
     }
 
-    /// The same, except that there are always so many.
+    /// Returns the same settings with a fixed number of workers: `min` and `max` are `count`.
     #[must_use]
     pub const fn held_at(self, count: u32) -> Self {
         Self { min: count, max: count, ..self }
     }
 
-    /// How many there are at most.
+    /// The maximum number of workers.
     #[must_use]
     pub const fn most(&self) -> u32 {
         self.max
     }
 
-    /// Whether so many are all that there are ever to be.
+    /// Whether the number of workers is always `count`.
     #[must_use]
     pub const fn is_fixed_at(&self, count: u32) -> bool {
         self.min == count && self.max == count
     }
 
-    /// The same with every number inside its range: `max` and `grow_step_max` are at least 1, and
+    /// Returns the same settings with every number inside its range: `max` and `grow_step_max` are at least 1, and
     /// `min` is at most `max`.
     #[must_use]
     pub fn within_limits(self) -> Self {
@@ -88,7 +88,7 @@ impl Sizing {
 }
 
 impl Default for Sizing {
-    /// One worker that is always there, and no more than it.
+    /// Exactly one worker, which is always running.
     fn default() -> Self {
         Self {
             min: 1,

@@ -1,20 +1,20 @@
-//! A pool of threads that follows the policy.
+//! A thread pool that follows the policy.
 //!
-//! What it is: a bounded queue of jobs, threads that take them, and one thread more, the
-//! *supervisor*, that starts and ends them as the policy says. What it knows: threads and the
-//! time. What it must never know: what a job is.
+//! What it is: a bounded queue of jobs, worker threads that take them, and one more thread, the *supervisor*, which
+//! starts and ends the workers according to the policy. What it depends on: threads and the time. What it must never
+//! depend on: the kind of the jobs.
 //!
 //! ```text
 //!  submit ──▶ queue ──▶ worker NAME/0   busy
-//!    │          │       worker NAME/1   idle, sleeps; the one that rested shortest is woken first
+//!    │          │       worker NAME/1   idle, sleeps; the one with the shortest idle time is woken first
 //!    │          │       …
-//!    └──────────┴─────▶ supervisor      sleeps until the policy wants to be asked again
+//!    └──────────┴─────▶ supervisor      sleeps until the policy must be called again
 //! ```
 //!
-//! One lock guards everything; jobs run outside of it. A submit wakes one idle worker, and not
-//! another as long as that one is on its way: a worker that takes a job and sees more of them wakes
-//! the next. So a burst of short jobs costs a few wake-ups instead of one each. A pool that rests
-//! has threads that sleep without a timeout: it costs nothing.
+//! One lock protects everything; jobs run outside of it. A submit wakes one idle worker, and no second one while the
+//! first is still waking up. If a worker takes a job and there are more jobs, it wakes the next worker. A burst of
+//! short jobs therefore costs a few wake-ups instead of one per job. An idle pool costs nothing, because its threads
+//! sleep without a timeout.
 
 #![expect(
     clippy::disallowed_methods,
@@ -43,31 +43,31 @@ use state::{Phase, Shared};
 pub use job::{OpenError, Refusal, Refused, Serve, Task};
 pub use statistics::{Statistics, write_metrics};
 
-/// How a pool of threads is made.
+/// Settings of a thread pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadPoolSettings {
-    /// Threads are called `NAME/0`, `NAME/1`, …; the system shows the first 15 bytes.
+    /// Threads are named `NAME/0`, `NAME/1`, …; the system shows the first 15 bytes.
     pub name: String,
-    /// How many threads.
+    /// How many threads the pool has.
     pub sizing: Sizing,
-    /// Jobs that may wait; one more is refused.
+    /// The maximum number of waiting jobs; another job is refused.
     pub queue_max: usize,
 }
 
 impl ThreadPoolSettings {
-    /// A pool of that name with that many threads, in whose queue ten thousand jobs have room.
+    /// Settings with this name and sizing, and a queue for 10,000 jobs.
     #[must_use]
     pub fn new(name: &str, sizing: Sizing) -> Self {
         Self { name: name.to_owned(), sizing, queue_max: 10_000 }
     }
 }
 
-/// How a drain ended.
+/// The result of a drain.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Drained<J> {
-    /// Jobs that nobody had begun when the time was over, the oldest first.
+    /// Jobs that had not begun when the time was over, the oldest first.
     pub unserved: Vec<J>,
-    /// Jobs that ran when the time was over. They run on, and their threads end after them.
+    /// The number of jobs that still ran when the time was over. They continue, and their threads end after them.
     pub running: u32,
 }
 
@@ -88,10 +88,10 @@ impl<J> fmt::Debug for Drained<J> {
     }
 }
 
-/// A pool of threads that grows and shrinks.
+/// A thread pool that grows and shrinks.
 ///
-/// Dropping it lets the jobs in its queue be served and the threads end, without waiting for it;
-/// [`drain`](Self::drain) waits.
+/// When the pool is dropped, the jobs in its queue are still served and the threads end, but the drop does not wait for
+/// this; [`drain`](Self::drain) waits.
 ///
 /// ```
 /// use elastic::{Sizing, ThreadPool, ThreadPoolSettings};
@@ -118,12 +118,12 @@ pub struct ThreadPool<J: Send + 'static> {
 }
 
 impl<J: Send + 'static> ThreadPool<J> {
-    /// A pool whose threads do with their jobs what `open` gives them. `open` runs on each new
-    /// thread, and again after a job has panicked. When it fails the thread ends, and the next
-    /// start waits, twice as long each time, from 100 ms to 10 s.
+    /// Creates a pool. `open` returns the closure that serves the jobs of a thread. It runs on each new thread, and
+    /// again after a job has panicked. If it fails, the thread ends, and the next start is delayed: 100 ms at first,
+    /// twice as long each time, at most 10 s.
     ///
     /// # Errors
-    /// When not even the supervisor's thread can be started.
+    /// If the supervisor's thread cannot be started.
     pub fn new(
         settings: ThreadPoolSettings,
         open: impl Fn() -> Result<Serve<J>, OpenError> + Send + Sync + 'static,
@@ -138,16 +138,16 @@ impl<J: Send + 'static> ThreadPool<J> {
         Ok(Self { shared, supervisor: Mutex::new(Some(supervisor)) })
     }
 
-    /// Puts a job into the queue. Never waits.
+    /// Adds a job to the queue. Never blocks.
     ///
     /// # Errors
-    /// The job, when the queue is full or the pool drains.
+    /// Returns the job if the queue is full or the pool is draining.
     pub fn submit(&self, job: J) -> Result<(), Refused<J>> {
         self.shared.submit(job)
     }
 
-    /// Waits until nothing waits and nothing runs. More may be submitted meanwhile, by jobs too;
-    /// a job that joins its own pool waits for itself.
+    /// Waits until no job waits and no job runs. More jobs may be submitted meanwhile, also by jobs. A job that joins
+    /// its own pool waits for itself and never returns.
     pub fn join(&self) {
         let mut state = self.shared.lock();
         state.joiners += 1;
@@ -157,9 +157,9 @@ impl<J: Send + 'static> ThreadPool<J> {
         state.joiners -= 1;
     }
 
-    /// Takes no more jobs, has those in the queue served, ends all threads and waits for that;
-    /// when `within` is given, not longer than that. What had not begun by then is given back, and so
-    /// is what waits when no thread is left and none can be opened ([`open_error`](Self::open_error)).
+    /// Refuses new jobs, serves those in the queue, ends all threads and waits until they have ended, at most for
+    /// `within` if it is given. Jobs that have not begun by then are returned. Jobs are also returned if no thread is
+    /// left and none can be opened ([`open_error`](Self::open_error)).
     ///
     /// A job that drains its own pool waits for itself.
     pub fn drain(&self, within: Option<Duration>) -> Drained<J> {
@@ -176,7 +176,7 @@ impl<J: Send + 'static> ThreadPool<J> {
             drop(state);
             let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(supervisor) = supervisor {
-                // A panic of it would be a bug of ours, and was shown when it happened.
+                // A panic of the supervisor would be a bug in this crate; it was reported when it happened.
                 let _ = supervisor.join();
             }
             return Drained { unserved: Vec::new(), running: 0 };
@@ -187,27 +187,28 @@ impl<J: Send + 'static> ThreadPool<J> {
         Drained { unserved, running }
     }
 
-    /// Other numbers of threads from now on. Threads beyond a lower `max` end at once when they are
-    /// idle, and after their job otherwise.
+    /// Replaces the sizing. If `max` is lowered, surplus threads end immediately when they are idle, and after their
+    /// job otherwise.
     pub fn resize(&self, sizing: Sizing) {
         let mut state = self.shared.lock();
         state.policy.handle_sizing(sizing);
         self.shared.look_now(&mut state);
     }
 
-    /// Why a thread could not be started or opened last; it stays when one was opened since.
+    /// The most recent reason why a thread could not be started or opened; it is kept after a thread was opened
+    /// successfully.
     #[must_use]
     pub fn open_error(&self) -> Option<String> {
         self.shared.lock().open_error.clone()
     }
 
-    /// What it has done and is doing.
+    /// What the pool has done and is doing.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.shared.lock().statistics(Instant::now())
     }
 
-    /// Lets the statistics begin anew.
+    /// Resets the statistics.
     pub fn reset_statistics(&self) {
         let mut state = self.shared.lock();
         state.counts = state::Counts::starting_now(state.threads());
@@ -215,7 +216,7 @@ impl<J: Send + 'static> ThreadPool<J> {
 }
 
 impl ThreadPool<Task> {
-    /// A pool whose jobs bring their own work.
+    /// Creates a pool whose jobs are closures.
     ///
     /// ```
     /// # use elastic::{Sizing, ThreadPool, ThreadPoolSettings};
@@ -226,7 +227,7 @@ impl ThreadPool<Task> {
     /// ```
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// See [`new`](Self::new).
     pub fn of_tasks(settings: ThreadPoolSettings) -> io::Result<Self> {
         Self::new(settings, || Ok(Box::new(|task: Task| task())))
     }

@@ -1,4 +1,4 @@
-//! What holds for the policy whatever happens around it: random loads, in virtual time.
+//! Properties that the policy must have under random loads, in virtual time.
 
 use std::time::{Duration, Instant};
 
@@ -13,23 +13,23 @@ fn start() -> Instant {
 /// What happens to a pool.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Time passes: milliseconds.
+    /// Time passes, in milliseconds.
     Pass(u64),
-    /// The policy's own time comes.
+    /// The next time of the policy is reached.
     Due,
-    /// Requests arrive: work for so many workers.
+    /// Requests arrive: work for this many workers.
     Arrive(u32),
-    /// So many busy workers are done.
+    /// This many busy workers finish.
     Done(u32),
-    /// So many of those that start are ready.
+    /// This many starting workers become ready.
     Started(u32),
     /// A start fails.
     StartFails,
-    /// So many of those that end are gone.
+    /// This many ending workers have gone.
     Ended(u32),
     /// An idle worker dies.
     Dies,
-    /// Other numbers.
+    /// The settings change.
     Sizing(Sizing),
 }
 
@@ -62,7 +62,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The plainest pool that there can be: one request a worker.
+/// The simplest possible pool: one request per worker.
 #[derive(Debug)]
 struct Farm {
     policy: Policy,
@@ -71,9 +71,9 @@ struct Farm {
     idle: u32,
     starting: u32,
     ending: u32,
-    /// Since when each waiting request waits.
+    /// When each waiting request began to wait.
     waiting: Vec<Instant>,
-    /// Since when there has been a worker beyond `min` and `spare`.
+    /// Since when the pool has had a worker beyond `min` and `spare`.
     surplus_since: Option<Instant>,
 }
 
@@ -184,7 +184,7 @@ impl Farm {
         assert!(present <= sizing.max, "never above `max`");
     }
 
-    /// What holds when there is nothing more to do.
+    /// The conditions that must be true when the policy returns `Nothing`.
     fn settled(&self) {
         let sizing = self.policy.sizing();
         let coming = self.busy + self.idle + self.starting;
@@ -219,7 +219,7 @@ proptest! {
         let mut farm = Farm::new(sizing);
         events.into_iter().for_each(|event| farm.apply(event));
         let sizing = *farm.policy.sizing();
-        // All that exist end before the first claim: `max` may have been lowered.
+        // All existing workers end before the first check, because `max` may have been lowered.
         (farm.busy, farm.idle, farm.ending) = (0, 0, 0);
         farm.starting = 0;
         farm.apply(Event::Arrive(1000));

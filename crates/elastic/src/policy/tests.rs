@@ -1,4 +1,4 @@
-//! Scenes with virtual time.
+//! Tests of the policy in virtual time.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const SIZING: Sizing = Sizing {
     grow_above: None,
 };
 
-/// A policy and what it looks at.
+/// A policy with its load and its clock.
 struct Farm {
     policy: Policy,
     now: Instant,
@@ -36,7 +36,7 @@ impl Farm {
         Self { policy: Policy::new(sizing), now: start(), load }
     }
 
-    /// A farm whose `min` and `spare` are ready.
+    /// A pool whose `min` and `spare` workers are ready.
     fn settled(sizing: Sizing) -> Self {
         let mut farm = Self::new(sizing);
         farm.follow();
@@ -45,7 +45,7 @@ impl Farm {
         farm
     }
 
-    /// Does what the policy says: how many were started, less those that were stopped.
+    /// Follows the policy and returns the number of started minus stopped workers.
     fn follow(&mut self) -> i64 {
         let mut change = 0;
         loop {
@@ -67,30 +67,30 @@ impl Farm {
         change
     }
 
-    /// Goes to the next time at which the policy wants to be asked, and follows it.
+    /// Advances to the next time at which the policy must be called, and follows it.
     fn wait(&mut self) -> i64 {
         self.now = self.policy.next_time(&self.load).expect("it wants to be asked again");
         self.follow()
     }
 
-    /// All that were starting are ready and idle.
+    /// All starting workers become ready and idle.
     fn started(&mut self) {
         self.load.idle += std::mem::take(&mut self.load.starting);
     }
 
-    /// All that were ending are gone.
+    /// All ending workers have gone.
     fn ended(&mut self) {
         self.load.ending = 0;
     }
 
-    /// So many of the ready ones are busy.
+    /// Sets how many of the ready workers are busy.
     fn busy(&mut self, busy: u32) {
         let ready = self.load.ready();
         self.load.busy = busy;
         self.load.idle = ready - busy;
     }
 
-    /// Requests for `workers` more workers wait since now.
+    /// Requests for `workers` more workers have been waiting since now.
     fn pressure(&mut self, workers: u32) {
         self.load.waiting = workers;
         self.load.oldest = Some(self.now);
@@ -225,7 +225,7 @@ fn a_peak_keeps_the_workers_that_it_needs() {
     let mut farm = Farm::settled(SIZING);
     farm.load.idle = 20;
     farm.follow();
-    // Every ten seconds twelve of them are needed for a moment.
+    // Every ten seconds twelve workers are needed for a moment.
     for _ in 0..20 {
         farm.now += Duration::from_secs(10);
         farm.busy(12);

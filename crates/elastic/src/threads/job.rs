@@ -1,33 +1,33 @@
-//! What does the jobs of a pool, and what comes back of a job that was not taken.
+//! The closure that serves the jobs of a pool, and the error for a job that was refused.
 
 use std::error::Error;
 use std::fmt;
 
-/// What a thread does with its jobs. It is made on the thread, by the pool's `open`, and stays
-/// there: a database connection can live in it.
+/// Serves the jobs of one thread. The pool's `open` creates it on that thread, and it stays there; it can own a
+/// database connection.
 pub type Serve<J> = Box<dyn FnMut(J)>;
 
 /// Why a thread could not be opened.
 pub type OpenError = Box<dyn Error + Send + Sync>;
 
-/// A job that brings its own work.
+/// A job that is a closure.
 pub type Task = Box<dyn FnOnce() + Send>;
 
-/// Why a job was not taken.
+/// Why a job was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// As many jobs wait as may.
+    /// The maximum number of jobs is waiting.
     Full,
-    /// The pool takes no more jobs: it drains.
+    /// The pool is draining and takes no more jobs.
     Draining,
 }
 
-/// A job that was not taken, unchanged.
+/// A refused job, unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refused<J> {
     /// The job.
     pub job: J,
-    /// Why.
+    /// The reason.
     pub why: Refusal,
 }
 

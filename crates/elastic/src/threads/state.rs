@@ -1,4 +1,4 @@
-//! What the threads of a pool share, and the moves on it. No job runs under the lock.
+//! The state that the threads of a pool share, and its transitions. No job runs under the lock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use super::{OpenError, Refusal, Refused, Serve, Statistics};
 use crate::{Load, Policy, Sizing};
 
-/// A worker more is woken only when so many jobs wait for each that is on its way.
+/// Another worker is woken only if at least this many jobs wait for each worker that is already looking for one.
 const QUEUED_A_LOOKER: usize = 8;
-/// The first pause after a thread could not be opened; each further one is twice as long.
+/// The first pause after a thread could not be opened; each further pause is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
@@ -21,17 +21,17 @@ pub(super) struct Shared<J> {
     pub(super) open: Open<J>,
     queue_max: usize,
     state: Mutex<State<J>>,
-    /// For the supervisor: there is something to look at, or a time to look at has changed.
+    /// Wakes the supervisor: `look_at` has changed.
     pub(super) looks: Condvar,
-    /// For `join` and `drain`: nothing waits and nothing runs, or the pool is over.
+    /// Wakes `join` and `drain`: no job waits and no job runs, or the pool is over.
     pub(super) rest: Condvar,
 }
 
-/// Whether jobs are taken.
+/// Whether jobs are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
-    /// No more are; threads end when the queue is empty.
+    /// No more jobs are accepted; threads end when the queue is empty.
     Draining,
 }
 
@@ -40,17 +40,17 @@ pub(super) struct Waiting<J> {
     pub(super) since: Instant,
 }
 
-/// What an idle worker is woken for.
+/// Why an idle worker is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Nothing,
     /// There may be a job.
     Look,
-    /// It is one too many.
+    /// The worker must end, because it is surplus.
     End,
 }
 
-/// The place of one worker.
+/// The slot of one worker.
 pub(super) struct Seat {
     pub(super) wake: Arc<Condvar>,
     pub(super) told: Told,
@@ -61,26 +61,26 @@ pub(super) struct State<J> {
     pub(super) queue: VecDeque<Waiting<J>>,
     pub(super) phase: Phase,
     pub(super) seats: Vec<Seat>,
-    /// Seats that nobody has.
+    /// Seats without a thread.
     pub(super) vacant: Vec<usize>,
-    /// Seats of workers that sleep; the one that rested longest is first.
+    /// Seats of workers that sleep; the one with the longest idle time is first.
     pub(super) idle: Vec<usize>,
-    /// Ready workers that are awake and have no job: on their way to one, or back to sleep.
+    /// Ready workers that are awake and have no job: they are about to take one, or to sleep again.
     pub(super) looking: u32,
     pub(super) busy: u32,
     pub(super) starting: u32,
     pub(super) ending: u32,
-    /// Seats whose threads have come to their end and are not joined yet.
+    /// Seats whose threads have ended and are not joined yet.
     pub(super) ended: Vec<usize>,
     pub(super) policy: Policy,
-    /// When the supervisor looks next; none: not by itself.
+    /// When the supervisor looks next; `None`: only when it is notified.
     pub(super) look_at: Option<Instant>,
-    /// Threads that could not be opened in a row, and the end of the pause for it.
+    /// The number of consecutive threads that could not be opened. `retry_at` is the end of the resulting pause.
     failures: u32,
     pub(super) retry_at: Option<Instant>,
-    /// Why a thread could not be started or opened last.
+    /// The most recent reason why a thread could not be started or opened.
     pub(super) open_error: Option<String>,
-    /// That happened since the drain began.
+    /// Whether a thread could not be started or opened since the drain began.
     failed_in_drain: bool,
     pub(super) joiners: u32,
     /// All threads have ended, after the phase `Draining`.
@@ -88,7 +88,7 @@ pub(super) struct State<J> {
     pub(super) counts: Counts,
 }
 
-/// What is counted.
+/// The counts of the statistics.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
     pub(super) since: SystemTime,
@@ -153,7 +153,8 @@ impl<J> Shared<J> {
         }
     }
 
-    /// No job runs under the lock, so a panic elsewhere leaves the state whole.
+    /// Locks the state. Poisoning is ignored: no job runs under the lock, so a panic elsewhere leaves the state
+    /// consistent.
     pub(super) fn lock(&self) -> MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,7 +190,7 @@ impl<J> Shared<J> {
         }
         state.queue.push_back(Waiting { job, since: now });
         let sleeper = state.sleeper();
-        // While somebody rests he takes it, and the policy has nothing to say to that.
+        // If a worker is idle, it takes the job, and the policy has no advice for that.
         if state.waiting() > 0 {
             self.consult(&mut state, now);
         }
@@ -200,7 +201,7 @@ impl<J> Shared<J> {
         Ok(())
     }
 
-    /// Has the supervisor look when the policy wants to be asked, if that is sooner than it would.
+    /// Wakes the supervisor at the time when the policy must be called, if that is earlier than its next look.
     pub(super) fn consult(&self, state: &mut State<J>, now: Instant) {
         let due = state.next_look(now);
         if let Some(due) = due
@@ -211,20 +212,20 @@ impl<J> Shared<J> {
         }
     }
 
-    /// Has the supervisor look now.
+    /// Wakes the supervisor immediately.
     pub(super) fn look_now(&self, state: &mut State<J>) {
-        // Any time that has passed.
+        // Any time in the past.
         state.look_at = Some(state.counts.begun);
         self.looks.notify_one();
     }
 
-    /// Takes no more jobs. Who sleeps is woken, to take what is left or to end.
+    /// Stops accepting jobs. Sleeping workers are woken to take the remaining jobs or to end.
     pub(super) fn close<'a>(
         &self,
         mut state: MutexGuard<'a, State<J>>,
     ) -> MutexGuard<'a, State<J>> {
         if state.phase == Phase::Open {
-            // One more try, at once, for the jobs that wait.
+            // Try once more, immediately, for the jobs that wait.
             state.retry_at = None;
         }
         state.phase = Phase::Draining;
@@ -237,7 +238,7 @@ impl<J> Shared<J> {
         state
     }
 
-    /// Tells whoever waits for it that nothing waits and nothing runs.
+    /// Notifies `join` if no job waits and no job runs.
     pub(super) fn tell_rest(&self, state: &State<J>) {
         if state.joiners > 0 && state.is_at_rest() {
             self.rest.notify_all();
@@ -246,13 +247,13 @@ impl<J> Shared<J> {
 }
 
 impl<J> State<J> {
-    /// Jobs beyond those that resting workers will take.
+    /// The number of jobs beyond those that idle workers will take.
     fn waiting(&self) -> u32 {
         let resting = self.idle.len() + self.looking as usize;
         u32::try_from(self.queue.len().saturating_sub(resting)).unwrap_or(u32::MAX)
     }
 
-    /// Threads that there are, in whatever state.
+    /// The number of threads, in any state.
     pub(super) fn threads(&self) -> u32 {
         self.resting() + self.busy + self.starting + self.ending
     }
@@ -277,7 +278,7 @@ impl<J> State<J> {
         }
     }
 
-    /// When the policy wants to be asked, or a pause is over.
+    /// When the policy must be called, or a pause is over.
     pub(super) fn next_look(&mut self, now: Instant) -> Option<Instant> {
         let load = self.load(now);
         let due = self.policy.observe(now, &load);
@@ -285,7 +286,7 @@ impl<J> State<J> {
         due.into_iter().chain(retry_at).min()
     }
 
-    /// Whom to wake for the jobs that wait, if anybody; he counts as looking from now on.
+    /// Returns the sleeping worker to wake for the waiting jobs, if any. From now on the worker counts as looking.
     pub(super) fn sleeper(&mut self) -> Option<Arc<Condvar>> {
         if self.queue.len() <= self.looking as usize * QUEUED_A_LOOKER {
             return None;
@@ -300,12 +301,12 @@ impl<J> State<J> {
         self.queue.is_empty() && self.busy == 0
     }
 
-    /// Whether nobody is left, of those that were started.
+    /// Whether all threads that were started have ended and are joined.
     pub(super) fn is_empty(&self) -> bool {
         self.threads() == 0 && self.ended.is_empty()
     }
 
-    /// A thread could not be opened: the next start waits.
+    /// A thread could not be opened: the next start is delayed.
     pub(super) fn handle_failure(&mut self, now: Instant, why: String) {
         self.open_error = Some(why);
         self.failed_in_drain |= self.phase == Phase::Draining;
@@ -316,27 +317,26 @@ impl<J> State<J> {
         self.counts.open_failed += 1;
     }
 
-    /// Whether a drain would wait in vain: jobs wait, nobody is there to serve them, and nobody could be
-    /// opened for them.
+    /// Whether a drain would wait forever: jobs wait, no thread serves them, and no thread could be opened for them.
     pub(super) fn is_stuck(&self) -> bool {
         self.failed_in_drain
             && !self.queue.is_empty()
             && self.busy + self.starting + self.resting() == 0
     }
 
-    /// How many of those that are ready are more than `max`, which was lowered.
+    /// The number of ready workers beyond `max`, after `max` was lowered.
     pub(super) fn excess(&self) -> u32 {
         self.policy.beyond(self.busy + self.resting())
     }
 
-    /// A thread was opened: there is no trouble.
+    /// A thread was opened: resets the back-off.
     pub(super) fn handle_opened(&mut self) {
         self.failures = 0;
         self.retry_at = None;
         self.failed_in_drain = false;
     }
 
-    /// That every thread is counted once, in tests.
+    /// Checks that every thread is counted exactly once; for tests.
     #[cfg(test)]
     pub(super) fn check(&self) {
         let counted = self.threads() as usize + self.ended.len() + self.vacant.len();

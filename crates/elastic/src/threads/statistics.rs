@@ -1,4 +1,4 @@
-//! What a pool of threads has done and is doing.
+//! Statistics of a thread pool.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 /// What a pool has done since a time, and what it is doing now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statistics {
-    /// Since when it is counted.
+    /// When counting began.
     pub since: SystemTime,
-    /// How long that is.
+    /// The time since counting began.
     pub elapsed: Duration,
     /// Jobs that were served.
     pub served: u64,
@@ -18,40 +18,40 @@ pub struct Statistics {
     pub refused: u64,
     /// Threads that were started.
     pub started: u64,
-    /// Times that a thread could not be started or opened.
+    /// The number of times that a thread could not be started or opened.
     pub open_failed: u64,
-    /// The most threads that there were at once.
+    /// The maximum number of threads at the same time.
     pub threads_max: u32,
-    /// Time of all jobs that have come to an end, from their begin.
+    /// The total run time of all finished jobs.
     pub working: Duration,
-    /// Time that all jobs that were begun had waited.
+    /// The total time that all begun jobs had waited.
     pub waited: Duration,
-    /// Jobs that wait now.
+    /// Jobs that are waiting now.
     pub waiting: usize,
-    /// How long the oldest of them has waited.
+    /// How long the oldest waiting job has waited.
     pub oldest: Duration,
     /// Threads that have a job now.
     pub busy: u32,
-    /// Threads that have none.
+    /// Threads that have no job now.
     pub idle: u32,
     /// Threads that are not ready yet.
     pub starting: u32,
 }
 
 impl Statistics {
-    /// Mean time of a job; zero when there was none.
+    /// The mean run time of a job; zero if there was none.
     #[must_use]
     pub fn average(&self) -> Duration {
         mean(self.working, self.served + self.panicked)
     }
 
-    /// Mean time that a job waited; zero when there was none.
+    /// The mean time that a job waited; zero if there was none.
     #[must_use]
     pub fn average_wait(&self) -> Duration {
         mean(self.waited, self.served + self.panicked + u64::from(self.busy))
     }
 
-    /// Jobs served a second.
+    /// Served jobs per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
@@ -59,8 +59,8 @@ impl Statistics {
     }
 }
 
-/// Adds the statistics of pools, each with its name, to a page in Prometheus' text format. All pools of a page
-/// are given at once: the format has each metric described once, with all its values behind it.
+/// Adds the statistics of pools, each with its name, to a page in the Prometheus text format. Pass all pools of a page
+/// in one call, because the format describes each metric once, followed by all its values.
 ///
 /// ```
 /// # use elastic::{Sizing, ThreadPool, ThreadPoolSettings, write_metrics};

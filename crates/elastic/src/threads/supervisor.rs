@@ -1,5 +1,5 @@
-//! The thread that follows the policy: it starts workers, tells one to end, and joins those that
-//! have. It sleeps until the policy wants to be asked.
+//! The thread that follows the policy: it starts workers, ends idle ones, and joins those that have ended. It sleeps
+//! until the policy must be called.
 
 use std::sync::{Arc, Condvar, MutexGuard};
 use std::thread::Builder;
@@ -43,7 +43,7 @@ fn bury<'a, J>(
         let thread = state.seats[seat].thread.take();
         drop(state);
         if let Some(thread) = thread {
-            // All that can panic on it is caught there.
+            // The worker catches its panics itself.
             let _ = thread.join();
         }
         state = shared.lock();
@@ -52,7 +52,7 @@ fn bury<'a, J>(
     state
 }
 
-/// Does what the policy says until it says nothing.
+/// Follows the policy until it returns `Nothing`.
 fn follow<'a, J: Send + 'static>(
     shared: &'a Arc<Shared<J>>,
     mut state: MutexGuard<'a, State<J>>,
@@ -65,7 +65,7 @@ fn follow<'a, J: Send + 'static>(
         let load = state.load(now);
         let draining = state.phase == Phase::Draining;
         match state.policy.advise(now, &load) {
-            // Who is idle ends by himself, and nobody is needed for an empty queue.
+            // During a drain idle workers end by themselves, and an empty queue needs no worker.
             Advice::Start(_) if draining && state.queue.is_empty() => {
                 state.look_at = state.ended.first().map(|_| now);
                 return state;
@@ -76,8 +76,8 @@ fn follow<'a, J: Send + 'static>(
                 }
             }
             Advice::Stop => {
-                // The one that rested longest. Those that are looking are idle for the policy as
-                // well: they tell it when they come to rest.
+                // End the worker with the longest idle time. Workers that are looking for a job also count as idle for
+                // the policy; they call `consult` when they go to sleep.
                 if state.idle.is_empty() {
                     state.look_at = state.ended.first().map(|_| now);
                     return state;
@@ -88,12 +88,12 @@ fn follow<'a, J: Send + 'static>(
         }
     }
     let now = Instant::now();
-    // Somebody may have come to his end while the lock was free.
+    // A thread may have ended while the lock was released.
     state.look_at = if state.ended.is_empty() { state.next_look(now) } else { Some(now) };
     state
 }
 
-/// Ends the one that has rested longest.
+/// Ends the worker with the longest idle time.
 fn end_one<J>(state: &mut State<J>) {
     let seat = state.idle.remove(0);
     state.ending += 1;

@@ -1,4 +1,4 @@
-//! Threads that meet in channels: no test waits for time to pass.
+//! Tests of the thread pool. Threads are synchronized by channels: no test waits for time to pass.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +22,7 @@ fn submit(pool: &ThreadPool<Task>, task: impl FnOnce() + Send + 'static) {
     pool.submit(Box::new(task)).unwrap();
 }
 
-/// A task that says when it runs and then waits to be let go.
+/// Submits a task that reports when it runs and then waits until it is released.
 fn held(pool: &ThreadPool<Task>) -> (Receiver<()>, Sender<()>) {
     let (runs, running) = channel();
     let (let_go, gone) = channel::<()>();
@@ -229,7 +229,7 @@ fn spare_threads_are_there_before_they_are_needed() {
     assert!(pool.drain(None).is_clean());
 }
 
-/// Says when it is dropped.
+/// Reports when it is dropped.
 struct Farewell(Sender<()>);
 
 impl Drop for Farewell {
@@ -255,7 +255,7 @@ fn threads_that_nobody_needed_end_down_to_min() {
     barrier.wait();
     (0..3).for_each(|_| ended.recv().unwrap());
     pool.join();
-    // The third has ended, and the pool is asked for as many as it keeps.
+    // The third has ended, and the pool gets as many jobs as it has threads.
     let barrier = Arc::new(Barrier::new(3));
     (0..2).for_each(|_| pool.submit(Arc::clone(&barrier)).unwrap());
     barrier.wait();
@@ -285,7 +285,7 @@ fn a_lower_maximum_ends_threads_that_are_idle_and_others_after_their_job() {
     let barrier = Arc::new(Barrier::new(5));
     let (let_go, gone) = channel::<()>();
     let gone = Arc::new(Mutex::new(gone));
-    // Four at once: two rest afterwards, two go on.
+    // Four jobs at the same time: afterwards two threads are idle, two still run.
     pool.resize(sizing(4, 4));
     for number in 0..4 {
         let (barrier, gone) = (Arc::clone(&barrier), Arc::clone(&gone));
@@ -349,7 +349,7 @@ fn a_drain_gives_jobs_back_when_no_thread_can_be_opened() {
     let settings = ThreadPoolSettings::new("opens", sizing(0, 2));
     let pool: ThreadPool<u32> = ThreadPool::new(settings, || Err("never".into())).unwrap();
     (0..3).for_each(|number| pool.submit(number).unwrap());
-    // Without a limit: it would wait for ever.
+    // A drain without a time limit, which would otherwise wait forever.
     let drained = pool.drain(None);
     assert_eq!((drained.unserved, drained.running), (vec![0, 1, 2], 0));
     assert_eq!(pool.open_error().as_deref(), Some("never"));
@@ -442,7 +442,7 @@ fn a_pool_that_is_dropped_serves_its_queue() {
     assert!(receiver.recv().is_err());
 }
 
-/// Many threads, many sizes: every job is served once, or given back, and nobody is left over.
+/// Many threads, many sizes: every job is served once or returned, and no thread remains.
 #[test]
 fn every_job_is_served_once_whatever_happens_around_it() {
     const SUBMITTERS: u32 = 4;

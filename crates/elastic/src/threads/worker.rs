@@ -1,4 +1,4 @@
-//! One thread of a pool: it takes jobs until it is one too many or the pool drains.
+//! One thread of a pool: it takes jobs until it is surplus or the pool drains.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard};
@@ -26,7 +26,7 @@ pub(super) fn run<J: Send + 'static>(shared: &Shared<J>, seat: usize) {
     leave(shared, state, seat);
 }
 
-/// The last of a thread that is ending.
+/// The last step of a thread that is ending.
 fn leave<J>(shared: &Shared<J>, mut state: MutexGuard<'_, State<J>>, seat: usize) {
     state.ending -= 1;
     state.ended.push(seat);
@@ -36,9 +36,9 @@ fn leave<J>(shared: &Shared<J>, mut state: MutexGuard<'_, State<J>>, seat: usize
     }
 }
 
-/// What serves the jobs, or why it cannot be had now.
+/// Returns the closure that serves the jobs, or why it cannot be opened now.
 fn open<J>(shared: &Shared<J>) -> Result<Serve<J>, String> {
-    // After a panic nothing of what was begun is used.
+    // After a panic, nothing that `open` began is used.
     match catch_unwind(AssertUnwindSafe(|| (shared.open)())) {
         Ok(opened) => opened.map_err(|error| error.to_string()),
         Err(panic) => {
@@ -51,15 +51,15 @@ fn open<J>(shared: &Shared<J>) -> Result<Serve<J>, String> {
     }
 }
 
-/// Drops what may panic while it is dropped.
+/// Drops a value whose drop may panic.
 fn discard<T>(it: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(it))) {
-        // Once more would be malice; then its memory is given up.
+        // If the payload of the panic also panics in its drop, its memory is leaked.
         std::mem::forget(panic);
     }
 }
 
-/// Takes jobs. Entered as one that is looking, left as one that is ending.
+/// Takes jobs. The worker counts as looking when this is called, and as ending when it returns.
 fn work<'a, J>(
     shared: &'a Shared<J>,
     seat: usize,
@@ -67,11 +67,12 @@ fn work<'a, J>(
     mut serve: Serve<J>,
 ) -> MutexGuard<'a, State<J>> {
     let mut now = Instant::now();
-    // The policy knows it as busy; a worker that goes from job to job need not tell it each time.
+    // Whether the policy counts this worker as busy. A worker that goes from job to job need not consult it each time.
     let mut known_busy = false;
     loop {
         if state.excess() > 0 {
-            // `max` was lowered, and this one is ready for another job. It may have been woken for one.
+            // `max` was lowered, and this worker is ready for another job. It may have been woken for one, so it wakes
+            // another.
             state.looking -= 1;
             state.ending += 1;
             if let Some(sleeper) = state.sleeper() {
@@ -133,7 +134,7 @@ fn work<'a, J>(
         }
         now = Instant::now();
     }
-    // It may panic or take long, and is dropped where it was made.
+    // Dropping it may panic or take long, so it happens without the lock. It is dropped on the thread that created it.
     drop(state);
     discard(serve);
     let state = shared.lock();
@@ -141,8 +142,8 @@ fn work<'a, J>(
     state
 }
 
-/// Sleeps until there is something to do. Entered as one that is looking; left as one as well,
-/// or, when it was told to end, as one that is ending.
+/// Sleeps until there is something to do. The worker counts as looking when this is called. When it returns, the worker
+/// counts as looking again, or as ending if it must end.
 fn rest<'a, J>(
     shared: &'a Shared<J>,
     seat: usize,
