@@ -1,14 +1,14 @@
-//! Two loops on two threads that serve the connections of one address; run by `xtask bench loop`.
-//! The argument says how they come by them:
+//! Two loops on two threads that serve the connections of one address; run by `xtask bench loop`. The argument selects
+//! how connections are distributed:
 //!
 //! ```text
-//!   port      each has a socket of its own on the port (SO_REUSEPORT); the kernel deals by a hash
-//!   shared    both wait for the same socket; who comes first accepts
-//!   handover  a thread accepts and hands each connection to the loop whose turn it is
+//!   port      each loop has its own socket on the port (SO_REUSEPORT); the kernel distributes by a hash
+//!   shared    both loops wait for the same socket; the first one accepts
+//!   handover  a thread accepts and passes the connections to the loops in turn
 //! ```
 //!
-//! A connection is answered the number of its loop and closed. One that says `keep` stays open; one
-//! that says `busy` keeps its loop from everything else for five milliseconds.
+//! Each connection receives the number of its loop and is closed. If the client sends `keep`, the connection stays
+//! open. If it sends `busy`, its loop is blocked for 5 ms.
 
 use std::hint;
 use std::net::TcpListener;
@@ -21,10 +21,10 @@ use event::{
     Mailbox, StreamLimits,
 };
 
-/// How long `busy` keeps a loop.
+/// How long `busy` blocks a loop.
 const BUSY: Duration = Duration::from_millis(5);
 
-/// Its mail are connections that somebody else accepted.
+/// Answers each connection once. Its mail contains connections that another thread accepted.
 struct Once {
     number: u8,
 }
@@ -65,7 +65,7 @@ fn serve(number: u8, listener: Option<Fd>) -> std::io::Result<Mailbox<Fd>> {
         if let Some(listener) = listener {
             events.context().accept_from(listener);
         }
-        // Whoever started us waits for it.
+        // The caller waits for it.
         let _ = tell.send(events.mailbox());
         events.run(&mut Once { number })
     };
@@ -103,7 +103,7 @@ fn main() -> std::io::Result<()> {
     wait_with(&bound)
 }
 
-/// Says where it listens, and leaves the rest to the threads until it is killed.
+/// Prints the address and leaves the work to the threads until the process is killed.
 fn wait_with(bound: &Address) -> std::io::Result<()> {
     println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
     loop {

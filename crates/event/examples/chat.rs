@@ -1,6 +1,6 @@
-//! A chat: what one client says in a line, all others hear.
+//! A chat: each line of one client is sent to all others.
 //!
-//! `cargo run -p roadstead-event --example chat`, then `nc 127.0.0.1 PORT` in a few windows.
+//! `cargo run -p roadstead-event --example chat`, then `nc 127.0.0.1 PORT` in several windows.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use event::{
     StreamId,
 };
 
-/// A client that says nothing for so long is sent away.
+/// A client that sends nothing for this time is disconnected.
 const IDLE: (DeadlineName, Duration) = (DeadlineName(0), Duration::from_secs(600));
 
 #[derive(Default)]

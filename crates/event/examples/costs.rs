@@ -1,8 +1,8 @@
-//! What single calls cost; run by `xtask bench loop`, which also counts their instructions.
+//! The costs of single calls; run by `xtask bench loop`, which also counts their instructions.
 //!
 //! ```text
-//!   costs WHAT ARMED COUNT     does it COUNT times beside ARMED timers, and prints nanoseconds each
-//!                              (of `fire` with the milliseconds that it waits)
+//!   costs WHAT ARMED COUNT     runs WHAT COUNT times beside ARMED timers, and prints nanoseconds per run
+//!                              (for `fire` including the milliseconds that it waits)
 //! ```
 
 use std::os::fd::OwnedFd;
@@ -33,7 +33,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// One change of a registration, or one registration and its end.
+/// Changes a registration, or adds and removes one, `count` times.
 fn epoll_control(count: u32, modify: bool) -> std::io::Result<Duration> {
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
     let (near, _far) = UnixStream::pair()?;
@@ -54,12 +54,12 @@ fn epoll_control(count: u32, modify: bool) -> std::io::Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// Sets every timer anew that rings.
+/// Sets every timer again that fires.
 struct Again {
     rang: u32,
 }
 
-/// Timers that ring in the same turn.
+/// The number of timers that fire in the same turn.
 const RINGING: u32 = 1000;
 
 impl EventHandler for Again {
@@ -76,15 +76,15 @@ impl EventHandler for Again {
 struct Timers {
     events: Loop<Epoll, ()>,
     stream: StreamId,
-    /// The other ends.
+    /// The other ends of the streams.
     far: Vec<UnixStream>,
 }
 
-/// Streams of which nothing is heard.
+/// The number of streams without traffic.
 const IDLE: usize = 1000;
 
 impl Timers {
-    /// A loop with so many timers between one and two hours from now, and one stream.
+    /// Creates a loop with `armed` timers between one and two hours from now, and one stream.
     fn new(armed: u32) -> std::io::Result<Self> {
         let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
         let (near, far) = UnixStream::pair()?;
@@ -98,7 +98,7 @@ impl Timers {
         Ok(Self { events, stream, far: vec![far] })
     }
 
-    /// Adds idle streams, so many of them with a deadline.
+    /// Adds idle streams; `deadlines` of them have a deadline.
     fn idle(&mut self, deadlines: usize) -> std::io::Result<()> {
         let mut io = self.events.context();
         for number in 0..IDLE {

@@ -1,5 +1,5 @@
-//! An echo by the loop, over the kernel that its first argument names; measured by
-//! `xtask bench loop`. With `discard` as second argument it answers nothing.
+//! An echo server on the loop, with the kernel that the first argument names; measured by `xtask bench loop`. With the
+//! second argument `discard` it sends no reply.
 
 use event::{
     Address, BindSettings, Context, Epoll, Event, EventHandler, Kernel, Loop, LoopSettings, Poll,

@@ -1,13 +1,13 @@
-//! The least that an echo by epoll can be: what `xtask bench loop` measures the loop against.
+//! A minimal echo server with epoll: the baseline with which `xtask bench loop` compares the loop.
 //!
-//! As one would write it in C for the purpose: one receive and one send a report, no timers, no
-//! limits, no queue. Output that does not fit is lost. The argument says how reports are asked for:
+//! It is written as one would write it in C: one receive and one send per report, no timers, no limits, no queue.
+//! Output that does not fit is lost. The argument selects how reports are requested:
 //!
 //! ```text
-//!   level   as long as there are bytes (without an argument)
-//!   drain   edge; receives until there is no more
-//!   short   edge; a short read is taken for the last
-//!   rearm   one report at a time; after each, epoll is told to report again
+//!   level   reported while there are bytes (default)
+//!   drain   edge; receives until there are no more bytes
+//!   short   edge; a short read is taken as the last one
+//!   rearm   one report at a time; after each, epoll is asked to report again
 //! ```
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -82,7 +82,7 @@ fn main() -> std::io::Result<()> {
     }
 }
 
-/// Answers what there is; false at the end.
+/// Echoes the available bytes; returns false at the end.
 fn echo(fd: &OwnedFd, room: &mut [u8], trigger: Trigger) -> bool {
     loop {
         match recv(fd, &mut *room, RecvFlags::empty()) {

@@ -1,5 +1,5 @@
-//! The loop alone: `serve_loop BYTES` sends so many bytes to whoever connects, and ends the connection;
-//! measured by `xtask bench threads`.
+//! A server with only the loop: `serve_loop BYTES` sends BYTES bytes to each client that connects, and ends the
+//! connection; measured by `xtask bench threads`.
 
 use event::{
     Address, BindSettings, Context, Epoll, Event, EventHandler, Loop, LoopSettings, StreamLimits,

@@ -1,4 +1,4 @@
-//! Sockets to listen on.
+//! Creates sockets to listen on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,12 +15,12 @@ use crate::{Address, Fd};
 /// How to bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindSettings {
-    /// Connections that may wait to be accepted. The system's own maximum cuts it.
+    /// The maximum number of connections that wait to be accepted. The maximum of the system also applies.
     pub backlog: u32,
-    /// Whether to bind an address whose former connections the system still remembers.
+    /// Whether to bind an address while the system still keeps state of its former connections (TIME_WAIT).
     pub reuse_address: bool,
-    /// Whether others may bind the same address, each with a socket of its own that says so too.
-    /// The kernel then deals connections to them by a hash of the client's address.
+    /// Whether other sockets with the same setting may bind the same address. The kernel then distributes connections
+    /// by a hash of the client's address.
     pub reuse_port: bool,
 }
 
@@ -30,13 +30,13 @@ impl Default for BindSettings {
     }
 }
 
-/// Binds a listening socket, for [`crate::Context::accept_from`], and returns it with the address
-/// that it got: with port 0, the one that the system chose.
+/// Binds a listening socket, for [`crate::Context::accept_from`], and returns it with its address: with port 0, the
+/// address contains the port that the system chose.
 ///
-/// The file of a Unix socket that nobody listens on any more is replaced; any other file is not.
+/// The file of a Unix socket without a listener is replaced; any other file is kept.
 ///
 /// # Errors
-/// What the system says: `AddrInUse` when somebody listens there, or another file is in the way.
+/// Those of the system: `AddrInUse` if the address has a listener, or if another file has that path.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -59,11 +59,11 @@ pub fn bind(address: &Address, settings: &BindSettings) -> io::Result<(Fd, Addre
     Ok((socket.into(), bound))
 }
 
-/// Binds a datagram socket, for [`crate::Context::datagram`], and returns it with the address that
-/// it got. Files of Unix sockets are treated as by [`bind`].
+/// Binds a datagram socket, for [`crate::Context::datagram`], and returns it with its address. Files of Unix sockets
+/// are treated as in [`bind`].
 ///
 /// # Errors
-/// What the system says, as [`bind`] does.
+/// Those of the system, as for [`bind`].
 pub fn bind_datagrams(address: &Address) -> io::Result<(Fd, Address)> {
     match address {
         Address::Internet(address) => {
@@ -85,7 +85,7 @@ fn bind_internet(
     if settings.reuse_port {
         sockopt::set_socket_reuseport(&socket, true)?;
     }
-    // Accepted sockets inherit it, which saves a system call each.
+    // Accepted sockets inherit it, which saves one system call each.
     sockopt::set_tcp_nodelay(&socket, true)?;
     rustix::net::bind(&socket, address)?;
     let bound = rustix::net::getsockname(&socket)?;
@@ -105,7 +105,7 @@ fn bind_unix(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// True when the file is a socket on which nobody answers.
+/// Whether the file is a socket that refuses connections.
 fn is_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<bool> {
     let mode = rustix::fs::lstat(path)?.st_mode;
     if !FileType::from_raw_mode(mode).is_socket() {
@@ -128,7 +128,7 @@ mod tests {
             crate::keep_alive(&listener, std::time::Duration::from_secs(after));
             let Address::Internet(bound) = bound else { panic!("{bound:?}") };
             let _client = std::net::TcpStream::connect(bound).unwrap();
-            // The client was there before it is asked for.
+            // The client has connected before the listener accepts.
             let accepted = loop {
                 match crate::system::accept(&listener) {
                     Ok((accepted, _)) => break accepted,
@@ -182,7 +182,7 @@ mod tests {
             listener.set_nonblocking(false).unwrap();
             listener.accept().unwrap()
         };
-        // Our end closes first, so the system remembers the connection (TIME_WAIT).
+        // Our end closes first, so the system keeps the connection (TIME_WAIT).
         drop(accepted);
         assert_eq!(io::Read::read(&mut &client, &mut [0; 1]).unwrap(), 0);
         drop(client);

@@ -1,4 +1,4 @@
-//! What an owner can ask for.
+//! The operations that a handler can request.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use crate::{
     SocketId, StreamId, StreamLimits, TimerId,
 };
 
-/// The calls that an owner can make, within its callbacks or before the loop runs.
+/// The operations that a handler can request, within its callbacks or before the loop runs.
 ///
-/// They only record: system calls happen at the end of the turn, and no callback is entered from
-/// within another. A call that names something that has gone does nothing.
+/// They are only recorded; system calls are made at the end of the turn, and no callback is entered from within
+/// another. An operation on an id that is no longer valid does nothing.
 pub struct Context<'a> {
     state: &'a mut State,
 }
@@ -37,13 +37,13 @@ impl<'a> Context<'a> {
         Self { state }
     }
 
-    /// The time of this turn. The clock is read once a turn.
+    /// Returns the time of this turn. The clock is read once per turn.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.state.clock.now()
     }
 
-    /// Whole milliseconds from the loop's start to this turn, rounded up: the unit of deadlines.
+    /// Whole milliseconds from the start of the loop to this turn, rounded up. This is the unit of deadlines.
     #[must_use]
     pub const fn tick(&self) -> u64 {
         self.state.clock.now_tick()
@@ -57,13 +57,13 @@ impl<'a> Context<'a> {
         counts
     }
 
-    /// Streams that the loop has now.
+    /// The number of streams that the loop has now.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.state.streams.len()
     }
 
-    /// Ends the loop after this turn.
+    /// Stops the loop after this turn.
     pub const fn stop(&mut self) {
         self.state.stopped = true;
     }
@@ -71,10 +71,10 @@ impl<'a> Context<'a> {
 
 /// Listeners.
 impl Context<'_> {
-    /// Accepts connections from a bound, listening socket, as [`crate::bind`] or the standard library makes
-    /// it; it becomes non-blocking. Each connection comes as `Accepted`, with default limits.
+    /// Accepts connections from a bound, listening socket, created by [`crate::bind`] or the standard library. The
+    /// socket becomes non-blocking. Each connection is reported as `Accepted` and has default limits.
     pub fn accept_from(&mut self, fd: Fd) -> ListenerId {
-        // It cannot fail on a descriptor that is open; one that is none fails when it is watched.
+        // This cannot fail on an open descriptor. An invalid one fails when it is watched.
         let _ = fd.make_nonblocking();
         let (index, generation) = self.state.listeners.insert(Listener::new(fd));
         let id = ListenerId { index, generation };
@@ -82,12 +82,12 @@ impl Context<'_> {
         id
     }
 
-    /// Accepts no more for now; who connects waits in the kernel's backlog.
+    /// Stops accepting for now; new connections wait in the kernel's backlog.
     pub fn pause_listener(&mut self, listener: ListenerId) {
         self.set_listener(listener, true);
     }
 
-    /// Accepts again.
+    /// Accepts connections again.
     pub fn resume_listener(&mut self, listener: ListenerId) {
         self.set_listener(listener, false);
     }
@@ -101,7 +101,7 @@ impl Context<'_> {
         }
     }
 
-    /// Closes the socket; who waited in its backlog is refused. Accepted streams go on.
+    /// Closes the socket; connections in its backlog are refused. Accepted streams continue.
     pub fn close_listener(&mut self, listener: ListenerId) {
         let Some(gone) = self.state.listeners.remove(listener.index, listener.generation) else {
             self.state.counts.stale += 1;
@@ -117,8 +117,8 @@ impl Context<'_> {
 
 /// Streams.
 impl Context<'_> {
-    /// Connects. `Connected` or `Closed(ConnectFailed)` follows; how long that may take is for a
-    /// deadline to say. What is sent before is queued.
+    /// Starts to connect. `Connected` or `Closed(ConnectFailed)` follows. There is no timeout; set a deadline for it.
+    /// Bytes that are sent before are queued.
     pub fn connect(&mut self, to: &Address, limits: StreamLimits) -> StreamId {
         let limits = self.state.shared_limits(limits);
         let id = self.state.add_stream(Stream::new(None, Direction::Both, limits));
@@ -126,33 +126,34 @@ impl Context<'_> {
         id
     }
 
-    /// Has the kernel ask a peer on the network that has said nothing for `after` whether it is still
-    /// there; one that does not answer within as long again has reset the connection. See
-    /// [`crate::keep_alive`].
+    /// Enables keep-alive probes for a peer on the network. After `after` without traffic the kernel asks the peer
+    /// whether it is still connected. If the peer does not answer within the same time again, the connection is reset.
+    /// See [`crate::keep_alive`].
     pub fn keep_alive(&mut self, stream: StreamId, after: Duration) {
         self.state.work.opening.push((stream, Opening::KeepAlive(after)));
     }
 
-    /// Takes over a pipe, a socket or a terminal, and makes it non-blocking. Regular files cannot
-    /// be waited for and end with `Closed(Failed)`.
+    /// Takes over a pipe, a socket or a terminal, and makes it non-blocking. Regular files cannot be watched; they end
+    /// with `Closed(Failed)`.
     pub fn adopt(&mut self, fd: Fd, direction: Direction, limits: StreamLimits) -> StreamId {
         let limits = self.state.shared_limits(limits);
         let mut stream = Stream::new(Some(fd), direction, limits);
-        // Not before it is watched: until then nothing is known of it.
+        // Nothing is known about the descriptor until it is watched.
         stream.marks.clear(Marks::WRITABLE);
         let id = self.state.add_stream(stream);
         self.state.work.opening.push((id, Opening::Adopt));
         id
     }
 
-    /// Says whose a stream is: the events about it carry this key from now on. It has [`OwnerKey::NONE`] before.
+    /// Sets the owner of a stream: all later events of the stream carry this key. The initial key is
+    /// [`OwnerKey::NONE`].
     pub fn set_key(&mut self, stream: StreamId, key: OwnerKey) {
         if let Some(stream) = self.state.stream(stream) {
             stream.key = key;
         }
     }
 
-    /// Gives a stream other limits. They count from its next bytes on.
+    /// Replaces the limits of a stream. They apply from its next bytes on.
     pub fn limits(&mut self, stream: StreamId, limits: StreamLimits) {
         let limits = self.state.shared_limits(limits);
         if let Some(stream) = self.state.stream(stream) {
@@ -160,10 +161,11 @@ impl Context<'_> {
         }
     }
 
-    /// Passes on up to `limit` bytes (none: all) from one stream to another without offering them:
-    /// first those that are held, and by splice where both sides allow it. `Relayed` tells of them;
-    /// when it says that no more come, the rest is offered as `Data` again. Until then nothing else
-    /// should be sent to `to`. False when either stream has gone or has a relay of that kind.
+    /// Passes on up to `limit` bytes (`None`: all) from one stream to another without offering them. Held bytes go
+    /// first. Bytes are spliced where both sides allow it. `Relayed` reports the progress. When it reports that the
+    /// relay is done, the remaining bytes are offered as `Data` again; until then nothing else should be sent to `to`.
+    /// Returns false if either stream is gone or has ended this direction, or `from` has a relay to another stream, or
+    /// `to` already receives from a relay.
     pub fn relay(&mut self, from: StreamId, to: StreamId, limit: Option<u64>) -> bool {
         let takes = self.state.stream(to).is_some_and(|to| to.takes_output());
         if !takes || from == to || self.state.relays.contains_key(&to) {
@@ -180,36 +182,36 @@ impl Context<'_> {
         true
     }
 
-    /// Whether the relay from this stream waits for the other side to take what came. False as well
-    /// when it waits for bytes, and when there is none.
+    /// Whether the relay from this stream waits until the other side accepts the received bytes. False if the relay
+    /// waits for bytes, and if the stream has no relay.
     #[must_use]
     pub fn relay_waits(&self, from: StreamId) -> bool {
         let stream = self.state.streams.get(from.index, from.generation);
         stream.and_then(|stream| stream.relay.as_ref()).is_some_and(|relay| relay.waits_to_send())
     }
 
-    /// Queues bytes and returns all that is queued now. Above `send_high` the owner should pause
-    /// whatever the bytes come from until `Drained`; above `send_max` the stream ends with
-    /// `Closed(Overrun)`. Returns 0 for a stream that has gone, was finished, or only comes in.
+    /// Queues bytes and returns the number of bytes that are queued now. Above `send_high` the handler should pause the
+    /// source of the bytes until `Drained`. Above `send_max` the stream ends with `Closed(Overrun)`. Returns 0 for a
+    /// stream that is gone, was finished, or only receives.
     pub fn send(&mut self, stream: StreamId, slice: Slice) -> usize {
         self.state.queue(stream, |output| output.push(slice))
     }
 
-    /// As [`Self::send`], for one who keeps the slice: it is shared where its bytes are not copied.
+    /// Like [`Self::send`], for a caller that keeps the slice. The slice is shared unless its bytes are copied.
     pub fn send_kept(&mut self, stream: StreamId, slice: &Slice) -> usize {
         self.state.queue(stream, |output| output.push_kept(slice))
     }
 
-    /// As [`Self::send`], with a copy of the bytes.
+    /// Like [`Self::send`], with a copy of the bytes.
     #[inline]
     pub fn send_bytes(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
         self.state.queue(stream, |output| output.push_bytes(bytes))
     }
 
-    /// What is sent in this iteration is only sent if the peer has sent nothing until then that the owner
-    /// has not received, and has not ended. Otherwise the stream ends with [`Reason::NotSilent`], or
-    /// as a reset, and nothing of it was sent. For protocols in which whatever comes is the answer to
-    /// what was sent before: it costs a receive, which mostly finds nothing.
+    /// Sends the output of this turn only if the peer has been silent: it has sent no bytes that the handler has not
+    /// received, and it has not ended. Otherwise the stream ends with [`Reason::NotSilent`] or as a reset, and none of
+    /// this output is sent. Use it for protocols in which received bytes always answer the last request. It costs one
+    /// receive, which usually finds nothing.
     ///
     /// [`Reason::NotSilent`]: crate::Reason::NotSilent
     pub fn expect_silence(&mut self, id: StreamId) {
@@ -218,14 +220,14 @@ impl Context<'_> {
         }
     }
 
-    /// Our own address of a connection over IP. None: of any other stream, and of a simulated kernel.
+    /// Our own address of an IP connection. `None` for any other stream, and with a simulated kernel.
     #[must_use]
     pub fn own_address(&self, stream: StreamId) -> Option<SocketAddr> {
         self.state.streams.get(stream.index, stream.generation)?.fd.as_ref()?.own_address()
     }
 
-    /// Bytes that we accepted and the kernel did not yet. While the stream's `Closed` is told,
-    /// those that it never will.
+    /// The number of queued bytes that the kernel has not accepted yet. While `Closed` is delivered: the number of
+    /// bytes that were never sent.
     #[must_use]
     pub fn queued(&self, stream: StreamId) -> usize {
         match self.state.unsent {
@@ -237,8 +239,8 @@ impl Context<'_> {
         }
     }
 
-    /// Bytes that the kernel has accepted for the reader of a pipe and that nobody has read, as far as that is known;
-    /// also while its `Closed` is told.
+    /// The number of bytes that the kernel has accepted for the reader of a pipe and that were not read, if it is
+    /// known. Also valid while `Closed` is delivered.
     #[must_use]
     pub fn left_unread(&self, stream: StreamId) -> u64 {
         if self.state.unsent.is_some_and(|(closed, _)| closed == stream) {
@@ -250,31 +252,31 @@ impl Context<'_> {
         fd.map_or(0, |fd| (self.state.unread_of)(fd).unwrap_or(0))
     }
 
-    /// Whether nothing can be sent any more because the peer is gone: what was queued is lost, and what is
-    /// sent is dropped.
+    /// Whether nothing can be sent any more because the peer is gone: queued bytes are lost, and further output is
+    /// dropped.
     #[must_use]
     pub fn is_broken(&self, stream: StreamId) -> bool {
         let stream = self.state.streams.get(stream.index, stream.generation);
         stream.is_some_and(Stream::is_broken)
     }
 
-    /// The number of a stream's descriptor: at least as many are open in this process.
+    /// The number of a stream's descriptor. At least as many descriptors are open in this process.
     #[must_use]
     pub fn descriptor(&self, stream: StreamId) -> Option<u32> {
         let stream = self.state.streams.get(stream.index, stream.generation)?;
         Some(stream.fd.as_ref()?.number())
     }
 
-    /// Bytes that were offered and not consumed: they come again with the next ones. None while `Data` is
-    /// told, which lends them.
+    /// Bytes that were offered and not consumed; they are offered again with the next ones. Empty while `Data` is
+    /// delivered, because the event lends them.
     #[must_use]
     pub fn held(&self, stream: StreamId) -> &[u8] {
         let stream = self.state.streams.get(stream.index, stream.generation);
         stream.and_then(|stream| stream.hold.as_ref()).map_or(&[], Block::filled)
     }
 
-    /// Bytes of memory that a stream holds because somebody is slow: output for which the kernel had no
-    /// room, and received bytes that its owner has not consumed.
+    /// Bytes of memory that a stream occupies because one side is slow: output for which the kernel had no room, and
+    /// received bytes that the handler has not consumed.
     #[must_use]
     pub fn memory_held(&self, id: StreamId) -> usize {
         let stream = self.state.streams.get(id.index, id.generation);
@@ -285,8 +287,8 @@ impl Context<'_> {
         })
     }
 
-    /// How long output waits for the peer of this stream, also what a relay brings it. None while the
-    /// kernel takes all that there is.
+    /// How long output has waited for the peer of this stream, including output from a relay. `None` while the kernel
+    /// accepts all output.
     #[must_use]
     pub fn output_wait(&mut self, id: StreamId) -> Option<OutputWait> {
         let tick = self.tick();
@@ -295,7 +297,7 @@ impl Context<'_> {
         Some(OutputWait { lasted, taken: wait.taken(accepted) })
     }
 
-    /// Lets the wait that [`Self::output_wait`] tells of begin now.
+    /// Restarts the wait that [`Self::output_wait`] returns.
     pub fn restart_output_wait(&mut self, id: StreamId) {
         let tick = self.tick();
         if let Some((wait, accepted)) = self.state.wait(id) {
@@ -303,19 +305,18 @@ impl Context<'_> {
         }
     }
 
-    /// No `Data` and no `Eof` until `resume`. A hang-up is still told, and that nothing can be sent any more,
-    /// and that an end is ahead.
+    /// Stops `Data` and `Eof` until `resume`. `Hangup`, `Broken` and `EndAhead` are still delivered.
     pub fn pause(&mut self, id: StreamId) {
         if let Some(stream) = self.state.stream(id)
             && !matches!(stream.phase, Phase::Flushing | Phase::Lingering)
         {
             stream.marks.set(Marks::PAUSED);
-            // It may have ended or be broken, which is told of one that is paused.
+            // The stream may have ended or be broken already, which is reported for a paused stream.
             self.state.wake(id);
         }
     }
 
-    /// Offers what is held, later in this turn or in the next, and receives again.
+    /// Offers the held bytes, later in this turn or in the next, and receives again.
     pub fn resume(&mut self, id: StreamId) {
         if let Some(stream) = self.state.stream(id) {
             stream.marks.clear(Marks::PAUSED);
@@ -324,10 +325,9 @@ impl Context<'_> {
         }
     }
 
-    /// Sends what is queued, ends our direction, discards what still comes until the peer's end,
-    /// then tells `Closed(Clean)`. Nothing else is told of the stream but its deadlines. When
-    /// `linger` (or the loop's own, if none is given) passes without progress it ends with
-    /// `Closed(Lingered)`.
+    /// Sends the queued bytes, ends our direction, discards input until the peer's end, and then reports
+    /// `Closed(Clean)`. Until then only deadlines of the stream are delivered. If `linger` (default: the setting of the
+    /// loop) passes without progress, the stream ends with `Closed(Lingered)`.
     pub fn finish(&mut self, id: StreamId, linger: Option<Duration>) {
         let linger = linger.unwrap_or(self.state.settings.linger);
         let Some(stream) = self.state.stream(id) else { return };
@@ -350,8 +350,8 @@ impl Context<'_> {
         self.state.wake(id);
     }
 
-    /// Ends our direction once what is queued was sent; `Data` goes on until the peer's `Eof`, and
-    /// when both have come, `Closed(Clean)` follows. Of a stream that only goes out it is the end.
+    /// Ends our direction after the queued bytes were sent. `Data` continues until the peer's `Eof`; when both
+    /// directions have ended, `Closed(Clean)` follows. A stream that only sends ends completely.
     pub fn finish_sending(&mut self, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
         if !stream.takes_output() {
@@ -366,9 +366,9 @@ impl Context<'_> {
         }
     }
 
-    /// Ends the stream at once, and so that its peer cannot take what came for all that was to come:
-    /// by a reset. What is queued is discarded, and what was sent may be lost with it. Then
-    /// `Closed(Reset)` is told. A Unix socket knows no reset: its peer sees an end.
+    /// Ends the stream immediately with a reset, so that the peer cannot mistake the received bytes for a complete
+    /// message. Queued output is discarded, and sent bytes may be lost too. `Closed(Reset)` follows. Unix sockets have
+    /// no reset; the peer sees a normal end.
     pub fn reset(&mut self, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
         stream.marks.set(Marks::RESETS);
@@ -376,8 +376,8 @@ impl Context<'_> {
         self.state.end(id, Reason::Reset);
     }
 
-    /// Ends the stream at once and silently: nothing is told of it any more, not even `Closed`,
-    /// and what was queued is discarded.
+    /// Ends the stream immediately and silently: no more events of the stream are delivered, not even `Closed`. Queued
+    /// output is discarded.
     pub fn close(&mut self, stream: StreamId) {
         if !self.state.remove_stream(stream) {
             self.state.counts.stale += 1;
@@ -387,8 +387,7 @@ impl Context<'_> {
 
 /// Datagrams.
 impl Context<'_> {
-    /// Takes over a datagram socket, as [`crate::bind_datagrams`] makes it. Every datagram comes as
-    /// `Datagram`.
+    /// Takes over a datagram socket, as created by [`crate::bind_datagrams`]. Each datagram is delivered as `Datagram`.
     pub fn datagram(&mut self, fd: Fd) -> SocketId {
         let (index, generation) = self.state.sockets.insert(Datagrams::new(fd));
         let id = SocketId { index, generation };
@@ -396,9 +395,9 @@ impl Context<'_> {
         id
     }
 
-    /// Sends one datagram, at the end of the turn. False when it was not taken: the socket has
-    /// gone, 1024 datagrams wait already, or `to` has no name. True promises nothing more; one that
-    /// the kernel refuses, and one to a Unix socket that is full, is counted as lost.
+    /// Sends one datagram at the end of the turn. Returns false if it was not queued: the socket is gone, 1024
+    /// datagrams are already waiting, or `to` has no name. True guarantees nothing more. A datagram that the kernel
+    /// refuses, or that is for a full Unix socket, is counted as lost.
     #[must_use = "a datagram that was not taken is lost"]
     pub fn send_datagram(&mut self, socket: SocketId, to: &Origin, bytes: &[u8]) -> bool {
         let Some(place) = self.state.socket(socket) else { return false };
@@ -406,14 +405,14 @@ impl Context<'_> {
             return false;
         }
         place.waiting.push_back((to.clone(), Slice::copy_of(bytes)));
-        // While the kernel has no room, its report will bring the socket back.
+        // While the kernel has no room, its next report puts the socket back on the list.
         if place.writable {
             self.state.mark_socket_dirty(socket);
         }
         true
     }
 
-    /// Closes the socket at once; what waited to be sent is discarded.
+    /// Closes the socket immediately; waiting datagrams are discarded.
     pub fn close_datagrams(&mut self, socket: SocketId) {
         if !self.state.remove_socket(socket) {
             self.state.counts.stale += 1;
@@ -423,21 +422,21 @@ impl Context<'_> {
 
 /// Time.
 impl Context<'_> {
-    /// Arms a deadline of a stream, or disarms it. Moving it back costs one word.
+    /// Arms a deadline of a stream, or disarms it (`None`). Moving it to a later time costs one memory write.
     ///
     /// # Panics
-    /// When the name is not below [`DEADLINES_MAX`].
+    /// If the name is not below [`DEADLINES_MAX`].
     pub fn deadline(&mut self, stream: StreamId, name: DeadlineName, at: Option<Instant>) {
         let slot = usize::from(name.0);
         assert!(slot < DEADLINES_MAX, "a deadline's name is below DEADLINES_MAX");
         self.state.set_alarm(stream, slot, at);
     }
 
-    /// Arms a deadline of a stream at so long after this turn. The same as [`Self::deadline`] at
-    /// [`Self::now`] and that, and the quickest way to put one off at every request.
+    /// Arms a deadline of a stream at `after` from this turn. This equals [`Self::deadline`] at [`Self::now`] plus
+    /// `after`, and is the fastest way to postpone a deadline on every request.
     ///
     /// # Panics
-    /// When the name is not below [`DEADLINES_MAX`].
+    /// If the name is not below [`DEADLINES_MAX`].
     #[inline]
     pub fn deadline_in(&mut self, stream: StreamId, name: DeadlineName, after: Duration) {
         let slot = usize::from(name.0);
@@ -446,12 +445,12 @@ impl Context<'_> {
         self.state.set_alarm_at(stream, slot, tick);
     }
 
-    /// A timer that belongs to no stream. It fires at `at`, once, unless it is set again.
+    /// Creates a timer that belongs to no stream. It fires once at `at`, unless it is set again.
     pub fn timer(&mut self, at: Instant) -> TimerId {
         self.timer_of(OwnerKey::NONE, at)
     }
 
-    /// As [`Self::timer`], with a key that says whose it is.
+    /// Like [`Self::timer`], with the key of its owner.
     pub fn timer_of(&mut self, key: OwnerKey, at: Instant) -> TimerId {
         let (index, generation) = self.state.timers.insert(Timer { alarm: Alarm::NONE, key });
         let id = TimerId { index, generation };
@@ -470,14 +469,14 @@ impl Context<'_> {
         }
     }
 
-    /// Lets a timer not fire until it is set again.
+    /// Disarms a timer until it is set again.
     pub fn disarm_timer(&mut self, timer: TimerId) {
         if let Some(alarm) = self.alarm_of(timer) {
             self.state.wheel.disarm(alarm);
         }
     }
 
-    /// Ends a timer.
+    /// Removes a timer.
     pub fn cancel_timer(&mut self, timer: TimerId) {
         if let Some(alarm) = self.alarm_of(timer) {
             self.state.wheel.remove(alarm);

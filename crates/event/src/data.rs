@@ -1,8 +1,8 @@
-//! Received bytes on loan to the owner.
+//! Received bytes that are lent to the handler.
 
 use block::{Block, Slice};
 
-/// Received bytes. What is neither consumed nor taken stays with the stream and is offered again.
+/// Received bytes. Bytes that are neither consumed nor taken stay with the stream and are offered again.
 #[derive(Debug)]
 pub struct Data<'a> {
     lent: &'a mut Lent,
@@ -24,18 +24,18 @@ impl<'a> Data<'a> {
     /// Consumes the first `count` bytes.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// If there are fewer bytes.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.lent.left(), "only bytes that are there can be consumed");
         self.lent.start += count;
     }
 
-    /// Consumes the first `count` bytes and returns them to be kept. Less than half of the block
-    /// is copied into a block of its own size, more takes the block along without a copy.
+    /// Consumes the first `count` bytes and returns them as a slice that can be kept. If they are less than half of the
+    /// block, they are copied into a block of their own size; otherwise the slice shares the block without a copy.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// If there are fewer bytes.
     #[must_use]
     pub fn take(&mut self, count: usize) -> Slice {
         assert!(count <= self.bytes().len(), "only bytes that are there can be taken");
@@ -48,8 +48,8 @@ impl<'a> Data<'a> {
         part
     }
 
-    /// True when this is offered for the last time: the peer's end comes next, and what is not
-    /// consumed now is dropped (unless the stream is paused).
+    /// Whether these bytes are offered for the last time: the peer's end follows, and bytes that are not consumed now
+    /// are dropped (unless the stream is paused).
     #[must_use]
     pub const fn is_last(&self) -> bool {
         self.lent.last
@@ -71,9 +71,9 @@ pub(crate) struct Lent {
 
 #[derive(Debug)]
 enum Body {
-    /// Ours alone: it can be filled on.
+    /// The only owner is the loop; the block can be filled further.
     Own(Block),
-    /// A part of it was taken: it can only be read.
+    /// A part was taken; the bytes can only be read.
     Shared(Slice),
 }
 
@@ -82,13 +82,13 @@ impl Lent {
         Self { body: Body::Own(block), start: 0, last }
     }
 
-    /// No bytes, and no memory.
+    /// An offer without bytes and without memory.
     pub(crate) fn nothing() -> Self {
         Self { body: Body::Shared(Slice::default()), start: 0, last: false }
     }
 
-    /// The block, empty, with room for so many bytes: the one that was lent before, or a new one when
-    /// that is smaller or was taken along.
+    /// Returns an empty block with room for `capacity` bytes: the previous one, or a new one if the previous one is
+    /// smaller or shared.
     #[inline]
     pub(crate) fn refill(&mut self, capacity: usize) -> &mut Block {
         self.start = 0;
@@ -101,7 +101,7 @@ impl Lent {
         block
     }
 
-    /// Counts what was received behind the filled bytes.
+    /// Counts `count` received bytes after the filled bytes.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
         if let Body::Own(block) = &mut self.body {
@@ -109,13 +109,13 @@ impl Lent {
         }
     }
 
-    /// Whether nothing is left of it, and it can be filled anew.
+    /// Whether all bytes are consumed and the block can be filled again.
     #[inline]
     pub(crate) fn is_used_up(&self) -> bool {
         self.is_own() && self.left() == 0
     }
 
-    /// Bytes that are neither consumed nor taken yet.
+    /// The number of bytes that are neither consumed nor taken yet.
     #[inline]
     pub(crate) fn left(&self) -> usize {
         let filled = match &self.body {
@@ -133,7 +133,7 @@ impl Lent {
         }
     }
 
-    /// Whether it is ours alone.
+    /// Whether the block is not shared.
     #[inline]
     pub(crate) const fn is_own(&self) -> bool {
         matches!(self.body, Body::Own(_))
@@ -143,12 +143,13 @@ impl Lent {
         self.last
     }
 
-    /// Bytes that were consumed or taken.
+    /// The number of bytes that were consumed or taken.
     pub(crate) const fn consumed(&self) -> usize {
         self.start
     }
 
-    /// The block and where the rest begins in it, or that rest when a part of it was taken.
+    /// Returns the block and the position of the remaining bytes in it; or only the remaining bytes, if a part was
+    /// taken.
     pub(crate) fn into_block(self) -> Result<(Block, usize), Slice> {
         match self.body {
             Body::Own(block) => Ok((block, self.start)),
@@ -167,7 +168,7 @@ impl Lent {
         }
     }
 
-    /// The next `count` bytes as a slice of the block, which is never filled again.
+    /// Returns the next `count` bytes as a slice of the block, which is never filled again.
     fn share(&mut self, count: usize) -> Slice {
         let body = std::mem::replace(&mut self.body, Body::Shared(Slice::default()));
         let whole = match body {

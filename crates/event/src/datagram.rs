@@ -1,7 +1,7 @@
-//! One datagram socket: what waits to be sent, and to whom.
+//! One datagram socket, with its waiting datagrams and their receivers.
 //!
-//! One datagram in is one event, one call is one datagram out. Nothing is put together or taken
-//! apart, and nothing is held: what the owner does not want is gone, as it would be on the network.
+//! One received datagram is one event, and one call sends one datagram. Datagrams are neither joined nor split, and
+//! none is stored after its event: a datagram that the handler does not use is lost, as it could be on the network.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,10 +13,10 @@ use rustix::net::SocketAddrUnix;
 
 use crate::{Address, Fd};
 
-/// Datagrams of one socket that wait until the kernel has room. Over it `send_datagram` refuses.
+/// The maximum number of datagrams of one socket that wait for room in the kernel. Above it `send_datagram` refuses.
 pub(crate) const WAITING_MAX: usize = 1024;
 
-/// Where a datagram came from, and where its answer goes.
+/// The sender of a datagram, to which replies are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(Place);
 
@@ -29,13 +29,13 @@ enum Place {
 }
 
 impl Origin {
-    /// Nobody who could be answered.
+    /// A sender to which nothing can be sent.
     pub const NOWHERE: Self = Self(Place::Nowhere);
 
-    /// Where a socket with this address is.
+    /// Returns the origin for a socket with this address.
     ///
     /// # Errors
-    /// When a path is too long for a Unix socket.
+    /// If a path is too long for a Unix socket.
     pub fn of(address: &Address) -> io::Result<Self> {
         Ok(Self(match address {
             Address::Internet(address) => Place::Internet(*address),
@@ -43,7 +43,7 @@ impl Origin {
         }))
     }
 
-    /// The host and port, when it is on the network.
+    /// The IP address and port; `None` if it is not on the network.
     #[must_use]
     pub const fn internet(&self) -> Option<SocketAddr> {
         match self.0 {
@@ -52,7 +52,7 @@ impl Origin {
         }
     }
 
-    /// The path, when it is a Unix socket that has one.
+    /// The path; `None` unless it is a Unix socket with a path.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         use std::os::unix::ffi::OsStrExt;
@@ -83,13 +83,13 @@ impl From<SocketAddrUnix> for Origin {
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     pub(crate) fd: Fd,
-    /// The kernel may have datagrams for us.
+    /// The kernel may have datagrams to receive.
     pub(crate) readable: bool,
-    /// The kernel may have room for ours.
+    /// The kernel may have room to send.
     pub(crate) writable: bool,
-    /// It is in the list of sockets to receive from.
+    /// The socket is in the list of sockets to receive from.
     pub(crate) ready: bool,
-    /// It is in the list of sockets to send for.
+    /// The socket is in the list of sockets to send for.
     pub(crate) dirty: bool,
     pub(crate) waiting: VecDeque<(Origin, Slice)>,
 }

@@ -1,6 +1,6 @@
-//! The real kernel, by epoll.
+//! The real kernel, with epoll.
 //!
-//! One `EPOLL_CTL_ADD` a stream for life, edge-triggered, both directions; none to change it.
+//! Each stream needs one `EPOLL_CTL_ADD` during its life: edge-triggered, for both directions. It is never changed.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -16,7 +16,7 @@ use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe,
 use crate::system::{self, Alarm, SplicePipes};
 use crate::{Address, Direction, Fd, Origin, Peer};
 
-/// Linux, by epoll.
+/// Linux, with epoll.
 pub struct Epoll {
     epoll: OwnedFd,
     waker: Arc<Alarm>,
@@ -28,8 +28,8 @@ pub struct Epoll {
     unsafe_code,
     reason = "a loop is made where its mailbox is needed and turns on its thread"
 )]
-// SAFETY: what is not `Send` in it are the reports: the kernel's structure may hold a pointer. Here
-// it holds a token, a number, and is empty between two waits.
+// SAFETY: only the reports are not `Send`, because the kernel's structure may contain a pointer. Here it contains a
+// token, which is a number, and the list is empty between two waits.
 unsafe impl Send for Epoll {}
 
 impl fmt::Debug for Epoll {
@@ -39,10 +39,10 @@ impl fmt::Debug for Epoll {
 }
 
 impl Epoll {
-    /// A new epoll instance with its waker.
+    /// Creates an epoll instance with its waker.
     ///
     /// # Errors
-    /// When the process or the system has no descriptor left.
+    /// If the process or the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let waker = Alarm::new()?;

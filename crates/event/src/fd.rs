@@ -1,12 +1,12 @@
-//! Descriptors on their way into a loop.
+//! Descriptors that are passed to a loop.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// An owned descriptor, to be given to a loop. Closed on drop.
+/// An owned descriptor, to be passed to a loop. Closed on drop.
 ///
-/// A simulated kernel hands out numbers instead; they mean something to that kernel alone.
+/// A simulated kernel returns numbers instead, which are meaningful only to that kernel.
 #[derive(Debug)]
 pub struct Fd(Kind);
 
@@ -17,17 +17,17 @@ enum Kind {
 }
 
 impl Fd {
-    /// A descriptor of a simulated kernel.
+    /// Creates a descriptor of a simulated kernel.
     #[must_use]
     pub const fn simulated(number: u32) -> Self {
         Self(Kind::Simulated(number))
     }
 
-    /// Another descriptor of the same thing, for another loop. Of a simulated kernel it is the same
+    /// Returns another descriptor of the same open file, for another loop. For a simulated kernel it is the same
     /// number.
     ///
     /// # Errors
-    /// What the system says: no descriptor is left.
+    /// Those of the system: no descriptor is left.
     pub fn duplicate(&self) -> io::Result<Self> {
         match &self.0 {
             Kind::Real(fd) => Ok(Self(Kind::Real(fd.try_clone()?))),
@@ -35,30 +35,31 @@ impl Fd {
         }
     }
 
-    /// Has reads and accepts return at once where there is nothing. A simulated descriptor always does.
+    /// Makes reads and accepts return immediately if there is nothing. Simulated descriptors always do so.
     pub(crate) fn make_nonblocking(&self) -> io::Result<()> {
         let Kind::Real(fd) = &self.0 else { return Ok(()) };
         let flags = rustix::fs::fcntl_getfl(fd)?;
         Ok(rustix::fs::fcntl_setfl(fd, flags | rustix::fs::OFlags::NONBLOCK)?)
     }
 
-    /// Its number. The system gives the lowest that is free, so as many are open below it.
+    /// The number of the descriptor. The system assigns the lowest free number, so at least as many descriptors are
+    /// open.
     #[must_use]
     pub fn number(&self) -> u32 {
         match &self.0 {
-            // What is open has a number from 0 on.
+            // An open descriptor has a non-negative number.
             Kind::Real(fd) => u32::try_from(fd.as_raw_fd()).unwrap_or(u32::MAX),
             Kind::Simulated(number) => *number,
         }
     }
 
-    /// Where a socket of IP is bound.
+    /// The local address of an IP socket.
     pub(crate) fn own_address(&self) -> Option<SocketAddr> {
         let Kind::Real(fd) = &self.0 else { return None };
         SocketAddr::try_from(rustix::net::getsockname(fd).ok()?).ok()
     }
 
-    /// The number of a simulated descriptor, if it is one.
+    /// The number of a simulated descriptor; `None` for a real one.
     #[must_use]
     pub const fn simulated_number(&self) -> Option<u32> {
         match self.0 {
@@ -97,7 +98,7 @@ from_owner!(
 );
 
 impl TryFrom<Fd> for OwnedFd {
-    /// The simulated descriptor, given back.
+    /// The simulated descriptor, returned unchanged.
     type Error = Fd;
 
     fn try_from(fd: Fd) -> Result<Self, Fd> {
@@ -110,7 +111,7 @@ impl TryFrom<Fd> for OwnedFd {
 
 impl AsFd for Fd {
     /// # Panics
-    /// When the descriptor is simulated: only its own kernel may use it.
+    /// If the descriptor is simulated: only its own kernel may use it.
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {

@@ -1,4 +1,4 @@
-//! What the user of the loop is: the trait that receives its events.
+//! The events of a loop and the trait that receives them.
 
 use std::io;
 
@@ -11,156 +11,155 @@ use crate::interface::{
 
 /// Receives the events of a loop.
 ///
-/// Order is law: of one stream, all `Data` before the one `Eof` before the one `Closed`, and
-/// nothing after `Closed` or after the owner's own `close`, not even for an event that the kernel
-/// had reported before. `Hangup`, `EndAhead` and `Broken` alone may overtake `Data`.
+/// The order is guaranteed. For each stream, all `Data` comes before the one `Eof`, and `Eof` comes before the one
+/// `Closed`. No event follows `Closed` or the handler's own `close`, not even one that the kernel had reported before.
+/// Only `Hangup`, `EndAhead` and `Broken` may overtake `Data`.
 pub trait EventHandler {
-    /// What other threads send to this loop.
+    /// The type of messages that other threads send to this loop.
     type Mail: Send + 'static;
 
-    /// One event. System calls that `io` asks for happen at the end of the turn.
+    /// Handles one event. System calls that are requested through `io` are made at the end of the turn.
     fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, Self::Mail>);
 
-    /// All that the turn has brought was told. Mail that is there afterwards, such as what the owner
-    /// posted to its own loop meanwhile, is told in the same turn, and then this is called again; at
-    /// most twice in a turn.
+    /// Called when all events of the turn were delivered. Mail that is in the mailbox afterwards, for example messages
+    /// that the handler sent to its own loop, is delivered in the same turn. This method is then called again, at most
+    /// twice per turn.
     fn on_events_done(&mut self, io: &mut Context<'_>) {
         let _ = io;
     }
 
-    /// The end of a turn, after its events and before its output is sent.
+    /// Called at the end of a turn, after its events and before its output is sent.
     fn on_iteration_end(&mut self, io: &mut Context<'_>) {
         let _ = io;
     }
 }
 
-/// What happened.
+/// An event of the loop.
 #[derive(Debug)]
 pub enum Event<'a, M> {
-    /// A listener has a new connection, which is already a stream of the loop.
+    /// A listener has accepted a new connection, which is already a stream of the loop.
     Accepted {
-        /// Which listener.
+        /// The listener.
         listener: ListenerId,
         /// The new stream.
         stream: StreamId,
-        /// Who connected.
+        /// The peer.
         peer: Peer,
     },
-    /// A listener could not accept: a limit of the process or the system was reached. It is set
-    /// aside for a tenth of a second and tried again by itself, and told each time.
+    /// A listener could not accept because a limit of the process or the system was reached. The loop pauses the
+    /// listener for 100 ms and then tries again; each failure is reported.
     AcceptFailed {
-        /// Which listener.
+        /// The listener.
         listener: ListenerId,
-        /// What the kernel said; `QuotaExceeded` when no descriptor is left.
+        /// The error of the kernel; `QuotaExceeded` if no descriptor is left.
         error: io::ErrorKind,
     },
     /// A `connect` succeeded.
     Connected {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
     },
-    /// Bytes came in. What is neither consumed nor taken is offered again when bytes were added,
-    /// after `resume`, and once more, marked last, before `Eof`.
+    /// Bytes were received. Bytes that are neither consumed nor taken are offered again when more bytes arrive and
+    /// after `resume`. They are offered once more, marked as last, before `Eof`.
     Data {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
-        /// The bytes on loan.
+        /// The received bytes, on loan.
         data: Data<'a>,
     },
-    /// The peer will send no more. The stream can still be written to.
+    /// The peer will send no more. The stream can still send.
     Eof {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
     },
-    /// The output that was above the high mark is below the low mark.
+    /// The output was above the high-water mark and is now at or below the low-water mark.
     Drained {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
     },
-    /// The peer is gone for both directions. At most once, not final, may overtake `Data`; a
-    /// paused stream reports it too, a paused pipe as well, for which it means that its writer is
-    /// gone.
+    /// The peer has closed both directions. This event comes at most once, is not final and may overtake `Data`. A
+    /// paused stream reports it too. So does a paused pipe; there it means that the writer is gone.
     Hangup {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
     },
-    /// The peer of a stream that is paused will send no more. What was received waits for `resume`, and so
-    /// does `Eof`, which follows behind it. At most once. `poll` and `select` may report it only when all was received.
+    /// The peer of a paused stream will send no more. Received bytes wait for `resume`, and `Eof` follows after them.
+    /// This event comes at most once. `poll` and `select` may report it only when all bytes were received.
     EndAhead {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
     },
-    /// Nothing can be sent any more to the peer of a stream that is paused. What was received waits for
-    /// `resume`, and so does `Closed`, which follows behind it. At most once.
+    /// Nothing can be sent any more to the peer of a paused stream. Received bytes wait for `resume`, and `Closed`
+    /// follows after them. This event comes at most once.
     Broken {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
     },
-    /// The stream has ended and its id is not used again.
+    /// The stream has ended. Its id is not used again.
     Closed {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
-        /// Why.
+        /// Why it ended.
         reason: Reason,
     },
-    /// A named deadline of a stream passed. It is not armed any more.
+    /// A named deadline of a stream has passed. It is not armed any more.
     Deadline {
-        /// Which stream.
+        /// The stream.
         stream: StreamId,
-        /// Whose it is.
+        /// The owner of the stream.
         key: OwnerKey,
         /// Which of its deadlines.
         name: DeadlineName,
     },
-    /// A timer fired. It is not armed any more, but keeps its id until it is cancelled.
+    /// A timer fired. It is not armed any more, but its id stays valid until it is cancelled.
     Timer {
-        /// Which timer.
+        /// The timer.
         timer: TimerId,
-        /// Whose it is.
+        /// The owner of the timer.
         key: OwnerKey,
     },
-    /// Bytes of a `relay` were accepted by the kernel for the other stream. At most once a turn.
+    /// The kernel accepted bytes of a `relay` for the other stream. This event comes at most once per turn.
     Relayed {
-        /// The stream that they came from.
+        /// The stream that the bytes came from.
         stream: StreamId,
-        /// Whose that is.
+        /// The owner of that stream.
         key: OwnerKey,
-        /// How many since this was told last.
+        /// The number of bytes since the previous event of this kind.
         count: u64,
-        /// No more come: the limit is reached, this stream's end has come (`Eof` or `Closed`
-        /// follows), or the other stream takes no more; what it did not accept is lost then.
+        /// Whether the relay is over: the limit is reached, this stream has ended (`Eof` or `Closed` follows), or the
+        /// other stream accepts no more. In the last case, bytes that it did not accept are lost.
         done: bool,
     },
-    /// One datagram came in. What the owner does not keep of it is gone.
+    /// A datagram was received. The bytes are valid only during the call.
     Datagram {
-        /// By which socket.
+        /// The receiving socket.
         socket: SocketId,
-        /// From whom; the answer goes there.
+        /// The sender, to which replies are sent.
         from: &'a Origin,
-        /// All of it.
+        /// The whole datagram.
         bytes: &'a [u8],
     },
-    /// A descriptor is no datagram socket, or cannot be waited for. It is closed and its id gone.
+    /// A descriptor is not a datagram socket, or cannot be watched. It is closed, and its id is invalid.
     DatagramsFailed {
-        /// Which socket.
+        /// The socket.
         socket: SocketId,
-        /// What the kernel said.
+        /// The error of the kernel.
         error: io::ErrorKind,
     },
     /// A message from another thread.

@@ -1,4 +1,4 @@
-//! Descriptors that whoever started the process handed over, as systemd does for a socket unit.
+//! Descriptors that the parent process passed to this process, as systemd does for a socket unit.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,51 +11,53 @@ use rustix::net::{SocketType, sockopt};
 
 use crate::{Address, Fd};
 
-/// The first descriptor that is handed over.
+/// The number of the first passed descriptor.
 const FIRST: RawFd = 3;
-/// More than anybody hands over; a larger number is a mistake.
+/// More descriptors than any parent passes; a larger number is a mistake.
 const COUNT_MAX: RawFd = 10_000;
 
 /// Whether they were taken.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// One descriptor that was handed over.
+/// One passed descriptor.
 #[derive(Debug)]
 pub struct Inherited {
-    /// Its name in `LISTEN_FDNAMES`; `unknown` when it has none, as systemd has it.
+    /// The name in `LISTEN_FDNAMES`; `unknown` if there is none, as in systemd.
     pub name: String,
-    /// The descriptor, non-blocking, and closed in programs that are started.
+    /// The descriptor. It is non-blocking, and closed in programs that are started.
     pub fd: Fd,
-    /// Where it listens or is bound, when it is a socket of a kind that [`Address`] knows.
+    /// The address on which it listens or to which it is bound, if it is a socket and [`Address`] can express its
+    /// address.
     pub address: Option<Address>,
-    /// What it can be used for.
+    /// How it can be used.
     pub kind: InheritedKind,
 }
 
-/// What a descriptor that was handed over can be used for.
+/// How a passed descriptor can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InheritedKind {
-    /// A socket of streams that listens: [`crate::Context::accept_from`].
+    /// A listening stream socket: [`crate::Context::accept_from`].
     Listener,
-    /// A socket of datagrams: [`crate::Context::datagram`].
+    /// A datagram socket: [`crate::Context::datagram`].
     Datagrams,
-    /// A socket of streams that does not listen, such as a connection.
+    /// A stream socket that does not listen, such as a connection.
     Stream,
-    /// A socket of another type, or no socket.
+    /// A socket of another type, or not a socket.
     Other,
 }
 
-/// The descriptors that were handed over to this process (`LISTEN_PID`, `LISTEN_FDS`,
-/// `LISTEN_FDNAMES`), in their order. They are handed out once: a second call finds none.
+/// Returns the descriptors that were passed to this process (`LISTEN_PID`, `LISTEN_FDS`, `LISTEN_FDNAMES`), in their
+/// order. They are returned once: a second call returns none.
 ///
-/// Call it early: a descriptor without the close-on-exec flag that this process opened before cannot be told from one
-/// that was handed over. Those with the flag, as Rust opens all, are found out.
+/// Call this function early. If this process has opened a descriptor without the close-on-exec flag before, that
+/// descriptor cannot be distinguished from a passed one. Descriptors with the flag, which Rust always sets, are
+/// detected.
 ///
-/// The variables stay set, for changing them is not safe beside other threads; they name this
-/// process, so that no other takes them for its own.
+/// The variables stay set, because changing them is not safe while other threads run. They name this process, so other
+/// processes ignore them.
 ///
 /// # Errors
-/// When the variables contradict what is open.
+/// If the variables contradict the open descriptors.
 pub fn inherited() -> io::Result<Vec<Inherited>> {
     let variable = |name: &str| std::env::var_os(name);
     let said = Said {
@@ -68,12 +70,13 @@ pub fn inherited() -> io::Result<Vec<Inherited>> {
         return Ok(Vec::new());
     }
     let all: Vec<_> = (FIRST..).zip(names).collect();
-    // All are looked at before one is taken: what is wrong with the variables must not close what is ours.
+    // All descriptors are checked before one is taken: an error in the variables must not close descriptors of this
+    // process.
     all.iter().try_for_each(|(number, name)| was_handed_over(*number, name))?;
     all.into_iter().map(|(number, name)| take(number, name)).collect()
 }
 
-/// What the variables say.
+/// The values of the variables.
 struct Said<T> {
     process: Option<T>,
     count: Option<T>,
@@ -81,7 +84,7 @@ struct Said<T> {
 }
 
 impl<T: AsRef<OsStr>> Said<T> {
-    /// The names of the descriptors that are for this process, one each.
+    /// Returns the names of the descriptors for this process, one for each.
     fn names_for(&self, process: u32) -> io::Result<Vec<String>> {
         let (Some(of), Some(count)) = (&self.process, &self.count) else { return Ok(Vec::new()) };
         if number(of.as_ref(), "LISTEN_PID")? != i64::from(process) {
@@ -113,11 +116,11 @@ fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-/// Whether a descriptor can have been handed over: it is open, and it has survived the start of this process.
-/// One that would be closed then was opened since, by this process, which may own it.
+/// Checks that a descriptor can have been passed: it is open, and it has survived the start of this process. A
+/// descriptor with the close-on-exec flag was opened later by this process, which may own it.
 ///
 /// # Errors
-/// When it cannot.
+/// If it cannot have been passed.
 fn was_handed_over(number: RawFd, name: &str) -> io::Result<()> {
     let wrong = |why: &dyn std::fmt::Display| {
         invalid(format!("descriptor {number} (`{name}`) was said to be handed over: {why}"))
@@ -131,21 +134,21 @@ fn was_handed_over(number: RawFd, name: &str) -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "nothing but a number tells of an inherited descriptor")]
 fn borrowed(number: RawFd) -> BorrowedFd<'static> {
-    // SAFETY: it is not negative. Whoever asks about one that is not open is told so by the system.
+    // SAFETY: the number is not negative. If no descriptor with this number is open, the system returns an error.
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
 #[expect(unsafe_code, reason = "nothing but a number tells of an inherited descriptor")]
 fn take(number: RawFd, name: String) -> io::Result<Inherited> {
-    // SAFETY: it was handed over to this process, as was just found, and so is ours alone: the swap above
-    // lets it be taken once.
+    // SAFETY: the descriptor was passed to this process, as was just checked, so it has no other owner. The swap in
+    // `inherited` ensures that it is taken only once.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
     let flags = rustix::fs::fcntl_getfl(&fd)?;
     rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
     let (address, kind) = (address(&fd), kind(&fd));
     if kind == InheritedKind::Listener && matches!(address, Some(Address::Internet(_))) {
-        // As for our own listeners: what is accepted inherits it.
+        // As for our own listeners: accepted sockets inherit it.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
     }
     Ok(Inherited { name, fd: fd.into(), address, kind })
@@ -162,7 +165,7 @@ fn kind(fd: &impl AsFd) -> InheritedKind {
     }
 }
 
-/// Where a socket is bound.
+/// The local address of a socket.
 pub(crate) fn address(fd: &OwnedFd) -> Option<Address> {
     use std::os::unix::ffi::OsStrExt;
     let any = rustix::net::getsockname(fd).ok()?;

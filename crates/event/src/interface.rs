@@ -1,4 +1,4 @@
-//! What a user of the loop names and receives: ids, addresses, limits, and why a stream ended.
+//! The types in the interface of the loop: ids, addresses, limits, and the reason why a stream ended.
 
 use std::fmt;
 use std::io;
@@ -6,48 +6,48 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whose a stream or a timer is: four words that the [`EventHandler`](crate::EventHandler) gives it
-/// ([`set_key`](crate::Context::set_key), [`timer_of`](crate::Context::timer_of)) and that every event about it
-/// carries, so that the owner need not look for the part of it that is concerned. The loop does not read them.
-/// One that was given none has [`Self::NONE`].
+/// The owner of a stream or timer: four words that the [`EventHandler`](crate::EventHandler) sets
+/// ([`set_key`](crate::Context::set_key), [`timer_of`](crate::Context::timer_of)). Every event about the stream or
+/// timer carries its key, so the handler need not look up which part of it is responsible. The loop does not interpret
+/// the words. The default is [`Self::NONE`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OwnerKey(pub [u32; 4]);
 
 impl OwnerKey {
-    /// The key of a stream or timer that was given none.
+    /// The key of a stream or timer without an owner.
     pub const NONE: Self = Self([0; 4]);
 }
 
 /// Why a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Both directions came to their end, or `finish` was done.
+    /// Both directions ended, or `finish` completed.
     Clean,
-    /// After `finish`, its `linger` passed while the peer took no output, or before its end came.
+    /// After `finish`, `linger` passed without progress: the peer accepted no output, or did not end.
     Lingered,
-    /// The peer reset the connection, or a write found nobody to read.
+    /// The peer reset the connection, or a write found no reader.
     Reset,
-    /// A `connect` did not succeed.
+    /// A `connect` failed.
     ConnectFailed(io::ErrorKind),
-    /// Received bytes were neither consumed nor paused until `recv_buffer_max` was full.
+    /// Received bytes were neither consumed nor was the stream paused until `recv_buffer_max` was full.
     HoldFull,
-    /// More than `send_max` bytes waited to be sent.
+    /// More than `send_max` bytes were waiting to be sent.
     Overrun,
-    /// The peer had sent bytes that the owner had not received when it was to be sent something that
-    /// [expects silence](crate::Context::expect_silence). Those bytes are discarded.
+    /// The peer had sent bytes that the handler had not received when output was due that [expects
+    /// silence](crate::Context::expect_silence). Those bytes are discarded.
     NotSilent,
     /// The kernel reported another error.
     Failed(io::ErrorKind),
 }
 
-/// One of the deadlines of a stream; the owner gives the numbers their meaning.
+/// One of the deadlines of a stream; the handler defines the meaning of each number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeadlineName(pub u8);
 
-/// Deadlines that a stream can have at once: names 0 to 3.
+/// The maximum number of deadlines of a stream: names 0 to 3.
 pub const DEADLINES_MAX: usize = 4;
 
-/// Who is at the other end.
+/// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A host on the network.
@@ -56,10 +56,10 @@ pub enum Peer {
     Local,
 }
 
-/// Where to listen or to connect.
+/// An address to listen on or to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// An IPv4 or IPv6 address with a port; port 0 lets the system choose.
+    /// An IPv4 or IPv6 address with a port; with port 0 the system chooses one.
     Internet(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
@@ -74,43 +74,45 @@ impl fmt::Display for Address {
     }
 }
 
-/// Which ways bytes flow through an adopted descriptor.
+/// In which directions bytes flow through an adopted descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Only to us, as from the output of a program.
+    /// Only to us, for example from the output of a program.
     In,
-    /// Only from us, as to the input of a program.
+    /// Only from us, for example to the input of a program.
     Out,
-    /// Both ways, as on a socket.
+    /// In both directions, as on a socket.
     Both,
 }
 
-/// Limits of one stream. Those in bytes bound the memory that a stream holds: where what waits
-/// does not fill its blocks and these exceed a limit, it is copied into smaller ones.
+/// Limits of one stream. Limits in bytes bound the memory that a stream occupies: if waiting bytes do not fill their
+/// blocks and the blocks exceed a limit, the bytes are copied into smaller blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Received bytes that may wait unconsumed. Over it the stream ends with `HoldFull`.
+    /// The maximum number of received bytes that may wait unconsumed. Above it the stream ends with `HoldFull`.
     pub recv_buffer_max: usize,
-    /// Above this, which the owner sees by what [`crate::Context::send`] returns, `Drained` will come.
+    /// The high-water mark of the output in bytes. The return value of [`crate::Context::send`] shows when the output
+    /// exceeds it; `Drained` follows later.
     pub send_high: usize,
-    /// `Drained` comes when output falls to this.
+    /// The low-water mark: `Drained` is delivered when the output falls to this number of bytes.
     pub send_low: usize,
-    /// Output above this ends the stream with `Overrun`.
+    /// If the output exceeds this number of bytes, the stream ends with `Overrun`.
     pub send_max: usize,
-    /// When output has waited for this long, the kernel is asked what the peer has acknowledged, and
-    /// [`OutputWait`] counts that from then on. By then it should have acknowledged what it takes
-    /// without reading. None: only what the kernel accepts counts.
+    /// When output has waited for this time, the loop asks the kernel how much the peer has acknowledged, and
+    /// [`OutputWait`] counts acknowledged bytes from then on. The time should be long enough for the peer to
+    /// acknowledge the bytes that its kernel accepts without reading. `None`: only the bytes that our kernel accepts
+    /// count.
     pub progress_after: Option<Duration>,
 }
 
-/// How long a peer has not taken all that was sent to it.
+/// How long, and how slowly, a peer has been accepting output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputWait {
-    /// The time for which output waited without a break, because the kernel had no room for it; where
-    /// acknowledged bytes count, since the kernel was asked for them first.
+    /// How long output has waited without interruption because the kernel had no room for it. If acknowledged bytes
+    /// count: the time since the kernel was first asked for them.
     pub lasted: Duration,
-    /// Bytes that the peer acknowledged in this time, as known when its last deadline was told, or that
-    /// the kernel accepted, if those are more.
+    /// The number of bytes that the peer acknowledged in this time, as known when its last deadline was delivered; or
+    /// the number of bytes that the kernel accepted, if that is larger.
     pub taken: u64,
 }
 
@@ -129,18 +131,18 @@ impl Default for StreamLimits {
 /// Settings of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopSettings {
-    /// Events taken from the kernel at once. What a stream sends leaves at the end of the turn, so a
-    /// batch should be small enough for the kernel to still have the stream in its cache by then.
+    /// The maximum number of kernel events per turn. Output leaves at the end of the turn, so a batch should be small
+    /// enough that the kernel still has the stream in its cache by then.
     pub events_max: usize,
-    /// Bytes read from one stream in one turn, so that a busy one cannot starve the others.
+    /// The maximum number of bytes read from one stream per turn, so that a busy stream cannot starve the others.
     pub read_budget: usize,
-    /// Connections accepted from one listener in one turn.
+    /// The maximum number of connections accepted from one listener per turn.
     pub accept_budget: usize,
-    /// Messages taken from the mailbox in one turn.
+    /// The maximum number of messages taken from the mailbox per turn.
     pub mail_budget: usize,
-    /// Messages that the mailbox holds.
+    /// The capacity of the mailbox, in messages.
     pub mail_max: usize,
-    /// How long `finish` waits for the peer's end when no other time is given.
+    /// How long `finish` waits for the peer's end if no other time is given.
     pub linger: Duration,
 }
 
@@ -167,13 +169,13 @@ macro_rules! id {
         }
 
         impl $name {
-            /// The place in the loop's table; reused by later ids.
+            /// The index in the loop's table; it is reused by later ids.
             #[must_use]
             pub const fn index(self) -> usize {
                 self.index as usize
             }
 
-            /// How many ids had this place before.
+            /// How many ids had this index before.
             #[must_use]
             pub const fn generation(self) -> u32 {
                 self.generation
@@ -189,7 +191,7 @@ macro_rules! id {
 }
 
 id! {
-    /// One stream from its beginning to its `Closed`.
+    /// One stream, from its creation until `Closed`.
     StreamId
 }
 id! {

@@ -1,4 +1,4 @@
-//! The seam under the loop: the few things it asks of a kernel.
+//! The interface between the loop and a kernel.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use crate::{Address, Direction, Fd, Origin, Peer};
 
-/// What the loop asks of a kernel. [`crate::Epoll`] is the real one.
+/// The operations that the loop needs from a kernel. [`crate::Epoll`] is the default implementation.
 ///
-/// Readiness of streams is *edge*: it is reported when it comes and again only after
-/// [`receive`](Self::receive) or [`send`](Self::send) found an end of it, that is, moved fewer
-/// bytes than asked or reported `WouldBlock`. A level-triggered kernel can keep that promise, for
-/// every such call passes through it. Listeners are *level*: reported as long as one waits.
+/// Readiness of streams is *edge-triggered*. It is reported when it begins, and again only after
+/// [`receive`](Self::receive) or [`send`](Self::send) reached its end, that is, moved fewer bytes than requested or
+/// returned `WouldBlock`. A level-triggered kernel can provide this as well, because every such call passes through it.
+/// Listeners are *level-triggered*: they are reported while a connection is waiting.
 ///
-/// Nothing here blocks but [`wait`](Self::wait). `Interrupted` is never returned.
+/// Only [`wait`](Self::wait) blocks. `Interrupted` is never returned.
 #[expect(clippy::missing_errors_doc, reason = "each returns what the system call returns")]
 pub trait Kernel {
-    /// The clock; it never goes back.
+    /// Reads the clock, which never goes back.
     fn now(&mut self) -> Instant;
 
-    /// Waits until something happened or at least `timeout` has passed (none: for ever), and adds
-    /// up to `events_max` reports to `happened`. A wake-up or a signal may end it without any.
+    /// Waits until an event occurred or at least `timeout` has passed (`None`: without limit), and appends up to
+    /// `events_max` reports to `happened`. A wake-up or a signal may end the wait without reports.
     fn wait(
         &mut self,
         timeout: Option<Duration>,
@@ -31,46 +31,45 @@ pub trait Kernel {
         happened: &mut Vec<ReadyEvent>,
     ) -> io::Result<()>;
 
-    /// What wakes this kernel out of [`wait`](Self::wait) from another thread; it is reported as
-    /// [`Token::WAKER`]. A wake-up that comes before the wait ends that wait.
+    /// Returns the handle that wakes this kernel from [`wait`](Self::wait) on another thread. The wake-up is reported
+    /// as [`Token::WAKER`]. A wake-up before the wait ends that wait.
     fn waker(&self) -> Arc<dyn Wake>;
 
-    /// Reports what happens to a stream or a listener under `token` from now on.
+    /// Reports events of a stream or a listener under `token` from now on.
     fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()>;
 
-    /// Reports it no longer.
+    /// Stops reporting events of this descriptor.
     fn unwatch(&mut self, fd: &Fd) -> io::Result<()>;
 
-    /// Takes the next connection of a listener, non-blocking. `ConnectionAborted`: that one was
-    /// not to be had, the next one may be. `QuotaExceeded`: no descriptor is left.
+    /// Accepts the next connection of a listener; it is non-blocking. `ConnectionAborted`: this connection failed, but
+    /// the next one may succeed. `QuotaExceeded`: no descriptor is left.
     fn accept(&mut self, listener: &Fd) -> io::Result<(Fd, Peer)>;
 
-    /// Begins to connect, non-blocking. The answer comes by [`connected`](Self::connected) once
-    /// the stream is writable.
+    /// Starts a non-blocking connect. [`connected`](Self::connected) returns the result when the stream is writable.
     fn connect(&mut self, to: &Address) -> io::Result<Fd>;
 
-    /// How a `connect` ended.
+    /// Returns the result of a `connect`.
     fn connected(&mut self, fd: &Fd) -> io::Result<()>;
 
-    /// Makes a descriptor from elsewhere non-blocking and tells what it is.
+    /// Makes a foreign descriptor non-blocking and returns its kind.
     fn prepare(&mut self, fd: &Fd) -> io::Result<FdKind>;
 
-    /// Receives into `room`; 0 is the end of what the peer sends.
+    /// Receives into `room`. 0 means that the peer has ended its direction.
     fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize>;
 
-    /// Sends as much of `parts` as goes.
+    /// Sends as much of `parts` as possible.
     fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Bytes that a connected socket has accepted and its peer's kernel has not acknowledged. `Unsupported`:
-    /// that is not known. A Unix socket counts the memory of the messages that its peer has not received
-    /// wholly.
+    /// The number of bytes that a connected socket has accepted and the peer's kernel has not acknowledged.
+    /// `Unsupported`: this is not known. For a Unix socket it is the memory of the messages that the peer has not
+    /// received completely.
     fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
         let _ = fd;
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Bytes that a pipe has accepted and nobody has read, also once its reader has gone. `Unsupported`: that is not
-    /// known.
+    /// The number of bytes that a pipe has accepted and that were not read, also after its reader has gone.
+    /// `Unsupported`: this is not known.
     fn unread(fd: &Fd) -> io::Result<u64>
     where
         Self: Sized,
@@ -82,58 +81,58 @@ pub trait Kernel {
     /// Ends our direction of a socket.
     fn shut(&mut self, fd: &Fd) -> io::Result<()>;
 
-    /// Makes a datagram socket from elsewhere non-blocking; any other descriptor is refused.
+    /// Makes a foreign datagram socket non-blocking; any other descriptor is refused.
     fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
         let _ = fd;
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Receives one datagram and tells its whole length, which may be more than there was room.
+    /// Receives one datagram and returns its full length, which may exceed the length of `room`.
     fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
         let _ = (fd, room);
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Sends one datagram, whole or not at all.
+    /// Sends one datagram, completely or not at all.
     fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
         let _ = (fd, to, bytes);
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Something to splice through. A kernel that cannot splice has none, and relays by a copy.
+    /// Returns a pipe for splicing. A kernel that cannot splice returns an error, and the relay copies instead.
     fn conduit(&mut self) -> io::Result<SplicePipe> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Takes back an empty conduit, for the next who needs one.
+    /// Takes back an empty pipe for the next relay.
     fn keep_conduit(&mut self, conduit: SplicePipe) {
         drop(conduit);
     }
 
-    /// Moves up to `length` bytes from a stream into an empty conduit; 0 is the end of what the
-    /// peer sends. `InvalidInput`: this stream cannot be spliced.
+    /// Moves up to `length` bytes from a stream into an empty pipe. 0 means that the peer has ended its direction.
+    /// `InvalidInput`: this stream cannot be spliced.
     fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
         let _ = (from, conduit, length);
         Err(io::ErrorKind::InvalidInput.into())
     }
 
-    /// Moves up to `length` of the bytes in a conduit to a stream.
+    /// Moves up to `length` of the bytes in a pipe to a stream.
     fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
         let _ = (conduit, to, length);
         Err(io::ErrorKind::InvalidInput.into())
     }
 
-    /// Lets the close of a socket of the network be a reset: what was not sent is forgotten, and what
-    /// was may be. Of anything else the close stays as it is.
+    /// Makes the close of a network socket a reset. Unsent bytes are discarded, and sent bytes may be lost. It has no
+    /// effect on other descriptors.
     fn reset_on_close(&mut self, fd: &Fd);
 
-    /// Has the peer of a socket be asked, after so long without a word, whether it is still there. A
-    /// kernel whose peers never vanish does nothing.
+    /// Asks the peer of a socket, after `after` without traffic, whether it is still connected. A kernel whose peers
+    /// never vanish does nothing.
     fn keep_alive(&mut self, fd: &Fd, after: Duration) {
         let _ = (fd, after);
     }
 
-    /// Gives a descriptor back.
+    /// Closes a descriptor.
     fn close(&mut self, fd: Fd) {
         drop(fd);
     }
@@ -144,37 +143,37 @@ pub trait Kernel {
 pub struct SplicePipe {
     pub(crate) reader: OwnedFd,
     pub(crate) writer: OwnedFd,
-    /// Counts those of its kernel that are there.
+    /// Counts the existing pipes of its kernel.
     pub(crate) _alive: Arc<()>,
 }
 
 /// Wakes a loop from another thread.
 pub trait Wake: Send + Sync + fmt::Debug {
-    /// Ends the present or the next wait of the loop.
+    /// Ends the current or the next wait of the loop.
     fn wake(&self);
 }
 
-/// What a descriptor is, as far as reading and writing it differ.
+/// The kind of a descriptor, as far as it matters for reading and writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FdKind {
     /// A stream socket. A short read means that it is drained.
     Socket,
     /// A pipe. A short read means that it is drained.
     Pipe,
-    /// Anything else, such as a terminal: a short read means nothing.
+    /// Any other kind, such as a terminal. A short read has no meaning.
     Other,
 }
 
-/// What shall be reported.
+/// What is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Connections that wait to be accepted, level-triggered.
     Listener,
-    /// What happens to a stream that flows this way, edge-triggered.
+    /// Events of a stream with this direction, edge-triggered.
     Stream(Direction),
 }
 
-/// What the kernel carries for us and gives back with every report: generation, kind and place.
+/// A value that the kernel stores and returns with every report: generation, kind and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token(u64);
 
@@ -182,17 +181,17 @@ const KIND_SHIFT: u32 = 30;
 const PLACE_MASK: u32 = (1 << KIND_SHIFT) - 1;
 
 impl Token {
-    /// Somebody woke the loop.
+    /// The loop was woken.
     pub const WAKER: Self = Self(u64::MAX);
 
-    /// The token as one number.
+    /// The token as a number.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// The token of this number.
+    /// The token with this number.
     #[inline]
     #[must_use]
     pub const fn of_number(number: u64) -> Self {
@@ -216,7 +215,7 @@ impl Token {
         let [a, b, c, d, e, f, g, h] = self.0.to_be_bytes();
         let generation = u32::from_be_bytes([a, b, c, d]);
         let word = u32::from_be_bytes([e, f, g, h]);
-        // Nearly always.
+        // This is the common case.
         if word <= PLACE_MASK {
             return Target::Stream { index: word, generation };
         }
@@ -229,7 +228,7 @@ impl Token {
     }
 }
 
-/// What a token names.
+/// The decoded content of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Stream { index: u32, generation: u32 },
@@ -241,32 +240,32 @@ pub(crate) enum Target {
 /// One report of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadyEvent {
-    /// To what.
+    /// The watched object.
     pub token: Token,
-    /// And what.
+    /// Its readiness.
     pub readiness: Readiness,
 }
 
-/// What can be done, or has come to an end. Its bits are those of poll(2), but for `READ_END`, which
-/// a byte has no room for.
+/// A set of conditions: readable, writable, ended or failed. The bits are those of poll(2), except `READ_END`, because
+/// POLLRDHUP does not fit into a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readiness(u8);
 
 impl Readiness {
-    /// Nothing.
+    /// No condition.
     pub const NONE: Self = Self(0);
-    /// There is something to receive or to accept.
+    /// There are bytes to receive or connections to accept.
     pub const READ: Self = Self(1);
     /// The peer sends no more: receive until 0.
     pub const READ_END: Self = Self(2);
     /// There is room to send.
     pub const WRITE: Self = Self(4);
-    /// An error waits to be received.
+    /// There is an error to be received.
     pub const ERROR: Self = Self(8);
-    /// Both directions have ended, or for a pipe, its other end is gone.
+    /// Both directions have ended; for a pipe: the other end is closed.
     pub const HANGUP: Self = Self(16);
 
-    /// What poll(2) or epoll_wait(2) says by these bits.
+    /// Converts the bits of poll(2) or epoll_wait(2).
     #[inline]
     pub(crate) const fn of_poll(bits: u32) -> Self {
         let [low, high, ..] = bits.to_le_bytes();
@@ -275,14 +274,14 @@ impl Readiness {
         Self(low & same | high >> 4 & Self::READ_END.0)
     }
 
-    /// True when any of `other` is in it.
+    /// Whether it contains any condition of `other`.
     #[inline]
     #[must_use]
     pub const fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// What is in it and not in `other`.
+    /// The conditions that are not in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)

@@ -1,13 +1,13 @@
-//! How a level-triggered kernel keeps the edge promise of [`Kernel`].
+//! Provides the edge-triggered reports of [`Kernel`] on a level-triggered kernel.
 //!
-//! poll and select report what *is* ready, again and again. So what was reported is not asked for
-//! any more, until a call to receive or to send, all of which pass through here, found an end of it.
+//! poll and select report what *is* ready, again and again. A reported condition is therefore removed from the request,
+//! until a call to receive or to send reaches its end. All these calls pass through this module.
 //!
 //! ```text
-//!              reported                      a short read, a short write, WouldBlock
-//!   watched ────────────► not asked for ──────────────────────────────────────────► watched
-//!              hang-up                       received 0, or an error
-//!      └─────────────────► gone: never asked for again; what is left shows by receiving
+//!              reported                        a short read, a short write, WouldBlock
+//!   watched ────────────► not requested ──────────────────────────────────────────► watched
+//!              hang-up                         received 0, or an error
+//!      └─────────────────► gone: never requested again; remaining bytes are found by receiving
 //! ```
 
 use std::fmt;
@@ -24,29 +24,29 @@ use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// A set of descriptors that one level-triggered system call waits for.
 ///
-/// Every descriptor in it is open: whoever closes one takes it out before.
+/// Every descriptor in the set is open: it is removed from the set before it is closed.
 pub trait LevelSet: fmt::Debug + Sized {
-    /// An empty set.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// When the system does not tell what the set needs to know.
+    /// If the system does not provide information that the set needs.
     fn new() -> io::Result<Self>;
 
-    /// Puts a descriptor in, or changes what is asked of it: [`Readiness::READ`], `WRITE`, both or
-    /// nothing. Its hang-up is reported in any case.
+    /// Adds a descriptor, or changes the conditions that are requested for it: [`Readiness::READ`], `WRITE`, both or
+    /// none. Hang-ups are always reported.
     ///
     /// # Errors
-    /// `QuotaExceeded` when the set has no place for this descriptor.
+    /// `QuotaExceeded` if the set has no room for this descriptor.
     fn ask(&mut self, fd: BorrowedFd<'_>, wants: Readiness) -> io::Result<()>;
 
-    /// Takes a descriptor out, if it is in.
+    /// Removes a descriptor, if it is in the set.
     fn remove(&mut self, fd: RawFd);
 
-    /// Waits, and adds up to `count_max` descriptors with what they are ready for. When there are
-    /// more, the others come first the next time.
+    /// Waits, and appends up to `count_max` descriptors with their readiness. If there are more, the others come first
+    /// the next time.
     ///
     /// # Errors
-    /// What the system call returns; an interruption is none.
+    /// Those of the system call; an interruption is not an error.
     fn wait(
         &mut self,
         timeout: Option<Duration>,
@@ -55,12 +55,12 @@ pub trait LevelSet: fmt::Debug + Sized {
     ) -> io::Result<()>;
 }
 
-/// A kernel over a level-triggered system call.
+/// A kernel based on a level-triggered system call.
 #[derive(Debug)]
 pub struct Level<S> {
     set: S,
     waker: Arc<Alarm>,
-    /// By the number of the descriptor.
+    /// Indexed by the number of the descriptor.
     watched: Vec<Option<Watched>>,
     ready: Vec<(RawFd, Readiness)>,
     conduits: SplicePipes,
@@ -70,26 +70,26 @@ pub struct Level<S> {
 struct Watched {
     token: Token,
     interest: Interest,
-    /// What is asked for now.
+    /// The conditions that are requested now.
     wants: Readiness,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the set.
+    /// It is in the set.
     Live,
-    /// Out of it, for its error would be reported until somebody receives it.
+    /// It is not in the set, because its error would be reported until it is received.
     Failed,
-    /// Out of it for good.
+    /// It has left the set permanently.
     Gone,
 }
 
 impl<S: LevelSet> Level<S> {
-    /// A new kernel with its waker.
+    /// Creates a kernel with its waker.
     ///
     /// # Errors
-    /// When the process or the system has no descriptor left.
+    /// If the process or the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
         let (mut set, waker) = (S::new()?, Arc::new(Alarm::new()?));
         set.ask(waker.fd(), Readiness::READ)?;
@@ -114,7 +114,7 @@ impl<S: LevelSet> Level<S> {
         }
     }
 
-    /// Turns one level into an edge.
+    /// Converts a level-triggered report to an edge-triggered one.
     fn hear(&mut self, fd: RawFd, readiness: Readiness) -> Option<ReadyEvent> {
         let watched = self.place(fd)?;
         let happened = ReadyEvent { token: watched.token, readiness };
@@ -137,7 +137,7 @@ impl<S: LevelSet> Level<S> {
         Some(happened)
     }
 
-    /// Asks again for what a call has just found the end of.
+    /// Requests a condition again after a call reached its end.
     fn again(&mut self, fd: &Fd, what: Readiness) {
         let fd = fd.as_fd().as_raw_fd();
         let Some(watched) = self.place(fd) else { return };
@@ -148,7 +148,7 @@ impl<S: LevelSet> Level<S> {
         self.put(fd);
     }
 
-    /// Asks no more: there is nothing behind an end or an error.
+    /// Stops requesting a condition: nothing follows an end or an error.
     fn no_more(&mut self, fd: &Fd, what: Readiness) {
         let fd = fd.as_fd().as_raw_fd();
         let Some(watched) = self.place(fd) else { return };
@@ -156,11 +156,11 @@ impl<S: LevelSet> Level<S> {
         self.put(fd);
     }
 
-    /// Brings the set in line with what is noted of a descriptor.
+    /// Updates the set from the recorded state of a descriptor.
     fn put(&mut self, fd: RawFd) {
         let Some(&mut Watched { wants, state, .. }) = self.place(fd) else { return };
         if state == State::Live {
-            // It was in the set before, or has its place there: this cannot fail.
+            // The descriptor was in the set before, or has its place there, so this cannot fail.
             let _ = self.set.ask(borrow(fd), wants);
         } else {
             self.set.remove(fd);
@@ -168,10 +168,10 @@ impl<S: LevelSet> Level<S> {
     }
 }
 
-/// A descriptor that is watched.
+/// Borrows a watched descriptor.
 #[expect(unsafe_code, reason = "only the number is kept beside the set")]
 fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
-    // SAFETY: it is not -1, and open: it is forgotten here before the loop closes it.
+    // SAFETY: the number is not -1, and the descriptor is open: `forget` removes it here before the loop closes it.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
@@ -356,8 +356,8 @@ fn would_block<T>(result: &io::Result<T>) -> bool {
     result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// epoll refuses what cannot be waited for. poll and select say that a regular file is always
-/// ready, and a loop over one would never rest.
+/// Refuses regular files, directories and block devices, as epoll does. poll and select report them as always ready,
+/// and a loop that watches one would never be idle.
 fn waitable(fd: &Fd) -> io::Result<()> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
     if kind.is_file() || kind.is_dir() || kind.is_block_device() {

@@ -1,8 +1,8 @@
-//! One event loop that pushes.
+//! An event loop that delivers events to a handler.
 //!
-//! What it is: streams, listeners, timers and mail behind one interface; the loop owns the
-//! descriptors, does the reading and writing, and hands its [`EventHandler`] what happened. What it
-//! depends on: the kernel and time. What it must never depend on: a protocol, a request, a pool.
+//! What it is: streams, listeners, timers and mail behind one interface. The loop owns the descriptors, reads and
+//! writes, and delivers events to its [`EventHandler`]. What it depends on: the kernel and time. What it must never
+//! depend on: a protocol, a request, a pool.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,19 +1,19 @@
-//! One listener: whether it is watched, and when it failed.
+//! One listener: whether it is watched, and whether it is paused after a failure.
 
 use std::time::Duration;
 
 use crate::Fd;
 use crate::wheel::Alarm;
 
-/// How long a listener is set aside when nothing can be accepted.
+/// How long a listener is paused after an accept failed.
 pub(crate) const REST: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) fd: Fd,
-    /// The owner wants no connections now.
+    /// The handler has paused it.
     pub(crate) paused: bool,
-    /// It is set aside until its alarm rings.
+    /// It is paused after a failure, until its alarm fires.
     pub(crate) resting: bool,
     /// The kernel reports it.
     pub(crate) watched: bool,

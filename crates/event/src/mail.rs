@@ -1,9 +1,9 @@
 //! Messages from other threads to a loop.
 //!
-//! One wake-up a sleeping reader: the sleeper says so under the same lock that guards the queue, so
-//! a message is either seen before the sleep or its sender sees the sleeper. No order of memory
-//! accesses has to be argued for: that a reader who is awake looks at a count first, and takes the
-//! lock only when there is mail, can make a message wait for the next turn and no longer.
+//! A sleeping loop is woken once. It records that it sleeps under the lock that also protects the queue. Therefore
+//! either the loop sees a message before it sleeps, or the sender sees that the loop sleeps. Memory ordering does not
+//! matter: a loop that is awake first reads a count, and takes the lock only if there is mail. An outdated count delays
+//! a message at most until the next turn.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,22 +17,22 @@ pub struct Mailbox<M>(Arc<Shared<M>>);
 
 struct Shared<M> {
     queue: Mutex<Queue<M>>,
-    /// Messages in the queue; written under its lock, read without.
+    /// The number of messages in the queue; written under its lock, read without it.
     waiting: AtomicUsize,
     waker: Arc<dyn Wake>,
-    /// Messages beyond which `try_send` gives back.
+    /// When the queue has this many messages, `try_send` returns the message.
     mail_max: usize,
 }
 
 struct Queue<M> {
     mail: VecDeque<M>,
     sleeping: bool,
-    /// The loop is gone; nobody will read.
+    /// The loop is gone; no message will be read.
     gone: bool,
 }
 
 impl<M> Mailbox<M> {
-    /// Sends a message, or gives it back when the mailbox is full or its loop is gone.
+    /// Sends a message, or returns it if the mailbox is full or its loop is gone.
     ///
     /// # Errors
     /// The message itself.
@@ -45,8 +45,8 @@ impl<M> Mailbox<M> {
         Ok(())
     }
 
-    /// Sends a message that always has room, because its sender reserved it by credits: releases,
-    /// ends, commands. It is dropped when the loop is gone.
+    /// Sends a message regardless of the limit, because the sender has reserved room for it by credits: releases, ends,
+    /// commands. The message is dropped if the loop is gone.
     pub fn post(&self, mail: M) {
         let queue = self.0.lock();
         if !queue.gone {
@@ -54,7 +54,7 @@ impl<M> Mailbox<M> {
         }
     }
 
-    /// Messages that wait to be read.
+    /// The number of messages that wait to be read.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.0.lock().mail.len()
@@ -62,7 +62,8 @@ impl<M> Mailbox<M> {
 }
 
 impl<M> Shared<M> {
-    /// The queue is whole after every statement, so a panic elsewhere leaves nothing to mend.
+    /// Locks the queue. Poisoning is ignored: the queue is consistent after every statement, so a panic elsewhere
+    /// leaves nothing to repair.
     fn lock(&self) -> MutexGuard<'_, Queue<M>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,10 +95,10 @@ impl<M> fmt::Debug for Mailbox<M> {
     }
 }
 
-/// The loop's own end of its mailbox.
+/// The receiving end of a mailbox, owned by the loop.
 pub(crate) struct Inbox<M> {
     mailbox: Mailbox<M>,
-    /// A sleep was announced and not ended.
+    /// Whether a sleep was announced and has not ended.
     sleeping: bool,
 }
 
@@ -115,7 +116,7 @@ impl<M> Inbox<M> {
         self.mailbox.clone()
     }
 
-    /// Announces a sleep, unless there is mail: then it is to be read instead.
+    /// Announces a sleep and returns true, unless there is mail to read.
     pub(crate) fn may_sleep(&mut self) -> bool {
         let mut queue = self.mailbox.0.lock();
         queue.sleeping = queue.mail.is_empty();
@@ -150,7 +151,7 @@ impl<M> Drop for Inbox<M> {
     fn drop(&mut self) {
         let mut queue = self.mailbox.0.lock();
         queue.gone = true;
-        // Dropped outside the lock: a message may own a mailbox of its own.
+        // The messages are dropped outside the lock, because a message may own a mailbox.
         let mail = std::mem::take(&mut queue.mail);
         drop(queue);
         drop(mail);

@@ -1,13 +1,13 @@
-//! What a stream still has to send.
+//! The bytes that a stream has to send.
 //!
 //! ```text
-//!   slices: whole blocks that were handed over      tail: small parts, copied together
-//!   [== a ==][======= b =======]                    [-- sent --|== to send ==|-- spare --]
+//!   slices: whole blocks, passed on without a copy   tail: small parts, copied together
+//!   [== a ==][======= b =======]                     [-- sent --|== to send ==|-- spare --]
 //! ```
 //!
-//! A slice that fills less than half of its block, or is small, is copied into the tail: so what
-//! waits here pins at most twice what it counts, and many small answers leave as one part. Where even
-//! that is more memory than the stream may hold, all is copied into blocks that it fills.
+//! A slice that is short, or fills less than half of its block, is copied into the tail. Queued bytes therefore keep at
+//! most twice their number allocated, and many small replies leave as one part. If even that is more memory than the
+//! stream may occupy, all bytes are copied into blocks that they fill.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -16,33 +16,33 @@ use block::{Block, CAPACITY_MIN, CAPACITY_POOLED_MAX, Slice};
 
 use crate::wait::Wait;
 
-/// Parts handed to the kernel in one call.
+/// The maximum number of parts that are passed to the kernel in one call.
 pub(crate) const PARTS_MAX: usize = 32;
-/// A slice shorter than this is copied, whatever its block.
+/// A slice with fewer bytes than this is always copied.
 const COPY_BELOW: usize = 1024;
-/// The first tail of an output; the next ones are larger.
+/// The size in bytes of the first tail of an output; later tails are larger.
 const TAIL_MIN: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     slices: VecDeque<Slice>,
     tail: Option<Block>,
-    /// Bytes of the tail that were sent. Zero while a slice is before it.
+    /// Sent bytes of the tail. Zero while a slice precedes it.
     tail_sent: usize,
-    /// Bytes that wait, in slices and tail.
+    /// Waiting bytes, in slices and tail.
     bytes: usize,
-    /// Bytes of memory that the slices keep alive. A block that two of them share counts twice.
+    /// Bytes of memory that the slices keep allocated. A block that two of them share counts twice.
     sliced: usize,
-    /// Bytes that the kernel accepted since the output was last empty.
+    /// Bytes that the kernel has accepted since the output was last empty.
     accepted: u64,
-    /// Since when it waits for its peer.
+    /// The wait for the peer, if the kernel has no room.
     wait: Option<Wait>,
 }
 
-/// Emptied outputs that are kept for the next stream that sends.
+/// The maximum number of empty outputs that are kept for other streams.
 const SPARES_MAX: usize = 256;
 
-/// Outputs that wait for a stream that sends.
+/// Empty outputs that are kept for the next stream that sends.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "the boxes move between here and the streams")]
 pub(crate) struct Spares(Vec<Box<Output>>);
@@ -55,7 +55,7 @@ impl Spares {
 
     #[inline(always)]
     pub(crate) fn give(&mut self, mut output: Box<Output>) {
-        // Whatever its stream left in it, the next stream gets it empty.
+        // The next stream must get an empty output.
         output.clear();
         if self.0.len() < SPARES_MAX {
             self.0.push(output);
@@ -69,15 +69,15 @@ impl Output {
         self.bytes
     }
 
-    /// Bytes of memory that wait with it, filled or not.
+    /// Bytes of memory that the waiting bytes keep allocated, filled or not.
     #[inline]
     pub(crate) fn held(&self) -> usize {
         self.sliced + self.tail.as_ref().map_or(0, Block::capacity)
     }
 
-    /// Whether no more memory than so many bytes (and the smallest block) waits with it, if need be
-    /// after what waits was copied together. That is not tried when it would save little, so that
-    /// it costs no more than a few copies a byte.
+    /// Whether the waiting bytes keep at most `held_max` bytes of memory (and the smallest block) allocated, if
+    /// necessary after compaction. Compaction is skipped if it would save little, so that it costs at most a few copies
+    /// per byte.
     pub(crate) fn fits(&mut self, held_max: usize) -> bool {
         let held_max = held_max.saturating_add(CAPACITY_MIN);
         if self.held() > held_max && self.held() - self.bytes > self.bytes / 8 {
@@ -86,8 +86,8 @@ impl Output {
         self.held() <= held_max
     }
 
-    /// Copies what waits into blocks that it fills: at most [`CAPACITY_MIN`] bytes of memory are
-    /// held beyond it then.
+    /// Copies the waiting bytes into blocks that they fill. Afterwards at most [`CAPACITY_MIN`] more bytes of memory
+    /// than the waiting bytes are allocated.
     #[cold]
     fn compact(&mut self) {
         self.freeze_tail();
@@ -125,7 +125,7 @@ impl Output {
         }
     }
 
-    /// The same of a slice that stays with its owner.
+    /// Like [`Self::push`], for a slice that the caller keeps.
     pub(crate) fn push_kept(&mut self, slice: &Slice) {
         if is_copied(slice) {
             self.push_bytes(slice);
@@ -151,11 +151,11 @@ impl Output {
         }
     }
 
-    /// Bytes for which the tail has no room.
+    /// Queues bytes for which the tail has no room.
     #[inline(never)]
     fn push_beyond(&mut self, bytes: &[u8]) {
         match &mut self.tail {
-            // What is long does not begin in a spare tail, it would be cut there.
+            // Many bytes do not start in an unused tail, because they would be split there.
             Some(tail) if tail.is_empty() => {
                 self.tail = None;
                 self.lengthen(bytes);
@@ -168,7 +168,7 @@ impl Output {
         }
     }
 
-    /// Begins tails until all bytes have a place.
+    /// Creates tails until all bytes have a place.
     fn lengthen(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -181,7 +181,7 @@ impl Output {
         }
     }
 
-    /// Ends the tail, so that something can follow it.
+    /// Moves the tail behind the slices, so that something can follow it.
     fn freeze_tail(&mut self) {
         let Some(tail) = self.tail.take_if(|tail| !tail.is_empty()) else { return };
         let sent = std::mem::take(&mut self.tail_sent);
@@ -192,7 +192,7 @@ impl Output {
         }
     }
 
-    /// What is to be sent, when it is all in one part: nearly always.
+    /// The bytes to send if they are in one part, which is the common case.
     #[inline]
     pub(crate) fn only_part(&self) -> Option<&[u8]> {
         match (&self.tail, self.slices.len()) {
@@ -202,7 +202,7 @@ impl Output {
         }
     }
 
-    /// Fills `parts` with what is to be sent first and returns how many there are.
+    /// Fills `parts` with the bytes to send first and returns the number of parts.
     pub(crate) fn parts<'a>(&'a self, parts: &mut [IoSlice<'a>; PARTS_MAX]) -> usize {
         let mut count = 0;
         for slice in self.slices.iter().take(PARTS_MAX) {
@@ -219,7 +219,7 @@ impl Output {
         count
     }
 
-    /// The kernel has no room for the rest now. True when it had before.
+    /// Records that the kernel has no room for the remaining bytes now. Returns true if it had room before.
     pub(crate) const fn note_wait(&mut self, tick: u64) -> bool {
         let begins = self.wait.is_none();
         if begins {
@@ -233,7 +233,7 @@ impl Output {
         self.wait.is_some()
     }
 
-    /// Its wait, and how many bytes the kernel has accepted.
+    /// Returns the wait, and how many bytes the kernel has accepted.
     pub(crate) const fn wait(&mut self) -> Option<(&mut Wait, u64)> {
         match &mut self.wait {
             Some(wait) => Some((wait, self.accepted)),
@@ -241,7 +241,7 @@ impl Output {
         }
     }
 
-    /// Forgets the first `count` bytes: the kernel has them.
+    /// Removes the first `count` bytes, because the kernel has accepted them.
     #[inline]
     pub(crate) fn sent(&mut self, count: usize) {
         if count == self.bytes {
@@ -272,7 +272,7 @@ impl Output {
         }
     }
 
-    /// Gives all blocks back and only keeps how many bytes waited: they will not be sent.
+    /// Releases all blocks and keeps only the number of waiting bytes: they will not be sent.
     pub(crate) fn forget(&mut self) {
         let bytes = self.bytes;
         self.clear();
@@ -280,11 +280,10 @@ impl Output {
         self.bytes = bytes;
     }
 
-    /// Forgets everything and gives the blocks back, but for the smallest tail: the next who sends
-    /// needs one.
+    /// Removes everything and releases the blocks, except the smallest tail, which the next stream that sends needs.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        // Each field is named, so that one which is added is not forgotten.
+        // All fields are listed, so that a new field cannot be overlooked.
         let Self { slices, tail, tail_sent, bytes, sliced, accepted, wait } = self;
         (*tail_sent, *bytes, *sliced, *accepted, *wait) = (0, 0, 0, 0, None);
         match tail {
@@ -302,12 +301,12 @@ fn clear_slices(slices: &mut VecDeque<Slice>) {
     slices.clear();
 }
 
-/// Whether to copy its bytes costs less than to keep its block.
+/// Whether copying its bytes costs less than keeping its block.
 fn is_copied(slice: &Slice) -> bool {
     slice.len() < COPY_BELOW || slice.len() * 2 < slice.held()
 }
 
-/// The capacity of the largest block that so many bytes fill, or of the smallest there is.
+/// The capacity of the largest block that `bytes` bytes fill, or of the smallest block.
 fn filled_by(bytes: usize) -> usize {
     let mut capacity = CAPACITY_POOLED_MAX;
     while capacity > bytes.max(CAPACITY_MIN) {
@@ -320,7 +319,7 @@ fn filled_by(bytes: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Sends everything in steps of `step` bytes and returns what went out.
+    /// Sends everything in steps of `step` bytes and returns the sent bytes.
     fn drain(output: &mut Output, step: usize) -> Vec<u8> {
         let mut all = Vec::new();
         while output.bytes() > 0 {
@@ -350,7 +349,7 @@ mod tests {
                 }
                 expected.extend(bytes);
                 if round % 7 == 0 && output.bytes() > 5 {
-                    // A part leaves in the middle, as when the kernel took only some.
+                    // Some parts leave in between, as when the kernel accepted only some bytes.
                     let mut parts = [IoSlice::new(&[]); PARTS_MAX];
                     assert!(output.parts(&mut parts) > 0);
                 }

@@ -1,9 +1,11 @@
-//! A kernel by poll: one array, handed over whole at every wait.
+//! A kernel based on poll: one array, passed to the system completely at every wait.
 //!
-//! Facts that bite: `POLLHUP` and `POLLERR` come unasked, also for a descriptor of which nothing is
-//! asked, and do not go away; so what has reported them leaves the array, or no wait would wait. A
-//! descriptor that was closed unseen gives `POLLNVAL` and harms nobody. The kernel looks at every
-//! entry at every wait: 10,000 idle streams cost a millisecond, which is why epoll is the default.
+//! Pitfalls:
+//! - `POLLHUP` and `POLLERR` are reported for every descriptor, also if nothing is requested for it, and do not go
+//!   away. A descriptor that has reported them therefore leaves the array; otherwise no wait would block.
+//! - A descriptor that was closed without being removed reports `POLLNVAL`, which is harmless.
+//! - The kernel examines every entry at every wait. 10,000 idle streams cost a millisecond, which is why epoll is the
+//!   default.
 
 use std::fmt;
 use std::io;
@@ -17,16 +19,16 @@ use crate::kernel::Readiness;
 use crate::level::{Level, LevelSet};
 use crate::system;
 
-/// Linux and others, by poll.
+/// Linux and other systems, with poll.
 pub type Poll = Level<PollSet>;
 
 /// The array for poll.
 #[derive(Default)]
 pub struct PollSet {
-    /// Without gaps; `owners` has the descriptor of each.
+    /// Entries without gaps; `owners` contains the descriptor of each.
     entries: Vec<PollFd<'static>>,
     owners: Vec<RawFd>,
-    /// By the number of a descriptor: its place in the array and one, or 0.
+    /// Indexed by descriptor number: its place in the array plus one, or 0.
     places: Vec<u32>,
     /// Where the next search begins.
     from: usize,
@@ -107,10 +109,11 @@ impl LevelSet for PollSet {
     }
 }
 
-/// The array keeps descriptors without borrowing them: a stream owns each.
+/// Converts a borrowed descriptor to one without a lifetime. The array keeps descriptors without borrowing them; each
+/// is owned by a stream.
 #[expect(unsafe_code, reason = "an array of borrows cannot be kept beside their owners")]
 fn outliving(fd: BorrowedFd<'_>) -> BorrowedFd<'static> {
-    // SAFETY: it is not -1, and whoever closes it takes it out of the set before.
+    // SAFETY: the number is not -1, and the descriptor is removed from the set before it is closed.
     unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) }
 }
 

@@ -1,14 +1,14 @@
-//! Bytes from the random source of the system.
+//! Random bytes from the system.
 
 use std::io;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Fills the buffer with bytes that nobody can guess: for keys, secrets and seeds. Blocks only while the
-/// machine starts and has not gathered enough randomness yet.
+/// Fills the buffer with unpredictable bytes, for keys, secrets and seeds. Blocks only during the start of the machine,
+/// until it has gathered enough randomness.
 ///
 /// # Errors
-/// When the system has no random source.
+/// If the system has no random source.
 pub fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -31,7 +31,7 @@ mod tests {
         fill_random(&mut one).expect("the system has a source");
         fill_random(&mut other).expect("the system has a source");
         assert_ne!(one, other);
-        // Of a thousand bytes some hundred would be zero if a part had been left out.
+        // If a part had been left out, about a hundred or more of the thousand bytes would be zero.
         assert!(one.iter().filter(|&&byte| byte == 0).count() < 50);
     }
 }

@@ -1,4 +1,4 @@
-//! What a stream keeps of a relay from it to another.
+//! The state of a relay from one stream to another.
 
 use crate::StreamId;
 use crate::kernel::SplicePipe;
@@ -9,17 +9,17 @@ pub(crate) struct Relay {
     pub(crate) to: StreamId,
     /// Bytes that are still to be received.
     pub(crate) left: u64,
-    /// Received, and not yet accepted by the other side's kernel.
+    /// Received bytes that the kernel has not yet accepted for the other side.
     pub(crate) flying: usize,
-    /// Accepted, and not told yet.
+    /// Accepted bytes that were not yet reported.
     pub(crate) accepted: u64,
-    /// The other side takes no more, for good.
+    /// The other side accepts no more, permanently.
     pub(crate) cut: bool,
     /// The other side has no room now.
     pub(crate) waits: bool,
     /// Bytes that were spliced to the other side.
     pub(crate) spliced: u64,
-    /// Since when spliced bytes wait for it, or did when there were some.
+    /// The current or most recent wait of spliced bytes for the other side.
     pub(crate) wait: Option<Wait>,
     pub(crate) way: Way,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Relay {
 #[derive(Debug)]
 pub(crate) enum Way {
     Untried,
-    /// `flying` bytes are in the conduit.
+    /// `flying` bytes are in the pipe.
     Splice(SplicePipe),
     Copy,
 }
@@ -47,7 +47,7 @@ impl Relay {
         }
     }
 
-    /// The other side has no room for what is in the conduit. True when it had before.
+    /// Records that the other side has no room for the bytes in the pipe. Returns true if no wait was in progress.
     pub(crate) const fn wait_to_splice(&mut self, tick: u64) -> bool {
         self.waits = true;
         let begins = self.wait.is_none();
@@ -57,7 +57,7 @@ impl Relay {
         begins
     }
 
-    /// The wait for the other side, and how many bytes were spliced to it.
+    /// Returns the wait for the other side, and how many bytes were spliced to it.
     pub(crate) const fn wait(&mut self) -> Option<(&mut Wait, u64)> {
         match &mut self.wait {
             Some(wait) => Some((wait, self.spliced)),
@@ -65,12 +65,12 @@ impl Relay {
         }
     }
 
-    /// Bytes are in the conduit, to be spliced on.
+    /// Whether bytes are in the pipe and are to be spliced on.
     pub(crate) fn flies(&self) -> bool {
         matches!(self.way, Way::Splice(_)) && self.flying > 0
     }
 
-    /// What came has not left: the other side is waited for.
+    /// Whether received bytes have not left because the relay waits for the other side.
     pub(crate) fn waits_to_send(&self) -> bool {
         self.waits || self.flying > 0
     }

@@ -1,14 +1,15 @@
-//! A kernel by select: two bit sets, as long as the limit of descriptors at the start.
+//! A kernel based on select: two bit sets, sized by the limit of descriptors at the start.
 //!
-//! Facts that bite:
-//! - The C library's `fd_set` ends at 1024 descriptors, and a bit beyond it is written beside it.
-//!   The kernel itself takes sets of any length, so ours are sized by `RLIMIT_NOFILE`.
-//! - It tells readable and writable, and nothing else. An end, a reset and a writer that has gone
-//!   all look readable; which it was shows by receiving.
-//! - So a stream that is not read (paused, or its end was received) cannot tell that its peer has
-//!   gone, nor can the write end of a pipe with nothing to send. Those alone are asked once a
-//!   second, by one poll that asks for nothing and so hears of hang-ups only.
-//! - A descriptor that was closed unseen fails the whole call. Nobody closes one that is in the set.
+//! Pitfalls:
+//! - The C library's `fd_set` ends at 1024 descriptors, and a bit beyond it is written outside of the set. The kernel
+//!   itself accepts sets of any length, so ours are sized by `RLIMIT_NOFILE`.
+//! - select reports only readable and writable. An end, a reset and a closed writer all look readable; receiving shows
+//!   which it was.
+//! - Therefore a stream that is not read (paused, or its end was received) does not show that its peer is gone. The
+//!   same applies to the write end of a pipe without output. Only for these descriptors, one poll per second asks for
+//!   no condition and so reports hang-ups only.
+//! - A descriptor that was closed without being removed fails the whole call. Descriptors are removed from the set
+//!   before they are closed.
 
 use std::fmt;
 use std::io;
@@ -27,21 +28,21 @@ use crate::level::{Level, LevelSet};
 use crate::poll::readiness;
 use crate::system;
 
-/// How often those are asked that select does not watch.
+/// The interval of the poll for descriptors that select does not watch.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Descriptors that the sets have room for when there is no limit, or an absurd one: 1 MiB of bits.
+/// The number of descriptors for which the sets have room if there is no limit, or an absurdly high one: 1 MiB of bits.
 const DESCRIPTORS_MAX: u64 = 1 << 23;
 
-/// Linux and others, by select.
+/// Linux and other systems, with select.
 pub type Select = Level<SelectSet>;
 
 /// The bit sets for select.
 pub struct SelectSet {
-    /// What is asked, by the number of a descriptor. None: it is not in the set.
+    /// The requested conditions, indexed by descriptor number. `None`: it is not in the set.
     wants: Vec<Option<Readiness>>,
     read: Bits,
     write: Bits,
-    /// Descriptors in the set that are not asked for reading.
+    /// The number of descriptors in the set that are not requested for reading.
     unread: usize,
     /// One more than the largest descriptor that was ever in the set.
     bound: usize,
@@ -51,7 +52,7 @@ pub struct SelectSet {
     from: usize,
 }
 
-/// What is asked, and the copy of it that the kernel turns into its answer.
+/// The requested bits, and the copy that the kernel replaces by its answer.
 #[derive(Default)]
 struct Bits {
     asked: Vec<FdSetElement>,
@@ -67,7 +68,7 @@ impl Bits {
         }
     }
 
-    /// A fresh copy of the first `length` elements.
+    /// Copies the first `length` elements again.
     fn copied(&mut self, length: usize) -> &mut [FdSetElement] {
         self.answer[..length].copy_from_slice(&self.asked[..length]);
         &mut self.answer[..length]
@@ -169,12 +170,12 @@ impl SelectSet {
         let bound = i32::try_from(self.bound).expect("it is below the limit of descriptors");
         let length = fd_set_num_elements(0, bound);
         let (read, write) = (self.read.copied(length), self.write.copied(length));
-        // SAFETY: every descriptor in the sets is open, for whoever closes one takes it out before;
-        // and both sets have an element for every descriptor below `bound`.
+        // SAFETY: every descriptor in the sets is open, because it is removed before it is closed; and both sets have
+        // an element for every descriptor below `bound`.
         unsafe { select(bound, Some(read), Some(write), None, timeout) }.map(drop)
     }
 
-    /// What the kernel answered, in the order of descriptors.
+    /// Appends the answer of the kernel, in the order of descriptors.
     fn collect(&self, ready: &mut Vec<(RawFd, Readiness)>) {
         let bound = i32::try_from(self.bound).expect("it is below the limit of descriptors");
         let length = fd_set_num_elements(0, bound);
@@ -197,8 +198,8 @@ impl SelectSet {
         }
     }
 
-    /// Hears of the hang-ups that select does not tell, and takes what has one out of the answer,
-    /// so that each descriptor is reported once.
+    /// Finds the hang-ups that select does not report. A descriptor with a hang-up is removed from the answer, so that
+    /// it is reported once.
     fn probe(&mut self, ready: &mut Vec<(RawFd, Readiness)>) -> io::Result<()> {
         self.probed = Instant::now();
         let unread: Vec<RawFd> = (0..)
@@ -223,10 +224,10 @@ impl SelectSet {
     }
 }
 
-/// An entry that asks for nothing.
+/// An entry that requests no condition.
 #[expect(unsafe_code, reason = "the sets know descriptors by their numbers")]
 fn entry<'a>(fd: RawFd) -> PollFd<'a> {
-    // SAFETY: it is in the set, so it is open, and it is not -1.
+    // SAFETY: the descriptor is in the set, so it is open, and its number is not -1.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     PollFd::from_borrowed_fd(fd, PollFlags::empty())
 }

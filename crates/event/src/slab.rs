@@ -1,16 +1,15 @@
-//! A table whose places are reused and whose ids are not.
+//! A table that reuses its places, but not its ids.
 //!
-//! A place and a generation make an id. Taking a value out raises the generation of its place, so
-//! an id that is kept too long finds nothing, and never what came after it. All operations take
-//! constant time.
+//! An id consists of a place and a generation. When a value is removed, the generation of its place is incremented. An
+//! outdated id therefore finds nothing, and never a later value in the same place. All operations take constant time.
 
-/// Places that a table has at most: the kernel's token keeps two bits for itself.
+/// The maximum number of places of a table; the kernel's token needs two bits for the kind.
 pub(crate) const PLACES_MAX: u32 = 1 << 30;
 
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     places: Vec<Place<T>>,
-    /// The free places, the one freed last at the end: its memory is still in the cache.
+    /// The free places; the most recently freed is last, because its memory is still in the cache.
     free: Vec<u32>,
 }
 
@@ -25,12 +24,12 @@ impl<T> Slab<T> {
         Self { places: Vec::new(), free: Vec::new() }
     }
 
-    /// Values that are in the table.
+    /// The number of values in the table.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Puts a value in and returns its place and generation.
+    /// Inserts a value and returns its place and generation.
     pub(crate) fn insert(&mut self, value: T) -> (u32, u32) {
         if let Some(index) = self.free.pop() {
             let place = &mut self.places[index as usize];
@@ -45,21 +44,21 @@ impl<T> Slab<T> {
         (index, 0)
     }
 
-    /// The value of this id, unless it was taken out.
+    /// Returns the value of this id, unless it was removed.
     #[inline]
     pub(crate) fn get(&self, index: u32, generation: u32) -> Option<&T> {
         let place = self.places.get(index as usize)?;
         if place.generation == generation { place.value.as_ref() } else { None }
     }
 
-    /// The value of this id, unless it was taken out.
+    /// Returns the value of this id, unless it was removed.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32, generation: u32) -> Option<&mut T> {
         let place = self.places.get_mut(index as usize)?;
         if place.generation == generation { place.value.as_mut() } else { None }
     }
 
-    /// Takes the value out and ends its id.
+    /// Removes the value and invalidates its id.
     pub(crate) fn remove(&mut self, index: u32, generation: u32) -> Option<T> {
         let place = self.places.get_mut(index as usize)?;
         if place.generation != generation {

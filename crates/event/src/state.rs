@@ -1,6 +1,6 @@
-//! All that a loop knows, without its kernel and its mail.
+//! The state of a loop, without its kernel and its mail.
 //!
-//! [`crate::Context`] writes down here what the owner asks for; the turn carries it out.
+//! [`crate::Context`] records the requests of the handler here; the turn carries them out.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,11 +23,11 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) streams: Slab<Stream>,
-    /// The few kinds of limits that streams have.
+    /// The distinct limits that streams have; there are only a few.
     limits: Vec<Arc<StreamLimits>>,
     pub(crate) listeners: Slab<Listener>,
     pub(crate) sockets: Slab<Datagrams>,
-    /// For each stream that is relayed to, the one that its bytes come from.
+    /// For each target of a relay, the stream that its bytes come from.
     pub(crate) relays: BTreeMap<StreamId, StreamId>,
     pub(crate) timers: Slab<Timer>,
     pub(crate) wheel: Wheel<Key>,
@@ -37,23 +37,24 @@ pub(crate) struct State {
     pub(crate) settings: LoopSettings,
     pub(crate) counts: Counts,
     pub(crate) stopped: bool,
-    /// The stream whose `Closed` is being told, and the bytes of its output that were not sent.
+    /// The stream whose `Closed` is being delivered, and the number of unsent bytes of its output.
     pub(crate) unsent: Option<(StreamId, usize)>,
-    /// Bytes that were sent to the same stream and that its reader has left unread.
+    /// The number of bytes that were sent to the same stream and not read by its reader.
     pub(crate) unread: u64,
-    /// What a pipe has accepted and nobody has read ([`Kernel::unread`](crate::Kernel::unread)).
+    /// Returns the number of bytes that a pipe has accepted and that were not read
+    /// ([`Kernel::unread`](crate::Kernel::unread)).
     pub(crate) unread_of: fn(&Fd) -> io::Result<u64>,
 }
 
-/// A timer of the owner.
+/// A timer of the handler.
 #[derive(Debug)]
 pub(crate) struct Timer {
     pub(crate) alarm: Alarm,
-    /// Whose it is, for the events about it.
+    /// The owner, for the events about the timer.
     pub(crate) key: OwnerKey,
 }
 
-/// Whose alarm it is.
+/// The purpose of an alarm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Key {
     Deadline {
@@ -62,32 +63,32 @@ pub(crate) enum Key {
     },
     Timer(TimerId),
     Listener(ListenerId),
-    /// Of a stream whose output has waited for a while. It is removed when it has rung.
+    /// For a stream whose output has waited for a while. The alarm is removed when it has fired.
     Progress(StreamId),
 }
 
-/// What is to be done for whom. Each stream is at most once in `ready` or `later` (mark `READY`)
-/// and at most once in `dirty` (mark `DIRTY`).
+/// The work that is to be done, by kind. Each stream is at most once in `ready` or `later` (mark `READY`) and at most
+/// once in `dirty` (mark `DIRTY`).
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// To step in this turn, or the next when this one has done so.
+    /// To step in this turn, or in the next if this turn has already stepped its streams.
     pub(crate) ready: Vec<StreamId>,
-    /// To step in the next turn: they used up this one's budget.
+    /// To step in the next turn: they have used up the budget of this turn.
     pub(crate) later: Vec<StreamId>,
-    /// Output to send, or a direction to end.
+    /// They have output to send, or a direction to end.
     pub(crate) dirty: Vec<StreamId>,
     pub(crate) opening: Vec<(StreamId, Opening)>,
-    /// Listeners to be watched, or no longer.
+    /// Listeners that are to be watched or unwatched.
     pub(crate) listeners: Vec<ListenerId>,
-    /// Listeners that could not be watched, to be told.
+    /// Listeners that could not be watched; this is to be reported.
     pub(crate) failed: Vec<(ListenerId, io::ErrorKind)>,
-    /// Datagram sockets to be watched.
+    /// Datagram sockets that are to be watched.
     pub(crate) sockets_opening: Vec<SocketId>,
-    /// Those that could not be, to be told.
+    /// Datagram sockets that could not be watched; this is to be reported.
     pub(crate) sockets_failed: Vec<(SocketId, io::ErrorKind)>,
-    /// Those to receive from in the next turn: they used up this one's budget.
+    /// Datagram sockets to receive from in the next turn: they have used up the budget of this turn.
     pub(crate) sockets_ready: Vec<SocketId>,
-    /// Those to send for.
+    /// Datagram sockets to send for.
     pub(crate) sockets_dirty: Vec<SocketId>,
     /// Descriptors to close.
     pub(crate) doomed: Vec<Doomed>,
@@ -96,9 +97,9 @@ pub(crate) struct Work {
 #[derive(Debug)]
 pub(crate) struct Doomed {
     pub(crate) fd: Fd,
-    /// It is to be unwatched first.
+    /// Whether it must be unwatched first.
     pub(crate) watched: bool,
-    /// Its close is to be a reset.
+    /// Whether its close must be a reset.
     pub(crate) resets: bool,
 }
 
@@ -109,7 +110,7 @@ pub(crate) enum Opening {
     KeepAlive(Duration),
 }
 
-/// What a loop has done, in plain counts since its start.
+/// What a loop has done since its start, as plain counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -117,19 +118,19 @@ pub struct Counts {
     pub turns: u64,
     /// Reports of the kernel.
     pub reports: u64,
-    /// Reports and calls for what was no longer there; they were dropped.
+    /// Reports and calls for ids that were no longer valid; they were dropped.
     pub stale: u64,
-    /// Connections accepted.
+    /// Accepted connections.
     pub accepted: u64,
     /// Calls to receive.
     pub receives: u64,
-    /// Bytes received.
+    /// Received bytes.
     pub received: u64,
     /// Calls to send.
     pub sends: u64,
-    /// Bytes sent.
+    /// Sent bytes.
     pub sent: u64,
-    /// Deadlines and timers put into a slot of the timing wheel.
+    /// Insertions of deadlines and timers into a slot of the timing wheel.
     pub filings: u64,
     /// Datagrams that could not be sent, or were too long to be received.
     pub datagrams_lost: u64,
@@ -137,12 +138,12 @@ pub struct Counts {
     pub mail: u64,
 }
 
-/// The time of the loop: read once a turn, in ticks of a millisecond since the loop's start.
+/// The time of the loop: read once per turn, in ticks of one millisecond since the start of the loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
     now: Instant,
-    /// From the origin until now.
+    /// The time from the origin until now.
     since: Duration,
     /// The first tick that is not before now.
     now_tick: u64,
@@ -167,10 +168,10 @@ impl Clock {
         self.now_tick = ceiling_ms(self.since);
     }
 
-    /// A tick at which so long has passed since now.
+    /// A tick at which `after` has passed since now.
     #[inline]
     pub(crate) fn tick_in(&self, after: Duration) -> u64 {
-        // Neither is more than half of what a tick can be.
+        // Neither number exceeds half of the largest tick.
         self.now_tick + ceiling_ms(after)
     }
 
@@ -179,25 +180,25 @@ impl Clock {
         ceiling_ms(at.saturating_duration_since(self.origin))
     }
 
-    /// The tick that has passed now.
+    /// The last tick that has passed.
     pub(crate) fn tick(&self) -> u64 {
         whole_ms(self.since)
     }
 
-    /// From now until a tick.
+    /// The time from now until a tick.
     pub(crate) fn until(&self, tick: u64) -> Duration {
         Duration::from_millis(tick).saturating_sub(self.since)
     }
 }
 
-/// Rounded up to milliseconds, at most [`SPAN_MAX`].
+/// Rounds up to milliseconds, at most [`SPAN_MAX`].
 #[inline]
 pub(crate) fn ceiling_ms(duration: Duration) -> u64 {
     let ms = duration.subsec_nanos().div_ceil(1_000_000);
     duration.as_secs().saturating_mul(1000).saturating_add(u64::from(ms)).min(SPAN_MAX)
 }
 
-/// Three hundred million years: later than that is never.
+/// 300 million years; a later time never comes.
 const SPAN_MAX: u64 = TICK_MAX / 2;
 
 fn whole_ms(duration: Duration) -> u64 {
@@ -230,7 +231,7 @@ impl State {
         }
     }
 
-    /// The same limits, in one place for all streams that have them.
+    /// Returns shared limits that are equal to `limits`; all streams with the same limits share them.
     pub(crate) fn shared_limits(&mut self, limits: StreamLimits) -> Arc<StreamLimits> {
         if let Some(found) = self.limits.iter().find(|it| ***it == limits) {
             return Arc::clone(found);
@@ -246,7 +247,7 @@ impl State {
         StreamId { index, generation }
     }
 
-    /// The stream of an id; an id that has gone is counted.
+    /// Returns the stream of an id; an invalid id is counted as stale.
     pub(crate) fn stream(&mut self, id: StreamId) -> Option<&mut Stream> {
         let stream = self.streams.get_mut(id.index, id.generation);
         if stream.is_none() {
@@ -255,7 +256,7 @@ impl State {
         stream
     }
 
-    /// Forgets a stream and all that it owns. Its descriptor is closed at the end of the turn.
+    /// Removes a stream and everything that it owns. Its descriptor is closed at the end of the turn.
     pub(crate) fn remove_stream(&mut self, id: StreamId) -> bool {
         let Some(stream) = self.streams.remove(id.index, id.generation) else { return false };
         if let Some(relay) = &stream.relay {
@@ -278,7 +279,7 @@ impl State {
         true
     }
 
-    /// The datagram socket of an id; an id that has gone is counted.
+    /// Returns the datagram socket of an id; an invalid id is counted as stale.
     pub(crate) fn socket(&mut self, id: SocketId) -> Option<&mut Datagrams> {
         let socket = self.sockets.get_mut(id.index, id.generation);
         if socket.is_none() {
@@ -287,7 +288,7 @@ impl State {
         socket
     }
 
-    /// Forgets a datagram socket. Its descriptor is closed at the end of the turn.
+    /// Removes a datagram socket. Its descriptor is closed at the end of the turn.
     pub(crate) fn remove_socket(&mut self, id: SocketId) -> bool {
         let Some(socket) = self.sockets.remove(id.index, id.generation) else { return false };
         self.work.doomed.push(Doomed { fd: socket.fd, watched: true, resets: false });
@@ -308,14 +309,14 @@ impl State {
         }
     }
 
-    /// Whether a stream is there and does not rest.
+    /// Whether a stream exists and has a step to do.
     #[inline]
     pub(crate) fn wants_step(&self, id: StreamId) -> bool {
         let stream = self.streams.get(id.index, id.generation);
         stream.is_some_and(|stream| stream.step() != Step::Rest)
     }
 
-    /// Puts a stream on the list of this turn when it wants a step.
+    /// Puts a stream on the list of this turn if it has a step to do.
     pub(crate) fn wake(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
         if stream.step() != Step::Rest && stream.marks.put(Marks::READY) {
@@ -331,7 +332,7 @@ impl State {
         }
     }
 
-    /// Puts a stream on the list of those to send for.
+    /// Puts a stream on the list of streams to send for.
     pub(crate) fn mark_dirty(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
         if stream.marks.put(Marks::DIRTY) {
@@ -339,7 +340,7 @@ impl State {
         }
     }
 
-    /// Ends a stream from our side: `Closed` comes later in this turn or in the next.
+    /// Ends a stream from our side. `Closed` follows later in this turn or in the next.
     pub(crate) fn end(&mut self, id: StreamId, reason: Reason) {
         if let Some(stream) = self.streams.get_mut(id.index, id.generation) {
             stream.end(reason);
@@ -347,7 +348,7 @@ impl State {
         }
     }
 
-    /// Queues output by `push` and returns all that waits, or 0 when the stream takes none.
+    /// Queues output with `push` and returns the number of waiting bytes, or 0 if the stream takes no output.
     pub(crate) fn queue(&mut self, id: StreamId, push: impl FnOnce(&mut Output)) -> usize {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else {
             self.counts.stale += 1;
@@ -360,8 +361,8 @@ impl State {
         let output = stream.output.get_or_insert_with(|| spares.take());
         push(output);
         let (queued, send_max) = (output.bytes(), stream.limits.send_max);
-        // What counts is the memory, which what waits is made to fill before it is too much; it is
-        // never less than what waits.
+        // The limit applies to memory. If the memory exceeds it, the waiting bytes are first copied into blocks that
+        // they fill. The memory is never less than the waiting bytes.
         if output.held() > send_max && (queued > send_max || !output.fits(send_max)) {
             self.end(id, Reason::Overrun);
             return queued;
@@ -373,15 +374,15 @@ impl State {
         if queued > stream.limits.send_high {
             stream.marks.set(Marks::HIGH);
         }
-        // While the kernel has no room, its report will bring the stream back.
+        // While the kernel has no room, its next report puts the stream back on the list.
         if stream.marks.has(Marks::WRITABLE) && stream.marks.put(Marks::DIRTY) {
             self.work.dirty.push(id);
         }
         queued
     }
 
-    /// Tells the stream that is relayed to this one what this one has accepted, and whether it has
-    /// room again. `gone`: this one takes no more.
+    /// Updates the relay whose target is this stream: which bytes the target has accepted, and whether it has room
+    /// again. `gone`: the target accepts no more.
     #[inline]
     pub(crate) fn feed(&mut self, to: StreamId, gone: bool) {
         if !self.relays.is_empty() {
@@ -410,8 +411,8 @@ impl State {
         self.wake(from);
     }
 
-    /// What waits for the peer of a stream, in its output or on its way from another stream, and how many
-    /// bytes of it the kernel has accepted. None while the kernel has room.
+    /// Returns the wait for the peer of a stream, from its output or from the relay to it, and how many bytes of it the
+    /// kernel has accepted. `None` while the kernel has room.
     pub(crate) fn wait(&mut self, id: StreamId) -> Option<(&mut Wait, u64)> {
         let stream = self.streams.get(id.index, id.generation)?;
         if stream.output.as_ref().is_some_and(|output| output.waits()) {
@@ -421,8 +422,8 @@ impl State {
         self.streams.get_mut(from.index, from.generation)?.relay.as_mut()?.wait()
     }
 
-    /// The kernel has no more room for what a stream sends: in a while it is asked what the peer has
-    /// acknowledged, where that may be known and is wanted.
+    /// The kernel has no more room for the output of a stream. If progress is to be measured and the descriptor is a
+    /// socket, the kernel is asked later how much the peer has acknowledged.
     pub(crate) fn wait_begins(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(id.index, id.generation) else { return };
         if let (Some(after), FdKind::Socket) = (stream.limits.progress_after, stream.medium) {
@@ -430,7 +431,7 @@ impl State {
         }
     }
 
-    /// Has the progress of a stream's peer be looked at, if that is not to happen anyway.
+    /// Arms the alarm that measures the progress of a stream's peer, unless it is already armed.
     pub(crate) fn arm_progress(&mut self, id: StreamId, tick: u64) {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
         if stream.marks.put(Marks::PROGRESS) {
@@ -463,7 +464,7 @@ impl State {
         }
     }
 
-    /// The time that `finish` waits for progress begins anew.
+    /// Restarts the time that `finish` waits for progress.
     pub(crate) fn begin_linger(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(id.index, id.generation) else { return };
         let linger = Duration::from_millis(u64::from(stream.linger_ms));
@@ -482,7 +483,7 @@ impl State {
         self.wheel.set(alarm, tick);
     }
 
-    /// Whether something is to be done without the kernel.
+    /// Whether there is work that does not need the kernel.
     pub(crate) fn has_work(&self) -> bool {
         let work = &self.work;
         let streams = work.ready.len() + work.later.len() + work.dirty.len();

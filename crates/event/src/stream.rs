@@ -1,4 +1,4 @@
-//! One stream: its state, and the next step that it wants. Pure: no kernel, no owner.
+//! One stream: its state and its next step. Pure: without a kernel and without a handler.
 //!
 //! ```text
 //!   connect ──► Connecting ──► Open ──finish──► Flushing ──all sent──► Lingering ──peer's end──► Clean
@@ -6,12 +6,12 @@
 //!                                │                  │
 //!                  reset, failed write          (as Open)
 //!                                ▼
-//!                             Broken: nothing is sent any more; what was received is still offered
+//!                             Broken: nothing can be sent any more; received bytes are still offered
 //!                                │
-//!   a limit, a refused connect ──┴──► Ended ──► `Closed`, and the id is gone
+//!   a limit, a refused connect ──┴──► Ended ──► `Closed`; the id becomes invalid
 //! ```
 //!
-//! A stream without a peer's direction (`Out`) goes from Flushing straight to its end.
+//! A stream that only sends (`Out`) goes from Flushing directly to its end.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use crate::relay::Relay;
 use crate::wheel::Alarm;
 use crate::{DEADLINES_MAX, Direction, Fd, OwnerKey, Reason, StreamLimits};
 
-/// Alarms of a stream: its deadlines, and one for `finish`.
+/// The number of alarms of a stream: its deadlines, and one for `finish`.
 pub(crate) const ALARMS: usize = DEADLINES_MAX + 1;
-/// The alarm of `finish`.
+/// The index of the alarm of `finish`.
 pub(crate) const LINGER: usize = DEADLINES_MAX;
 
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// None while a `connect` waits for the end of the turn.
+    /// `None` while a `connect` waits for the end of the turn.
     pub(crate) fd: Option<Fd>,
     pub(crate) medium: FdKind,
     pub(crate) direction: Direction,
@@ -38,32 +38,32 @@ pub(crate) struct Stream {
     pub(crate) marks: Marks,
     /// Received bytes that were offered and not consumed. Never empty.
     pub(crate) hold: Option<Block>,
-    /// Bytes to send. None when there are none.
+    /// Bytes to send. `None` if there are none.
     pub(crate) output: Option<Box<Output>>,
-    /// Where its bytes go unread. None when the owner reads them.
+    /// The relay that passes on the received bytes. `None` if the handler reads them.
     pub(crate) relay: Option<Box<Relay>>,
-    /// Shared by all streams that have the same.
+    /// Shared by all streams with the same limits.
     pub(crate) limits: Arc<StreamLimits>,
     pub(crate) alarms: [Alarm; ALARMS],
     /// How long `finish` waits, in milliseconds.
     pub(crate) linger_ms: u32,
-    /// Whose it is, for the events about it.
+    /// The owner, for the events about the stream.
     pub(crate) key: OwnerKey,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The kernel connects. `finish`: the owner wants the end once what is queued was sent.
+    /// The kernel connects. `finish`: the stream ends after the queued bytes were sent.
     Connecting { finish: bool },
     /// Bytes flow.
     Open,
-    /// `finish` was called; output waits.
+    /// `finish` was called, and output is waiting.
     Flushing,
-    /// Our direction has ended; what comes in is discarded until the peer's ends.
+    /// Our direction has ended; input is discarded until the peer's end.
     Lingering,
     /// Nothing can be sent any more.
     Broken(Reason),
-    /// Over.
+    /// The stream has ended; only `Closed` is still to be delivered.
     Ended(Reason),
 }
 
@@ -72,49 +72,49 @@ pub(crate) enum Phase {
 pub(crate) struct Marks(u32);
 
 impl Marks {
-    /// The kernel may have bytes for us.
+    /// The kernel may have bytes to receive.
     pub(crate) const READABLE: Self = Self(1);
-    /// The end or an error is behind those bytes: a short read is not the last.
+    /// The end or an error follows those bytes: a short read does not mean that the kernel has no more.
     pub(crate) const TO_THE_END: Self = Self(1 << 1);
-    /// The kernel may have room for our bytes.
+    /// The kernel may have room to send.
     pub(crate) const WRITABLE: Self = Self(1 << 2);
-    /// The owner wants no `Data` now.
+    /// The handler has paused `Data`.
     pub(crate) const PAUSED: Self = Self(1 << 3);
-    /// What is held is to be offered again: the owner resumed.
+    /// The held bytes are to be offered again, because the handler resumed.
     pub(crate) const OFFER: Self = Self(1 << 4);
     /// The peer's end was received.
     pub(crate) const PEER_ENDED: Self = Self(1 << 5);
-    /// `Eof` was told.
+    /// `Eof` was delivered.
     pub(crate) const EOF_TOLD: Self = Self(1 << 6);
-    /// `Hangup` is to be told.
+    /// `Hangup` is to be delivered.
     pub(crate) const HANGUP: Self = Self(1 << 7);
-    /// `Hangup` was told.
+    /// `Hangup` was delivered or is to be delivered.
     pub(crate) const HANGUP_TOLD: Self = Self(1 << 8);
-    /// `Connected` is to be told.
+    /// `Connected` is to be delivered.
     pub(crate) const CONNECTED: Self = Self(1 << 9);
-    /// The output was above its high mark.
+    /// The output was above its high-water mark.
     pub(crate) const HIGH: Self = Self(1 << 10);
-    /// `Drained` is to be told.
+    /// `Drained` is to be delivered.
     pub(crate) const DRAINED: Self = Self(1 << 11);
-    /// It is in the list of streams to send for.
+    /// The stream is in the list of streams to send for.
     pub(crate) const DIRTY: Self = Self(1 << 12);
-    /// It is in a list of streams to step.
+    /// The stream is in a list of streams to step.
     pub(crate) const READY: Self = Self(1 << 13);
-    /// Others may share its open file: closing our descriptor does not end its reports.
+    /// Other processes may share its open file, so closing our descriptor does not stop its reports.
     pub(crate) const SHARED: Self = Self(1 << 14);
-    /// Our direction is to end once all is sent; the peer's goes on.
+    /// Our direction is to end after all bytes are sent; the peer's direction continues.
     pub(crate) const SEND_ENDS: Self = Self(1 << 15);
     /// Our direction has ended.
     pub(crate) const SEND_ENDED: Self = Self(1 << 16);
-    /// Its end is to reach the peer as a reset.
+    /// The stream is to end with a reset.
     pub(crate) const RESETS: Self = Self(1 << 17);
-    /// What is sent next is only sent if nothing has come before.
+    /// The next output is sent only if nothing was received before.
     pub(crate) const SILENT: Self = Self(1 << 18);
-    /// `Broken` was told.
+    /// `Broken` was delivered.
     pub(crate) const BROKEN_TOLD: Self = Self(1 << 19);
-    /// An alarm is set to look at the progress of its peer.
+    /// An alarm is set to measure the progress of the peer.
     pub(crate) const PROGRESS: Self = Self(1 << 20);
-    /// `EndAhead` was told.
+    /// `EndAhead` was delivered.
     pub(crate) const END_AHEAD_TOLD: Self = Self(1 << 21);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
@@ -129,19 +129,19 @@ impl Marks {
         self.0 &= !mark.0;
     }
 
-    /// Clears the mark and tells whether it was set.
+    /// Clears the mark and returns whether it was set.
     pub(crate) const fn take(&mut self, mark: Self) -> bool {
         let had = self.has(mark);
         self.clear(mark);
         had
     }
 
-    /// Any of several marks.
+    /// Combines marks, to test for any of them.
     const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Sets the mark and tells whether it was clear.
+    /// Sets the mark and returns whether it was clear.
     pub(crate) const fn put(&mut self, mark: Self) -> bool {
         let had = self.has(mark);
         self.set(mark);
@@ -149,7 +149,7 @@ impl Marks {
     }
 }
 
-/// Marks that make the next step another than to receive or to rest.
+/// Marks with which the next step is usually neither `Receive` nor `Rest`.
 const SELDOM: Marks = Marks::CONNECTED
     .or(Marks::DRAINED)
     .or(Marks::HANGUP)
@@ -158,37 +158,37 @@ const SELDOM: Marks = Marks::CONNECTED
     .or(Marks::EOF_TOLD)
     .or(Marks::PEER_ENDED);
 
-/// What a stream wants done next.
+/// The next step of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing until something happens.
+    /// Do nothing until something happens.
     Rest,
-    /// Tell `Connected`.
+    /// Deliver `Connected`.
     TellConnected,
-    /// Tell `Drained`.
+    /// Deliver `Drained`.
     TellDrained,
-    /// Tell `Hangup`.
+    /// Deliver `Hangup`.
     TellHangup,
-    /// Tell `EndAhead`.
+    /// Deliver `EndAhead`.
     TellEndAhead,
-    /// Tell `Broken`.
+    /// Deliver `Broken`.
     TellBroken,
-    /// Offer what is held.
+    /// Offer the held bytes.
     Offer {
         /// For the last time.
         last: bool,
     },
-    /// Receive and offer.
+    /// Receive, and offer the bytes.
     Receive,
-    /// Receive and forget.
+    /// Receive, and discard the bytes.
     Discard,
-    /// Receive and pass on.
+    /// Receive, and pass the bytes on.
     Relay,
-    /// Tell `Relayed`.
+    /// Deliver `Relayed`.
     TellRelayed,
-    /// Tell `Eof`.
+    /// Deliver `Eof`.
     TellEof,
-    /// Tell `Closed` and forget the stream.
+    /// Deliver `Closed` and remove the stream.
     Close(Reason),
 }
 
@@ -219,20 +219,20 @@ impl Stream {
         self.output.as_ref().map_or(0, |output| output.bytes())
     }
 
-    /// Whether nothing can be sent any more, though what was received is still to be offered.
+    /// Whether nothing can be sent any more, although received bytes are still to be offered.
     #[inline]
     pub(crate) const fn is_broken(&self) -> bool {
         matches!(self.phase, Phase::Broken(_))
     }
 
-    /// Whether the owner may still send.
+    /// Whether the handler may still send.
     #[inline]
     pub(crate) fn takes_output(&self) -> bool {
         let open = matches!(self.phase, Phase::Open | Phase::Connecting { finish: false });
         open && self.direction != Direction::In && !self.marks.has(Marks::SEND_ENDS)
     }
 
-    /// Whether the stream can send, and rests when all of its output has left.
+    /// Whether the stream can send, and has nothing else to do after all of its output was sent.
     #[inline]
     pub(crate) fn sends_and_rests(&self) -> bool {
         let follows = SELDOM.or(Marks::READABLE).or(Marks::HIGH).or(Marks::SEND_ENDS);
@@ -240,7 +240,7 @@ impl Stream {
         open && self.marks.0 & follows.or(Marks::WRITABLE).0 == Marks::WRITABLE.0
     }
 
-    /// Whether an end of our direction was asked for and is still to be made.
+    /// Whether our direction must still be ended, as requested.
     #[inline]
     pub(crate) fn ends_sending(&self) -> bool {
         let asked = self.marks.has(Marks::SEND_ENDS) && !self.marks.has(Marks::SEND_ENDED);
@@ -251,13 +251,13 @@ impl Stream {
         }
     }
 
-    /// Whether there is something to send, or an end of our direction to make.
+    /// Whether there are bytes to send, or our direction is to be ended.
     #[inline]
     pub(crate) fn sends(&self) -> bool {
         self.queued() > 0 || self.ends_sending()
     }
 
-    /// Takes note of what the kernel reported. A stream that still connects is asked elsewhere.
+    /// Records a report of the kernel. A stream that is still connecting is handled elsewhere.
     #[inline]
     pub(crate) fn note(&mut self, readiness: Readiness) {
         if readiness.any(Readiness::READ) {
@@ -271,7 +271,7 @@ impl Stream {
         }
     }
 
-    /// The peer's end or an error was reported.
+    /// Records the peer's end or an error.
     #[inline(never)]
     fn note_end(&mut self, readiness: Readiness) {
         self.marks.set(Marks::TO_THE_END);
@@ -281,29 +281,29 @@ impl Stream {
         }
         self.marks.set(Marks::WRITABLE);
         match self.direction {
-            // A pipe's reader has gone; there is nothing to receive that would tell.
+            // The reader of the pipe is closed. No receive would report this, so the stream breaks here.
             Direction::Out => self.break_off(Reason::Reset),
-            // A pipe's writer has gone: the end comes behind the bytes, unless nobody takes them.
+            // The writer of the pipe is closed. The end is received after the bytes, unless the stream is paused.
             Direction::In if !self.marks.has(Marks::PAUSED) => {}
-            // Both directions have ended, one by our own wish: so this is the peer's end alone.
+            // Both directions have ended, ours by our own request. So this is only the peer's end.
             Direction::Both
                 if self.marks.has(Marks::SEND_ENDED) && !readiness.any(Readiness::ERROR) => {}
             Direction::In | Direction::Both => self.hang_up(),
         }
-        // Behind its end nothing is received any more that would show the reset.
+        // After `Eof` nothing is received any more, so no receive would report the reset.
         if readiness.any(Readiness::ERROR) && self.marks.has(Marks::EOF_TOLD) {
             self.break_off(Reason::Reset);
         }
     }
 
-    /// `Hangup` is due, once, and only while the owner can make use of it.
+    /// Schedules `Hangup`, once, and only while the stream is open.
     fn hang_up(&mut self) {
         if self.phase == Phase::Open && self.marks.put(Marks::HANGUP_TOLD) {
             self.marks.set(Marks::HANGUP);
         }
     }
 
-    /// Nothing can be sent any more. What was received is still to be offered.
+    /// Breaks the stream: nothing can be sent any more. Received bytes are still offered.
     pub(crate) fn break_off(&mut self, reason: Reason) {
         if matches!(self.phase, Phase::Broken(_) | Phase::Ended(_)) {
             return;
@@ -312,35 +312,35 @@ impl Stream {
             self.hang_up();
         }
         self.marks.clear(Marks::DRAINED);
-        // What was discarded before must not be offered after all.
+        // Streams that discard their input end here, because discarded input must not be offered.
         self.phase = match self.phase {
-            // How much was not sent is still to be told.
+            // The blocks are released. The number of unsent bytes is kept, because it is still to be reported.
             Phase::Open if self.direction != Direction::Out => {
                 if let Some(output) = &mut self.output {
                     output.forget();
                 }
                 Phase::Broken(reason)
             }
-            // Its output stays until `Closed` is told, so that it can be said what was not sent.
+            // The output is kept until `Closed` is delivered, to report the number of unsent bytes.
             _ => Phase::Ended(reason),
         };
         self.marks.set(Marks::READABLE);
         self.marks.set(Marks::TO_THE_END);
     }
 
-    /// It is over, whatever was still to come. Its output stays until `Closed` is told, so that it
-    /// can be said what was not sent.
+    /// Ends the stream, regardless of pending input and output. The output is kept until `Closed` is delivered, to
+    /// report the number of unsent bytes.
     pub(crate) fn end(&mut self, reason: Reason) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.phase = Phase::Ended(reason);
         }
     }
 
-    /// The next step. Every step changes the state such that it is not the next one again, except
-    /// `Receive` and `Discard`, which end with the budget.
+    /// Returns the next step. Every step changes the state so that it is not the next step again, except `Receive` and
+    /// `Discard`, which the budget ends.
     #[inline]
     pub(crate) fn step(&self) -> Step {
-        // Nearly all steps are of an open stream of which nothing is to be told.
+        // The common case: an open stream without a pending event.
         if matches!(self.phase, Phase::Open) && !self.marks.has(SELDOM) && self.relay.is_none() {
             return match self.direction {
                 Direction::In | Direction::Both if self.marks.has(Marks::READABLE) => Step::Receive,
@@ -372,7 +372,7 @@ impl Stream {
             _ if self.direction == Direction::Out => Step::Rest,
             Phase::Flushing | Phase::Lingering => self.step_of_finish(),
             Phase::Broken(reason) => match self.step_of_input() {
-                // Its end waits for `resume`, and nothing else that happens may lead to that.
+                // The end waits for `resume`; nothing else may end the stream before.
                 Step::Rest if self.marks.has(Marks::PAUSED) && !self.marks.has(Marks::EOF_TOLD) => {
                     if self.marks.has(Marks::BROKEN_TOLD) {
                         Step::Rest
@@ -380,7 +380,7 @@ impl Stream {
                         Step::TellBroken
                     }
                 }
-                // What was received is still on its way to the other stream.
+                // Received bytes are still on their way to the other stream.
                 Step::Rest if self.relay.is_some() => Step::Rest,
                 Step::Rest => Step::Close(reason),
                 step => step,
@@ -389,7 +389,7 @@ impl Stream {
         }
     }
 
-    /// Whether the end of its peer is known, and the owner does not hear of it before `resume`.
+    /// Whether the peer's end is known and is not delivered before `resume`.
     fn has_end_ahead(&self) -> bool {
         let told = Marks::EOF_TOLD.or(Marks::HANGUP_TOLD).or(Marks::END_AHEAD_TOLD);
         let is_known = self.marks.has(Marks::TO_THE_END.or(Marks::PEER_ENDED));
@@ -413,7 +413,7 @@ impl Stream {
         }
     }
 
-    /// Discards until the peer's end; then the stream is over if our own direction is.
+    /// Discards input until the peer's end. Then the stream ends if our own direction has ended.
     fn step_of_finish(&self) -> Step {
         if self.marks.has(Marks::PEER_ENDED) {
             return match self.phase {
@@ -424,7 +424,7 @@ impl Stream {
         if self.marks.has(Marks::READABLE) { Step::Discard } else { Step::Rest }
     }
 
-    /// Nothing comes any more that was not received yet.
+    /// Whether there is nothing more to receive.
     pub(crate) fn input_has_ended(&self) -> bool {
         self.marks.has(Marks::PEER_ENDED) || matches!(self.phase, Phase::Broken(_))
     }
@@ -448,7 +448,7 @@ impl Stream {
 }
 
 impl Stream {
-    /// Whether a relay has come to its end, as far as accepting goes.
+    /// Whether a relay accepts no more bytes: it has reached its end, or its target is gone.
     pub(crate) fn relay_is_done(&self) -> bool {
         let Some(relay) = &self.relay else { return false };
         let nothing_more = relay.left == 0

@@ -1,4 +1,4 @@
-//! The system calls that all real kernels share: everything but waiting.
+//! The system calls that all real kernels share: everything except waiting.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,11 +18,11 @@ use crate::kernel::{FdKind, SplicePipe, Wake};
 use crate::{Address, Fd, Origin, Peer};
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
-/// The longest single wait. A loop that waits longer simply waits again.
+/// The longest single wait. If the loop waits longer, it waits again.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 const NANOS_PER_MS: u32 = 1_000_000;
 
-/// Wakes a loop by an eventfd.
+/// Wakes a loop through an eventfd.
 #[derive(Debug)]
 pub(crate) struct Alarm(OwnedFd);
 
@@ -35,7 +35,7 @@ impl Alarm {
         self.0.as_fd()
     }
 
-    /// Forgets the wake-ups so far, for a kernel that reports it as long as there are any.
+    /// Resets the counter. A level-triggered kernel would otherwise report it again.
     pub(crate) fn quiet(&self) {
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
@@ -43,12 +43,12 @@ impl Alarm {
 
 impl Wake for Alarm {
     fn wake(&self) {
-        // It can only fail when the counter is full, and then a report is due anyway.
+        // This can only fail if the counter is full, and then a report is pending anyway.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }
 
-/// Takes the next connection, non-blocking.
+/// Accepts the next connection, non-blocking.
 pub(crate) fn accept(listener: &Fd) -> io::Result<(Fd, Peer)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     match again(|| rustix::net::acceptfrom_with(listener, flags)) {
@@ -57,7 +57,7 @@ pub(crate) fn accept(listener: &Fd) -> io::Result<(Fd, Peer)> {
     }
 }
 
-/// Begins to connect, non-blocking.
+/// Starts a non-blocking connect.
 pub(crate) fn connect(to: &Address) -> io::Result<Fd> {
     let socket = match to {
         Address::Internet(address) => {
@@ -75,12 +75,12 @@ pub(crate) fn connect(to: &Address) -> io::Result<Fd> {
     Ok(socket.into())
 }
 
-/// How a `connect` ended.
+/// Returns the result of a `connect`.
 pub(crate) fn connected(fd: &Fd) -> io::Result<()> {
     Ok(sockopt::socket_error(fd)??)
 }
 
-/// Makes a descriptor non-blocking and tells what it is.
+/// Makes a descriptor non-blocking and returns its kind.
 pub(crate) fn prepare(fd: &Fd) -> io::Result<FdKind> {
     let flags = rustix::fs::fcntl_getfl(fd)?;
     if !flags.contains(OFlags::NONBLOCK) {
@@ -95,7 +95,7 @@ pub(crate) fn prepare(fd: &Fd) -> io::Result<FdKind> {
     Ok(if kind.is_fifo() { FdKind::Pipe } else { FdKind::Other })
 }
 
-/// Receives, from a socket or a file.
+/// Receives from a socket or a file.
 #[inline]
 pub(crate) fn receive(fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
     if medium != FdKind::Socket {
@@ -107,13 +107,13 @@ pub(crate) fn receive(fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<us
 #[inline(never)]
 fn read(fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
     match again(|| rustix::io::read(fd, &mut *room)) {
-        // What a terminal says at its master's end once the last program has closed its own.
+        // The master end of a terminal returns EIO after the last program has closed its own end.
         Err(Errno::IO) if medium == FdKind::Other && rustix::termios::isatty(fd) => Ok(0),
         result => Ok(result?),
     }
 }
 
-/// Sends, to a socket or a file, without a signal when nobody reads.
+/// Sends to a socket or a file, without a signal if there is no reader.
 #[inline]
 pub(crate) fn send(fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     match (medium, parts) {
@@ -134,7 +134,7 @@ fn send_otherwise(fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<
     })?)
 }
 
-/// Makes a datagram socket non-blocking; refuses what is none.
+/// Makes a datagram socket non-blocking; refuses any other descriptor.
 pub(crate) fn prepare_datagrams(fd: &Fd) -> io::Result<()> {
     if sockopt::socket_type(fd)? != SocketType::DGRAM {
         return Err(io::ErrorKind::Unsupported.into());
@@ -142,7 +142,7 @@ pub(crate) fn prepare_datagrams(fd: &Fd) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(fd, rustix::fs::fcntl_getfl(fd)? | OFlags::NONBLOCK)?)
 }
 
-/// Receives one datagram. `TRUNC` makes the kernel tell its whole length.
+/// Receives one datagram. With `TRUNC` the kernel returns its full length.
 pub(crate) fn receive_datagram(fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
     let (_, length, from) = again(|| rustix::net::recvfrom(fd, &mut *room, RecvFlags::TRUNC))?;
     Ok((length, from.map_or(Origin::NOWHERE, origin)))
@@ -166,19 +166,19 @@ fn origin(from: SocketAddrAny) -> Origin {
     SocketAddrUnix::try_from(from).map_or(Origin::NOWHERE, Origin::from)
 }
 
-/// Pipes that wait for the next relay.
+/// Unused pipes that are kept for the next relays.
 #[derive(Debug, Default)]
 pub(crate) struct SplicePipes {
     spare: Vec<SplicePipe>,
     alive: Arc<()>,
 }
 
-/// Spare pipes are kept up to this.
+/// The maximum number of unused pipes that are kept.
 const CONDUITS_SPARE_MAX: usize = 16;
-/// Pipes at once, in relays whose other side takes nothing at the moment for the most; who finds none
-/// copies. An unprivileged user has room for 64 MiB in pipes (`pipe-user-pages-soft`).
+/// The maximum number of pipes at the same time, most of them in relays whose other side accepts nothing at the moment.
+/// Further relays copy. An unprivileged user may use 64 MiB in pipes (`pipe-user-pages-soft`).
 const CONDUITS_MAX: usize = 128;
-/// Bytes that a pipe holds, where the system allows it.
+/// The capacity of a pipe in bytes, where the system allows it.
 const CONDUIT_BYTES: usize = 256 << 10;
 
 impl SplicePipes {
@@ -191,7 +191,7 @@ impl SplicePipes {
         }
         let flags = PipeFlags::NONBLOCK | PipeFlags::CLOEXEC;
         let (reader, writer) = rustix::pipe::pipe_with(flags)?;
-        // One that stays smaller only takes more calls.
+        // A pipe that stays smaller only needs more calls.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, CONDUIT_BYTES);
         Ok(SplicePipe { reader, writer, _alive: Arc::clone(&self.alive) })
     }
@@ -203,19 +203,19 @@ impl SplicePipes {
     }
 }
 
-/// From a stream into a pipe. Both must be non-blocking, the flag alone does not do.
+/// Splices from a stream into a pipe. Both must be non-blocking; the flag alone is not sufficient.
 pub(crate) fn splice_in(from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
     let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
     Ok(again(|| rustix::pipe::splice(from, None, &conduit.writer, None, length, flags))?)
 }
 
-/// From a pipe to a stream.
+/// Splices from a pipe to a stream.
 pub(crate) fn splice_out(conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
     let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
     Ok(again(|| rustix::pipe::splice(&conduit.reader, None, to, None, length, flags))?)
 }
 
-/// `SIOCOUTQ` of tcp(7) and unix(7), which is `TIOCOUTQ`.
+/// `SIOCOUTQ` of tcp(7) and unix(7), which equals `TIOCOUTQ`.
 const OUTPUT_QUEUE: Opcode = if cfg!(any(target_arch = "mips", target_arch = "mips64")) {
     0x7472
 } else if cfg!(any(
@@ -229,18 +229,18 @@ const OUTPUT_QUEUE: Opcode = if cfg!(any(target_arch = "mips", target_arch = "mi
     0x5411
 };
 
-/// What the peer of a socket has not acknowledged.
+/// The number of bytes that the peer of a socket has not acknowledged.
 #[expect(unsafe_code, reason = "rustix has the call, but not this operation")]
 pub(crate) fn unacknowledged(fd: &Fd) -> io::Result<u64> {
-    // SAFETY: the operation writes one `int`, the type that the getter has room for.
+    // SAFETY: the operation writes one `int`, which is the type of the getter.
     let call = unsafe { Getter::<OUTPUT_QUEUE, i32>::new() };
-    // SAFETY: on any other descriptor the operation fails, or tells the same of a terminal.
+    // SAFETY: on any other descriptor the operation fails, or returns the corresponding value of a terminal.
     let count = unsafe { ioctl(fd, call) }?;
     u64::try_from(count).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// What is in a pipe. Linux tells it at either end, and leaves there what the reader has not read when that
-/// closes.
+/// The number of bytes in a pipe. Linux reports it at both ends, and unread bytes still count after the reader has
+/// closed its end.
 pub(crate) fn unread(fd: &Fd) -> io::Result<u64> {
     if cfg!(target_os = "linux") {
         Ok(rustix::io::ioctl_fionread(fd)?)
@@ -254,20 +254,21 @@ pub(crate) fn shut(fd: &Fd) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
 }
 
-/// Lets the close of a socket of the network be a reset (tcp(7): `SO_LINGER` of no time). Unix sockets
-/// know none, and what is no socket refuses the option.
+/// Makes the close of a network socket a reset (tcp(7): `SO_LINGER` with zero time). Unix sockets have no reset, and
+/// descriptors that are not sockets refuse the option.
 pub(crate) fn reset_on_close(fd: &Fd) {
     let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
 }
 
-/// Probes that a peer may leave unanswered, and the longest time before the first that the kernel takes.
+/// The number of probes that a peer may leave unanswered, and the longest time before the first probe that the kernel
+/// accepts.
 const PROBES: u32 = 4;
 const KEEP_ALIVE_MAX: Duration = Duration::from_secs(32_767);
 
-/// Has the kernel ask a peer on the network that has said nothing for `after` (from one second on)
-/// whether it is still there. Where four questions in as long again bring no answer, the connection ends
-/// as if it were reset. Connections that a listening socket accepts from then on have it as well.
-/// Sockets of the machine itself know when their peer goes, and are left as they are.
+/// Enables keep-alive probes for a peer on the network. After `after` (at least 1 s) without traffic the kernel asks
+/// the peer whether it is still connected. If four probes within the same time again stay unanswered, the connection
+/// ends as if it were reset. Connections that a listening socket accepts from then on inherit the setting. Unix sockets
+/// are not changed, because the kernel reports immediately when their peer closes.
 pub fn keep_alive(fd: &Fd, after: Duration) {
     let after = after.clamp(Duration::from_secs(1), KEEP_ALIVE_MAX);
     let between = (after / PROBES).max(Duration::from_secs(1));
@@ -277,7 +278,7 @@ pub fn keep_alive(fd: &Fd, after: Duration) {
         .and_then(|()| sockopt::set_socket_keepalive(fd, true));
 }
 
-/// Calls until no signal interrupts.
+/// Repeats the call while a signal interrupts it.
 #[inline]
 fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
@@ -288,7 +289,7 @@ fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
     }
 }
 
-/// Rounded up to whole milliseconds, which is what epoll can wait for, so that it never returns before an alarm can ring.
+/// Rounds up to whole milliseconds, the unit in which epoll waits, so that a wait never returns before an alarm is due.
 pub(crate) fn timespec(timeout: Duration) -> Timespec {
     let timeout = timeout.min(WAIT_MAX);
     let ms = timeout.subsec_nanos().div_ceil(NANOS_PER_MS);
@@ -302,7 +303,7 @@ fn peer(address: Option<SocketAddrAny>) -> Peer {
     address.map_or(Peer::Local, Peer::Internet)
 }
 
-/// Which errors of accept(2) are about one connection, and which about the process.
+/// Maps the errors of accept(2): some concern one connection, others the process.
 fn accept_error(error: Errno) -> io::Error {
     match error {
         Errno::NETDOWN
@@ -342,7 +343,7 @@ pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<Owne
 
 fn in_progress(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
-        // An interrupted non-blocking connect goes on all the same.
+        // An interrupted non-blocking connect continues.
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,10 +1,10 @@
-//! The turn: the only place that knows kernel and owner at once.
+//! The turn: one iteration of the loop. Only this module uses both the kernel and the handler.
 //!
 //! ```text
-//!   wait ─► reports ─► mail ─► alarms ─► streams ─► settle ─► mail ─► end of turn ─► carry out
-//!    ▲      accept, receive, offer, tell            the owner draws its   close, watch, open, │
-//!    │                                              conclusions           send                │
-//!    └────────────────────────────────────────────────────────────────────────────────────────┘
+//!   wait ─► reports ─► mail ─► alarms ─► streams ─► on_events_done ─► mail ─► on_iteration_end ─► carry out
+//!    ▲      accept, receive, offer, deliver         the handler draws its     close, watch, open,     │
+//!    │                                              conclusions               send                    │
+//!    └────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
 mod carry;
@@ -32,27 +32,27 @@ use crate::{
     Peer, Reason, SocketId, StreamId, StreamLimits, Token,
 };
 
-/// The hot block begins with room for as much as most messages need, and is as large as blocks are
-/// once a stream has filled it.
+/// The initial capacity of the hot block in bytes; it is sufficient for most messages. After a stream has filled the
+/// block, its capacity is that of the largest pooled block.
 const HOT_CAPACITY_MIN: usize = 4096;
 
-/// One loop, on one thread: it waits for the kernel and tells its [`EventHandler`] what happened.
+/// One loop on one thread: it waits for the kernel and delivers events to its [`EventHandler`].
 pub struct Loop<K: Kernel, M> {
     kernel: K,
     state: State,
     inbox: Inbox<M>,
     batch: VecDeque<M>,
-    /// What the kernel has reported, and how much of it was told. Here and below, what is being worked off
-    /// stays in the loop: should the owner panic, the next turn goes on behind the event that it panicked on.
+    /// The reports of the kernel, and how many of them were delivered. These lists and those below stay in the loop
+    /// while they are processed. If the handler panics, the next turn continues after the event on which it panicked.
     happened: Vec<ReadyEvent>,
     told: usize,
     rung: Vec<Alarm>,
     rung_told: usize,
-    /// The block into which everybody receives: it stays in the cache.
+    /// The block into which all streams receive, so that it stays in the cache.
     hot: Lent,
-    /// Bytes that it is to have room for when nothing is held before them.
+    /// The capacity in bytes that it must have if no bytes are held before it.
     hot_capacity: usize,
-    /// The list of ready streams that is being worked off.
+    /// The list of ready streams that is being processed.
     stepping: Vec<StreamId>,
     stepped: usize,
 }
@@ -64,13 +64,13 @@ impl<K: Kernel, M> fmt::Debug for Loop<K, M> {
 }
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
-    /// A loop over this kernel.
+    /// Creates a loop on this kernel.
     ///
     /// # Errors
-    /// None with [`crate::Epoll`]; a kernel that has to set itself up may fail.
+    /// None with [`crate::Epoll`]; a kernel that needs initialization may fail.
     pub fn new(mut kernel: K, settings: LoopSettings) -> io::Result<Self> {
         let inbox = Inbox::new(kernel.waker(), settings.mail_max);
-        // A budget of nothing would turn without end and get nowhere.
+        // With a budget of zero the loop would iterate forever without progress.
         let settings = LoopSettings {
             events_max: settings.events_max.max(1),
             read_budget: settings.read_budget.max(1),
@@ -95,13 +95,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         })
     }
 
-    /// Sends to this loop from other threads.
+    /// Returns a sender with which other threads send messages to this loop.
     #[must_use]
     pub fn mailbox(&self) -> Mailbox<M> {
         self.inbox.mailbox()
     }
 
-    /// The calls, for what is to be set up before the loop runs.
+    /// Returns the operations, for setup before the loop runs.
     pub fn context(&mut self) -> Context<'_> {
         self.state.clock.set(self.kernel.now());
         Context::new(&mut self.state)
@@ -113,30 +113,30 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         Context::new(&mut self.state).counts()
     }
 
-    /// Turns until [`Context::stop`].
+    /// Runs turns until [`Context::stop`].
     ///
     /// # Errors
-    /// When the kernel cannot be waited for. What goes wrong with a stream is an event.
+    /// If the loop cannot wait for the kernel. Errors of streams are events.
     pub fn run<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) -> io::Result<()> {
         while self.turn(owner, None)? {}
         Ok(())
     }
 
-    /// One turn. Waits no longer than `wait_max`, and returns false once the loop was stopped.
+    /// Runs one turn. Waits at most `wait_max`, and returns false after the loop was stopped.
     ///
     /// # Errors
-    /// When the kernel cannot be waited for. Nothing is lost by that: the turn may be begun again.
+    /// If the loop cannot wait for the kernel. Nothing is lost: the turn may be repeated.
     ///
     /// # Panics
-    /// When the owner does. The turn may be begun again then, too: only the event on which it panicked is
-    /// lost, with the bytes that were lent in it.
+    /// If the handler panics. The turn may be repeated in this case, too: only the event on which the handler panicked
+    /// is lost, with the bytes that were lent in it.
     pub fn turn<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         wait_max: Option<Duration>,
     ) -> io::Result<bool> {
         self.state.counts.turns += 1;
-        // What was asked for before the loop ran, or between turns.
+        // Carry out requests that were made before the loop ran, or between turns.
         self.carry_out();
         self.wait(wait_max)?;
         self.receive_postponed(owner);
@@ -148,7 +148,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.tell_failed_sockets(owner);
         self.step_ready(owner);
         owner.on_events_done(&mut Context::new(&mut self.state));
-        // Once: what is posted again waits for the next turn, so that streams have their share.
+        // Once only: further mail waits for the next turn, so that streams get their share.
         if budget > read && self.read_mail(owner, budget - read) > 0 {
             owner.on_events_done(&mut Context::new(&mut self.state));
         }
@@ -169,7 +169,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if !is_behind && !self.state.has_work() && !self.state.stopped {
             let alarm = self.state.wheel.next_tick().map(|tick| self.state.clock.until(tick));
             let rest = [alarm, wait_max].into_iter().flatten().min();
-            // Who only looks is not woken: a sleep is announced where there will be one.
+            // With a timeout of zero the loop does not sleep, so it announces no sleep and needs no wake-up.
             if rest != Some(Duration::ZERO) && self.inbox.may_sleep() {
                 timeout = rest;
             }
@@ -204,8 +204,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// A report about a stream. One that was closed earlier in this batch is not there any more,
-    /// and what took its place has another generation.
+    /// Handles a report about a stream. If the stream was closed earlier in this batch, its id is no longer valid; a
+    /// stream that reuses the index has another generation.
     #[inline]
     fn hear_stream<O: EventHandler<Mail = M>>(
         &mut self,
@@ -233,9 +233,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
         }
         stream.note(readiness);
-        // It has its turn below. Were it stepped here as well, it would read twice what it may.
+        // A stream in the ready list is stepped later in this turn. If it were also stepped here, it could read twice
+        // its budget.
         let is_ready = stream.marks.has(Marks::READY);
-        // Nearly always: an open stream has bytes, and nothing else is to be done for it.
+        // The common case: an open stream has bytes to receive, and nothing else is to be done for it.
         let receives = !is_ready && stream.step() == Step::Receive && stream.hold.is_none();
         if receives && !stream.sends() && relays.is_empty() {
             let (kernel, hot) = (&mut self.kernel, &mut self.hot);
@@ -301,7 +302,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.kernel.watch(fd, token, Interest::Stream(stream.direction))
     }
 
-    /// Sets a listener aside for a while: it would be reported again at once, and to no avail.
+    /// Pauses a listener for a while: it would otherwise be reported again immediately, without success.
     fn rest<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
@@ -319,14 +320,14 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.tell(owner, Event::AcceptFailed { listener: id, error });
     }
 
-    /// Listeners that could not even be watched.
+    /// Pauses listeners that could not be watched.
     fn rest_failed<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         while let Some((id, error)) = self.state.work.failed.pop() {
             self.rest(owner, id, error);
         }
     }
 
-    /// Tells up to `budget` messages, and returns how many there were.
+    /// Delivers up to `budget` messages, and returns their number.
     fn read_mail<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, budget: usize) -> usize {
         self.inbox.take(budget, &mut self.batch);
         let count = self.batch.len();
@@ -378,7 +379,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// The peer took no output for too long, or did not end. What it was not sent it must miss.
+    /// Ends a stream whose peer accepted no output for too long, or did not end. If output is left, the stream ends
+    /// with a reset, so that the peer notices the loss.
     fn linger_is_over(&mut self, id: StreamId) {
         self.follow_progress(id);
         if self.state.wait(id).is_some_and(|(wait, _)| wait.goes_on()) {
@@ -391,7 +393,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.state.end(id, Reason::Lingered);
     }
 
-    /// Steps the streams that wait for a step. Those that join meanwhile have their turn next.
+    /// Steps the streams that are ready. Streams that become ready meanwhile are stepped in the next turn.
     fn step_ready<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         if self.stepped >= self.stepping.len() {
             self.stepping.clear();

@@ -1,40 +1,40 @@
-//! Since when a peer does not take all that it could have, and what it has taken since then.
+//! Since when a peer does not accept all available output, and how much it has accepted since then.
 //!
-//! When the kernel has room again says little: a full send buffer of some MiB has room only once a third
-//! of it is free, long after a slow peer has begun to read. So what counts is what the peer has
-//! acknowledged, that is, what the kernel has accepted without the rest that is unacknowledged.
+//! Room in the kernel's buffer is a poor measure. A full send buffer of some MiB has room only when a third of it is
+//! free, long after a slow peer has begun to read. Therefore the bytes that the peer has acknowledged count: the bytes
+//! that the kernel has accepted minus those that are unacknowledged.
 //!
 //! ```text
 //!   note ──► accepted bytes count ──measure, after a while──► acknowledged bytes count from here
-//!                       └── for ever, where the kernel has no answer (pipes)
+//!                       └── always, if the kernel gives no answer (pipes)
 //! ```
 //!
-//! The first measure comes after a while, because a peer that reads nothing acknowledges what is on
-//! its way and what its own kernel still has room for.
+//! The first measurement is delayed, because even a peer that reads nothing acknowledges the bytes that are in transit
+//! or still fit into its own kernel's buffer.
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    /// The tick from which on it counts.
+    /// The tick at which counting began.
     since: u64,
-    /// Bytes that the kernel had accepted by then.
+    /// Bytes that the kernel had accepted at that tick.
     accepted: u64,
     acknowledged: Option<Acknowledged>,
 }
 
-/// Bytes that the peer had acknowledged, modulo 2^64: those that were sent before the first that is
-/// counted may be unacknowledged, too.
+/// Bytes that the peer had acknowledged, modulo 2^64. The difference may be negative, because bytes that were sent
+/// before the first counted byte may be unacknowledged, too.
 #[derive(Clone, Copy, Debug)]
 struct Acknowledged {
-    /// When the wait began to count.
+    /// When counting began.
     then: u64,
-    /// When the kernel was asked last.
+    /// At the last measurement.
     now: u64,
-    /// When [`Wait::goes_on`] was asked last.
+    /// At the last call of [`Wait::goes_on`].
     seen: u64,
 }
 
 impl Wait {
-    /// The kernel has no more room, and has accepted so many bytes by now.
+    /// Begins a wait: the kernel has no more room, and has accepted `accepted` bytes so far.
     pub(crate) const fn new(tick: u64, accepted: u64) -> Self {
         Self { since: tick, accepted, acknowledged: None }
     }
@@ -43,13 +43,13 @@ impl Wait {
         self.since
     }
 
-    /// Whether the kernel has said what the peer had acknowledged.
+    /// Whether the kernel has reported the acknowledged bytes.
     pub(crate) const fn is_measured(&self) -> bool {
         self.acknowledged.is_some()
     }
 
-    /// Of what the kernel has accepted so many bytes are unacknowledged. The first time the wait begins
-    /// to count.
+    /// Records a measurement: `unacknowledged` of the accepted bytes are not acknowledged. With the first measurement
+    /// counting begins again.
     pub(crate) const fn measure(&mut self, tick: u64, accepted: u64, unacknowledged: u64) {
         let now = accepted.wrapping_sub(unacknowledged);
         match &mut self.acknowledged {
@@ -61,7 +61,7 @@ impl Wait {
         }
     }
 
-    /// It counts from now on.
+    /// Restarts counting now.
     pub(crate) const fn restart(&mut self, tick: u64, accepted: u64) {
         (self.since, self.accepted) = (tick, accepted);
         if let Some(acknowledged) = &mut self.acknowledged {
@@ -69,14 +69,14 @@ impl Wait {
         }
     }
 
-    /// Bytes that were taken since it began to count, up to the last measure. A Unix socket counts the
-    /// memory of its messages instead of their bytes, which may hide what it has accepted.
+    /// Bytes that were accepted by the peer since counting began, up to the last measurement. A Unix socket reports the
+    /// memory of its messages instead of their bytes. This may hide accepted bytes.
     pub(crate) fn taken(&self, accepted: u64) -> u64 {
         let acknowledged = self.acknowledged.map_or(0, |it| difference(it.now, it.then));
         acknowledged.max(accepted - self.accepted)
     }
 
-    /// Whether the peer has acknowledged anything since this was asked last, or since the first measure.
+    /// Whether the peer has acknowledged anything since the previous call, or since the first measurement.
     pub(crate) fn goes_on(&mut self) -> bool {
         self.acknowledged.as_mut().is_some_and(|it| {
             let seen = std::mem::replace(&mut it.seen, it.now);
@@ -85,7 +85,7 @@ impl Wait {
     }
 }
 
-/// How far a count has come, or zero where it has fallen.
+/// How far a count has advanced; zero if it has decreased.
 fn difference(now: u64, then: u64) -> u64 {
     u64::try_from(now.wrapping_sub(then).cast_signed()).unwrap_or(0)
 }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn once_it_is_measured_acknowledged_bytes_count_though_none_is_accepted() {
         let mut wait = Wait::new(10, 500);
-        // More is unacknowledged than was accepted: some of it was sent before.
+        // More bytes are unacknowledged than were accepted, because some were sent before.
         wait.measure(15, 600, 4000);
         assert_eq!((wait.since(), wait.taken(600)), (15, 0), "what came before does not count");
         assert!(!wait.goes_on());

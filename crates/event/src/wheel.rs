@@ -1,57 +1,57 @@
 //! A lazy hierarchical timing wheel.
 //!
-//! What it is: alarms at ticks of one millisecond, set, moved and cancelled in constant time.
-//! What it knows: numbers. What it must never know: a clock, a stream, who waits.
+//! What it is: alarms at ticks of one millisecond, which are set, moved and cancelled in constant time. What it depends
+//! on: numbers. What it must never depend on: a clock, a stream, the user of an alarm.
 //!
-//! Nearly all alarms are put off again and again and hardly any rings, so *putting off writes one
-//! word*: an alarm stays filed where it was, and only when that slot comes up is it filed anew.
-//! Only an earlier time moves it at once.
+//! Nearly all alarms are postponed again and again, and hardly any fires. Therefore *postponing writes only one word*:
+//! the alarm stays in its slot, and is moved to its new slot only when the old slot is reached. Only an earlier time
+//! moves an alarm immediately.
 //!
 //! ```text
 //!   level 0   64 slots of 1 tick        an alarm is filed at the level of the highest bit in
-//!   level 1   64 slots of 64 ticks      which its tick differs from the present one; a slot of
-//!   …                                   a higher level that comes up is dealt out to lower ones
-//!   level 5   64 slots of 2^30 ticks    in all two years; what lies beyond is filed at the end
+//!   level 1   64 slots of 64 ticks      which its tick differs from the current one; when a slot
+//!   …                                   of a higher level is reached, its alarms move to lower ones
+//!   level 5   64 slots of 2^30 ticks    two years in total; later alarms are filed at the end
 //! ```
 //!
-//! Laws: `filed ≤ wanted` for every filed alarm; `elapsed` never decreases; an alarm is in at most
-//! one list; a bit of a level is set exactly when its slot holds alarms.
+//! Invariants: `filed ≤ wanted` for every filed alarm; `elapsed` never decreases; an alarm is in at most one list; a
+//! bit of a level is set if and only if its slot holds alarms.
 
 const LEVELS: u32 = 6;
 const SLOTS: u64 = 64;
-/// By how many bits a tick is shifted to find its slot in each level.
+/// For each level, the number of bits by which a tick is shifted to find its slot.
 const SHIFTS: [u32; LEVELS as usize] = [0, 6, 12, 18, 24, 30];
-/// The farthest tick at which an alarm can be filed, seen from the present one: one slot of the
-/// last level less than its turn, so that the present slot is never taken for one to come.
+/// The maximum distance in ticks from the current tick at which an alarm can be filed: one slot less than a full round
+/// of the last level, so that the current slot is never confused with a future one.
 const SPAN: u64 = (SLOTS - 1) << SHIFTS[LEVELS as usize - 1];
-/// The list of alarms whose time had come when they were set; before it, one list a slot.
+/// The index of the list of alarms that were already due when they were set; the lists before it belong to the slots.
 const DUE: u32 = LEVELS * 64;
 const LISTS: usize = DUE as usize + 1;
 /// No list, no alarm.
 const NONE: u32 = u32::MAX;
-/// In place of a list: it has rung and its ring was not collected yet.
+/// Instead of a list: the alarm has fired and was not collected yet.
 const RUNG: u32 = NONE - 1;
-/// A time that does not come.
+/// A time that is never reached.
 const NEVER: u64 = u64::MAX;
-/// The last tick that an alarm can be set to.
+/// The last tick to which an alarm can be set.
 pub(crate) const TICK_MAX: u64 = NEVER - 1;
 
-/// An alarm of the wheel. It stays valid until [`Wheel::remove`].
+/// An alarm of the wheel. It is valid until [`Wheel::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Alarm(u32);
 
 impl Alarm {
-    /// No alarm; saves the word that an `Option` would take.
+    /// No alarm; saves the word that an `Option` would need.
     pub(crate) const NONE: Self = Self(NONE);
 }
 
 #[derive(Debug)]
 struct Node<K> {
-    /// When it shall ring, or `NEVER`.
+    /// The tick at which it should fire, or `NEVER`.
     wanted: u64,
-    /// Where it is filed, or `NEVER` if it is in no list.
+    /// The tick at which it is filed, or `NEVER` if it is in no list.
     filed: u64,
-    /// The list it is in, or `NONE`, or `RUNG`.
+    /// The list that contains it, or `NONE`, or `RUNG`.
     list: u32,
     previous: u32,
     next: u32,
@@ -64,9 +64,9 @@ pub(crate) struct Wheel<K> {
     free: Vec<u32>,
     heads: [u32; LISTS],
     occupied: [u64; LEVELS as usize],
-    /// All alarms of this tick and before have been dealt with.
+    /// All alarms of this tick and of earlier ticks were processed.
     elapsed: u64,
-    /// How many times an alarm was put into a list: the work that laziness saves.
+    /// How many times an alarm was put into a list, which is the work that laziness saves.
     filings: u64,
 }
 
@@ -82,7 +82,7 @@ impl<K: Copy> Wheel<K> {
         }
     }
 
-    /// A new alarm that is not set.
+    /// Creates an alarm that is not set.
     pub(crate) fn create(&mut self, key: K) -> Alarm {
         let node =
             Node { wanted: NEVER, filed: NEVER, list: NONE, previous: NONE, next: NONE, key };
@@ -98,8 +98,8 @@ impl<K: Copy> Wheel<K> {
         Alarm(index)
     }
 
-    /// Lets the alarm ring at `tick`, at most [`TICK_MAX`], in place of any earlier setting. What is
-    /// not in the future rings at the next [`Self::advance`]. False for [`Alarm::NONE`].
+    /// Sets the alarm to `tick` (at most [`TICK_MAX`]) and replaces an earlier setting. An alarm that is not in the
+    /// future fires at the next [`Self::advance`]. Returns false for [`Alarm::NONE`].
     #[inline]
     pub(crate) fn set(&mut self, alarm: Alarm, tick: u64) -> bool {
         debug_assert!(tick <= TICK_MAX, "it would count as unset");
@@ -111,8 +111,8 @@ impl<K: Copy> Wheel<K> {
         true
     }
 
-    /// Files an alarm where it is wanted now. One that has rung and is wanted at once is left to be
-    /// collected: otherwise an alarm that is set again whenever another one rings would never be heard.
+    /// Files an alarm at its new time. If it has fired, is not collected yet and is already due again, it stays to be
+    /// collected. Otherwise an alarm that is set again whenever another one fires would never be delivered.
     #[cold]
     fn refile(&mut self, index: u32) {
         let node = &mut self.nodes[index as usize];
@@ -124,7 +124,7 @@ impl<K: Copy> Wheel<K> {
         self.file(index);
     }
 
-    /// Lets the alarm not ring.
+    /// Disarms the alarm.
     pub(crate) fn disarm(&mut self, alarm: Alarm) {
         let node = &mut self.nodes[alarm.0 as usize];
         node.wanted = NEVER;
@@ -133,14 +133,14 @@ impl<K: Copy> Wheel<K> {
         }
     }
 
-    /// Ends the alarm. Its number is reused.
+    /// Removes the alarm. Its number is reused.
     pub(crate) fn remove(&mut self, alarm: Alarm) {
         self.unlink(alarm.0);
         self.free.push(alarm.0);
     }
 
-    /// Moves the present to `now` and adds what rings to `rung`; each is to be collected by
-    /// [`Self::collect`], which tells whether it is still to be heard.
+    /// Advances the current tick to `now` and appends the alarms that fire to `rung`. Pass each of them to
+    /// [`Self::collect`], which returns whether it is still to be delivered.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64, rung: &mut Vec<Alarm>) {
         if now > self.elapsed || self.heads[DUE as usize] != NONE {
@@ -160,7 +160,7 @@ impl<K: Copy> Wheel<K> {
         self.elapsed = now;
     }
 
-    /// The key of an alarm that rang, unless it was put off, disarmed or removed since.
+    /// Returns the key of an alarm that has fired, unless it was postponed, disarmed or removed since.
     pub(crate) fn collect(&mut self, alarm: Alarm) -> Option<K> {
         let node = &mut self.nodes[alarm.0 as usize];
         if node.list != RUNG {
@@ -170,7 +170,7 @@ impl<K: Copy> Wheel<K> {
         Some(node.key)
     }
 
-    /// The tick at which [`Self::advance`] has work to do, which is never after the next ring.
+    /// The tick at which [`Self::advance`] has work to do. It is never later than the next alarm.
     pub(crate) fn next_tick(&self) -> Option<u64> {
         if self.heads[DUE as usize] != NONE {
             return Some(self.elapsed);
@@ -183,10 +183,10 @@ impl<K: Copy> Wheel<K> {
         self.filings
     }
 
-    /// The first slot in time that holds alarms, and the tick at which it begins.
+    /// Returns the first slot in time that holds alarms, and the tick at which it begins.
     fn next_slot(&self) -> Option<(u64, u32)> {
-        // A slot of a lower level always begins before any of a higher one: the higher levels hold
-        // only ticks that differ from the present one in higher bits.
+        // A slot of a lower level always begins before any slot of a higher one, because the higher levels hold only
+        // ticks that differ from the current one in higher bits.
         let (level, &occupied) = (0..).zip(&self.occupied).find(|&(_, &bits)| bits != 0)?;
         let present = self.elapsed >> SHIFTS[level as usize];
         let ahead = occupied.rotate_right((present % SLOTS) as u32).trailing_zeros();
@@ -194,7 +194,7 @@ impl<K: Copy> Wheel<K> {
         Some((coming << SHIFTS[level as usize], list_of(level, coming)))
     }
 
-    /// Deals out a list: rings what is wanted by `now`, files the rest where it is wanted.
+    /// Empties a list: alarms up to `now` fire, the others are filed at their time.
     fn empty(&mut self, list: u32, now: u64, rung: &mut Vec<Alarm>) {
         let mut index = std::mem::replace(&mut self.heads[list as usize], NONE);
         self.clear_bit(list);
@@ -214,7 +214,7 @@ impl<K: Copy> Wheel<K> {
         }
     }
 
-    /// Puts an alarm that is in no list where it is wanted.
+    /// Files an alarm that is in no list at its time.
     fn file(&mut self, index: u32) {
         self.filings += 1;
         let wanted = self.nodes[index as usize].wanted;
@@ -239,7 +239,7 @@ impl<K: Copy> Wheel<K> {
         node.next = head;
     }
 
-    /// Takes an alarm out of its list, if it is in one.
+    /// Removes an alarm from its list, if it is in one.
     fn unlink(&mut self, index: u32) {
         let node = &mut self.nodes[index as usize];
         let (list, previous, next) = (node.list, node.previous, node.next);
@@ -267,7 +267,7 @@ impl<K: Copy> Wheel<K> {
         }
     }
 
-    /// Checks the laws above over the whole wheel.
+    /// Checks the invariants of the module for the whole wheel.
     #[cfg(test)]
     fn check(&self) {
         for (list, &head) in (0..).zip(&self.heads) {
@@ -287,7 +287,7 @@ impl<K: Copy> Wheel<K> {
     }
 }
 
-/// The list of the slot that `slot` falls into, counted in slots of this level.
+/// The list of slot number `slot`, counted in slots of this level.
 const fn list_of(level: u32, slot: u64) -> u32 {
     level * 64 + (slot % SLOTS) as u32
 }

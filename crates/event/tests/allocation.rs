@@ -1,4 +1,5 @@
-//! The steady loop allocates nothing, and what a stream may hold is memory. Alone in its binary, for it counts what the allocator gives.
+//! Checks that a loop in steady state allocates nothing, and that the limits of a stream bound its memory. This test
+//! has its own binary, because it counts all allocations of the process.
 #![allow(unsafe_code, reason = "an allocator can only be written with it")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -21,18 +22,18 @@ thread_local! {
     static LIVE: Cell<i64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed on unchanged to the system's allocator, which keeps the contract.
+// SAFETY: every call is passed on unchanged to the system's allocator, which fulfills the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         LIVE.set(LIVE.get() + layout.size().cast_signed() as i64);
-        // SAFETY: the caller's promise about the layout is the one that is asked for here.
+        // SAFETY: the caller guarantees for the layout exactly what is required here.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         LIVE.set(LIVE.get() - layout.size().cast_signed() as i64);
-        // SAFETY: the place came from the same allocator with the same layout.
+        // SAFETY: the pointer came from the same allocator with the same layout.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -40,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Echoes, by a copy or by handing the block on, and puts a deadline off as a server does.
+/// Echoes, by a copy or by passing on the block, and postpones a deadline as a server does.
 struct Echo {
     takes: bool,
 }
@@ -100,7 +101,7 @@ fn allocations_of_echo(kernel: impl Kernel, takes: bool, streams: usize, size: u
 
 fn steady_echo_allocates_nothing<K: Kernel>(kernel: impl Fn() -> K) {
     for takes in [false, true] {
-        // As many at once as the thread's pool keeps blocks of their size.
+        // As many streams at the same time as the thread's pool keeps blocks of their size.
         for (streams, size) in [(100, 64), (12, 5000), (3, 40_000)] {
             let count = allocations_of_echo(kernel(), takes, streams, size);
             assert_eq!(count, 0, "{streams} streams, size {size}, taking {takes}");
@@ -123,7 +124,7 @@ fn a_steady_echo_by_select_allocates_nothing() {
     steady_echo_allocates_nothing(|| Select::new().unwrap());
 }
 
-/// Memory that was given and not taken back, without what this thread's pool of blocks keeps.
+/// Memory that was allocated and not freed, without the blocks in this thread's pool.
 fn memory_of(act: impl FnOnce()) -> i64 {
     let memory = || LIVE.get() - pooled();
     let before = memory();
@@ -131,7 +132,7 @@ fn memory_of(act: impl FnOnce()) -> i64 {
     memory() - before
 }
 
-/// Bytes in this thread's pool: blocks that can be had without an allocation.
+/// Bytes in this thread's pool: blocks that can be obtained without an allocation.
 fn pooled() -> i64 {
     let mut blocks = Vec::with_capacity(1 << 16);
     let mut bytes = 0;
@@ -142,14 +143,14 @@ fn pooled() -> i64 {
             if ALLOCATIONS.get() > before {
                 break;
             }
-            // With the counts that stand before its bytes.
+            // Including the counts before its bytes.
             bytes += i64::try_from(capacity).unwrap() + 16;
         }
     }
     bytes
 }
 
-/// Never consumes, and keeps what it is told of ends.
+/// Never consumes, and records the ends of streams.
 #[derive(Default)]
 struct Hoarder {
     ended: Vec<Reason>,
@@ -165,14 +166,14 @@ impl EventHandler for Hoarder {
     }
 }
 
-/// What the loop, its tables and a stream cost beside the bytes that are held.
+/// The memory in bytes of the loop, its tables and a stream, in addition to the held bytes.
 const BESIDE: i64 = 4096;
-/// Bytes that were received before it is measured.
+/// The number of bytes that are received before the measurement.
 const BEFORE: u64 = 3;
 
 #[test]
 fn what_a_stream_holds_is_no_more_memory_than_its_limit() {
-    // Longer than half a block, shorter than one, and longer than any that is kept.
+    // Longer than half a block, shorter than one, and longer than any pooled block.
     for recv_buffer_max in [300, 5000, 20_000, 40_000, 90_000] {
         let mut events: Loop<_, ()> =
             Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
@@ -184,11 +185,11 @@ fn what_a_stream_holds_is_no_more_memory_than_its_limit() {
         events.context().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
         far.write_all(b"x").unwrap();
         other.write_all(b"x").unwrap();
-        // The loop's own block, and all its lists.
+        // Allocates the loop's own block and all its lists.
         while events.context().counts().received < 2 {
             events.turn(&mut owner, None).unwrap();
         }
-        // The block is as large as it will be once bytes came behind others that are held.
+        // The block gets its final size when bytes are received behind held ones.
         other.write_all(b"x").unwrap();
         while events.context().counts().received < BEFORE {
             events.turn(&mut owner, None).unwrap();
@@ -204,7 +205,7 @@ fn what_a_stream_holds_is_no_more_memory_than_its_limit() {
                 }
                 rest -= count;
             }
-            // The loop has its own block again.
+            // Afterwards the loop has its own block again.
             other.write_all(b"x").unwrap();
             while events.context().counts().received <= written {
                 events.turn(&mut owner, None).unwrap();
@@ -225,7 +226,7 @@ fn what_waits_to_be_sent_is_no_more_memory_than_its_limit() {
             Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
         let (near, _far) = UnixStream::pair().unwrap();
         let limits = StreamLimits { send_max, ..StreamLimits::default() };
-        // Nothing leaves before the first turn.
+        // Nothing is sent before the first turn.
         let stream = events.context().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
         let mut queued = 0;
         let held = memory_of(|| {

@@ -1,4 +1,4 @@
-//! A process that runs out of descriptors. Alone in its binary, for the limit is the process's own.
+//! A process that runs out of descriptors. This test has its own binary, because it changes the limit of the process.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs::File;
@@ -44,7 +44,7 @@ fn listen<K: Kernel>(events: &mut Loop<K, ()>) -> (ListenerId, SocketAddr) {
     (events.context().accept_from(fd), bound)
 }
 
-/// One after the other, for the limit is that of the process.
+/// The checks run one after the other, because the limit applies to the whole process.
 #[test]
 fn without_descriptors_accepting_rests_and_recovers_by_itself() {
     many_descriptors_are_watched_by_select();
@@ -53,7 +53,7 @@ fn without_descriptors_accepting_rests_and_recovers_by_itself() {
     rests_and_recovers_by_itself(Select::new().unwrap());
 }
 
-/// Beyond the 1024 of the C library's sets, up to the limit at the start, and not beyond that.
+/// Descriptors beyond the 1024 of the C library's sets, up to the limit at the start, but not beyond it.
 fn many_descriptors_are_watched_by_select() {
     let limit = |current| Rlimit { current: Some(current), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, limit(3000)).unwrap();
@@ -100,15 +100,15 @@ fn rests_and_recovers_by_itself(kernel: impl Kernel) {
     }
     assert_eq!(owner.failed, [std::io::ErrorKind::QuotaExceeded]);
     assert_eq!(owner.accepted, 0);
-    // A connection needs one, too.
+    // A connection needs a descriptor, too.
     let closed = events.context().connect(&Address::Internet(address), StreamLimits::default());
     while owner.closed.is_empty() {
         events.turn(&mut owner, Some(Duration::from_micros(100))).unwrap();
     }
     let reason = Reason::ConnectFailed(std::io::ErrorKind::QuotaExceeded);
     assert_eq!(owner.closed, [(closed, reason)]);
-    // Set aside and tried again ten times a second, in vain, and told each time. A loop that spins
-    // over the listener, which is still readable, has a report in every turn.
+    // The listener is paused and tried again ten times per second, without success, and each failure is reported. A
+    // busy loop over the listener, which is still readable, would have a report in every turn.
     let (begun, before) = (Instant::now(), events.counts().reports);
     let mut turns = 0;
     while turns < 1000 || events.counts().reports < before + 3 {

@@ -1,4 +1,4 @@
-//! The end of a turn: what was asked for is carried out.
+//! The end of a turn: carries out the recorded requests.
 
 use std::io::{self, IoSlice};
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::state::{Counts, Doomed, Opening, State};
 use crate::stream::{Marks, Phase, Stream};
 use crate::{Direction, Fd, ListenerId, Reason, StreamId};
 
-/// Bytes sent for one stream in one turn, so that a reader who keeps up cannot keep the loop.
+/// The maximum number of bytes sent for one stream per turn, so that a fast reader cannot occupy the loop.
 const SEND_BUDGET: usize = 1 << 20;
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
-    /// Closes first, so that what is opened finds a descriptor; sends last, so that what was
-    /// opened can send at once.
+    /// Carries out all requests. Closes first, so that descriptors are free for new streams. Sends last, so that new
+    /// streams can send immediately.
     pub(super) fn carry_out(&mut self) {
         while let Some(Doomed { fd, watched, resets }) = self.state.work.doomed.pop() {
             if resets {
                 self.kernel.reset_on_close(&fd);
             }
             if watched {
-                // It may have been refused, or be unwatched already: then there is nothing to undo.
+                // The descriptor may have been refused, or be unwatched already; then there is nothing to undo.
                 let _ = self.kernel.unwatch(&fd);
             }
             self.kernel.close(fd);
@@ -45,7 +45,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         for &id in &dirty {
             self.transmit(id);
         }
-        // Those that used up their budget were added to the new list.
+        // Streams that used up their budget were added to the new list.
         dirty.drain(..count);
         dirty.append(&mut self.state.work.dirty);
         self.state.work.dirty = dirty;
@@ -111,8 +111,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         Ok(())
     }
 
-    /// Sends what a stream has queued, as far as the kernel takes it, and ends its direction when
-    /// that was asked for.
+    /// Sends the queued bytes of a stream, as far as the kernel accepts them, and ends its direction if that was
+    /// requested.
     #[inline]
     fn transmit(&mut self, id: StreamId) {
         let State { streams, counts, outputs, relays, .. } = &mut self.state;
@@ -125,7 +125,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             stream.end(reason);
             return self.state.wake(id);
         }
-        // Nearly always all leaves at once, and nothing follows from it.
+        // The common case: all bytes leave in one call, and nothing else is to be done.
         if stream.sends_and_rests() && relays.is_empty() {
             let sent = send(&mut self.kernel, stream, counts);
             if stream.queued() == 0 && sent.is_ok() {
@@ -139,8 +139,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.transmit_on(id, Ok(0));
     }
 
-    /// Sends until all has left, the kernel takes no more, or the budget is used up, beginning with
-    /// what came of a first call.
+    /// Sends until all bytes were sent, the kernel accepts no more, or the budget is used up. `first` is the result of
+    /// a first call.
     #[inline(never)]
     fn transmit_on(&mut self, id: StreamId, first: io::Result<usize>) {
         let State { streams, counts, outputs, clock, .. } = &mut self.state;
@@ -181,7 +181,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.state.feed(id, false);
     }
 
-    /// What follows from bytes having left, or from there being none any more.
+    /// Updates the stream after bytes were sent, or if no bytes are left.
     fn after_sending(&mut self, id: StreamId, before: usize) {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let queued = stream.queued();
@@ -199,7 +199,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// All is sent: ends our direction, or the stream when nothing else is open.
+    /// Called when all bytes are sent: ends our direction, or the stream if nothing else is open.
     fn end_direction(&mut self, id: StreamId) {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let one_way = stream.direction == Direction::Out || stream.medium != FdKind::Socket;
@@ -217,11 +217,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// All is sent: ends our direction alone, and the stream only when the peer's end was told.
+    /// Called when all bytes are sent: ends only our direction, and the stream only if the peer's end was delivered.
     fn end_sending(&mut self, id: StreamId) {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let Some(fd) = &stream.fd else { return };
-        // Only a socket has two directions that end apart; a terminal's ends with it.
+        // Only the two directions of a socket end separately; those of a terminal end together.
         if stream.medium == FdKind::Socket
             && let Err(error) = self.kernel.shut(fd)
         {
@@ -234,7 +234,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 }
 
-/// Why a stream whose peer should be silent ends, if it is not. One byte is enough to tell.
+/// Returns why a stream ends whose peer should be silent and is not. Receiving one byte is sufficient to find out.
 #[inline(never)]
 fn broken_silence(
     kernel: &mut impl Kernel,
@@ -254,7 +254,7 @@ fn broken_silence(
     }
 }
 
-/// Sends what is queued by one call and returns how much the kernel took: nothing, when it has no room.
+/// Sends queued bytes with one call and returns the number that the kernel accepted: zero if it has no room.
 #[inline(always)]
 fn send(kernel: &mut impl Kernel, stream: &mut Stream, counts: &mut Counts) -> io::Result<usize> {
     let (Some(fd), Some(output)) = (&stream.fd, &mut stream.output) else { return Ok(0) };
@@ -272,7 +272,7 @@ fn send(kernel: &mut impl Kernel, stream: &mut Stream, counts: &mut Counts) -> i
             counts.sent += sent as u64;
             Ok(sent)
         }
-        // The report that there is room again comes as an edge.
+        // When there is room again, the kernel reports it as an edge.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             stream.marks.clear(Marks::WRITABLE);
             Ok(0)

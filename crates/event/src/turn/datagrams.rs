@@ -1,4 +1,4 @@
-//! Datagrams in and out, within the budgets of a turn.
+//! Receives and sends datagrams within the budgets of a turn.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use crate::data::Lent;
 use crate::kernel::{Kernel, Readiness, Token};
 use crate::{Direction, Event, EventHandler, Interest, SocketId};
 
-/// Datagrams sent for one socket in one turn.
+/// The maximum number of datagrams sent for one socket per turn.
 const SEND_BUDGET: usize = 256;
 
-/// What became of one call to receive.
+/// The result of one call to receive.
 enum Received {
     Datagram(usize, crate::Origin),
-    /// It is gone, and there may be more.
+    /// The datagram is lost; there may be more.
     Lost,
     NoMore,
 }
@@ -42,7 +42,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.receive_datagrams(owner, id);
     }
 
-    /// Receives and tells, one by one, until there is none or the budget is used up.
+    /// Receives and delivers datagrams one by one, until there are no more or the budget is used up.
     fn receive_datagrams<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: SocketId) {
         let mut budget = self.state.settings.read_budget;
         while let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) {
@@ -83,7 +83,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 socket.readable = false;
                 Received::NoMore
             }
-            // One too long for any block, or news that one of ours found nobody.
+            // The datagram is too long for any block, or the error reports that a datagram that we sent was not
+            // received.
             Ok(_) | Err(_) => {
                 self.state.counts.datagrams_lost += 1;
                 Received::Lost
@@ -91,7 +92,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// Goes on with the sockets that used up their budget in the last turn.
+    /// Continues with the sockets that used up their budget in the last turn.
     pub(super) fn receive_postponed<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         for id in std::mem::take(&mut self.state.work.sockets_ready) {
             if let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) {
@@ -101,7 +102,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// Sockets that could not be watched are told, and gone.
+    /// Reports and removes the sockets that could not be watched.
     pub(super) fn tell_failed_sockets<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         while let Some((id, error)) = self.state.work.sockets_failed.pop() {
             if self.state.remove_socket(id) {
@@ -143,8 +144,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             self.state.counts.sends += 1;
             match self.kernel.send_datagram(&socket.fd, to, bytes) {
                 Ok(()) => self.state.counts.sent += bytes.len() as u64,
-                // A full Unix socket at the other end does not become writable at ours: nothing
-                // would tell when to try again, and all who wait behind it would wait with it.
+                // If a Unix socket at the other end is full, ours does not report when it has room again. Nothing would
+                // trigger the next attempt, and all datagrams behind this one would wait with it.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && to.unix().is_none() => {
                     socket.writable = false;
                     return;

@@ -1,4 +1,4 @@
-//! How far the peer of a stream has come with output that waits for it.
+//! Measures how much of the waiting output the peer of a stream has acknowledged.
 
 use super::Loop;
 use crate::StreamId;
@@ -7,7 +7,7 @@ use crate::state::ceiling_ms;
 use crate::stream::Marks;
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
-    /// Output may have waited for a while: what its peer acknowledges from now on counts.
+    /// Called when output may have waited for `progress_after`: the bytes that the peer acknowledges from now on count.
     pub(super) fn begin_progress(&mut self, id: StreamId) {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         stream.marks.clear(Marks::PROGRESS);
@@ -24,7 +24,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// The owner, or the end of a linger, is about to look at a wait of which acknowledged bytes count.
+    /// Measures again, if acknowledged bytes count. Called before the handler, or the end of a linger, looks at the
+    /// wait.
     pub(super) fn follow_progress(&mut self, id: StreamId) {
         if self.state.wait(id).is_some_and(|(wait, _)| wait.is_measured()) {
             self.measure(id);

@@ -1,4 +1,4 @@
-//! From the kernel to the owner: receiving, offering, and the order of a stream's last events.
+//! From the kernel to the handler: receiving, offering, and the order of a stream's last events.
 
 use block::{Block, CAPACITY_POOLED_MAX};
 
@@ -11,13 +11,13 @@ use crate::state::State;
 use crate::stream::{Marks, Phase, Step};
 use crate::{Direction, Event, EventHandler, OwnerKey, Reason, StreamId};
 
-/// What is held up to this length is copied before the next bytes into the hot block; what is
-/// longer grows where it is.
+/// The maximum number of held bytes that are copied before the next bytes into the hot block. More held bytes stay in
+/// their block, which grows.
 const HOLD_COPIED_MAX: usize = CAPACITY_POOLED_MAX / 4;
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
-    /// Takes the steps of a stream until it rests or has used up its budget of this turn.
-    /// `received`: what it has received in this turn already.
+    /// Steps a stream until it has nothing to do or has used up its budget of this turn. `received`: the number of
+    /// bytes that it has already received in this turn.
     #[inline(never)]
     pub(super) fn step<O: EventHandler<Mail = M>>(
         &mut self,
@@ -41,7 +41,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// Takes a step and returns what it costs, or none when it was the last of this turn.
+    /// Executes a step and returns its cost, or `None` if it was the last step of this turn.
     #[inline(never)]
     fn seldom_step<O: EventHandler<Mail = M>>(
         &mut self,
@@ -138,8 +138,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.tell(owner, Event::Eof { stream: id, key });
     }
 
-    /// Receives once into the hot block, for a stream that holds nothing, and offers what came.
-    /// Returns how much that was.
+    /// Receives once into the hot block, for a stream without held bytes, and offers the received bytes. Returns their
+    /// number.
     fn receive<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
         let State { streams, counts, .. } = &mut self.state;
         let Some(stream) = streams.get_mut(id.index, id.generation) else { return 0 };
@@ -152,7 +152,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         received
     }
 
-    /// Offers what is in the hot block, and keeps what is left of it.
+    /// Offers the bytes in the hot block, and keeps those that are not consumed.
     #[inline]
     pub(super) fn offer_hot<O: EventHandler<Mail = M>>(
         &mut self,
@@ -168,7 +168,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// Receives once behind what is held, and offers all. Returns what it costs of the budget.
+    /// Receives once behind the held bytes, and offers all of them. Returns the cost in the budget.
     fn receive_more<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
         let held = stream.hold.as_ref().map_or(0, Block::len);
@@ -184,7 +184,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             hot
         };
-        // What could be held in the end is not more than `recv_buffer_max`, whatever the owner does.
+        // Regardless of the handler's actions, at most `recv_buffer_max` bytes can be held afterwards.
         let room_max = recv_buffer_max.saturating_sub(held).max(1);
         let room = block.spare();
         let room_length = room.len().min(room_max);
@@ -213,7 +213,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// Receives once and forgets what came.
+    /// Receives once and discards the bytes.
     fn discard(&mut self, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
         let room = self.hot.refill(CAPACITY_POOLED_MAX).spare();
@@ -233,7 +233,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// Lends a block to the owner and keeps what is left of it.
+    /// Lends a block to the handler and keeps the bytes that are not consumed.
     fn offer<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId, mut lent: Lent) {
         let mut key = OwnerKey::NONE;
         if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
@@ -244,7 +244,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.keep(id, lent);
     }
 
-    /// Keeps what was not consumed, where the stream may still hold it.
+    /// Keeps the bytes that were not consumed, if the stream may still hold them.
     #[inline(never)]
     fn keep(&mut self, id: StreamId, lent: Lent) {
         let rest = lent.left();
@@ -264,8 +264,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             stream.end(Reason::HoldFull);
             return self.recycle(lent);
         }
-        // A thin rest gets a block of its own size; more keeps the block, unless that is more memory
-        // than the stream may hold.
+        // Few remaining bytes get a block of their own size. Otherwise the block is kept, unless it is more memory than
+        // the stream may occupy.
         let recv_buffer_max = stream.limits.recv_buffer_max;
         if rest * 4 <= lent.capacity() || lent.capacity() > recv_buffer_max {
             stream.hold = Some(copied(lent.bytes(), recv_buffer_max));
@@ -282,7 +282,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         });
     }
 
-    /// Makes a block hot again when there is none.
+    /// Reuses a block as the hot block if there is none.
     fn recycle(&mut self, lent: Lent) {
         let fits = (self.hot_capacity..=CAPACITY_POOLED_MAX).contains(&lent.capacity());
         if self.hot.capacity() == 0 && lent.is_own() && fits {
@@ -291,20 +291,20 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 }
 
-/// What it costs of the budget to receive so much and to offer it.
+/// The cost in the budget of receiving and offering `received` bytes.
 fn cost_of(received: usize) -> usize {
     if received == 0 { 0 } else { received.max(OFFER_COST_MIN) }
 }
 
-/// A copy in a block of its size class, or of its very length where the class exceeds what may be held.
+/// Returns a copy in a block of its size class, or of its exact length if the class exceeds `recv_buffer_max`.
 fn copied(bytes: &[u8], recv_buffer_max: usize) -> Block {
     let mut block = Block::within(bytes.len(), recv_buffer_max);
     block.push(bytes);
     block
 }
 
-/// A long hold with room for more. It doubles, so that growing costs a copy or two a byte, up to what
-/// may be held.
+/// Returns a long hold with room for more bytes. Its capacity doubles up to `recv_buffer_max`, so growing costs one or
+/// two copies per byte.
 fn grown(hold: Block, recv_buffer_max: usize) -> Block {
     let wanted = (hold.len() * 2).min(recv_buffer_max.max(hold.len() + 1));
     if hold.remaining() >= HOLD_COPIED_MAX || hold.capacity() >= wanted {

@@ -1,4 +1,4 @@
-//! What a stream notes of what its kernel said when it receives.
+//! Updates a stream from the results of its receive calls.
 
 use std::io;
 
@@ -10,11 +10,11 @@ use crate::kernel::{FdKind, Kernel};
 use crate::state::Counts;
 use crate::stream::{Marks, Phase, Stream};
 
-/// An offer counts as much against the read budget at least, so that an owner who resumes in every
-/// callback cannot keep the loop.
+/// The minimum cost of an offer in the read budget, so that a handler that resumes in every callback cannot occupy the
+/// loop.
 pub(super) const OFFER_COST_MIN: usize = 512;
 
-/// Receives once into the hot block, for a stream that holds nothing, and returns how much came.
+/// Receives once into the hot block, for a stream without held bytes, and returns the number of received bytes.
 #[inline(always)]
 pub(super) fn receive(
     kernel: &mut impl Kernel,
@@ -45,8 +45,8 @@ pub(super) fn receive(
     }
 }
 
-/// A short read means that the kernel has no more, unless an end is behind what came: then one has
-/// to read until it shows, for no edge will come again.
+/// Records received bytes. A short read means that the kernel has no more bytes, unless an end follows. In that case
+/// the stream must read until the end is received, because no further edge is reported.
 #[inline]
 pub(super) fn note_received(stream: &mut Stream, count: usize, room: usize) {
     let short = count < room && stream.medium != FdKind::Other;
@@ -55,12 +55,12 @@ pub(super) fn note_received(stream: &mut Stream, count: usize, room: usize) {
     }
 }
 
-/// Nothing was received: the end, an error, or nothing yet.
+/// Records that no bytes were received: the end, an error, or no bytes yet.
 #[inline(never)]
 pub(super) fn note_end(stream: &mut Stream, result: io::Result<usize>) {
     match result {
-        // After a reset was already noticed by a write, recv returns 0 and not the error: that is
-        // no end that the peer meant.
+        // If a write has already returned the reset, recv returns 0 instead of the error. That is not a regular end of
+        // the peer.
         Ok(_) if !matches!(stream.phase, Phase::Broken(_)) => {
             stream.marks.set(Marks::PEER_ENDED);
         }
@@ -72,7 +72,7 @@ pub(super) fn note_end(stream: &mut Stream, result: io::Result<usize>) {
     stream.marks.clear(Marks::READABLE);
 }
 
-/// The reason that an error of a read or a write is.
+/// Converts the error of a read or a write to a reason.
 pub(super) fn reason_of(error: &io::Error) -> Reason {
     match error.kind() {
         io::ErrorKind::ConnectionReset

@@ -1,12 +1,12 @@
-//! Bytes from one stream to another that nobody needs to read.
+//! Passes bytes from one stream to another without delivering them to the handler.
 //!
 //! ```text
-//!            what is held, and what one side cannot splice
+//!            held bytes, and bytes that one side cannot splice
 //!   from ───────────────── copy ─────────────────► output of `to` ───► kernel
-//!     └──── splice ───► conduit (a pipe) ───── splice ───────────────────┘
+//!     └──── splice ───► pipe ────────────────── splice ──────────────────┘
 //! ```
 //!
-//! Law: `accepted + flying + left = limit`, where `flying` waits in the output or in the conduit.
+//! Invariant: `accepted + flying + left = limit`, where `flying` bytes are in the output or in the pipe.
 
 use std::io;
 
@@ -20,11 +20,11 @@ use crate::relay::{Relay, Way};
 use crate::stream::Marks;
 use crate::{Event, EventHandler, StreamId};
 
-/// Bytes spliced at once.
+/// The maximum number of bytes per splice.
 const SPLICE_MAX: usize = 256 << 10;
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
-    /// Moves some bytes. Returns what it costs of the budget.
+    /// Moves some bytes. Returns their cost in the budget.
     pub(super) fn relay(&mut self, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
         let mut relay = stream.relay.take().expect("only a stream that relays is asked to");
@@ -44,7 +44,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                     None if splices && to.queued() == 0 && !matches!(relay.way, Way::Copy) => {
                         self.splice_in(id, &mut relay)
                     }
-                    // Only what is spliced needs the way to be free of what was copied.
+                    // Spliced bytes must not overtake copied bytes that are still queued.
                     None if splices && !matches!(relay.way, Way::Copy) => {
                         relay.waits = true;
                         0
@@ -66,7 +66,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         cost
     }
 
-    /// First goes what was received already.
+    /// Held bytes, which were received already, go first.
     fn relay_hold(&mut self, id: StreamId, relay: &mut Relay, mut hold: Block) -> usize {
         let count = hold.len().min(usize::try_from(relay.left).unwrap_or(usize::MAX));
         self.state.queue(relay.to, |output| output.push_bytes(&hold.filled()[..count]));
@@ -130,7 +130,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.state.counts.receives += 1;
         match self.kernel.splice_in(fd, conduit, length) {
             Ok(count) if count > 0 => {
-                // A short one means nothing here: it ends where the kernel's own buffers do.
+                // A short splice has no meaning here: it ends where the kernel's own buffers end.
                 self.state.counts.received += count as u64;
                 self.sent_off(relay, count);
                 count
@@ -142,7 +142,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             result => {
                 note_end(stream, result);
                 self.state.feed(id, false);
-                // All that came was taken: whatever comes next, the other side has not kept it waiting.
+                // All received bytes were accepted, so the other side has not delayed the bytes that come next.
                 relay.wait = None;
                 self.release_conduit(relay);
                 0
@@ -150,7 +150,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    /// An empty pipe is for whoever splices next: a relay that waits for its bytes holds none.
+    /// Returns an empty pipe for other relays: a relay that waits for bytes keeps no pipe.
     fn release_conduit(&mut self, relay: &mut Relay) {
         if relay.flying == 0
             && let Way::Splice(conduit) = std::mem::replace(&mut relay.way, Way::Untried)

@@ -1,10 +1,10 @@
-//! The wheel against a naive model, and how little work it does.
+//! Compares the wheel with a naive model, and checks how little work it does.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// A small generator, so that a failing run can be repeated from its seed.
+/// A small random generator, so that a failing run can be repeated from its seed.
 struct Random(u64);
 
 impl Random {
@@ -15,14 +15,14 @@ impl Random {
         self.0 % bound
     }
 
-    /// Mostly near, sometimes far, rarely beyond the wheel.
+    /// Returns a distance: mostly short, sometimes long, rarely beyond the wheel.
     fn distance(&mut self) -> u64 {
         let bits = [3, 6, 8, 13, 20, 31, 40][usize::try_from(self.below(7)).unwrap()];
         self.below(1 << bits)
     }
 }
 
-/// Collects what rings until `now`, jumping as the loop does or in one step.
+/// Collects the alarms that fire until `now`: either from one due tick to the next, as the loop does, or in one step.
 fn ring(wheel: &mut Wheel<u64>, now: u64, stepwise: bool) -> Vec<u64> {
     let mut rung = Vec::new();
     if stepwise {
@@ -156,7 +156,7 @@ fn what_rang_is_heard_though_it_is_set_anew_to_a_time_that_has_passed() {
         let mut heard = Vec::new();
         for alarm in rung {
             heard.extend(wheel.collect(alarm));
-            // As the owner of both might do whenever it hears one of them.
+            // The owner of both alarms might do this whenever one of them fires.
             wheel.set(one, 5);
             wheel.set(other, 5);
         }

@@ -62,7 +62,7 @@ pub(crate) fn a_paused_listener_accepts_later(kernel: impl Kernel) {
     assert_eq!(bench.owner.seen, []);
     bench.context().resume_listener(listener);
     bench.until("an accept", |seen| accepted(seen).len() == 1);
-    // Pausing and resuming in one turn leaves it as it was.
+    // Pausing and resuming in one turn has no effect.
     bench.context().pause_listener(listener);
     bench.context().resume_listener(listener);
     let _second = TcpStream::connect(address).unwrap();
@@ -85,7 +85,7 @@ pub(crate) fn more_than_the_accept_budget_come_in_later_turns(kernel: impl Kerne
 
 pub(crate) fn a_listener_that_cannot_be_watched_is_told_and_tried_again(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    // A regular file cannot be waited for.
+    // A regular file cannot be watched.
     let file = tempfile::tempfile().unwrap();
     let listener = bench.context().accept_from(Fd::from(std::os::fd::OwnedFd::from(file)));
     bench.until_seen(&Seen::AcceptFailed(listener));
@@ -170,7 +170,7 @@ pub(crate) fn unix_sockets_accept_and_connect(kernel: impl Kernel) {
 
 pub(crate) fn connecting_can_be_given_up_by_a_deadline(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    // A backlog of nothing takes one connection; to the others the system does not even answer.
+    // With a backlog of zero the system accepts one connection and does not answer the others.
     let settings = BindSettings { backlog: 0, ..BindSettings::default() };
     let (_listener, bound) =
         bind(&Address::Internet(([127, 0, 0, 1], 0).into()), &settings).unwrap();
@@ -224,8 +224,8 @@ pub(crate) fn a_listener_of_the_standard_library_does_not_block_the_loop(kernel:
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let same = socket.try_clone().unwrap();
     bench.context().accept_from(socket.into());
-    // What is set on one descriptor holds for all of the socket. Without it the loop would wait in
-    // accept(2) for a second connection behind the first.
+    // A flag that is set on one descriptor applies to the whole socket. Without it the loop would block in accept(2)
+    // for a second connection after the first.
     let flags = rustix::fs::fcntl_getfl(&same).unwrap();
     assert!(flags.contains(rustix::fs::OFlags::NONBLOCK), "{flags:?}");
     let _client = TcpStream::connect(same.local_addr().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! A kernel whose clock can be put forward, so that hours pass in no time.
+//! A kernel whose clock can be advanced, so that tests can skip hours.
 
 use std::cell::Cell;
 use std::io::{IoSlice, Result};

@@ -1,4 +1,4 @@
-//! Datagrams: one in is one event, one call is one out.
+//! Datagrams: one received datagram is one event, one call sends one datagram.
 
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ fn udp<K: Kernel>(bench: &mut Bench<K>) -> (SocketId, UdpSocket) {
     (bench.context().datagram(fd), far)
 }
 
-/// Answers each datagram with itself, to its sender.
+/// Sends each datagram back to its sender.
 fn echo<K: Kernel>(bench: &mut Bench<K>) {
     bench.react(|io, seen| {
         if let Seen::Datagram(socket, from, bytes) = seen {
@@ -40,7 +40,7 @@ pub(crate) fn each_datagram_is_one_event_and_its_answer_goes_to_its_sender(kerne
     let two = UdpSocket::bind("127.0.0.1:0").unwrap();
     two.connect(one.peer_addr().unwrap()).unwrap();
     echo(&mut bench);
-    // An empty one is one too.
+    // An empty datagram counts, too.
     for part in [&b"first"[..], b"", b"third"] {
         one.send(part).unwrap();
     }
@@ -92,7 +92,7 @@ pub(crate) fn unix_datagrams_are_answered_by_name(kernel: impl Kernel) {
     let mut room = [0; 100];
     let length = far.recv(&mut room).unwrap();
     assert_eq!(&room[..length], b"who am I");
-    // One without a name can speak, and cannot be answered.
+    // A socket without a name can send, and cannot receive replies.
     bench.react(|io, seen| {
         if let Seen::Datagram(socket, from, bytes) = seen {
             assert!(!io.send_datagram(*socket, from, bytes));
@@ -161,7 +161,7 @@ pub(crate) fn a_closed_socket_is_silent_and_refuses(kernel: impl Kernel) {
     assert_eq!(bench.owner.seen.len(), 1);
     let to = Origin::from(far.local_addr().unwrap());
     assert!(!bench.context().send_datagram(socket, &to, b"late"));
-    // What is no datagram socket is told, and gone.
+    // A descriptor that is not a datagram socket is reported and removed.
     let (reader, _writer) = std::io::pipe().unwrap();
     let pipe = bench.context().datagram(OwnedFd::from(reader).into());
     bench.until_seen(&Seen::DatagramsFailed(pipe));

@@ -1,4 +1,4 @@
-//! How streams end: resets, finish, close, and ids that outlive what they named.
+//! How streams end: resets, finish, close, and outdated ids.
 
 use std::cell::Cell;
 use std::io::{ErrorKind, Read};
@@ -43,7 +43,7 @@ pub(crate) fn a_peer_that_left_is_seen_by_writing(kernel: impl Kernel) {
         bench.on_events_done();
         drop(far);
         bench.until_seen(&Seen::Eof(stream));
-        // The first write of TCP makes the peer answer with a reset, a later one meets it.
+        // The first write over TCP makes the peer answer with a reset; a later write fails.
         bench.react(move |io, seen| {
             if matches!(seen, Seen::Timer(_)) {
                 io.send_bytes(stream, b"anybody?");
@@ -61,7 +61,7 @@ pub(crate) fn a_peer_that_left_is_seen_by_writing(kernel: impl Kernel) {
 pub(crate) fn a_failed_write_still_offers_what_came(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = unix();
-    // The peer reads no more, and still speaks.
+    // The peer reads no more, but still sends.
     far.shutdown(Shutdown::Read).unwrap();
     write(&far, b"I speak");
     let stream = bench.adopt(near, Both);
@@ -78,7 +78,7 @@ pub(crate) fn a_failed_write_still_offers_what_came(kernel: impl Kernel) {
     );
 }
 
-/// More than the kernel takes at once, and more than `send_high`.
+/// More bytes than the kernel accepts in one call, and more than `send_high`.
 const MUCH: usize = 4 << 20;
 
 pub(crate) fn a_paused_stream_whose_send_fails_is_told_broken(kernel: impl Kernel) {
@@ -140,7 +140,7 @@ pub(crate) fn a_broken_stream_that_is_paused_later_is_told_so(kernel: impl Kerne
     let broken = Seen::Broken(stream);
     bench.until_seen(&broken);
     bench.on_events_done();
-    // Once: it is the owner's affair when a stream that it pauses again is resumed.
+    // Once only: if the handler pauses the stream again, it is responsible for resuming it.
     let told = bench.owner.seen.iter().filter(|seen| **seen == broken).count();
     assert_eq!(told, 1);
     bench.react(|_, _| {});
@@ -296,7 +296,7 @@ pub(crate) fn resetting_is_no_end_for_the_peer(kernel: impl Kernel) {
     let end = far.read_to_end(&mut rest).map_err(|error| error.kind());
     assert_eq!(end, Err(ErrorKind::ConnectionReset));
     assert!(b"a part of it".starts_with(&rest[..]));
-    // A Unix socket knows no reset: it ends all the same.
+    // A Unix socket has no reset; it ends nevertheless.
     let (near, mut far) = unix();
     let stream = bench.adopt(near, Both);
     bench.on_events_done();
@@ -451,7 +451,7 @@ pub(crate) fn finishing_after_our_direction_ended_discards_the_rest(kernel: impl
     }
 }
 
-/// As long as there is.
+/// With the longest possible linger.
 pub(crate) fn a_stream_may_linger_for_ever(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (near, far) = tcp();

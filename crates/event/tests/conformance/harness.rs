@@ -1,4 +1,4 @@
-//! A loop with an owner that records, holds the law of order, and does as a test tells it.
+//! A loop with a handler that records events, checks their order, and executes the reactions of a test.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -12,10 +12,10 @@ use event::{
     LoopSettings, Origin, OwnerKey, Reason, SocketId, StreamId, StreamLimits, TimerId,
 };
 
-/// After this long without what a test waits for, it fails. No test depends on how long it is.
+/// A test fails if it waits longer than this. No test depends on its length.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An event without its loans.
+/// An event without its borrowed data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Accepted(ListenerId, StreamId),
@@ -39,7 +39,7 @@ pub(crate) enum Seen {
 pub(crate) type IsLast = bool;
 /// Called after an event was recorded.
 pub(crate) type React = Box<dyn FnMut(&mut Context<'_>, &Seen)>;
-/// Called with every loan; consumes what it likes.
+/// Called with all offered data; consumes as much as the test requires.
 pub(crate) type Eat = Box<dyn FnMut(StreamId, &mut Data<'_>)>;
 
 #[derive(Clone, Copy, Default)]
@@ -55,12 +55,12 @@ pub(crate) struct Recorder {
     pub(crate) seen: Vec<Seen>,
     pub(crate) react: React,
     pub(crate) eat: Eat,
-    /// Streams that the test closed: nothing may be told of them.
+    /// Streams that the test closed: no event of them may be delivered.
     pub(crate) gone: HashSet<StreamId>,
     told: HashMap<StreamId, Told>,
-    /// What each stream was given last; every event gives its stream another.
+    /// The most recent key of each stream; every event gives its stream another key.
     keys: HashMap<StreamId, OwnerKey>,
-    /// Of timers that have one.
+    /// The keys of timers that have one.
     pub(crate) timer_keys: HashMap<TimerId, OwnerKey>,
     pub(crate) turns: usize,
 }
@@ -100,7 +100,7 @@ impl Recorder {
 }
 
 impl Recorder {
-    /// Each event carries the key that its stream or timer was given last.
+    /// Each event carries the most recent key of its stream or timer.
     fn hold_keys(&mut self, io: &mut Context<'_>, event: &Event<'_, u32>) {
         let (stream, key) = match event {
             Event::Connected { stream, key }
@@ -196,12 +196,12 @@ impl<K: Kernel> Bench<K> {
         self.events.context()
     }
 
-    /// Does so after each event.
+    /// Sets the reaction to each event.
     pub(crate) fn react(&mut self, react: impl FnMut(&mut Context<'_>, &Seen) + 'static) {
         self.owner.react = Box::new(react);
     }
 
-    /// Consumes so of each loan.
+    /// Sets how offered data is consumed.
     pub(crate) fn eat(&mut self, eat: impl FnMut(StreamId, &mut Data<'_>) + 'static) {
         self.owner.eat = Box::new(eat);
     }
@@ -219,7 +219,7 @@ impl<K: Kernel> Bench<K> {
         self.context().adopt(fd.into(), direction, limits)
     }
 
-    /// Turns until the events seen so far satisfy `enough`.
+    /// Runs turns until the events so far satisfy `enough`.
     pub(crate) fn until(&mut self, what: &str, mut enough: impl FnMut(&[Seen]) -> bool) {
         let begun = Instant::now();
         while !enough(&self.owner.seen) {
@@ -228,18 +228,18 @@ impl<K: Kernel> Bench<K> {
         }
     }
 
-    /// Turns until this was seen.
+    /// Runs turns until this event was recorded.
     pub(crate) fn until_seen(&mut self, wanted: &Seen) {
         self.until(&format!("{wanted:?}"), |seen| seen.contains(wanted));
     }
 
-    /// Turns until the stream is told closed, and returns why.
+    /// Runs turns until `Closed` of the stream is delivered, and returns its reason.
     pub(crate) fn until_closed(&mut self, stream: StreamId) -> Reason {
         self.until("Closed", |seen| reason_of(seen, stream).is_some());
         reason_of(&self.owner.seen, stream).unwrap()
     }
 
-    /// Turns until nothing happens any more without waiting.
+    /// Runs turns until nothing happens without waiting.
     pub(crate) fn on_events_done(&mut self) {
         let mut quiet = 0;
         while quiet < 3 {
@@ -249,12 +249,12 @@ impl<K: Kernel> Bench<K> {
         }
     }
 
-    /// What was seen so far, and forgets it.
+    /// Removes and returns the events so far.
     pub(crate) fn take_seen(&mut self) -> Vec<Seen> {
         std::mem::take(&mut self.owner.seen)
     }
 
-    /// All data that the stream offered, when every offer was consumed whole.
+    /// All data that the stream offered, if every offer was consumed completely.
     pub(crate) fn bytes_of(&self, stream: StreamId) -> Vec<u8> {
         let data = self.owner.seen.iter().filter_map(|seen| match seen {
             Seen::Data(of, bytes, _) if *of == stream => Some(bytes),
@@ -276,11 +276,11 @@ fn reason_of(seen: &[Seen], stream: StreamId) -> Option<Reason> {
     })
 }
 
-/// Eats nothing.
+/// Consumes nothing.
 pub(crate) fn nothing(_: StreamId, _: &mut Data<'_>) {}
 
-/// Two ends of one connection: ours, and the peer's, which blocks. A `TcpStream` reads, writes and
-/// shuts any socket, so that the far end has one type.
+/// Two ends of one connection: ours, and the peer's, which blocks. A `TcpStream` reads, writes and shuts down any
+/// socket, so the far end has one type for all kinds.
 pub(crate) fn tcp() -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -293,25 +293,25 @@ pub(crate) fn unix() -> (OwnedFd, TcpStream) {
     (near.into(), TcpStream::from(OwnedFd::from(far)))
 }
 
-/// Each kind of socket once.
+/// One connection of each kind of socket.
 pub(crate) fn sockets() -> [(OwnedFd, TcpStream); 2] {
     [tcp(), unix()]
 }
 
-/// Ends a TCP connection by a reset instead of a FIN.
+/// Ends a TCP connection with a reset instead of a FIN.
 pub(crate) fn reset(far: TcpStream) {
     rustix::net::sockopt::set_socket_linger(&far, Some(Duration::ZERO)).unwrap();
     drop(far);
 }
 
-/// Keeps the kernel's buffers between two ends small: left alone, those of TCP grow to many MiB.
+/// Keeps the kernel's buffers between two ends small; by default those of TCP grow to many MiB.
 pub(crate) fn hold_little(near: &OwnedFd, far: &TcpStream) {
     const SMALL: usize = 64 << 10;
     rustix::net::sockopt::set_socket_send_buffer_size(near, SMALL).unwrap();
     rustix::net::sockopt::set_socket_recv_buffer_size(far, SMALL).unwrap();
 }
 
-/// Bytes that tell where they belong.
+/// Bytes from which their position can be recognized.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| u8::try_from((at / 3 + at / 251) % 256).unwrap()).collect()
 }
@@ -321,7 +321,7 @@ pub(crate) fn write(far: &TcpStream, bytes: &[u8]) {
     far.write_all(bytes).unwrap();
 }
 
-/// A small generator, so that a failing run can be repeated from its seed.
+/// A small random generator, so that a failing run can be repeated from its seed.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -6,8 +6,8 @@ use crate::harness::{Bench, Seen};
 
 pub(crate) fn mail_wakes_a_sleeping_loop(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
-    // Each message answers the one before, so the loop is about to sleep whenever one comes: the
-    // other thread sends at the worst moment again and again.
+    // Each message answers the one before, so the loop is about to sleep whenever one arrives: the other thread sends
+    // at the worst moment again and again.
     const ROUNDS: u32 = 20_000;
     let mailbox = bench.events.mailbox();
     let (tell, hear) = std::sync::mpsc::channel();
@@ -82,11 +82,11 @@ pub(crate) fn more_than_the_mail_budget_comes_in_later_turns(kernel: impl Kernel
     }
 }
 
-/// Posts to its own loop whenever it settles, so many times.
+/// Posts to its own loop in each `on_events_done`, `left` times.
 struct Echoing {
     mailbox: Mailbox<u32>,
     left: u32,
-    /// What was told, and `None` for the end of a turn.
+    /// The delivered messages, and `None` for the end of a turn.
     seen: Vec<Option<u32>>,
 }
 

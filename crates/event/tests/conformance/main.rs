@@ -1,8 +1,7 @@
-//! What every kernel under the loop must give: one suite, run over each of them with real sockets
-//! and pipes.
+//! The requirements for every kernel under the loop: one suite, run on each of them with real sockets and pipes.
 //!
-//! A test is a function over a kernel; [`suite!`] makes one `#[test]` of it for every backend. The
-//! law of the order of events is held by the recording owner, in all tests.
+//! A test is a function over a kernel; [`suite!`] creates one `#[test]` of it for every backend. The recording handler
+//! checks the order of events in all tests.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod accepting;

@@ -1,4 +1,4 @@
-//! An owner that panics, and is told the rest by the next turn.
+//! A handler that panics; the next turn delivers the remaining events.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use event::{Direction::Both, Kernel};
 
 use crate::harness::{Bench, Seen, unix, write};
 
-/// Turns until the owner has panicked, and from then on until `count` events were seen.
+/// Runs turns until the handler has panicked, and then until `count` events were recorded.
 fn turn_through<K: Kernel>(bench: &mut Bench<K>, count: usize) {
     let turn = AssertUnwindSafe(|| {
         loop {
@@ -19,18 +19,18 @@ fn turn_through<K: Kernel>(bench: &mut Bench<K>, count: usize) {
         if bench.owner.seen.len() >= count {
             return;
         }
-        // What was lost would not come again: the kernel reports it once.
+        // A lost event would not be repeated, because the kernel reports it once.
         bench.events.turn(&mut bench.owner, Some(Duration::ZERO)).unwrap();
     }
     panic!("{:?} is all that was told", bench.owner.seen);
 }
 
-/// Panics at the first event for which this holds.
+/// Panics at the first event for which `at` returns true.
 fn panics_at<K: Kernel>(bench: &mut Bench<K>, mut at: impl FnMut(&Seen) -> bool + 'static) {
     let mut has_panicked = false;
     bench.react(move |_, seen| {
         if at(seen) && !std::mem::replace(&mut has_panicked, true) {
-            // Not a failure of the test: nothing of it is printed.
+            // This is not a failure of the test, so nothing is printed.
             std::panic::resume_unwind(Box::new("the owner's"));
         }
     });
@@ -63,7 +63,7 @@ pub(crate) fn a_panic_on_a_timer_loses_that_timer_alone(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let now = bench.context().now();
     let timers: Vec<_> = (0..4).map(|_| bench.context().timer(now)).collect();
-    // In which order those of one time come is not said.
+    // The order of timers with the same time is not specified.
     let lost = std::rc::Rc::new(std::cell::Cell::new(None));
     let first = std::rc::Rc::clone(&lost);
     panics_at(&mut bench, move |seen| {

@@ -1,4 +1,4 @@
-//! Pipes of programs, and descriptors that others share.
+//! Pipes of programs, and descriptors that are shared with other processes.
 
 use std::cell::Cell;
 use std::io::{Read, Write, pipe};
@@ -109,7 +109,7 @@ pub(crate) fn a_slow_reader_of_a_pipe_gets_everything(kernel: impl Kernel) {
         bench.context().send(stream, part.into());
     }
     bench.on_events_done();
-    // Every piece that is read makes room, of which the loop must hear.
+    // Every read makes room, which must be reported to the loop.
     let mut got = vec![0; sent.len()];
     for piece in got.chunks_mut(4096 * 3 + 5) {
         while bench.context().queued(stream) > 0 && readable(&reader) < piece.len() {
@@ -135,7 +135,7 @@ pub(crate) fn what_cannot_be_waited_for_is_refused(kernel: impl Kernel) {
 pub(crate) fn a_shared_descriptor_stops_reporting_once_closed(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (reader, mut writer) = pipe().unwrap();
-    // As when a child inherited it: the open file outlives our descriptor.
+    // As if a child had inherited it: the open file outlives our descriptor.
     let shared = reader.try_clone().unwrap();
     let stream = bench.adopt(reader, Direction::In);
     bench.on_events_done();

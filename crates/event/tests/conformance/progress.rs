@@ -1,4 +1,4 @@
-//! What a peer has taken of output that waits for it.
+//! How much of the waiting output a peer has accepted.
 
 use std::io::{Read, pipe};
 use std::net::TcpStream;
@@ -25,12 +25,12 @@ const LIMITS: StreamLimits = StreamLimits {
 const LOOK: DeadlineName = DeadlineName(2);
 const LONG: usize = 8 << 20;
 
-/// What a peer reads. It is less than a kernel's buffer must be free for, before it has room again, and
-/// beyond what a peer acknowledges unread.
+/// The number of bytes that a peer reads. It is less than the free space that the kernel's buffer needs before the
+/// kernel reports room again, and more than a peer acknowledges without reading.
 const READ: usize = 400 << 10;
 const TAKEN: u64 = 150 << 10;
 
-/// A send buffer of 2 MiB before a peer's of 128 KiB: the kernel doubles both.
+/// A send buffer of 2 MiB and a receive buffer of the peer of 128 KiB; the kernel doubles both.
 fn tcp_of_known_size() -> (OwnedFd, TcpStream) {
     let (near, far) = tcp();
     sockopt::set_socket_send_buffer_size(&near, 1 << 20).unwrap();
@@ -42,7 +42,7 @@ fn read(mut far: &TcpStream, count: usize) {
     far.read_exact(&mut vec![0; count]).unwrap();
 }
 
-/// Looks at the wait of a stream, when a deadline is told.
+/// Returns the wait of a stream when a deadline is delivered.
 fn look<K: Kernel>(bench: &mut Bench<K>, stream: StreamId) -> OutputWait {
     bench.context().deadline_in(stream, LOOK, Duration::from_millis(1));
     bench.until_seen(&Seen::Deadline(stream, LOOK));
@@ -50,7 +50,7 @@ fn look<K: Kernel>(bench: &mut Bench<K>, stream: StreamId) -> OutputWait {
     bench.context().output_wait(stream).expect("it waits")
 }
 
-/// Looks until a peer that reads nothing takes nothing, and counts from there.
+/// Waits until a peer that reads nothing accepts nothing more, and counts from there.
 fn rest<K: Kernel>(bench: &mut Bench<K>, stream: StreamId) {
     // The last bytes are acknowledged after 40 ms.
     for _ in 0..100 {
@@ -70,7 +70,7 @@ pub(crate) fn what_a_peer_acknowledges_counts_though_the_kernel_accepts_nothing(
     kernel: impl Kernel,
 ) {
     let mut bench = Bench::new(kernel);
-    // Of a Unix socket what counts are its messages, of at most 36 KiB.
+    // A Unix socket counts messages, of at most 36 KiB.
     for ((near, far), count, taken) in
         [(tcp_of_known_size(), READ, TAKEN), (unix(), 80 << 10, 30 << 10)]
     {
@@ -146,7 +146,7 @@ pub(crate) fn a_peer_that_acknowledges_is_not_left(kernel: impl Kernel) {
         bench.on_events_done();
         assert_eq!(bench.owner.seen, [], "it made progress within the hour");
     }
-    // It reads no more, and what it acknowledges unread comes to its end.
+    // The peer reads no more, and the bytes that it acknowledges without reading end.
     while !bench.owner.seen.contains(&Seen::Closed(stream, Reason::Lingered)) {
         ahead.set(ahead.get() + 61 * MINUTE);
         bench.on_events_done();

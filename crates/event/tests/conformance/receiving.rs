@@ -1,4 +1,4 @@
-//! From the peer to the owner: offers, holds, pauses, ends.
+//! From the peer to the handler: offers, held bytes, pauses, ends.
 
 use std::net::Shutdown;
 
@@ -144,7 +144,8 @@ pub(crate) fn pausing_in_the_last_offer_keeps_it(kernel: impl Kernel) {
     assert_eq!(bench.take_seen(), [last, Seen::Eof(stream)]);
 }
 
-/// Those that report only once what nobody receives tell it if it was there by then.
+/// Whether the kernel reports an end behind unread bytes. Kernels that report unread bytes only once report an end only
+/// if it had arrived by then.
 fn reports_ends_behind_bytes<K: Kernel>() -> bool {
     std::any::type_name::<K>().contains("Epoll")
 }
@@ -219,7 +220,7 @@ pub(crate) fn a_hang_up_is_told_once(kernel: impl Kernel) {
         bench.on_events_done();
         crate::harness::reset(far);
         bench.until_seen(&Seen::Hangup(stream));
-        // The write that fails would tell of the same once more.
+        // The failing write would report the same once more.
         bench.context().send_bytes(stream, b"anybody?");
         bench.on_events_done();
         assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
@@ -269,7 +270,7 @@ pub(crate) fn more_than_the_read_budget_comes_in_later_turns(kernel: impl Kernel
 }
 
 pub(crate) fn a_report_for_a_stream_that_has_more_reads_no_more(kernel: impl Kernel) {
-    // Whatever comes of one read, it uses up the budget.
+    // Any number of bytes from one read uses up the budget.
     let settings = LoopSettings { read_budget: 1, ..LoopSettings::default() };
     let mut bench = Bench::with(kernel, settings);
     for (near, far) in sockets() {
@@ -277,7 +278,7 @@ pub(crate) fn a_report_for_a_stream_that_has_more_reads_no_more(kernel: impl Ker
         let stream = bench.adopt(near, Both);
         bench.until("the first", |seen| !seen.is_empty());
         for _ in 0..20 {
-            // An edge, behind what still waits to be read.
+            // An edge, behind bytes that still wait to be read.
             write(&far, b"more");
             bench.take_seen();
             bench.events.turn(&mut bench.owner, None).unwrap();
@@ -385,7 +386,7 @@ pub(crate) fn taken_parts_stay_valid(kernel: impl Kernel) {
     bench.until_seen(&Seen::Eof(stream));
     writer.join().unwrap();
     let mut all: Vec<u8> = kept.borrow().iter().flat_map(|part| part.to_vec()).collect();
-    // The last offer leaves a fifth of itself behind, which is dropped.
+    // A fifth of the last offer is not consumed, and is dropped.
     assert!(all.len() > sent.len() / 2);
     all.truncate(sent.len());
     assert_eq!(all, sent[..all.len()]);

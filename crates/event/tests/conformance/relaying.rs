@@ -1,4 +1,4 @@
-//! Bytes from one stream to another that nobody reads.
+//! Bytes that pass from one stream to another without being delivered.
 
 use std::io::{Read, Write, pipe};
 use std::net::{Shutdown, TcpStream};
@@ -20,7 +20,7 @@ fn done(seen: &[Seen], stream: StreamId) -> bool {
     seen.iter().any(|seen| matches!(seen, Seen::Relayed(of, _, true) if *of == stream))
 }
 
-/// Reads until the end, on a thread of its own.
+/// Reads until the end, on its own thread.
 fn reader(far: TcpStream) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let (mut all, mut far) = (Vec::new(), far);
@@ -117,7 +117,7 @@ pub(crate) fn a_target_that_leaves_ends_the_relay(kernel: impl Kernel) {
     write(&source, b"to whom it may concern");
     bench.until_seen(&Seen::Data(from, b"to whom it may concern".to_vec(), false));
     drop(sink);
-    // And one that is found gone by writing.
+    // And a stream whose writes show that the peer is gone.
     let (out, sink) = unix();
     let to = bench.adopt(out, Both);
     bench.take_seen();
@@ -128,7 +128,7 @@ pub(crate) fn a_target_that_leaves_ends_the_relay(kernel: impl Kernel) {
     let _ = bench.until_closed(to);
 }
 
-/// The target is not read, so that its `Closed` does not come and end the relay.
+/// The target is not read, so its `Closed` is not delivered and does not end the relay.
 pub(crate) fn a_paused_target_that_breaks_ends_the_relay(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (out, sink) in sockets() {

@@ -1,4 +1,4 @@
-//! From the owner to the peer: order, marks, limits.
+//! From the handler to the peer: order, marks, limits.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use event::{Direction::Both, Kernel, Reason, StreamLimits};
 
 use crate::harness::{Bench, Random, Seen, pattern, sockets, unix};
 
-/// Reads all in odd pieces, on a thread of its own.
+/// Reads all bytes in pieces of odd sizes, on its own thread.
 fn reader(far: TcpStream, length: usize) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let (mut all, mut far, mut random) = (vec![0; length], far, Random(7));
@@ -106,7 +106,7 @@ pub(crate) fn too_much_output_ends_the_stream(kernel: impl Kernel) {
     assert_eq!(bench.context().streams(), 0);
 }
 
-/// The peer speaks after the loop has looked for events, and before it sends.
+/// The peer sends after the loop has waited for events, and before the loop sends.
 pub(crate) fn what_expects_silence_is_sent_into_silence_alone(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for said in [None, Some(&b"unasked"[..]), Some(b"")] {
@@ -135,7 +135,7 @@ pub(crate) fn what_expects_silence_is_sent_into_silence_alone(kernel: impl Kerne
                     let mut got = [0; 7];
                     far.read_exact(&mut got).unwrap();
                     assert_eq!(&got, b"request");
-                    // It holds for one send.
+                    // It applies to one send only.
                     far.write_all(b"reply").unwrap();
                     bench.until("the reply", |seen| {
                         seen.iter().any(|it| matches!(it, Seen::Data(id, ..) if *id == stream))
@@ -146,7 +146,7 @@ pub(crate) fn what_expects_silence_is_sent_into_silence_alone(kernel: impl Kerne
                     let expected = if said.is_empty() { Reason::Reset } else { Reason::NotSilent };
                     assert_eq!(reason, expected);
                     let mut got = Vec::new();
-                    // Bytes that were not read may make it a reset.
+                    // Unread bytes may turn the end into a reset.
                     let _ = far.read_to_end(&mut got);
                     assert_eq!(got, b"", "nothing was sent");
                     assert!(!bench.owner.seen.iter().any(

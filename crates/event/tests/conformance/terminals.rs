@@ -1,4 +1,4 @@
-//! Pseudo-terminals: what a program that wants a terminal is given.
+//! Pseudo-terminals, for programs that require a terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};

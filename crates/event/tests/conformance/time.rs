@@ -95,7 +95,7 @@ pub(crate) fn what_is_cancelled_in_the_same_turn_does_not_fire(kernel: impl Kern
         let others: Vec<_> = timers.borrow().iter().filter(|id| *id != fired).copied().collect();
         io.cancel_timer(others[0]);
         io.disarm_timer(others[1]);
-        // It takes the place of the one that was cancelled, and is not to fire for it.
+        // It reuses the place of the cancelled timer, and must not fire for it.
         io.timer(now + Duration::from_secs(3600));
     });
     bench.until("two", |seen| seen.len() == 2);
@@ -126,7 +126,7 @@ pub(crate) fn a_hundred_thousand_deadlines_cost_nothing_when_put_off(kernel: imp
         bench.on_events_done();
     }
     assert_eq!(bench.events.counts().filings, filed, "neither extensions nor turns file anything");
-    // Drawing it near is heard at once.
+    // Moving it to an earlier time has an immediate effect.
     let soon = bench.context().now();
     bench.context().deadline(stream, SECOND, Some(soon));
     bench.until_seen(&Seen::Deadline(stream, SECOND));
@@ -139,7 +139,7 @@ pub(crate) fn a_time_that_has_passed_fires_in_the_next_turn(kernel: impl Kernel)
     let timer = bench.context().timer(past);
     bench.events.turn(&mut bench.owner, None).unwrap();
     bench.until_seen(&Seen::Timer(timer));
-    // And one that is set for now in a callback does not keep the turn.
+    // A timer that is set to the current time in a callback does not prolong the turn.
     bench.react(move |io, _| io.set_timer(timer, past));
     let turns = bench.owner.turns;
     bench.context().set_timer(timer, past);

@@ -1,4 +1,4 @@
-//! Many streams with owners that consume, take, pause and resume at random.
+//! Many streams with handlers that consume, take, pause and resume at random.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use crate::harness::{Bench, Random, Seen, pattern, tcp, unix, write};
 
 const STREAMS: usize = 24;
 
-/// Every byte arrives once and in order, whatever the owner does with its offers.
+/// Every byte arrives once and in order, regardless of how the handler treats its offers.
 pub(crate) fn random_consumers_see_the_same_bytes(kernel: impl Kernel) {
     let settings = LoopSettings { read_budget: 3000, events_max: 5, ..LoopSettings::default() };
     let mut bench = Bench::with(kernel, settings);
