@@ -1,59 +1,59 @@
-//! What a program is held to: as whom it runs, what it may use, where, and how urgently.
+//! The limits of a program: its user, resources, processors and priority.
 //!
-//! What it is: data. What it knows: the kernel's limits by name. What it must never know: how they
-//! are set; that is the child's part (`keeper/child`).
+//! What it is: data. What it depends on: the names of the kernel's limits. What it must never depend on: how limits are
+//! set, which the child does (`keeper/child`).
 
 use std::path::PathBuf;
 
 use rustix::process::Resource;
 
-/// What a program is held to. The default is what the daemon itself is held to.
+/// The user, group and limits of a program. By default a program has those of the daemon.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Bounds {
-    /// The user it becomes, by name or number; needs a daemon that may change users.
+    /// The user as which the program runs, by name or number. The daemon needs the right to change users.
     pub user: Option<String>,
-    /// The group it becomes a member of, by name or number. Without it: those of `user`; a user
-    /// that is a number nobody has a name for needs it.
+    /// The group of the program, by name or number. If absent, the program gets the groups of `user`. Required if
+    /// `user` is a number without a name.
     pub group: Option<String>,
-    /// Neither it nor what it starts can gain rights by executing a set-user-id file.
+    /// Whether the program and its children are prevented from gaining rights by executing a set-user-id file.
     pub no_new_privs: bool,
-    /// What it may use of this and that.
+    /// Resource limits.
     pub limits: Limits,
-    /// The processors it may run on; empty: all.
+    /// The processors on which the program may run; empty: all.
     pub cpus: Vec<usize>,
-    /// Added to its nice value: 0..=19 is less urgent, below 0 needs the right to it.
+    /// A number added to the nice value of the program. 0..=19 lowers its priority; a value below 0 needs a privilege.
     pub nice: i32,
-    /// Where its control group is made.
+    /// Where the control group of the program is created.
     pub cgroup: Cgroup,
 }
 
-/// Limits of one process (setrlimit(2)), soft and hard alike; `None` is the daemon's own.
+/// Limits of one process (setrlimit(2)), with the same soft and hard value. `None`: the limit of the daemon.
 ///
-/// A control group is the better fence for a whole family of processes; these work everywhere.
+/// A control group is a better limit for a program and all its child processes; these limits work on every system.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Limits {
     /// Open descriptors.
     pub files: Option<u64>,
-    /// Processes and threads of its *user*, wherever they run; root is not held to it.
+    /// Processes and threads of the *user* of the program, including those outside of the program. Root is not limited.
     pub processes: Option<u64>,
-    /// Bytes of a core file; 0: none is written.
+    /// The size of a core file, in bytes; 0: none is written.
     pub core: Option<u64>,
-    /// Seconds of processor time: SIGXCPU, and SIGKILL a second later.
+    /// Processor time in seconds, then SIGXCPU, and SIGKILL one second later.
     pub cpu: Option<u64>,
-    /// Bytes of memory that it writes to and shares with nobody. The whole control group's bytes,
-    /// where it has one whose memory is counted.
+    /// Private writable memory, in bytes. If the program has a control group whose memory is counted: the memory of the
+    /// whole control group.
     pub memory: Option<u64>,
-    /// Bytes of address space, reserved and never used ones included. Node, Go and Java reserve
-    /// far more than they use.
+    /// Address space in bytes, including reserved memory that is never used. Node, Go and Java reserve much more than
+    /// they use.
     pub address_space: Option<u64>,
-    /// Bytes of a file that it writes.
+    /// The size of a file that the program writes, in bytes.
     pub file_size: Option<u64>,
-    /// Bytes of a stack.
+    /// The size of a stack, in bytes.
     pub stack: Option<u64>,
 }
 
 impl Limits {
-    /// In the order in which they are handed over.
+    /// Returns the limits in the order in which they are encoded.
     pub(crate) const fn all(&self) -> [Option<u64>; 8] {
         let Self { files, processes, core, cpu, memory, address_space, file_size, stack } = *self;
         [files, processes, core, cpu, memory, address_space, file_size, stack]
@@ -64,7 +64,7 @@ impl Limits {
         Self { files, processes, core, cpu, memory, address_space, file_size, stack }
     }
 
-    /// The kernel's name, ours, and the number.
+    /// Returns, for each limit, the resource of the kernel, the name of the option, and the value.
     pub(crate) fn resources(&self) -> [(Resource, &'static str, Option<u64>); 8] {
         let [files, processes, core, cpu, memory, address_space, file_size, stack] = self.all();
         [
@@ -80,17 +80,17 @@ impl Limits {
     }
 }
 
-/// Where a program's control group is made (version 2): a fence that no process leaves, so that
-/// all of a program's family ends with it, and is counted together.
+/// Where the control group (version 2) of a program is created. No process can leave its control group, so the program
+/// and all its descendants end together and are counted together.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum Cgroup {
-    /// Under the daemon's own, where that was delegated to it (`Delegate=yes` of systemd, or a
-    /// folder that belongs to the daemon's user); else none.
+    /// Under the control group of the daemon, if it was delegated to the daemon (`Delegate=yes` of systemd, or the
+    /// folder belongs to the user of the daemon); otherwise no control group.
     #[default]
     Auto,
-    /// None.
+    /// No control group.
     Off,
-    /// Under this folder of a cgroup2 file system; a start fails where none can be made.
+    /// Under this folder of a cgroup2 file system. A start fails if no group can be created there.
     Under(PathBuf),
 }
 

@@ -1,10 +1,10 @@
-//! Packets with descriptors over a Unix socket, without ever blocking.
+//! Packets with descriptors over a Unix socket, without blocking.
 //!
-//! What it is: one end of a SOCK_SEQPACKET pair with a queue for what the socket does not take
-//! yet. What it knows: bytes and descriptors. What it must never know: their meaning.
+//! What it is: one end of a SOCK_SEQPACKET pair, with a queue for packets that the socket does not accept yet. What it
+//! depends on: bytes and descriptors. What it must never depend on: their meaning.
 //!
-//! Neither end ever blocks on sending, so the two cannot wait for each other. The queue is bounded
-//! by what its owner has started: a few packets a program.
+//! Neither end blocks when it sends, so the two ends cannot deadlock. The size of the queue is limited by the number of
+//! programs: a few packets for each.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
@@ -18,26 +18,26 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// The longest packet. Below the 208 KiB that a socket's send buffer has by default, which a
-/// packet must fit into as a whole; and above [`crate::COMMAND_BYTES_MAX`] with its lengths.
+/// The maximum size of a packet, in bytes. It is below the default send buffer of a socket (208 KiB), into which a
+/// packet must fit as a whole, and above [`crate::COMMAND_BYTES_MAX`] with the lengths of the fields.
 const PACKET_BYTES_MAX: usize = 160 * 1024;
 
-/// What the kernel wants to have left in a send buffer beside the packet (it asks for 32).
+/// Bytes that must remain free in a send buffer in addition to the packet (the kernel requires 32).
 const PACKET_OVERHEAD: usize = 1024;
 
-/// Descriptors that go with one packet.
+/// The maximum number of descriptors in one packet.
 pub(crate) const DESCRIPTORS_MAX: usize = 4;
 
-/// What [`Channel::receive`] found.
+/// The result of [`Channel::receive`].
 pub(crate) enum Received<'a> {
     Packet(&'a [u8], Vec<OwnedFd>),
-    /// Not now.
+    /// No packet is available yet.
     Nothing,
-    /// The other end is gone.
+    /// The other end was closed.
     End,
 }
 
-/// One end.
+/// One end of a channel.
 pub(crate) struct Channel {
     socket: OwnedFd,
     queue: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
@@ -45,13 +45,13 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Two ends, both close-on-exec and non-blocking; the second is for another process.
+    /// Creates two ends, both close-on-exec and non-blocking. The second is for another process.
     pub(crate) fn pair() -> Result<(Self, OwnedFd), Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         for end in [&ours, &theirs] {
-            // The kernel doubles it; where it may not be raised so far, the longest packet may
-            // not pass, which is better known now.
+            // The kernel doubles the value. If the system does not allow a buffer of this size, the longest packet
+            // could not be sent: fail now instead of at that packet.
             set_socket_send_buffer_size(end, PACKET_BYTES_MAX)?;
             if socket_send_buffer_size(end)? < PACKET_BYTES_MAX + PACKET_OVERHEAD {
                 return Err(Errno::MSGSIZE);
@@ -68,31 +68,31 @@ impl Channel {
         }
     }
 
-    /// Whether packets wait for the socket to become writable.
+    /// Whether packets wait until the socket is writable.
     pub(crate) fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Sends a packet, after those queued. The descriptors are closed here once they are sent. A
-    /// lost peer is noticed by `receive`.
+    /// Sends a packet, after the queued packets. Its descriptors are closed here after they were sent. `receive`
+    /// reports a lost peer.
     pub(crate) fn send(&mut self, bytes: Vec<u8>, descriptors: Vec<OwnedFd>) {
         self.queue.push_back((bytes, descriptors));
         self.flush();
     }
 
-    /// Sends what the socket takes.
+    /// Sends packets until the socket accepts no more.
     pub(crate) fn flush(&mut self) {
         while let Some((bytes, descriptors)) = self.queue.front() {
             match transmit(&self.socket, bytes, descriptors) {
                 Err(Errno::INTR) => {}
-                // Too many descriptors in flight (ETOOMANYREFS) passes as the peer takes them.
+                // ETOOMANYREFS (too many descriptors in flight) ends when the peer receives some.
                 Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => return,
                 Ok(()) | Err(_) => drop(self.queue.pop_front()),
             }
         }
     }
 
-    /// The next packet.
+    /// Returns the next packet.
     pub(crate) fn receive(&mut self) -> Received<'_> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -101,14 +101,14 @@ impl Channel {
             match recvmsg(&self.socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Received::Nothing,
-                // Said once, when the peer went with our packets unread; what it had sent, and
-                // then the end, come after.
+                // Reported once, if the peer closed its end without reading our packets. The packets that it had sent
+                // follow, and then the end.
                 Err(Errno::CONNRESET) => {}
                 Err(_) => return Received::End,
                 Ok(received) => break received.bytes,
             }
         };
-        // Nobody sends an empty packet.
+        // Empty packets are never sent, so an empty read is the end.
         if received == 0 {
             return Received::End;
         }

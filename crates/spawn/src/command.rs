@@ -1,4 +1,4 @@
-//! What is asked of the spawner, and what it reports.
+//! Requests to the spawner, and its reports.
 
 use std::fmt;
 use std::io;
@@ -8,121 +8,121 @@ use std::time::Duration;
 
 use crate::{Bounds, Home, Pipes, PortOwner, PortProgram, Serves, Socket, StartError, Wiring};
 
-/// Starts and stops programs. Neither blocks or fails: what comes of it is a [`Report`].
+/// Starts and stops programs.
 ///
-/// A token names one start and is chosen by the caller; it may be used again after that program's
-/// `Exited` or `StartFailed`.
+/// `start` and `stop` neither block nor fail: their result is a [`Report`]. A token identifies one start and is chosen
+/// by the caller. A token may be reused after `Exited` or `StartFailed` of its program.
 pub trait Spawn: Send {
-    /// Starts a program; ends in `Started` or `StartFailed`.
+    /// Starts a program. The result is `Started` or `StartFailed`.
     fn start(&mut self, token: u64, command: Command);
 
-    /// Signals a program with all its process group and session. Nothing happens when it has
-    /// ended.
+    /// Sends a signal to a program: to its process group and to the other processes of its session. Does nothing if the
+    /// program has ended.
     fn stop(&mut self, token: u64, how: Stop);
 
-    /// A place of its own for a program that serves on a socket, made before it starts.
+    /// Creates the socket of a program that serves on a socket, before the program starts.
     ///
     /// # Errors
-    /// What the system says: no folder, no descriptor, no port.
+    /// The error of the system: no folder, no descriptor, no port.
     fn home(&mut self, how: Serves) -> io::Result<Home>;
 
-    /// Who accepts a connection that was made to the port of a running program from the address `own`:
-    /// somebody else of this machine can take the port while the program does not listen. Asked for each
-    /// connection, before anything is sent on it.
+    /// Returns the owner of the process that accepts a connection from the address `own` to the port of a running
+    /// program. Another user of this machine can take the port while the program does not listen, so call this for each
+    /// connection before anything is sent on it.
     fn port_owner(&self, program: &mut PortProgram, own: SocketAddr) -> PortOwner {
         let _ = (program, own);
         PortOwner::Program
     }
 
-    /// The bytes of memory that a running program occupies now, where that can be known.
+    /// Returns the memory that a running program uses now, in bytes, if it is available.
     fn resident(&self, pid: u32) -> Option<u64>;
 }
 
 /// A program to start, without a shell.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Command {
-    /// A path, when it holds a slash (a relative one counts from `cwd`); else a name searched in
-    /// the program's own `PATH`.
+    /// A path if it contains a slash (a relative path is resolved from `cwd`); otherwise a name that is searched in the
+    /// `PATH` of the program.
     pub program: String,
-    /// The arguments after the program's name.
+    /// The arguments after the name of the program.
     pub arguments: Vec<String>,
-    /// The working directory; `None` is the daemon's at its start.
+    /// The working directory; `None`: the directory in which the daemon was started.
     pub cwd: Option<PathBuf>,
-    /// Variables added to, or replacing those of, the environment the daemon was started with, less
-    /// those that are [withheld](crate::withhold).
+    /// Variables that are added to the environment, or replace its variables. The environment is the one that the
+    /// daemon was started with, without the variables that are [withheld](crate::withhold).
     pub env: Vec<(String, String)>,
-    /// Starts from no variables instead of the daemon's; its `PATH` is then that of `env`, or
-    /// `/usr/local/bin:/usr/bin:/bin`.
+    /// Whether the environment starts empty instead of with the variables of the daemon. `PATH` is then that of `env`,
+    /// or `/usr/local/bin:/usr/bin:/bin`.
     pub env_clear: bool,
-    /// The worker's name; the program finds it as `ROADSTEAD_WORKER`.
+    /// The name of the worker, which the program receives as `ROADSTEAD_WORKER`.
     pub name: String,
-    /// How it is connected to us.
+    /// How the program is connected to the daemon.
     pub wiring: Wiring,
-    /// A socket that it inherits as descriptor 3 and finds as systemd's socket activation has it:
-    /// `LISTEN_FDS`, `LISTEN_PID`, and `LISTEN_FDNAMES` of `http`. Not with
-    /// [`Numbers::ThreeFour`](crate::Numbers), which has that number itself.
+    /// A socket that the program inherits as descriptor 3, in the convention of systemd socket activation:
+    /// `LISTEN_FDS`, `LISTEN_PID`, and `LISTEN_FDNAMES` with the value `http`. Cannot be combined with
+    /// [`Numbers::ThreeFour`](crate::Numbers), which uses descriptor 3.
     pub socket: Option<Socket>,
-    /// What it is held to.
+    /// The user, limits, processors and control group of the program.
     pub bounds: Bounds,
 }
 
 /// How to stop a program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stop {
-    /// Ask: SIGTERM, to the program's process group and whatever else is of its session; and
-    /// SIGCONT, without which a stopped program would not hear of it.
+    /// SIGTERM to the process group of the program and to the other processes of its session, then SIGCONT: without
+    /// SIGCONT, a stopped process would not act on SIGTERM.
     Term,
-    /// Insist: SIGKILL to the same. What escaped into another session goes once the program ended.
+    /// SIGKILL to the same processes. Processes that moved to another session are killed after the program has ended.
     Kill,
 }
 
-/// What became of a start, a program or the keeper.
+/// The result of a start, the end of a program, or a change of the supervisor.
 ///
-/// Of one token: `Started` then `Exited`, or `StartFailed`. `Exited` says nothing of the output,
-/// which may still stand in the pipe: read it to its end.
+/// The reports of one token are `Started` and then `Exited`, or `StartFailed`. After `Exited` the pipe may still
+/// contain output: read it to its end.
 #[derive(Debug)]
 pub enum Report {
     /// The program runs.
     Started {
-        /// Whose start.
+        /// The token of the start.
         token: u64,
-        /// Its process, group and session.
+        /// The id of its process, which is also the id of its process group and its session.
         pid: u32,
-        /// Our ends.
+        /// The daemon's ends of the pipes.
         pipes: Pipes,
     },
     /// The program does not run.
     StartFailed {
-        /// Whose start.
+        /// The token of the start.
         token: u64,
-        /// Why.
+        /// The reason.
         error: StartError,
     },
-    /// The program ended; what it left in its process group was killed.
+    /// The program ended. The other processes in its process group were killed.
     Exited {
-        /// Which program.
+        /// The token of the program.
         token: u64,
-        /// How.
+        /// How the program ended.
         exit: Exit,
     },
-    /// The keeper ended. `Exited` follows for every program that ran, with [`Status::Lost`].
+    /// The supervisor ended. `Exited` with [`Status::Lost`] follows for every program that was running.
     KeeperLost,
-    /// Another keeper stands in.
+    /// A new supervisor is running.
     KeeperBack,
 }
 
-/// How a program ended and what it cost.
+/// How a program ended, and the resources that it used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Exit {
-    /// How.
+    /// The exit code or signal.
     pub status: Status,
     /// Whether the kernel dumped core.
     pub core: bool,
-    /// Processor time in the program, its own waited-for children included.
+    /// Processor time in user mode, including children that the program waited for.
     pub user: Duration,
-    /// Processor time in the kernel on its behalf.
+    /// Processor time in the kernel, including children that the program waited for.
     pub system: Duration,
-    /// Its largest resident set, in bytes.
+    /// Maximum resident set size, in bytes.
     pub rss_max: u64,
 }
 
@@ -139,11 +139,11 @@ impl Exit {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Status {
-    /// It exited by itself, with a code of 0..=255.
+    /// It exited with a code of 0..=255.
     Code(i32),
     /// A signal ended it.
     Signal(i32),
-    /// Killed because the keeper was lost; nobody saw its status.
+    /// It was killed because the supervisor was lost; its exit status is unknown.
     Lost,
 }
 

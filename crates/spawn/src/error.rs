@@ -1,10 +1,11 @@
-//! Why a program, or the keeper, could not be started; each in a sentence for a tired operator.
+//! The reasons why a program or the supervisor could not be started. Each message states what is wrong and, where
+//! possible, what to do.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// The keeper cannot be had. Grouped by blame: the embedder's, then the system's.
+/// The supervisor is not available. Ordered by cause: errors of the embedding program, then errors of the system.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SpawnError {
@@ -12,16 +13,16 @@ pub enum SpawnError {
     NotInitialised,
     /// [`init`](crate::init) was called after threads had been started.
     ThreadsRunning {
-        /// How many threads there were, the caller's included.
+        /// The number of threads, including the caller.
         threads: usize,
     },
-    /// The keeper was started and did not report itself within [`crate::KEEPER_START_MAX`].
+    /// The supervisor was started and did not report within [`crate::KEEPER_START_MAX`].
     KeeperSilent,
     /// A system call failed.
     System {
-        /// What was being done, as in "cannot …".
+        /// The failed action, for a message that begins with "cannot …".
         doing: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         error: io::Error,
     },
 }
@@ -66,36 +67,36 @@ impl Error for SpawnError {
     }
 }
 
-/// One program could not be started. Grouped by blame: the operator's (up to `Nul`), a limit's
-/// (`TooLong`, `System`), ours.
+/// A program could not be started. Ordered by cause: errors of the operator (up to `Nul`), limits (`TooLong`,
+/// `System`), errors of the daemon.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum StartError {
-    /// No file of that name.
+    /// No file has this name.
     NotFound {
-        /// As configured.
+        /// The name as configured.
         program: String,
-        /// The `PATH` that was searched; `None` when the name holds a slash and was taken as is.
+        /// The `PATH` that was searched; `None` if the name contains a slash and was used as a path.
         path: Option<String>,
     },
-    /// There is a file, and it may not be executed.
+    /// The file exists but may not be executed.
     NotExecutable {
         /// The file.
         file: String,
     },
-    /// The name is a directory's.
+    /// The name refers to a directory.
     Directory {
         /// The directory.
         file: String,
     },
-    /// A script whose `#!` line (or a binary whose loader) names a file that is not there.
+    /// The interpreter in the `#!` line of a script, or the loader of a binary, does not exist.
     NoInterpreter {
         /// The script or binary.
         file: String,
-        /// What it asks for; empty when that cannot be read.
+        /// The interpreter or loader; empty if it cannot be read.
         interpreter: String,
     },
-    /// Neither a binary for this machine nor a script with a `#!` line.
+    /// The file is neither a binary for this machine nor a script with a `#!` line.
     NotAProgram {
         /// The file.
         file: String,
@@ -104,68 +105,68 @@ pub enum StartError {
     WorkingDirectory {
         /// The directory.
         directory: String,
-        /// The kernel's error number.
+        /// The error number of the kernel.
         errno: i32,
     },
-    /// There is no user of that name or number.
+    /// No user has this name or number.
     NoUser {
-        /// As configured.
+        /// The user as configured.
         user: String,
     },
-    /// There is no group of that name, or the user is a number that belongs to no group.
+    /// No group has this name, or the user is a number that belongs to no group.
     NoGroup {
-        /// As configured; the user's number, when there is no group.
+        /// The group as configured, or the number of the user if no group is configured.
         group: String,
     },
-    /// It cannot be held to what was asked for.
+    /// A limit, the user or the group could not be set.
     Bounds {
-        /// What was being done, as in "cannot …".
+        /// The failed action, for a message that begins with "cannot …".
         doing: String,
-        /// The kernel's error number.
+        /// The error number of the kernel.
         errno: i32,
     },
-    /// `libstdbuf`, by which output is unbuffered, is not where coreutils put it.
+    /// `libstdbuf`, which unbuffers output, is not at any path where coreutils installs it.
     NoStdbuf,
-    /// A NUL byte in the program, an argument, the directory or the environment.
+    /// The program, an argument, the directory or the environment contains a NUL byte.
     Nul,
-    /// Program, arguments and environment are longer together than can be handed over.
+    /// Program, arguments and environment together exceed the maximum size.
     TooLong {
-        /// Their length; 0 when it is the kernel that found them too long.
+        /// Their size in bytes; 0 if the kernel rejected them.
         bytes: usize,
     },
-    /// A system call failed, most often at a limit.
+    /// A system call failed, usually because a limit was reached.
     System {
-        /// What was being done.
+        /// The failed step.
         step: Step,
-        /// The kernel's error number.
+        /// The error number of the kernel.
         errno: i32,
     },
-    /// The keeper was lost, or cannot be started, so it is not known whether the program ran. It
-    /// does not run any more.
+    /// The supervisor was lost, or cannot be started, so it is unknown whether the program ran. The program does not
+    /// run any more.
     KeeperLost,
-    /// The token is that of a program which has not ended yet.
+    /// The token belongs to a program that has not ended yet.
     TokenInUse,
 }
 
-/// What failed in [`StartError::System`].
+/// The failed step of [`StartError::System`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Step {
-    /// Making or handing over the pipes for standard input, output and error.
+    /// Creating or passing the pipes for standard input, output and error.
     Pipes,
-    /// Making the process.
+    /// Creating the process.
     Fork,
     /// Executing the file.
     Execute,
 }
 
 impl StartError {
-    /// Whether this process, or the system, has as many files open as it may.
+    /// Whether this process, or the system, has reached its limit of open files.
     #[must_use]
     pub const fn lacks_descriptor(&self) -> bool {
         matches!(self, Self::System { errno: libc::EMFILE | libc::ENFILE, .. })
     }
 
-    /// What kind of failure it is, for somebody who is not to be told names and paths.
+    /// Returns the kind of failure, for readers who must not see names and paths.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {

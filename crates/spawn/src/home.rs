@@ -1,17 +1,17 @@
-//! Where a program listens that serves on a socket: what is made before it starts, and goes when it
-//! has ended.
+//! The sockets of programs that serve on a socket. They are created before a program starts and removed after it has
+//! ended.
 //!
-//! What it is: the folder of a daemon, and in it a socket a program; or a port. What it must never
-//! know: what is said through them.
+//! What it is: the folder of a daemon with one socket per program; or a port. What it must never depend on: the data
+//! that is sent through the sockets.
 //!
-//! The folder may lie where every user can make one, and root or a cleaner of temporary files may remove it.
-//! So the daemon holds a descriptor of it and connects through that: whatever stands at its path later, no
-//! connection leads there. Programs get the path, which is compared with the descriptor before each start.
-//! One that is gone or not ours any more is replaced by another with another name.
+//! The folder may be in a directory where every user can create files, and root or a cleaner of temporary files may
+//! remove it. Therefore the daemon keeps a descriptor of the folder and connects through it: connections cannot reach
+//! another folder that appears at the same path. Programs get the path, which is compared with the descriptor before
+//! each start. A folder that is gone or is no longer ours is replaced by a folder with another name.
 //!
-//! A lock on the folder ends with its daemon, however that ends, and systemd-tmpfiles leaves a locked folder
-//! alone. So a folder whose lock is free, and at whose sockets nobody listens, is nobody's: the next daemon of the
-//! same user that makes one removes it.
+//! The daemon holds a lock on the folder. The lock ends with the daemon, however it ends, and systemd-tmpfiles does not
+//! remove a locked folder. If a folder is not locked and its sockets have no listener, its daemon was killed. The next
+//! daemon of the same user that creates a folder removes it.
 
 use std::any::Any;
 use std::fmt;
@@ -25,36 +25,36 @@ use std::sync::Arc;
 
 use crate::socket::{self, Port, Socket};
 
-/// Names that are tried for one: others may have it.
+/// The maximum number of names that are tried for a new folder, because a name may exist already.
 const TRIES: u32 = 1000;
-/// The file that shows that a folder is a daemon's.
+/// The file that identifies a folder of a daemon.
 const MARK: &str = "lock";
-/// The folder of daemons of the system.
+/// The directory for the folders of daemons that run as root.
 const SYSTEM: &str = "/run/roadstead";
 
-/// How a program comes to the socket that it serves on.
+/// How a program gets the socket on which it serves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Serves {
-    /// It inherits one that listens already.
+    /// It inherits a listening socket.
     Inherited,
-    /// It makes one at a path that it is told.
+    /// It creates a socket at a path that it receives.
     Path,
-    /// It listens on a port of 127.0.0.1 that it is told.
+    /// It listens on a port of 127.0.0.1 whose number it receives.
     Port,
 }
 
-/// Where one program serves. What was made for it goes with this.
+/// The socket or port of one program. Dropping it removes what was created for the program.
 pub struct Home {
-    /// Where it is connected to.
+    /// The address for connections of the daemon.
     pub at: At,
-    /// The path that its program is told, if that is another one.
+    /// The path that the program receives, if it differs from `at`.
     pub path: Option<PathBuf>,
-    /// What it inherits, for [`Command::socket`](crate::Command::socket).
+    /// The inherited socket, for [`Command::socket`](crate::Command::socket).
     pub socket: Option<Socket>,
     _kept: Box<dyn Any + Send>,
 }
 
-/// A place to connect to.
+/// The address of a program.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum At {
     /// The path of a Unix socket.
@@ -64,7 +64,7 @@ pub enum At {
 }
 
 impl Home {
-    /// One that somebody else made; `kept` is dropped with it.
+    /// A value for a socket that was created elsewhere. `kept` is dropped with it.
     #[must_use]
     pub fn new(at: At, socket: Option<Socket>, kept: Box<dyn Any + Send>) -> Self {
         Self { at, path: None, socket, _kept: kept }
@@ -77,7 +77,8 @@ impl fmt::Debug for Home {
     }
 }
 
-/// Makes homes. Their folder stands from the first one that needs it until they and this are gone.
+/// Creates [`Home`]s. Their folder is created when the first of them needs it, and is removed when all of them and this
+/// value are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Homes {
     folder: Option<Arc<Folder>>,
@@ -85,13 +86,13 @@ pub(crate) struct Homes {
 }
 
 impl Homes {
-    /// A new one: no two have the same path, not even one after the other.
+    /// Creates one. A path is never used twice, not even after the first was removed.
     pub(crate) fn make(&mut self, how: Serves) -> io::Result<Home> {
         match how {
             Serves::Inherited => {
                 let entry = self.entry()?;
                 let socket = Socket::bind(&entry.path())?;
-                // Nobody but this user can have made it in the folder that is held.
+                // Compared through the descriptor: only this user can have created it in the held folder.
                 let is_ours = fs::symlink_metadata(entry.held());
                 if !is_ours.is_ok_and(|it| it.file_type().is_socket()) {
                     let text = format!("{} was replaced", entry.folder.path.display());
@@ -150,18 +151,18 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // It may never have been made.
+        // The file may not exist.
         let _ = fs::remove_file(self.held());
     }
 }
 
-/// A folder that this user alone may enter.
+/// A folder that only this user may enter.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    /// The folder itself, whatever stands at its path: by its descriptor.
+    /// The path of the folder through its descriptor, which stays valid whatever is at `path`.
     held: PathBuf,
-    /// It is locked.
+    /// The locked directory.
     directory: File,
 }
 
@@ -169,7 +170,7 @@ impl Folder {
     fn make(base: &Path) -> io::Result<Self> {
         tidy(base);
         for _ in 0..TRIES {
-            // Nobody can know it and take it before.
+            // Random, so that others cannot predict the name and take it first.
             let number = RandomState::new().hash_one(0) >> 32;
             let path = base.join(format!("roadstead-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
@@ -185,7 +186,7 @@ impl Folder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Locks a new folder; none when another daemon came between and took it for one that was left.
+    /// Locks a new folder. Returns `None` if another daemon treated it as abandoned and removed or locked it meanwhile.
     fn hold(path: PathBuf) -> io::Result<Option<Self>> {
         let unless_gone = |opened: io::Result<File>| match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -196,13 +197,13 @@ impl Folder {
         let Some(directory) = unless_gone(opened)? else { return Ok(None) };
         match directory.try_lock() {
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // A file system without locks: nobody can have one there, and nothing is removed.
+            // On a file system without locks no daemon can lock a folder, and no folder is removed.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let mut held = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
         let found = directory.metadata()?;
         if !held.metadata().is_ok_and(|it| is_same(&it, &found)) {
-            // There is no /proc.
+            // `/proc` is not mounted.
             held.clone_from(&path);
         }
         let folder = Self { path, held, directory };
@@ -211,7 +212,7 @@ impl Folder {
         Ok(unless_gone(made)?.is_some_and(|_| folder.stands()).then_some(folder))
     }
 
-    /// Whether its path leads to it, and nobody else may enter.
+    /// Whether the path refers to this folder, and only this user may enter it.
     fn stands(&self) -> bool {
         let found = fs::symlink_metadata(&self.path);
         found.is_ok_and(|it| self.is(&it) && is_private(&it))
@@ -225,10 +226,10 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if fs::symlink_metadata(&self.path).is_ok_and(|it| self.is(&it)) {
-            // Whatever a program left there is gone with the folder.
+            // Files of a program in the folder are removed with it.
             let _ = fs::remove_dir_all(&self.path);
         }
-        // Programs of a daemon that was killed may have lived on when this one began.
+        // Programs of a killed daemon may still have been running when this daemon started.
         self.path.parent().into_iter().for_each(tidy);
     }
 }
@@ -237,7 +238,7 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Whether a folder is this user's, who alone may enter.
+/// Whether a folder belongs to this user and only this user may enter it.
 fn is_private(found: &Metadata) -> bool {
     let user = rustix::process::geteuid().as_raw();
     found.is_dir() && found.uid() == user && found.mode() & 0o777 == 0o700
@@ -254,21 +255,21 @@ fn tidy(base: &Path) {
     }
 }
 
-/// Whether a folder is called as ours are.
+/// Whether a name has the format of our folders.
 fn is_name(name: &str) -> bool {
     let numbers = name.strip_prefix("roadstead-").and_then(|rest| rest.split_once('-'));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
-/// Removes a folder that is surely a daemon's of this user, and whose daemon and programs have
-/// surely ended. Says whether it did.
+/// Removes a folder if it certainly belongs to a daemon of this user, and that daemon and its programs have certainly
+/// ended. Returns whether it was removed.
 fn remove_if_left(folder: &Path) -> io::Result<bool> {
     if !is_private(&fs::symlink_metadata(folder)?) {
         return Ok(false);
     }
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    // Without the file it may be anything.
+    // Without the mark file, the folder may belong to another program.
     let mark = OpenOptions::new().write(true).custom_flags(flags).open(folder.join(MARK))?;
     let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY;
     let directory = OpenOptions::new().read(true).custom_flags(flags).open(folder)?;
@@ -277,7 +278,7 @@ fn remove_if_left(folder: &Path) -> io::Result<bool> {
     }
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        // A program that outlived its daemon is its keeper's, or nobody's, but it lives.
+        // A program that outlived its daemon still runs, with or without its supervisor.
         if entry.file_type()?.is_socket() && !socket::is_dead(&entry.path()) {
             return Ok(false);
         }
@@ -286,8 +287,8 @@ fn remove_if_left(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Where such folders stand: what the service manager or the session gave us if it is this user's, else below
-/// `/run` for root, else where all temporary files are.
+/// Returns the directory for our folders: the directory from the service manager or the session if it belongs to this
+/// user, otherwise a directory below `/run` for root, otherwise the directory for temporary files.
 fn base() -> PathBuf {
     let given = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"].into_iter().filter_map(std::env::var_os);
     let mut given = given.map(PathBuf::from).filter(|path| is_own(path));
@@ -295,14 +296,15 @@ fn base() -> PathBuf {
     given.next().or_else(system).unwrap_or_else(std::env::temp_dir)
 }
 
-/// A folder that is made if it is missing. None if there is one that others can change, or none can be made.
+/// Returns this directory, after creating it if it is missing. `None` if it cannot be created, or if others can change
+/// it.
 fn system(path: PathBuf) -> Option<PathBuf> {
-    // It may be there.
+    // It may exist already.
     let _ = DirBuilder::new().mode(0o700).create(&path);
     Some(path).filter(|path| is_own(path))
 }
 
-/// Whether a directory is this user's, and nobody else can change it.
+/// Whether a directory belongs to this user, and no other user can change it.
 fn is_own(path: &Path) -> bool {
     let found = path.canonicalize().and_then(fs::symlink_metadata);
     let user = rustix::process::geteuid().as_raw();
@@ -317,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder as a daemon leaves it that is killed, with a socket that nobody has.
+    /// Creates a folder as a killed daemon leaves it, with a socket without a listener.
     fn left(base: &Path, name: &str) -> PathBuf {
         let path = base.join(name);
         DirBuilder::new().mode(0o700).create(&path).unwrap();
@@ -423,7 +425,7 @@ mod tests {
         let program = UnixListener::bind(served.join("1")).unwrap();
         let crowded = left(base, "roadstead-1-2");
         fs::remove_file(crowded.join("1")).unwrap();
-        // Its backlog is full, as that of one that does not accept.
+        // Its backlog is full, as for a program that does not accept connections.
         let full = Socket::bind(&crowded.join("1")).unwrap();
         let _waits = std::os::unix::net::UnixStream::connect(crowded.join("1")).unwrap();
         let unmarked = left(base, "roadstead-1-3");

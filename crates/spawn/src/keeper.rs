@@ -1,23 +1,23 @@
-//! The keeper: the process that is the parent of every program, and outlives the daemon to see
-//! that no program does.
+//! The supervisor: the process that is the parent of every program. It outlives the daemon to end all programs.
 //!
-//! What it is: a process of one thread, our own executable started anew by [`crate::init`], in two
-//! halves. What it knows: one daemon's socket, its children. What it must never know: what a
-//! program says; it holds no end of a program's pipe.
+//! What it is: a process of one thread, started from the executable of the daemon by [`crate::init`], and its watchdog
+//! process. What it depends on: the socket of one daemon, its child processes. What it must never depend on: the output
+//! of a program; it holds no end of a program's pipes.
 //!
 //! ```text
-//! daemon ── guard ── keeper ─┬─ program ── its children
-//!    └───── socket ─────┘    ├─ program
-//!                            └─ what programs left behind (the keeper is their subreaper)
+//! daemon ─ watchdog ─ supervisor ─┬─ program ── its children
+//!   └────── socket ───────┘       ├─ program
+//!                                 └─ processes that programs left behind (the supervisor is their subreaper)
 //! ```
 //!
-//! - The daemon goes (its end of the socket closes): grace, TERM, KILL of all that is left.
-//! - The keeper goes: the kernel kills the programs (their parent-death signal), all they left
-//!   comes to the guard, which kills it and ends. The daemon waits for that, then starts the next
-//!   pair.
-//! - The guard goes: the keeper kills everything and ends; the rest is as above.
-//! - Daemon and keeper go together: the guard still sees to it. All three together: programs are
-//!   killed by the kernel, what escaped them is left (to the service manager's control group).
+//! - The daemon ends (its end of the socket closes): grace period, SIGTERM, SIGKILL for all remaining processes.
+//! - The supervisor ends: the kernel kills the programs (their parent-death signal). The remaining processes become
+//!   children of the watchdog, which kills them and exits. The daemon waits for the exit of the watchdog, then starts
+//!   the next pair.
+//! - The watchdog ends: the supervisor kills everything and exits. The daemon continues as above.
+//! - The daemon and the supervisor end together: the watchdog kills the remaining processes. If all three end together,
+//!   the kernel kills the programs; processes that escaped from the programs remain (the control group of the service
+//!   manager ends them).
 
 use std::collections::HashMap;
 use std::fs;
@@ -47,16 +47,16 @@ use child::{Environment, Executing, IGNORED};
 use complain::complain;
 use program::{Program, State};
 
-/// Packets read in one turn, so that a burst of starts does not keep exits waiting.
+/// The maximum number of packets read in one iteration, so that a burst of starts does not delay reports of exits.
 const PACKETS_MAX: usize = 16;
 
-/// After a program's end strays are looked for at once, and again after 10, 40, 160 and 640 ms:
-/// a process in the middle of execve shows no environment, and a list of children that is read
-/// while others come and go may lack one.
+/// After the end of a program, strays are searched immediately, and again after 10, 40, 160 and 640 ms. The search is
+/// repeated because a process in the middle of execve has no readable environment, and a list of children that is read
+/// while others start and end may be incomplete.
 const LOOK_FIRST: Duration = Duration::from_millis(10);
 const LOOK_LAST: Duration = Duration::from_millis(640);
 
-/// What was said in the first message.
+/// The contents of the first message.
 struct Terms {
     grace: Duration,
     term: Duration,
@@ -70,15 +70,15 @@ struct Keeper {
     environment: Environment,
     terms: Terms,
     programs: HashMap<i32, Program>,
-    /// The process of every token that is executing or running.
+    /// The process id of every token whose program is executing or running.
     tokens: HashMap<u64, i32>,
     marks: u64,
     groups: Groups,
-    /// When to look for strays once more, and how long the wait before was.
+    /// When to search for strays again, and the previous delay.
     look: Option<(Instant, Duration)>,
 }
 
-/// The whole life of the process.
+/// Runs the process until it exits.
 pub(crate) fn run() -> ! {
     match enter() {
         Ok(mut keeper) => keeper.keep(),
@@ -98,20 +98,22 @@ fn enter() -> io::Result<Keeper> {
     if rustix::net::sockopt::socket_type(&socket).ok() != Some(rustix::net::SocketType::SEQPACKET) {
         return Err(io::Error::other("the keeper is started by the daemon, never by hand"));
     }
-    // What the daemon's embedder or its service manager left open, listeners say, is not ours.
+    // Other descriptors that the embedder of the daemon or its service manager left open, such as listeners, are not
+    // for programs.
     system::close_range(3, socket.as_raw_fd() - 1)?;
     system::close_range(socket.as_raw_fd() + 1, i32::MAX)?;
-    // Programs of its user must neither read its environment, where secrets are, nor trace it.
+    // Other programs of this user must not read the environment of this process, which may contain secrets, nor trace
+    // it.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
     drop(null);
 
-    // An ignored SIGCHLD, inherited, would have the kernel reap our children.
+    // With an inherited, ignored SIGCHLD the kernel would reap the children of this process.
     system::signals_as_new();
     IGNORED.iter().for_each(|signal| system::ignore(*signal));
-    // It fails only for the leader of a group, which has its own already.
+    // Fails only for the leader of a process group, which already has its own group.
     let _ = rustix::process::setsid();
     let guard = rustix::process::getpid();
     match system::fork()? {
@@ -159,7 +161,7 @@ fn prepare(mut channel: Channel, guard: Pid) -> io::Result<Keeper> {
             Some(Order::Hello { grace, term, descriptors }) => Terms { grace, term, descriptors },
             _ => return Err(io::Error::other("the first message is not understood")),
         },
-        // The daemon went as soon as it had come, and left nothing to be kept.
+        // The daemon ended immediately after its start. No program runs.
         Received::Nothing | Received::End => system::exit(0),
     };
     let pid = std::process::id();
@@ -202,7 +204,7 @@ impl Keeper {
         }
     }
 
-    /// Waits until there is something to do; the programs whose execution is decided.
+    /// Waits for an event. Returns the programs whose execve has succeeded or failed.
     fn wait(&self) -> Vec<i32> {
         let socket = match self.channel.has_queued() {
             true => PollFlags::IN | PollFlags::OUT,
@@ -223,7 +225,7 @@ impl Keeper {
             let left = at.saturating_duration_since(Instant::now());
             Timespec::try_from(left).expect("at most LOOK_LAST")
         });
-        // EINTR or ENOMEM: the turn finds nothing and comes back here.
+        // On EINTR or ENOMEM this iteration finds no events, and the next one waits again.
         if poll(&mut fds, limit.as_ref()).is_err() {
             return Vec::new();
         }
@@ -232,7 +234,7 @@ impl Keeper {
         pids.into_iter().zip(ready).filter_map(|(pid, ready)| ready.then_some(pid)).collect()
     }
 
-    /// Reports a start once its outcome is known.
+    /// Reports the result of a start, when it is available.
     fn settle(&mut self, pid: i32) {
         let Some(program) = self.programs.get_mut(&pid) else { return };
         let State::Executing(executing) = &mut program.state else { return };
@@ -252,15 +254,16 @@ impl Keeper {
         self.channel.send(notice.encode(), Vec::new());
     }
 
-    /// Reaps whoever has ended, and kills what ended programs left.
+    /// Reaps the processes that have ended, and kills the processes that ended programs left behind.
     fn reap(&mut self) {
         let mut ended = Vec::new();
         while let Wait::Ended(pid) = system::ended_child(false) {
             ended.push(pid);
-            // A program that ended at once may not have been settled yet; now it can be.
+            // The start of a program that ended immediately may not have been reported yet. Its result is available
+            // now.
             self.settle(pid);
             if self.programs.contains_key(&pid) {
-                // Before it is reaped: until then its number cannot become a stranger's.
+                // Before the process is reaped: until then its id cannot be reused for another process.
                 family::signal_group(pid, Signal::KILL);
             }
             let exit = system::reap(pid);
@@ -281,7 +284,7 @@ impl Keeper {
         }
     }
 
-    /// Looks for strays when it is time to.
+    /// Searches for strays when the delay has passed.
     fn look_again(&mut self) {
         let Some((_, waited)) = self.look.filter(|&(at, _)| at <= Instant::now()) else { return };
         family::kill_strays(&self.programs, &[]);
@@ -290,7 +293,7 @@ impl Keeper {
         self.look = (wait <= LOOK_LAST).then(|| (Instant::now() + wait, wait));
     }
 
-    /// Follows the daemon's orders; false once it is gone.
+    /// Processes messages of the daemon. Returns false when the daemon has closed its end.
     fn receive(&mut self) -> bool {
         for _ in 0..PACKETS_MAX {
             let (order, descriptors) = match self.channel.receive() {
@@ -332,7 +335,7 @@ impl Keeper {
         start: &Start,
         descriptors: Vec<OwnedFd>,
     ) -> Result<(i32, Executing, Option<Group>), StartError> {
-        // The kernel hands over fewer where they would exceed our limit.
+        // The kernel delivers fewer descriptors if all of them would exceed the limit of this process.
         let ends = child::Ends::of(descriptors, start.serves)
             .ok_or(StartError::System { step: Step::Pipes, errno: libc::EMFILE })?;
         let bounds = &start.bounds;
@@ -355,7 +358,7 @@ impl Keeper {
             };
             family::signal_session(pid, signal);
             if how == Stop::Term {
-                // A stopped process acts on no signal but this and SIGKILL.
+                // A stopped process acts on no signals except SIGCONT and SIGKILL.
                 family::signal_session(pid, Signal::CONT);
             }
         }

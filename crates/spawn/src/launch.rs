@@ -1,4 +1,4 @@
-//! Starting the keeper: by [`init`] at the top of `main`, and again whenever one is lost.
+//! Starts the supervisor: by [`init`] at the top of `main`, and again whenever a supervisor is lost.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -14,42 +14,43 @@ use crate::error::SpawnError;
 use crate::limits::KEEPER_START_MAX;
 use crate::message::{Notice, Order};
 
-/// The first word of the keeper's command line, by which it knows itself, and people know it.
+/// The first argument (`argv[0]`) of the supervisor. [`init`] recognises the supervisor by it, and it is shown in process
+/// lists.
 pub const KEEPER: &str = "roadstead-keeper";
 
-/// How long a program may go on once the daemon is gone and its input has ended.
+/// How long a program may run after the daemon has ended and its input was closed, before SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long after that it may take to heed SIGTERM.
+/// How long a program may run after SIGTERM, before SIGKILL.
 const TERM: Duration = Duration::from_secs(1);
 
-/// The soft limit of descriptors that this process was started with; set once by [`init`].
+/// The soft limit of descriptors with which this process was started. Set once by [`init`].
 static DESCRIPTORS: OnceLock<Option<u64>> = OnceLock::new();
 
-/// The keeper that [`init`] started, until a spawner takes it.
+/// The supervisor that [`init`] started, until a spawner takes it.
 static FIRST: Mutex<Option<Keeper>> = Mutex::new(None);
 
-/// A running keeper, as the daemon sees it.
+/// A running supervisor, from the side of the daemon.
 pub(crate) struct Keeper {
     pub(crate) channel: Channel,
     pub(crate) pid: u32,
-    /// By which it is killed without meeting a stranger of the same number.
+    /// A descriptor of its process, so that a kill cannot reach another process with the same id.
     process: OwnedFd,
     guard: Child,
-    /// Readable once the guard has ended, whoever reaps it: an embedder that ignores SIGCHLD, or
-    /// waits for any child, takes its status from us.
+    /// Readable after the watchdog has ended, even if another part of this process reaps it: an embedder that ignores
+    /// SIGCHLD or waits for any child takes the exit status.
     guard_ended: OwnedFd,
 }
 
-/// Makes this process able to start programs. Call it at the top of `main`, before any thread;
-/// more than once does no harm.
+/// Prepares this process for starting programs. Call it at the top of `main`, before any thread starts. Further calls
+/// do nothing.
 ///
-/// In the process that is to be the keeper (this executable, started anew) it never returns. In
-/// every other it starts the keeper, ignores SIGXFSZ, and raises the soft limit of descriptors to the
-/// hard one; programs get back the default and the limit there was.
+/// In the supervisor (a process started from this executable) it never returns. In every other process it starts the
+/// supervisor, ignores SIGXFSZ, and raises the soft limit of descriptors to the hard limit. Programs get the default
+/// action of SIGXFSZ and the original limit.
 ///
 /// # Errors
-/// Threads run already, or the keeper cannot be started.
+/// Other threads are running, or the supervisor cannot be started.
 pub fn init() -> Result<(), SpawnError> {
     if std::env::args_os().next().is_some_and(|first| first == KEEPER) {
         crate::keeper::run();
@@ -62,8 +63,8 @@ pub fn init() -> Result<(), SpawnError> {
     if threads > 1 {
         return Err(SpawnError::ThreadsRunning { threads });
     }
-    // A file that has reached the limit (RLIMIT_FSIZE) is an error of the write. Programs get the
-    // default back.
+    // With SIGXFSZ ignored, a write to a file that has reached its limit (RLIMIT_FSIZE) fails with an error. Programs
+    // get the default action.
     crate::system::ignore(libc::SIGXFSZ);
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let keeper = Keeper::launch(limit.current)?;
@@ -76,9 +77,9 @@ pub fn init() -> Result<(), SpawnError> {
 }
 
 impl Keeper {
-    /// The one that stands ready, or a new one.
+    /// Returns the supervisor that [`init`] started, or starts a new one.
     pub(crate) fn obtain() -> Result<Self, SpawnError> {
-        // Without `init` this executable, started anew, would not know that it is a keeper.
+        // Without `init`, the new process of this executable would not run as a supervisor.
         let descriptors = *DESCRIPTORS.get().ok_or(SpawnError::NotInitialised)?;
         match FIRST.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(keeper) => Ok(keeper),
@@ -89,9 +90,9 @@ impl Keeper {
     fn launch(descriptors: Option<u64>) -> Result<Self, SpawnError> {
         let (mut channel, theirs) =
             Channel::pair().map_err(SpawnError::kernel("make the keeper's socket"))?;
-        // The socket goes as standard input: nothing needs to be inheritable, not for a moment, in
-        // a process that may start others meanwhile. The link leads to this very executable, also
-        // when its file was replaced or removed since.
+        // The socket is passed as standard input. So no descriptor must be made inheritable, not even briefly, in a
+        // process that may start other programs at the same time. `/proc/self/exe` refers to the executable of this
+        // process, even if its file was replaced or removed since.
         let mut guard = Command::new("/proc/self/exe")
             .arg0(KEEPER)
             .stdin(theirs)
@@ -115,7 +116,7 @@ impl Keeper {
             }
             Err(error) => {
                 drop(channel);
-                // It has nothing to keep yet; killed, it can be waited for.
+                // No program was started yet. After the kill the wait returns soon.
                 let _ = guard.kill();
                 let _ = guard.wait();
                 Err(error)
@@ -123,14 +124,13 @@ impl Keeper {
         }
     }
 
-    /// Kills a keeper that does not answer; its guard then ends all that it kept, and the channel
-    /// ends.
+    /// Kills a supervisor that does not respond. Its watchdog then ends all programs, and the channel closes.
     pub(crate) fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.process, rustix::process::Signal::KILL);
     }
 
-    /// Hangs up, and waits until the guard has ended: then nothing is left that this keeper
-    /// started. False if that takes longer than `limit`.
+    /// Closes the channel and waits until the watchdog has ended. No process that this supervisor started is left then.
+    /// Returns false if that takes longer than `limit`.
     pub(crate) fn end(self, limit: Duration) -> bool {
         let Self { channel, mut guard, guard_ended, .. } = self;
         drop(channel);
@@ -138,17 +138,18 @@ impl Keeper {
             || wait_readable(&PollFd::new(&guard_ended, PollFlags::IN), Instant::now() + limit);
         let ended = wait();
         if !ended {
-            // Stopped, or held by the kernel; without it the keeper, if it lives, ends everything.
+            // The watchdog is stopped or blocked in the kernel. When it is gone, the supervisor, if it runs, ends
+            // everything.
             let _ = guard.kill();
             wait();
         }
-        // Reaps it.
+        // Reaps the watchdog.
         let _ = guard.try_wait();
         ended
     }
 }
 
-/// The keeper's process id, once it has reported itself.
+/// Returns the process id of the supervisor, after it has reported.
 fn greeting(channel: &mut Channel) -> Option<u32> {
     let until = Instant::now() + KEEPER_START_MAX;
     loop {
@@ -166,7 +167,7 @@ fn greeting(channel: &mut Channel) -> Option<u32> {
     }
 }
 
-/// Waits for one descriptor; false when it is too late.
+/// Waits until a descriptor is readable. Returns false when `until` has passed.
 fn wait_readable(fd: &PollFd<'_>, until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -1,14 +1,14 @@
-//! Start, watch and stop programs, so that none outlives us.
+//! Starts, monitors and stops programs, and makes sure that none outlives the daemon.
 //!
-//! What it is: [`Spawner`], and behind it the keeper, a process that is every program's parent.
-//! What it depends on: the kernel's processes, pipes and signals. What it must never depend on: a protocol, a
-//! pool, what a program is for.
+//! What it is: [`Spawner`], and the supervisor behind it: a process that is the parent of every program. What it
+//! depends on: the processes, pipes and signals of the kernel. What it must never depend on: a protocol, a pool, the
+//! purpose of a program.
 //!
 //! ```no_run
 //! use spawn::{Command, Report, Spawn, Spawner};
 //!
 //! fn main() -> Result<(), spawn::SpawnError> {
-//!     spawn::init()?; // first: this very executable may be running as the keeper
+//!     spawn::init()?; // first: this process may have been started as the supervisor
 //!     let mut spawner = Spawner::new(Box::new(|report| match report {
 //!         Report::Started { token, pid, pipes } => drop((token, pid, pipes)),
 //!         Report::StartFailed { token, error } => eprintln!("{token}: {error}"),
@@ -21,12 +21,16 @@
 //! }
 //! ```
 //!
-//! A program starts in a session and process group of its own, with pipes for standard input,
-//! output and error and no other descriptor, all signals at their default, the limit of
-//! descriptors that the daemon was started with, the daemon's environment without what is
-//! [withheld](withhold), and in it `ROADSTEAD_WORKER` (its name) and `ROADSTEAD_START` (by which the keeper knows what it left
-//! behind). [`Wiring`] connects it in other ways; [`Bounds`] hold it to a user, limits, processors
-//! and a control group of its own.
+//! A program starts with:
+//!
+//! - its own session and process group;
+//! - pipes for standard input, output and error, and no other descriptor;
+//! - the default action for every signal;
+//! - the limit of descriptors that the daemon was started with;
+//! - the environment of the daemon without the [withheld](withhold) variables, plus `ROADSTEAD_WORKER` (the name of the
+//!   worker) and `ROADSTEAD_START` (a mark by which the supervisor finds processes that the program left behind).
+//!
+//! [`Wiring`] selects other connections. [`Bounds`] set its user, limits, processors and control group.
 
 mod bounds;
 mod channel;
@@ -63,7 +67,7 @@ pub use spawner::Spawner;
 pub use wiring::{Io, Numbers, Pipes, Unbuffer, Wiring};
 pub use withheld::withhold;
 
-/// The id of the group of this name or number. It may ask a directory service, and block.
+/// Returns the id of the group with this name or number. It may query a directory service, and may block.
 #[must_use]
 pub fn group_id(name: &str) -> Option<u32> {
     system::group_shared(name)

@@ -1,10 +1,10 @@
-//! Limits of what passes between the daemon and its keeper.
+//! Limits of the communication between the daemon and the supervisor.
 
 use std::time::Duration;
 
-/// The longest command that can be handed to the keeper: program, arguments, directory, variables, the
-/// names of variables that are withheld, and four bytes for the length of each.
+/// The maximum size of a command for the supervisor, in bytes: program, arguments, directory, variables, names of
+/// withheld variables, and four bytes for the length of each.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024;
 
-/// How long a keeper may take to report itself, and a guard to end after its keeper.
+/// The maximum time in which a new supervisor must report, and in which a watchdog must end after its supervisor.
 pub const KEEPER_START_MAX: Duration = Duration::from_secs(10);

@@ -1,12 +1,10 @@
-//! What daemon and keeper say to each other, as bytes.
+//! The messages between the daemon and the supervisor, and their encoding.
 //!
-//! What it is: two enums and their encoding, one message a packet. What it knows: nothing of
-//! sockets. What it must never know: a descriptor (they travel beside the bytes). Both ends are
-//! the same executable, so there are no versions; a message that cannot be read is a bug and ends
-//! the connection.
+//! What it is: two enums and their encoding, one message per packet. What it must never depend on: a socket, a
+//! descriptor (descriptors travel in the same packet, outside of its bytes). Both ends are the same executable, so
+//! messages have no version. A message that cannot be decoded is a bug and closes the connection.
 //!
-//! Numbers are little-endian; a text is its length (u32) and its bytes; a list its count (u32) and
-//! its members.
+//! Numbers are little-endian. A text is its length (u32) and its bytes. A list is its count (u32) and its elements.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,7 +18,8 @@ mod bytes;
 
 use bytes::{Reader, Writer};
 
-/// A start as the keeper needs it: everything is bytes, the name has become a variable.
+/// A start in the form that the supervisor needs: all texts are bytes, and the name of the worker is a variable in
+/// `env`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Start {
     pub(crate) program: Vec<u8>,
@@ -28,30 +27,30 @@ pub(crate) struct Start {
     pub(crate) cwd: Option<Vec<u8>>,
     pub(crate) env: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) env_clear: bool,
-    /// Variables that it does not inherit.
+    /// The names of the daemon's variables that the program does not inherit.
     pub(crate) withheld: Vec<Vec<u8>>,
-    /// Requests and replies are descriptors 3 and 4.
+    /// Whether requests and replies are descriptors 3 and 4.
     pub(crate) three_four: bool,
-    /// Output is unbuffered by `libstdbuf`.
+    /// Whether `libstdbuf` unbuffers the output.
     pub(crate) stdbuf: bool,
-    /// A socket comes with its pipes, to be descriptor 3.
+    /// Whether a socket is sent with the pipes, which becomes descriptor 3.
     pub(crate) serves: bool,
     pub(crate) bounds: Bounds,
 }
 
-/// From the daemon.
+/// A message from the daemon.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Order {
-    /// First and once.
+    /// The first message, sent once.
     Hello {
-        /// How long programs may end by themselves once the daemon is gone.
+        /// How long programs may run after the daemon has ended, before SIGTERM.
         grace: Duration,
-        /// How long after TERM.
+        /// How long they may run after SIGTERM, before SIGKILL.
         term: Duration,
-        /// The soft limit of descriptors that programs get; `None` is no limit.
+        /// The soft limit of descriptors of programs; `None`: no limit.
         descriptors: Option<u64>,
     },
-    /// With the child's ends of its three pipes, and behind them the socket that it serves on.
+    /// Carries the program's ends of its three pipes, then the socket on which it serves, if any.
     Start {
         token: u64,
         start: Box<Start>,
@@ -60,14 +59,14 @@ pub(crate) enum Order {
         token: u64,
         how: Stop,
     },
-    /// Answered by a pong.
+    /// Requests a `Pong`.
     Ping,
 }
 
-/// From the keeper.
+/// A message from the supervisor.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Notice {
-    /// First and once.
+    /// The first message, sent once.
     Hello {
         pid: u32,
     },
@@ -250,7 +249,7 @@ fn read_bounds(from: &mut Reader<'_>) -> Option<Bounds> {
     })
 }
 
-/// An error alone, as it comes through the pipe from a child that could not execute.
+/// Encodes an error alone, in the form in which a child that could not execute its program sends it through a pipe.
 pub(crate) fn encode_error(error: &StartError) -> Vec<u8> {
     let mut to = Writer::default();
     write_error(&mut to, error);

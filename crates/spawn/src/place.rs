@@ -1,23 +1,23 @@
-//! Processors: which there are for us, and staying on one.
+//! Processors: which of them a thread may use, and how a thread stays on one.
 //!
-//! What it is: two questions to the kernel about the calling thread. What it must never know: who
-//! is to run where; a pool's settings say that.
+//! What it is: two functions for the calling thread. What it must never depend on: the placement of workers, which the
+//! settings of a pool decide.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// The processors that the calling thread may run on, in their order; empty when the kernel does
-/// not say.
+/// Returns the processors on which the calling thread may run, in ascending order. Empty if the kernel does not report
+/// them.
 #[must_use]
 pub fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 }
 
-/// Keeps the calling thread on the processor that it is on, and says which; `None` when the kernel
-/// refuses.
+/// Binds the calling thread to the processor on which it runs, and returns that processor. `None` if the kernel rejects
+/// it.
 ///
-/// A program that is handed one small message at a time answers sooner on the very processor of
-/// who asks: to wake it on another costs more than the message.
+/// A program that receives one small message at a time replies faster on the processor of its client, because waking it
+/// on another processor takes longer than processing the message.
 #[must_use]
 pub fn stay_here() -> Option<usize> {
     let here = sched_getcpu();
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn a_thread_stays_where_it_said_it_would() {
-        // On a thread of its own: the others of this process go on running anywhere.
+        // On a separate thread, so that the other threads of this process may still run on any processor.
         std::thread::spawn(|| {
             let before = allowed();
             let here = stay_here().expect("a thread may narrow its own set");

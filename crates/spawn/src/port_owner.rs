@@ -1,5 +1,4 @@
-//! Whether a program itself accepts the connections to the port that it was given, or somebody else who took the
-//! port.
+//! Checks that connections to the port of a program are accepted by the program, not by another user who took the port.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,41 +9,42 @@ use listeners::{Acceptor, acceptor};
 
 use crate::process::children;
 
-/// For how long a socket of another user is taken for that without another look at the processes of the program.
+/// How long a socket of another user is remembered. During this time the processes of the program are not examined
+/// again for that socket.
 const STRANGE: Duration = Duration::from_secs(1);
 
-/// When so many processes of a program are known, no more are looked for: the loop waits meanwhile.
+/// The maximum number of processes of a program that are examined, because the event loop waits during the search.
 const PROCESSES_MAX: usize = 10_000;
 
-/// Who accepts a connection to the port of a program.
+/// The owner of the process that accepts a connection to the port of a program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PortOwner {
-    /// The program, a process that it started, or root; also where the kernel does not tell.
+    /// The program, one of its descendants, or root. Also reported if the kernel does not provide the information.
     Program,
-    /// Nobody.
+    /// No process.
     Nobody,
-    /// Another user.
+    /// Another user, by user id.
     Other(u32),
 }
 
-/// A running program that serves on a port of 127.0.0.1, with the users that were found to be its own.
+/// A running program that serves on a port of 127.0.0.1, and the users as which its processes are known to run.
 #[derive(Clone, Debug)]
 pub struct PortProgram {
     port: u16,
     pid: u32,
     users: Vec<u32>,
-    /// The socket that was found last to be somebody else's, and when.
+    /// The last socket that was found to belong to another user, and the time of that check.
     stranger: Option<(Acceptor, Instant)>,
 }
 
 impl PortProgram {
-    /// The program `pid`, of which nothing is known yet.
+    /// A program with the process id `pid`. Its users are not examined yet.
     #[must_use]
     pub const fn new(port: u16, pid: u32) -> Self {
         Self { port, pid, users: Vec::new(), stranger: None }
     }
 
-    /// Who accepts, or has accepted, a connection that was made to the port from the address `own`.
+    /// Returns the owner of the process that accepts, or has accepted, a connection from the address `own` to the port.
     pub fn owner_of(&mut self, own: SocketAddr) -> PortOwner {
         static UNAVAILABLE: Once = Once::new();
         let port = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
@@ -68,8 +68,8 @@ impl PortProgram {
         }
     }
 
-    /// Whether a socket is of a user whom the program, a process that it started, or root runs as. The processes
-    /// are looked at once for each of its own users.
+    /// Whether a socket belongs to root, or to a user as which the program or one of its descendants runs. The
+    /// processes are examined once for each of these users.
     fn is_own(&mut self, found: Acceptor) -> bool {
         let user = found.user;
         if user == 0 || self.users.contains(&user) {
@@ -78,7 +78,7 @@ impl PortProgram {
         if self.stranger.is_some_and(|(it, since)| it == found && since.elapsed() < STRANGE) {
             return false;
         }
-        // A process that comes or goes while the list is read may hide another.
+        // Examined twice, because a process that starts or ends while the list is read may hide another.
         let is_own = is_of(self.pid, user) || is_of(self.pid, user);
         if is_own {
             self.users.push(user);
@@ -89,16 +89,16 @@ impl PortProgram {
     }
 }
 
-/// Whether there is no descriptor or memory to ask the kernel with: it may say it the next time.
+/// Whether the kernel could not be queried because no descriptor or memory was free. The next query may succeed.
 fn is_exhausted(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::AGAIN];
     Errno::from_io_error(error).is_some_and(|errno| exhausted.contains(&errno))
 }
 
-/// Whether a process, or one that descends from it, runs as a user: `runuser` and `su` start a program as
-/// somebody else. A process that has ended runs as nobody. No other processes are looked at: another user may
-/// have any number of them.
+/// Whether a process or one of its descendants runs as a user. Descendants are included because `runuser` and `su`
+/// start a program as another user. A process that has ended has no user. Other processes are not examined, because
+/// another user may have any number of them.
 fn is_of(pid: u32, user: u32) -> bool {
     let mut family = vec![pid.cast_signed()];
     let mut next = 0;
@@ -114,7 +114,7 @@ fn is_of(pid: u32, user: u32) -> bool {
     false
 }
 
-/// The real, effective, saved and file system user of a process.
+/// Returns the real, effective, saved and file system user ids of a process.
 fn users(pid: i32) -> Option<Vec<u32>> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -144,7 +144,7 @@ mod tests {
         let of = |user, socket| Acceptor { user, socket };
         assert!(program.is_own(of(0, 1)) && program.is_own(of(own, 1)));
         assert!(!program.is_own(of(60_003, 1)), "nothing runs as this user");
-        // What was its own stays so, also when no process of it runs at the moment.
+        // A user of the program stays in the list, even if none of its processes runs as that user at the moment.
         program.users.push(60_003);
         assert!(program.is_own(of(60_003, 1)));
     }
@@ -157,7 +157,7 @@ mod tests {
         assert!(!program.is_own(of(1)));
         let (known, _) = program.stranger.expect("it is remembered");
         assert_eq!(known, of(1));
-        // Later than any test takes.
+        // An expiry later than the end of the test.
         let later = Instant::now() + Duration::from_secs(3600);
         program.stranger = Some((of(1), later));
         assert!(!program.is_own(of(1)));

@@ -1,14 +1,14 @@
-//! Processes of this machine, as `/proc` shows them: who they are, and who descends from whom.
+//! Processes of this machine, as `/proc` reports them: identity, children and descendants.
 
 use std::fs;
 
-/// What `/proc/PID/stat` says of a process.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
     parent: i32,
     pub(crate) session: i32,
-    /// In ticks since the machine started (10 ms each).
+    /// Start time in clock ticks since boot (10 ms each).
     pub(crate) started: u64,
 }
 
@@ -17,8 +17,8 @@ impl Process {
         Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The name, second and in parentheses, may itself hold anything: only what follows its last
-    /// parenthesis is split (proc_pid_stat(5)).
+    /// Parses `/proc/PID/stat`. The name, which is the second field, is in parentheses and may contain any character,
+    /// so only the text after the last closing parenthesis is split (proc_pid_stat(5)).
     fn parse(pid: i32, stat: &str) -> Option<Self> {
         let (_, tail) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
@@ -35,8 +35,8 @@ pub(crate) fn own() -> i32 {
     std::process::id().cast_signed()
 }
 
-/// The children of a process, of all its threads, those included that have ended and are not
-/// reaped. One that comes or goes meanwhile may be missed; callers come again.
+/// Returns the children of all threads of a process, including those that have ended and are not reaped yet. A child
+/// that starts or ends during the call may be missed, so callers repeat the call.
 pub(crate) fn children(of: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{of}/task")) else { return Vec::new() };
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn children(of: i32) -> Vec<i32> {
                     list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()),
                 );
             }
-            // A kernel without CONFIG_PROC_CHILDREN, or the thread has just ended.
+            // The kernel has no CONFIG_PROC_CHILDREN, or the thread has just ended.
             Err(_) => return children_by_search(of),
         }
     }
@@ -64,7 +64,7 @@ fn children_by_search(of: i32) -> Vec<i32> {
         .collect()
 }
 
-/// All that descend from a process.
+/// Returns all descendants of a process.
 pub(crate) fn descendants(of: i32) -> Vec<i32> {
     let mut found = children(of);
     let mut next = 0;

@@ -1,14 +1,13 @@
-//! How much memory a program occupies.
+//! The memory that a program uses.
 
 use std::fs;
 
 use crate::keeper::cgroup;
 
-/// The bytes of memory that a program occupies now: all its processes together where it has a
-/// control group of its own whose memory is counted, else its first process alone; `None` when it is
-/// not there.
+/// Returns the memory that a program uses now, in bytes; `None` if the process does not exist.
 ///
-/// A few looks into `/proc`, some ten microseconds; it never blocks.
+/// If the program has its own control group whose memory is counted, the result covers all its processes, otherwise
+/// only its first process. A call reads a few files of `/proc`, which takes some ten microseconds; it never blocks.
 #[must_use]
 pub fn resident(pid: u32) -> Option<u64> {
     let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok();

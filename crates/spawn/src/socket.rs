@@ -1,7 +1,7 @@
-//! Sockets that a program serves on: one that it inherits, and a port that is kept for it.
+//! Sockets on which a program serves: a socket that it inherits, and a port that is reserved for it.
 //!
-//! What it is: two handles of what is made before the program starts. What it must never know: what
-//! is said through them.
+//! What it is: two handles of objects that are created before the program starts. What it must never depend on: the
+//! data that is sent through them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,59 +15,58 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with, sockopt,
 };
 
-/// Connections that may wait to be accepted; the system's own maximum cuts it.
+/// The number of connections that may wait to be accepted. The system reduces it to its own maximum.
 const BACKLOG: i32 = 4096;
 
-/// A listening Unix socket for a program to inherit. It closes when the last copy goes; its file
-/// stays.
+/// A listening Unix socket that a program inherits. It closes when the last copy is dropped; its file remains.
 #[derive(Clone, Debug)]
 pub struct Socket(Arc<Kind>);
 
 #[derive(Debug)]
 enum Kind {
     Real(OwnedFd),
-    /// Of a simulated kernel, and whether it was opened.
+    /// A socket of a simulated kernel, and whether `open` was called.
     Simulated(AtomicBool),
 }
 
 impl Socket {
-    /// Binds one at a path where nothing is. One connection may wait in it until [`Self::open`]: a
-    /// second that is made tells that somebody accepts.
+    /// Binds a socket at an unused path. Until [`Self::open`], one connection may wait in the socket: a second
+    /// successful connection shows that the first was accepted.
     ///
     /// # Errors
-    /// What the system says: the path is taken, too long, or in no folder.
+    /// The error of the system: the path is in use, is too long, or its folder does not exist.
     pub fn bind(path: &Path) -> io::Result<Self> {
-        // It blocks, as programs expect of what they inherit.
+        // The socket blocks, because programs expect this of an inherited socket.
         let socket =
             socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         bind(&socket, &SocketAddrUnix::new(path)?)?;
-        // Linux lets one more wait than it is told.
+        // Linux allows one more connection than the given backlog.
         rustix::net::listen(&socket, 0)?;
         Ok(Self(Arc::new(Kind::Real(socket))))
     }
 
-    /// One of a simulated kernel, which no process can inherit.
+    /// A socket of a simulated kernel, which no process can inherit.
     #[must_use]
     pub fn simulated() -> Self {
         Self(Arc::new(Kind::Simulated(AtomicBool::new(false))))
     }
 
-    /// Lets as many connections wait as the system allows, whatever its program asked for.
+    /// Allows as many waiting connections as the system permits, independent of the backlog that the program requested.
     pub fn open(&self) {
         match &*self.0 {
-            // It cannot fail on a socket that listens.
+            // Cannot fail on a listening socket.
             Kind::Real(socket) => drop(rustix::net::listen(socket, BACKLOG)),
             Kind::Simulated(open) => open.store(true, Ordering::Relaxed),
         }
     }
 
-    /// Whether a simulated one was opened.
+    /// Whether `open` was called on a simulated socket.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(&*self.0, Kind::Simulated(open) if open.load(Ordering::Relaxed))
     }
 
-    /// Another descriptor of it, for the keeper.
+    /// Duplicates the descriptor, for the supervisor.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
         match &*self.0 {
             Kind::Real(socket) => socket.try_clone(),
@@ -84,7 +83,7 @@ impl PartialEq for Socket {
 
 impl Eq for Socket {}
 
-/// Whether nobody listens at a path where a socket was made: a connection to it is refused.
+/// Whether the socket at a path has no listener: the kernel refuses a connection.
 pub(crate) fn is_dead(path: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let tried = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
@@ -92,13 +91,13 @@ pub(crate) fn is_dead(path: &Path) -> bool {
     tried == Err(Errno::CONNREFUSED)
 }
 
-/// A port of 127.0.0.1 that the system gives to nobody else meanwhile; a program that sets
-/// `SO_REUSEADDR`, as nearly every server does, may listen on it.
+/// A reserved port of 127.0.0.1: the system assigns it to no other process. A program that sets `SO_REUSEADDR`, as
+/// nearly every server does, may listen on it.
 ///
-/// So may a program of another user that asks for this very number first: `SO_REUSEADDR` does not look at
-/// users, and `SO_REUSEPORT`, which does, is set by few servers and would have to be set by both. What is sent
-/// to the port is therefore sent only after [`Spawn::port_owner`](crate::Spawn::port_owner). A Unix socket
-/// has no such gap.
+/// A program of another user that requests the same port number first may listen on it as well, because `SO_REUSEADDR`
+/// does not compare users. `SO_REUSEPORT` does, but few servers set it, and both sides would have to. Therefore data is
+/// sent to the port only after a check with [`Spawn::port_owner`](crate::Spawn::port_owner). A Unix socket does not
+/// have this problem.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -106,10 +105,10 @@ pub struct Port {
 }
 
 impl Port {
-    /// Keeps one.
+    /// Reserves a port.
     ///
     /// # Errors
-    /// What the system says: no port or descriptor is left.
+    /// The error of the system: no port or descriptor is available.
     pub fn keep() -> io::Result<Self> {
         let socket =
             socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -119,7 +118,7 @@ impl Port {
         Ok(Self { number: bound.port(), _socket: socket })
     }
 
-    /// Its number.
+    /// Returns the port number.
     #[must_use]
     pub const fn number(&self) -> u16 {
         self.number
@@ -158,7 +157,7 @@ mod tests {
         assert!(UnixStream::connect(&path).is_err(), "nobody holds it any more");
     }
 
-    /// How the port of a program can be lost, and how that is seen.
+    /// How a program can lose its port, and how the loss is detected.
     #[test]
     fn whoever_takes_a_port_that_is_kept_is_found_by_its_user() {
         let port = Port::keep().unwrap();

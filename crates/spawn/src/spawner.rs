@@ -1,7 +1,8 @@
-//! The daemon's side: a thread between those who start programs and the keeper.
+//! The daemon's side: a thread between the callers and the supervisor.
 //!
-//! What it is: [`Spawner`], its inbox and its thread. What it knows: the keeper's messages, one
-//! pending pair of pipe ends a start. What it must never know: what a program is for.
+//! What it is: [`Spawner`], its inbox and its thread. What it depends on: the messages of the supervisor. What it
+//! holds: the daemon's ends of the pipes of each start in progress. What it must never depend on: the purpose of a
+//! program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,20 +28,21 @@ use crate::message::{Notice, Order, Start};
 use crate::port_owner::{PortOwner, PortProgram};
 use crate::wiring::{self, Numbers, Pipes, Unbuffer};
 
-/// The first wait before another try when a keeper cannot be started; doubled each time.
+/// The first delay before a retry if a supervisor cannot be started. It is doubled after each failure.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 
-/// The longest such wait.
+/// The maximum delay.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// How long a keeper may owe an answer before it is asked whether it is there, and again before it
-/// is killed as one that is stopped. A program that takes long to start is not its fault: it says
-/// so meanwhile.
+/// How long a supervisor may leave an order unanswered before it is pinged, and how long it may leave the ping
+/// unanswered before it is killed. A program that takes long to start does not cause this, because the supervisor
+/// answers the ping meanwhile.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// Starts and stops programs through a keeper of its own. Dropping it ends them, in the
-/// background: their input ends with the owner's pipes, a second later they get SIGTERM, another
-/// second later SIGKILL.
+/// Starts and stops programs through its own supervisor.
+///
+/// Dropping a spawner ends its programs in the background: their input ends when the owner closes the pipes; one second
+/// later they receive SIGTERM, and after another second SIGKILL.
 pub struct Spawner {
     inbox: Arc<Inbox>,
     keeper: Arc<AtomicU32>,
@@ -49,13 +51,13 @@ pub struct Spawner {
 }
 
 impl Spawner {
-    /// A spawner with the keeper that [`init`](crate::init) started; every further one starts
-    /// another.
+    /// Creates a spawner. The first one uses the supervisor that [`init`](crate::init) started; every further one
+    /// starts another supervisor.
     ///
-    /// `report` is called on the spawner's thread; it must neither block nor panic.
+    /// `report` is called on the thread of the spawner. It must neither block nor panic.
     ///
     /// # Errors
-    /// `init` was not called, or the system refuses a process, a thread or a descriptor.
+    /// `init` was not called, or the system cannot create a process, a thread or a descriptor.
     pub fn new(report: Box<dyn Fn(Report) + Send>) -> Result<Self, SpawnError> {
         let keeper = Keeper::obtain()?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -79,18 +81,18 @@ impl Spawner {
         Ok(Self { inbox, keeper: pid, thread: Some(thread), homes: Homes::default() })
     }
 
-    /// The keeper's process; `None` while it is lost.
+    /// Returns the process id of the supervisor; `None` while it is lost.
     #[must_use]
     pub fn keeper_pid(&self) -> Option<u32> {
         Some(self.keeper.load(Ordering::Relaxed)).filter(|&pid| pid != 0)
     }
 
-    /// Ends all programs as dropping does, and comes back when none is left, nor anything they
-    /// started; that is within three seconds. Nothing is reported any more.
+    /// Ends all programs as dropping does, and waits until none of them and none of their descendants is left, which
+    /// takes at most three seconds. Nothing is reported any more.
     pub fn finish(mut self) {
         self.inbox.put(Request::Finish);
         if let Some(thread) = self.thread.take() {
-            // It ends by itself; should it have panicked, that was said and is over.
+            // The thread ends by itself. If it panicked, the panic message was already printed.
             let _ = thread.join();
         }
     }
@@ -145,28 +147,28 @@ struct Inbox {
 impl Inbox {
     fn put(&self, request: Request) {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
-        // It fails only at 2^64 unread wake-ups, when the thread is awake anyway.
+        // Fails only after 2^64 unread wake-ups, and then the thread is awake anyway.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
     fn take(&self) -> Vec<Request> {
-        // First the descriptor, then the requests: one put in between wakes once too often.
+        // The descriptor is read before the requests: a request added in between only causes one extra wake-up.
         let _ = rustix::io::read(&self.wake, &mut [0_u8; 8]);
         mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A start that was handed to the keeper, until the program's end.
+/// A start that was sent to the supervisor, until the program has ended.
 enum Program {
     Starting(Pipes),
     Running,
 }
 
-/// What the thread owns.
+/// The state of the thread.
 struct Link {
     inbox: Arc<Inbox>,
     pid: Arc<AtomicU32>,
-    /// `None` while it is lost and cannot be replaced yet.
+    /// `None` while the supervisor is lost and cannot be replaced yet.
     keeper: Option<Keeper>,
     report: Box<dyn Fn(Report) + Send>,
     programs: BTreeMap<u64, Program>,
@@ -175,14 +177,14 @@ struct Link {
     silence: Silence,
 }
 
-/// What is known of a keeper that has said nothing.
+/// Whether the supervisor owes an answer.
 #[derive(Clone, Copy)]
 enum Silence {
-    /// It owes nothing.
+    /// No answer is expected.
     None,
-    /// It was sent an order then.
+    /// An order was sent at this time.
     Owes(Instant),
-    /// It was asked whether it is there then.
+    /// A ping was sent at this time.
     Pinged(Instant),
 }
 
@@ -221,7 +223,7 @@ impl Link {
             let left = at.saturating_duration_since(Instant::now());
             Timespec::try_from(left).expect("both waits are seconds")
         });
-        // Interrupted: the turn finds nothing and comes back here.
+        // If interrupted, this iteration finds no events and the next one waits again.
         let _ = poll(&mut fds, limit.as_ref());
     }
 
@@ -264,8 +266,8 @@ impl Link {
         }
     }
 
-    /// A stopped keeper is as good as a lost one, and is made one: the programs it keeps could not
-    /// be stopped, and no other started.
+    /// Pings a supervisor that does not answer, and kills it if the ping is not answered: a stopped supervisor can
+    /// neither stop programs nor start others, so it is replaced like a lost one.
     fn listen_for_silence(&mut self) {
         let now = Instant::now();
         let Some(keeper) = &mut self.keeper else { return };
@@ -283,7 +285,7 @@ impl Link {
         }
     }
 
-    /// Reads what the keeper has said.
+    /// Reads the messages of the supervisor.
     fn hear(&mut self) {
         while let Some(keeper) = &mut self.keeper {
             keeper.channel.flush();
@@ -325,7 +327,7 @@ impl Link {
         (self.report)(report);
     }
 
-    /// The keeper is gone: waits until all is gone that it kept, says so, and replaces it.
+    /// Handles the loss of the supervisor: waits until all its processes have ended, reports the loss, and replaces it.
     fn lose(&mut self) {
         let Some(keeper) = self.keeper.take() else { return };
         self.silence = Silence::None;
@@ -364,7 +366,7 @@ impl Link {
     }
 
     fn finish(mut self) {
-        // Ends of programs that nobody was told of: their input must end too.
+        // The ends of pipes that were not reported yet are closed, so that the input of these programs ends.
         self.programs.clear();
         self.pid.store(0, Ordering::Relaxed);
         if let Some(keeper) = self.keeper.take()
@@ -376,7 +378,7 @@ impl Link {
 }
 
 impl Silence {
-    /// An order was sent. The first one that is not answered counts.
+    /// An order was sent. Only the first unanswered order sets the time.
     fn owe(&mut self) {
         if matches!(self, Self::None) {
             *self = Self::Owes(Instant::now());
@@ -384,11 +386,11 @@ impl Silence {
     }
 }
 
-/// The command as the keeper wants it, without a NUL anywhere.
+/// Converts a command to the form for the supervisor. Rejects NUL bytes.
 fn checked(command: Command) -> Result<Start, StartError> {
     let Command { program, arguments, cwd, env, env_clear, name, wiring, socket, bounds } = command;
     let name = ("ROADSTEAD_WORKER".to_owned(), name);
-    // Its own number is known to the process alone, which writes it in place of this.
+    // Only the process itself can set its process id, so the child replaces this 0.
     let told = [("LISTEN_FDS", "1"), ("LISTEN_PID", "0"), ("LISTEN_FDNAMES", "http")];
     let told = told.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let told = told.into_iter().filter(|_| socket.is_some());

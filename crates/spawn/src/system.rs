@@ -1,8 +1,8 @@
-//! The system calls that `rustix` does not offer safely, one a function.
+//! System calls for which `rustix` has no safe function, one per function.
 //!
-//! What it is: the only unsafe code of this room. What it knows: libc. What it must never know: a
-//! message, a program. Who calls `fork` here is the keeper, a process of one thread; its children
-//! may therefore run ordinary code before they execute a program.
+//! What it is: the only module of this crate with unsafe code, except `heap`. What it depends on: libc. What it must
+//! never depend on: a message, a program. `fork` is called only by the supervisor, a process of one thread, so its
+//! children may run ordinary code before they execute a program.
 #![expect(unsafe_code, reason = "system calls without a safe wrapper")]
 
 use std::convert::Infallible;
@@ -15,20 +15,20 @@ use std::time::Duration;
 
 use crate::command::{Exit, Status};
 
-/// The last signal's number, and the kernel's size of a set of them (`_NSIG`).
+/// The highest signal number, and the size of a signal set in the kernel (`_NSIG`), in bytes.
 const SIGNAL_MAX: i32 = 64;
 const SIGNAL_SET_BYTES: usize = 8;
 
-/// Which side of a fork this is.
+/// The result of a fork: which of the two processes this is.
 pub(crate) enum Fork {
     Child,
     Parent(i32),
 }
 
-/// Forks; only for a process that has one thread.
+/// Forks. Call it only in a process that has one thread.
 pub(crate) fn fork() -> io::Result<Fork> {
-    // SAFETY: fork has no preconditions on memory; the caller's process has one thread (asserted
-    // when the keeper starts), so the child finds no lock held by a thread that it lacks.
+    // SAFETY: fork has no preconditions on memory. The process of the caller has one thread (asserted when the
+    // supervisor starts), so no lock in the child is held by a thread that does not exist there.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Fork::Child),
@@ -36,13 +36,13 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// Leaves the process at once: no destructor, no exit handler, no buffer flushed twice.
+/// Ends the process immediately: no destructors, no exit handlers, and no buffer is flushed twice.
 pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: _exit has no preconditions.
     unsafe { libc::_exit(code) }
 }
 
-/// Replaces the process by `file`; comes back only with an error.
+/// Replaces the process by `file`. Returns only on error.
 pub(crate) fn execute(
     file: &CStr,
     arguments: &[CString],
@@ -50,8 +50,8 @@ pub(crate) fn execute(
 ) -> Result<Infallible, i32> {
     let arguments = pointers(arguments);
     let environment = pointers(environment);
-    // SAFETY: `file` ends in NUL; both arrays end in a null pointer and point to strings that end
-    // in NUL, and all of them outlive the call.
+    // SAFETY: `file` ends in NUL; both arrays end in a null pointer and point to strings that end in NUL; all of them
+    // outlive the call.
     unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
     Err(last_errno())
 }
@@ -64,13 +64,13 @@ fn last_errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Closes every descriptor from `first` to `last`, both included. The caller owns what is in
-/// there and uses none of it again. Where the system has no such call or forbids it, as some sandboxes
-/// do, they are closed one by one.
+/// Closes every descriptor from `first` to `last`, both inclusive. The caller owns these descriptors and uses none of
+/// them again. If the system does not have this call or forbids it, as some sandboxes do, the descriptors are closed
+/// one by one.
 pub(crate) fn close_range(first: RawFd, last: RawFd) -> io::Result<()> {
     close_range_by(first, last, || {
-        // SAFETY: closing a descriptor touches no memory; that no owner uses the closed ones again is
-        // the caller's promise, kept by calling this only at the keeper's start and before an execve.
+        // SAFETY: closing a descriptor touches no memory. No owner uses the closed descriptors again: the caller
+        // guarantees this by calling the function only at the start of the supervisor and before an execve.
         let failed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     })
@@ -92,28 +92,30 @@ fn close_range_by(
         .flatten()
         .collect();
     for fd in open.into_iter().filter(|fd| (first..=last).contains(fd)) {
-        // SAFETY: as above. The directory that was read is closed already, which is no error.
+        // SAFETY: as above. The directory that was read is closed already; closing its number again fails, which is
+        // harmless.
         unsafe { libc::close(fd) };
     }
     Ok(())
 }
 
-/// The descriptor that is readable while one of `signals` is pending; blocks them as it must.
+/// Creates a descriptor that is readable while one of `signals` is pending. Blocks these signals, which signalfd
+/// requires.
 pub(crate) fn signal_descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
     let set = signal_set(signals);
     mask(libc::SIG_BLOCK, &set)?;
-    // SAFETY: `set` is initialised and outlives the call; -1 asks for a new descriptor.
+    // SAFETY: `set` is initialised and outlives the call; -1 requests a new descriptor.
     let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and nobody else owns it.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn signal_set(signals: &[i32]) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: `set` is writable memory of a sigset_t's size.
+    // SAFETY: `set` is writable memory of the size of a sigset_t.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: sigemptyset initialised it.
     let mut set = unsafe { set.assume_init() };
@@ -125,36 +127,36 @@ fn signal_set(signals: &[i32]) -> libc::sigset_t {
 }
 
 fn mask(how: i32, set: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: `set` is initialised; a null old set is allowed.
+    // SAFETY: `set` is initialised; the old set may be null.
     let failed = unsafe { libc::sigprocmask(how, set, ptr::null_mut()) };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Ignores a signal.
 pub(crate) fn ignore(signal: i32) {
-    // SAFETY: SIG_IGN runs no code of ours.
+    // SAFETY: SIG_IGN runs no code of this process.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
-/// Every signal at its default and none blocked, as a program expects to be started. (An ignored
-/// signal stays ignored over execve.)
+/// Sets every signal to its default action and unblocks all, as a program expects at its start. (An ignored signal
+/// remains ignored after execve.)
 pub(crate) fn signals_as_new() {
     defaults(1..=SIGNAL_MAX);
 }
 
-/// The same for a child of the keeper, which has all at their default but these: execve itself
-/// resets what has a handler.
+/// Does the same in a child of the supervisor, in which only these signals do not have their default action. execve
+/// itself resets signals that have a handler.
 pub(crate) fn signals_as_new_but(ignored: &[i32]) {
     defaults(ignored.iter().copied());
 }
 
 fn defaults(signals: impl IntoIterator<Item = i32>) {
-    // Past libc, which keeps two signals from us that whoever started the daemon may have ignored.
-    // All zeroes, in the kernel's layout of it, is the default and an empty mask.
+    // Calls the kernel directly: libc reserves two signals, and the process that started the daemon may have ignored
+    // them. In the kernel's layout, all zeroes are the default action and an empty mask.
     let default = [0_u64; 8];
     for signal in signals {
-        // SAFETY: the kernel reads one sigaction of at most 64 bytes, with a mask of 8, and writes
-        // no old one; no handler of ours is left to run. It refuses SIGKILL and SIGSTOP.
+        // SAFETY: the kernel reads one sigaction of at most 64 bytes, with a mask of 8 bytes, and writes no old one. No
+        // handler of this process remains. The kernel rejects SIGKILL and SIGSTOP.
         unsafe {
             libc::syscall(
                 libc::SYS_rt_sigaction,
@@ -165,35 +167,35 @@ fn defaults(signals: impl IntoIterator<Item = i32>) {
             )
         };
     }
-    // It cannot fail: the set is valid and SIG_SETMASK is a known request.
+    // Cannot fail: the set is valid and SIG_SETMASK is a known operation.
     let _ = mask(libc::SIG_SETMASK, &signal_set(&[]));
 }
 
-/// What [`ended_child`] found.
+/// The result of [`ended_child`].
 pub(crate) enum Wait {
-    /// A child ended and waits to be reaped.
+    /// A child ended and is not reaped yet.
     Ended(i32),
-    /// All children run.
+    /// All children are running.
     None,
-    /// There is no child.
+    /// The process has no children.
     Childless,
 }
 
-/// A child that has ended, left unreaped: its process id stays taken meanwhile, so that its group
-/// can be signalled without meeting a stranger. With `block`, waits for one.
+/// Returns a child that has ended, without reaping it. Until it is reaped, its process id is not reused, so its group
+/// can be signalled without reaching another process. With `block`, waits for a child to end.
 pub(crate) fn ended_child(block: bool) -> Wait {
     let options = libc::WEXITED | libc::WNOWAIT | if block { 0 } else { libc::WNOHANG };
     loop {
-        // SAFETY: all zeroes is a valid siginfo_t.
+        // SAFETY: all zeroes are a valid siginfo_t.
         let mut info: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
-        // SAFETY: `info` is writable memory of a siginfo_t's size.
+        // SAFETY: `info` is writable memory of the size of a siginfo_t.
         if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, options) } < 0 {
             match last_errno() {
                 libc::EINTR => continue,
                 _ => return Wait::Childless,
             }
         }
-        // SAFETY: waitid filled the fields of SIGCHLD, or left the zeroes when nobody has ended.
+        // SAFETY: waitid filled the fields of SIGCHLD, or left the zeroes if no child has ended.
         return match unsafe { info.si_pid() } {
             0 => Wait::None,
             pid => Wait::Ended(pid),
@@ -204,7 +206,7 @@ pub(crate) fn ended_child(block: bool) -> Wait {
 /// Reaps a child that has ended.
 pub(crate) fn reap(pid: i32) -> Exit {
     let mut status = 0;
-    // SAFETY: all zeroes is a valid rusage.
+    // SAFETY: all zeroes are a valid rusage.
     let mut usage: libc::rusage = unsafe { MaybeUninit::zeroed().assume_init() };
     // SAFETY: both are writable and outlive the call.
     let reaped = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
@@ -220,7 +222,7 @@ pub(crate) fn reap(pid: i32) -> Exit {
         core: libc::WIFSIGNALED(status) && libc::WCOREDUMP(status),
         user: duration(usage.ru_utime),
         system: duration(usage.ru_stime),
-        // Linux counts it in KiB.
+        // Linux reports it in KiB.
         rss_max: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
     }
 }
@@ -230,17 +232,17 @@ fn duration(time: libc::timeval) -> Duration {
         + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
 }
 
-/// A descriptor of the program's own at a number of its own; it stays open over execve.
+/// Duplicates a descriptor to a number. The duplicate stays open after execve.
 pub(crate) fn put_at(fd: &OwnedFd, number: RawFd) -> io::Result<()> {
-    // SAFETY: duplicating touches no memory; what `number` was before is closed, and the caller,
-    // a child about to execute, owns all numbers.
+    // SAFETY: duplicating touches no memory. A descriptor that had `number` before is closed; the caller, a child about
+    // to execute, owns all its descriptor numbers.
     match unsafe { libc::dup2(fd.as_raw_fd(), number) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// What a program finds of its user in its environment.
+/// The account data that a program finds in its environment.
 pub(crate) struct Account {
     pub(crate) name: String,
     pub(crate) home: String,
@@ -250,19 +252,20 @@ pub(crate) struct Account {
 pub(crate) struct Member {
     pub(crate) user: u32,
     pub(crate) account: Account,
-    /// Its own group; `None` for a number that no user of this system has.
+    /// The primary group; `None` if the user is a number that no user of this system has.
     pub(crate) group: Option<u32>,
-    /// All its groups, its own included.
+    /// All its groups, including the primary group.
     pub(crate) groups: Vec<u32>,
 }
 
-/// The number of a user or a group. The largest one is no number: it tells the system calls that set an
-/// identity to change nothing.
+/// Parses the number of a user or a group. The largest number is rejected: system calls that set an identity interpret
+/// it as "do not change".
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number: &u32| number != u32::MAX && number.to_string() == text)
 }
 
-/// The user of this name or number. Only for a process of one thread: it uses memory of libc.
+/// Returns the user with this name or number. Call it only in a process of one thread, because it uses static memory of
+/// libc.
 pub(crate) fn user(name: &str) -> Option<Member> {
     let text = CString::new(name).ok()?;
     // SAFETY: `text` ends in NUL and outlives the call.
@@ -278,21 +281,21 @@ pub(crate) fn user(name: &str) -> Option<Member> {
             Member { user, account, group: None, groups: Vec::new() }
         });
     }
-    // SAFETY: it is not null, and valid until the next call of its family, of which there is none
-    // before it was read.
+    // SAFETY: it is not null. It is valid until the next call of this family of functions, and none occurs before it is
+    // read.
     let found = unsafe { *found };
     let mut groups = vec![0; 1024];
     let mut count = 1024;
-    // SAFETY: the name that libc gave ends in NUL; `groups` has room for `count` numbers.
+    // SAFETY: the name from libc ends in NUL; `groups` has room for `count` numbers.
     let listed = unsafe {
         libc::getgrouplist(found.pw_name, found.pw_gid, groups.as_mut_ptr(), &raw mut count)
     };
-    // More than fit: the first thousand, which is how many the kernel of old would take.
+    // If the user has more groups, the first 1,024 are used. Old kernels accepted no more.
     groups.truncate(if listed < 0 { 1024 } else { usize::try_from(count).unwrap_or(0) });
     if [found.pw_uid, found.pw_gid].contains(&u32::MAX) || groups.contains(&u32::MAX) {
         return None;
     }
-    // SAFETY: what libc gave ends in NUL, and is valid as above.
+    // SAFETY: strings from libc end in NUL, and are valid as above.
     let name = unsafe { CStr::from_ptr(found.pw_name) }.to_string_lossy().into_owned();
     // SAFETY: as before.
     let home = unsafe { CStr::from_ptr(found.pw_dir) }.to_string_lossy().into_owned();
@@ -309,7 +312,7 @@ pub(crate) struct Ids {
 pub(crate) fn ids() -> io::Result<Ids> {
     let (mut user, mut group) = ([0; 3], [0; 3]);
     let [real, effective, saved] = &mut user;
-    // SAFETY: three writable numbers that outlive the call.
+    // SAFETY: the arguments are three writable numbers that outlive the call.
     let failed = unsafe { libc::getresuid(real, effective, saved) };
     if failed != 0 {
         return Err(io::Error::last_os_error());
@@ -323,9 +326,9 @@ pub(crate) fn ids() -> io::Result<Ids> {
     Ok(Ids { user, group })
 }
 
-/// A new, empty session keyring in place of the inherited one.
+/// Replaces the inherited session keyring by a new, empty one.
 pub(crate) fn join_new_session_keyring() -> io::Result<()> {
-    // SAFETY: a null name asks for an anonymous keyring; the kernel reads and writes no memory of ours.
+    // SAFETY: a null name requests an anonymous keyring; the kernel accesses no memory of this process.
     let serial = unsafe {
         libc::syscall(
             libc::SYS_keyctl,
@@ -336,7 +339,7 @@ pub(crate) fn join_new_session_keyring() -> io::Result<()> {
     if serial < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The group of this name or number. Only for a process of one thread.
+/// Returns the group with this name or number. Call it only in a process of one thread.
 pub(crate) fn group(name: &str) -> Option<u32> {
     let text = CString::new(name).ok()?;
     // SAFETY: `text` ends in NUL and outlives the call.
@@ -344,21 +347,20 @@ pub(crate) fn group(name: &str) -> Option<u32> {
     if found.is_null() {
         return number(name);
     }
-    // SAFETY: it is not null, and valid until the next call of its family.
+    // SAFETY: it is not null, and is valid until the next call of this family of functions.
     Some(unsafe { (*found).gr_gid })
 }
 
-/// As [`group`], for a process of several threads. It may ask a directory service, and block.
+/// Does the same as [`group`] in a process of several threads. It may query a directory service, and may block.
 pub(crate) fn group_shared(name: &str) -> Option<u32> {
     const MEMBERS_BYTES_MAX: usize = 1 << 20;
     let text = CString::new(name).ok()?;
     let mut buffer: Vec<libc::c_char> = vec![0; 4096];
     loop {
-        // SAFETY: all zeroes is a valid group: null pointers and a number.
+        // SAFETY: all zeroes are a valid group: null pointers and a number.
         let mut group: libc::group = unsafe { MaybeUninit::zeroed().assume_init() };
         let mut found = ptr::null_mut();
-        // SAFETY: `text` ends in NUL; `group`, `found` and the whole `buffer` are writable and outlive
-        // the call.
+        // SAFETY: `text` ends in NUL; `group`, `found` and the whole `buffer` are writable and outlive the call.
         let errno = unsafe {
             libc::getgrnam_r(
                 text.as_ptr(),
@@ -376,19 +378,19 @@ pub(crate) fn group_shared(name: &str) -> Option<u32> {
     }
 }
 
-/// The keeper's socket, which it is given as standard input, moved out of the way of the
-/// programs' own.
+/// Moves the socket of the supervisor, which it receives as standard input, to a number that the descriptors of
+/// programs do not use.
 pub(crate) fn take_standard_input() -> io::Result<OwnedFd> {
     // SAFETY: duplicating a descriptor touches no memory.
     let fd = unsafe { libc::fcntl(io::stdin().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `fd` was just opened and nobody else owns it.
+    // SAFETY: `fd` was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// How many threads this process has.
+/// Returns the number of threads of this process.
 pub(crate) fn threads() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
 }
@@ -399,7 +401,7 @@ mod tests {
 
     #[test]
     fn descriptors_are_closed_one_by_one_where_the_system_call_is_forbidden() {
-        // Numbers that nothing else in this process has.
+        // Numbers that nothing else in this process uses.
         let file = std::fs::File::open("/dev/null").expect("a file");
         let mut high = Vec::new();
         for number in [700, 705, 710, 711] {
@@ -409,7 +411,7 @@ mod tests {
         assert_eq!(high, [700, 705, 710, 711]);
         let forbidden = || Err(io::Error::from_raw_os_error(libc::EPERM));
         close_range_by(701, 710, forbidden).expect("/proc is there");
-        // SAFETY: asking for the flags touches no memory.
+        // SAFETY: reading the flags touches no memory.
         let is_open = |fd: &RawFd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0;
         high.retain(is_open);
         assert_eq!(high, [700, 711]);

@@ -1,7 +1,7 @@
-//! How a program is connected: which kernel objects, on which of its descriptors.
+//! How a program is connected: the kernel objects and their descriptor numbers in the program.
 //!
-//! What it is: [`Wiring`], and the making of both ends. What it knows: pipes, socket pairs,
-//! terminals. What it must never know: what is said through them.
+//! What it is: [`Wiring`], and the creation of both ends. What it depends on: pipes, socket pairs, terminals. What it
+//! must never depend on: the data that is sent through them.
 
 use std::os::fd::OwnedFd;
 
@@ -12,67 +12,67 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-/// How a program is connected to us.
+/// How a program is connected to the daemon.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Wiring {
-    /// What its requests and replies go through.
+    /// The kind of connection for its requests and replies.
     pub io: Io,
-    /// Which of its descriptors they are.
+    /// The descriptor numbers of requests and replies.
     pub numbers: Numbers,
-    /// What is done for a program that keeps its output in a buffer.
+    /// The workaround for a program that buffers its output.
     pub unbuffer: Unbuffer,
 }
 
-/// What requests and replies go through.
+/// The kind of connection for requests and replies.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Io {
-    /// Two pipes: every program can cope with them; 64 KiB each.
+    /// Two pipes, which every program supports; 64 KiB each.
     #[default]
     Pipe,
-    /// Two Unix socket pairs, one each way: about 200 KiB each, and `/dev/stdin` cannot be opened.
+    /// Two Unix socket pairs, one for each direction; about 200 KiB each. The program cannot open `/dev/stdin`.
     Socket,
 }
 
-/// Which descriptors of a program its requests and replies are.
+/// The descriptor numbers of the requests and replies of a program.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Numbers {
-    /// 0 and 1, with 2 for what it has to say of itself.
+    /// 0 and 1. Descriptor 2 is for messages of the program (its log).
     #[default]
     Standard,
-    /// 3 and 4, as Erlang's `nouse_stdio`. Standard input is empty, and both standard output and
-    /// standard error are what it has to say of itself: a stray print breaks nothing.
+    /// 3 and 4, as in Erlang's `nouse_stdio`. Standard input is empty. Standard output and standard error are both for
+    /// messages of the program, so accidental output does no harm.
     ThreeFour,
 }
 
-/// What is done for a program that keeps its output in a buffer when that is no terminal.
+/// The workaround for a program that buffers its output if it is not a terminal.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Unbuffer {
-    /// Nothing.
+    /// None.
     #[default]
     No,
-    /// The C library is told to flush every line, by coreutils' `libstdbuf`. Works for programs
-    /// that use C's `stdio` and are linked dynamically (not Perl, Python, Node, Go).
+    /// coreutils' `libstdbuf` makes the C library flush every line. Works for dynamically linked programs that use
+    /// `stdio` of C (not for Perl, Python, Node, Go).
     Stdbuf,
-    /// Its output is a terminal that changes no byte. Works for most programs that flush when a
-    /// person watches. Some then print colours or prompts.
+    /// The output is a terminal in raw mode, which changes no byte. Works for most programs that flush their output on
+    /// a terminal. Some then print colours or prompts.
     Pty,
 }
 
-/// The daemon's ends of a program's connections: non-blocking, close-on-exec, nobody else holds
-/// them.
+/// The daemon's ends of the connections of a program: non-blocking and close-on-exec. No other process holds them.
 #[derive(Debug)]
 pub struct Pipes {
-    /// Requests; written by us. Closing it is the end of the program's input.
+    /// Requests, written by the daemon. Closing it ends the input of the program.
     pub stdin: OwnedFd,
-    /// Replies; read by us.
+    /// Replies, read by the daemon.
     pub stdout: OwnedFd,
-    /// What it says of itself; read by us.
+    /// Messages of the program (its log), read by the daemon.
     pub stderr: OwnedFd,
 }
 
-/// Both sides of the wires. The program's ends block: most programs cannot cope with others.
+/// Creates both ends of the connections. The ends of the program block, because most programs do not support
+/// non-blocking descriptors.
 pub(crate) fn make(wiring: Wiring) -> Result<(Pipes, Vec<OwnedFd>), Errno> {
-    // Reader first.
+    // The reading end is first.
     let (their_stdin, stdin) = match wiring.io {
         Io::Pipe => pipe_with(PipeFlags::CLOEXEC)?,
         Io::Socket => sockets()?,
@@ -84,7 +84,7 @@ pub(crate) fn make(wiring: Wiring) -> Result<(Pipes, Vec<OwnedFd>), Errno> {
     };
     let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
     for ours in [&stdin, &stdout, &stderr] {
-        // On a pipe, a socket and a terminal alike the flag belongs to one end alone.
+        // For a pipe, a socket and a terminal, the flag applies to one end only.
         let flags = rustix::fs::fcntl_getfl(ours)?;
         rustix::fs::fcntl_setfl(ours, flags | OFlags::NONBLOCK)?;
     }
@@ -95,8 +95,8 @@ fn sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
-/// A terminal's two sides, ours first. In raw mode: line ends stay what they are and nothing
-/// typed by us is echoed or becomes a signal.
+/// Creates both ends of a terminal, the daemon's end first. The terminal is in raw mode: line ends are not changed, and
+/// bytes written by the daemon are not echoed and cause no signals.
 fn terminal() -> Result<(OwnedFd, OwnedFd), Errno> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags)?;

@@ -1,8 +1,8 @@
-//! Variables of the daemon that no program inherits.
+//! Variables of the daemon that programs do not inherit.
 //!
-//! A daemon that reads a secret from a variable has it in its environment, which programs inherit. The names
-//! are collected for the whole process, as the environment is the whole process's, and only grow: what was a
-//! secret before a reload is still one after it.
+//! A daemon that reads a secret from a variable has the secret in its environment, which programs inherit. The names of
+//! such variables are collected for the whole process, because the environment belongs to the whole process. Names are
+//! never removed: a variable that was a secret before a reload remains a secret after it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,14 +12,14 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 static NAMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Keeps these variables of the daemon from every program that is started from now on. A program gets
-/// one only if [`Command::env`](crate::Command::env) names it.
+/// Withholds these variables of the daemon from all programs that are started later. A program gets such a variable
+/// only if [`Command::env`](crate::Command::env) sets it.
 ///
-/// From the first name on, other programs of the same user can neither read the environment of this process
-/// nor trace it, and it writes no core file.
+/// After the first name, other programs of the same user can neither read the environment of this process nor trace
+/// this process, and this process writes no core file.
 ///
 /// # Errors
-/// When the system does not protect this process. The names are withheld all the same.
+/// The system does not protect this process. The names are withheld nevertheless.
 pub fn withhold(names: impl IntoIterator<Item = String>) -> io::Result<()> {
     let mut all = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     all.extend(names);
@@ -29,7 +29,7 @@ pub fn withhold(names: impl IntoIterator<Item = String>) -> io::Result<()> {
     Ok(())
 }
 
-/// All names.
+/// Returns all names.
 pub(crate) fn names() -> Vec<Vec<u8>> {
     let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     names.iter().map(|name| name.clone().into_bytes()).collect()
@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    /// The other tests of this process do not withhold anything.
+    /// The other tests of this process do not withhold any variable.
     #[test]
     fn a_process_is_protected_from_the_first_variable_on_that_is_withheld() {
         withhold([]).expect("nothing is done");

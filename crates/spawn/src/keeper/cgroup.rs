@@ -1,11 +1,11 @@
-//! Control groups of programs (cgroup v2), where the daemon may make them.
+//! Control groups of programs (cgroup v2), if the daemon may create them.
 //!
-//! What it is: a folder for each program under one for the keeper, `roadstead.KEEPER/NUMBER`. What
-//! it knows: the files of cgroup2. What it must never know: a descriptor of a program.
+//! What it is: a folder for each program in a folder of the supervisor, `roadstead.SUPERVISOR_PID/NUMBER`. What it
+//! depends on: the files of cgroup2. What it must never depend on: a descriptor of a program.
 //!
-//! No process leaves its group by what it does, so writing to `cgroup.kill` ends a whole family,
-//! whatever sessions and parents it has given itself. A group that a keeper left (killed together
-//! with its guard) is emptied and removed by the next one.
+//! A process cannot leave its control group, so writing to `cgroup.kill` ends all processes of a program, including
+//! those with other sessions and parents. If a supervisor and its watchdog are killed together, the next supervisor
+//! empties and removes their groups.
 
 use std::fs;
 use std::io;
@@ -16,29 +16,30 @@ use std::sync::OnceLock;
 use crate::bounds::Cgroup;
 use crate::error::StartError;
 
-/// A keeper's folder is this and its process id.
+/// The prefix of the name of a supervisor's folder; the process id follows.
 const PREFIX: &str = "roadstead.";
 
-/// A program's group.
+/// The control group of a program.
 pub(super) struct Group {
     folder: PathBuf,
-    /// The kernel counts its memory and holds it to the limit.
+    /// Whether the kernel counts the memory of the group and enforces the limit.
     pub(super) holds_memory: bool,
 }
 
-/// All groups of this keeper.
+/// All groups of this supervisor.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// What was found on the first look.
+    /// The delegated group of the daemon, after the first lookup.
     delegated: Option<Option<PathBuf>>,
-    /// Folders of ours, each under another base.
+    /// The folders of this supervisor, each in another base folder.
     bases: Vec<PathBuf>,
-    /// Groups whose program ended and that are not empty yet.
+    /// Groups whose program has ended and that are not empty yet.
     leaving: Vec<PathBuf>,
 }
 
 impl Groups {
-    /// The group of a program to come; none where none is wanted or can be had.
+    /// Creates the group of a new program. Returns `None` if no group is requested, or, with `Auto`, if none can be
+    /// created.
     pub(super) fn make(
         &mut self,
         wanted: &Cgroup,
@@ -63,7 +64,7 @@ impl Groups {
     }
 
     fn make_under(&mut self, base: &Path, number: u64, memory: Option<u64>) -> io::Result<Group> {
-        // On another file system this would be a folder like any other.
+        // On another file system this would create an ordinary folder.
         if !base.join("cgroup.procs").exists() {
             return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
         }
@@ -71,7 +72,7 @@ impl Groups {
         if !self.bases.contains(&ours) {
             clear_left(base);
             make_folder(&ours)?;
-            // Where a process stands in `base` itself the kernel refuses; then there is no count.
+            // The kernel rejects this if `base` itself contains a process. Memory is then not counted.
             let _ = fs::write(base.join("cgroup.subtree_control"), "+memory");
             let _ = fs::write(ours.join("cgroup.subtree_control"), "+memory");
             self.bases.push(ours.clone());
@@ -83,7 +84,7 @@ impl Groups {
         Ok(Group { folder, holds_memory })
     }
 
-    /// The program of a group has ended: so does all that is in it.
+    /// Ends all processes in the group of a program that has ended.
     pub(super) fn end(&mut self, group: Group) {
         kill(&group.folder);
         self.leaving.push(group.folder);
@@ -95,7 +96,7 @@ impl Groups {
         self.leaving.retain(|folder| !removed(folder));
     }
 
-    /// Everything has ended.
+    /// Ends and removes all groups.
     pub(super) fn end_all(&mut self) {
         for base in self.bases.drain(..) {
             remove_family(&base);
@@ -104,7 +105,7 @@ impl Groups {
 }
 
 impl Group {
-    /// Called by the child: it, and all that it starts, is in the group from now on.
+    /// Moves the calling child into the group. All its later children are created there.
     pub(super) fn join(&self) -> Result<(), StartError> {
         fs::write(self.folder.join("cgroup.procs"), "0").map_err(|error| StartError::Bounds {
             doing: format!("enter the control group `{}`", self.folder.display()),
@@ -121,11 +122,11 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 }
 
 fn kill(folder: &Path) {
-    // Linux 5.14 and newer; older ones are left to what the keeper does without groups.
+    // Requires Linux 5.14. On older kernels only the methods without control groups apply.
     let _ = fs::write(folder.join("cgroup.kill"), "1");
 }
 
-/// Whether it is gone. A group with a process in it, be it one that nobody has reaped, cannot be.
+/// Whether the group is gone. The kernel does not remove a group that contains a process, not even an unreaped one.
 fn removed(folder: &Path) -> bool {
     fs::remove_dir(folder).is_ok() || !folder.exists()
 }
@@ -139,7 +140,7 @@ fn remove_family(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-/// Ends what keepers left that are no more.
+/// Ends and removes groups of supervisors that no longer exist.
 fn clear_left(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten() {
@@ -151,14 +152,14 @@ fn clear_left(base: &Path) {
     }
 }
 
-/// The daemon's own group, if it was delegated to it.
+/// Returns the folder of the daemon's control group, if it was delegated to the daemon.
 fn delegated() -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let folder = folder_of(&mounts, path)?;
     let found = fs::metadata(&folder).ok()?;
-    // The root of all groups has no such file; it is nobody's to delegate.
+    // The root of all groups does not have this file and cannot be delegated.
     let is_group = folder.join("cgroup.events").exists();
     let user = rustix::process::geteuid();
     let owned = !user.is_root() && found.uid() == user.as_raw();
@@ -166,16 +167,16 @@ fn delegated() -> Option<PathBuf> {
     let marked = rustix::fs::getxattr(&folder, "user.delegate", &mut flag)
         .or_else(|_| rustix::fs::getxattr(&folder, "trusted.delegate", &mut flag))
         .is_ok_and(|length| flag[..length] == *b"1");
-    // The root of a namespace of its own: a container's.
+    // The root of the daemon's cgroup namespace, for example in a container.
     let whole = path == "/" && user.is_root();
     (is_group && (owned || marked || whole)).then_some(folder)
 }
 
-/// Where the group stands that the keeper has made for one program, of which this is
-/// `/proc/PID/cgroup`; none when it stands in another's.
+/// Returns the folder of the control group that a supervisor created for one program. `groups` is the contents of
+/// `/proc/PID/cgroup`. `None` if the process is in another group.
 pub(crate) fn own_folder(groups: &str) -> Option<PathBuf> {
     let path = own_path(groups)?;
-    // The file system stays where it is mounted.
+    // The mount point of the file system does not change.
     static MOUNTED: OnceLock<Option<PathBuf>> = OnceLock::new();
     let mounted = MOUNTED.get_or_init(|| {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
@@ -184,7 +185,7 @@ pub(crate) fn own_folder(groups: &str) -> Option<PathBuf> {
     Some(mounted.as_ref()?.join(path.trim_start_matches('/')))
 }
 
-/// Its path among the groups, if it is one of ours.
+/// Returns the path within the control groups, if the group was created by a supervisor.
 fn own_path(groups: &str) -> Option<&str> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let (base, number) = path.rsplit_once('/')?;
@@ -193,8 +194,8 @@ fn own_path(groups: &str) -> Option<&str> {
     (is_number(number) && is_number(keeper)).then_some(path)
 }
 
-/// Bytes of memory that are counted for a group, without what of files nobody has used of late: the
-/// kernel takes that back when it wants it. None where memory is not counted.
+/// Returns the memory that is counted for a group, in bytes, without inactive pages of files, because the kernel
+/// reclaims those pages when memory is needed. `None` if memory is not counted.
 pub(crate) fn memory_in(folder: &Path) -> Option<u64> {
     let current: u64 =
         fs::read_to_string(folder.join("memory.current")).ok()?.trim().parse().ok()?;
@@ -204,7 +205,7 @@ pub(crate) fn memory_in(folder: &Path) -> Option<u64> {
     Some(current.saturating_sub(idle.unwrap_or(0)))
 }
 
-/// Where a group stands in the file system.
+/// Returns the folder of a group in the file system.
 fn folder_of(mounts: &str, path: &str) -> Option<PathBuf> {
     let at = mounts.lines().find_map(|line| {
         let mut words = line.split(' ').skip(1);

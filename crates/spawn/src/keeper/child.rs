@@ -1,8 +1,8 @@
-//! From a start to a running program: fork, then in the child everything up to execve.
+//! Starts a program: the fork, and the steps of the child until execve.
 //!
-//! The child runs ordinary code, which is sound because the keeper has one thread. Whatever can
-//! block (a search through a network file system) thus blocks the child alone. Its verdict comes
-//! through a pipe that closes on execve: nothing read means that the program runs.
+//! The child runs ordinary code after the fork. This is sound because the supervisor has one thread. Operations that
+//! can block (such as a search in a network file system) block only the child. The child reports an error through a
+//! pipe that closes on execve: if the pipe closes without data, the program runs.
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsString};
@@ -22,13 +22,13 @@ use crate::error::{StartError, Step};
 use crate::message::{self, Start};
 use crate::system::{self, Account, Fork};
 
-/// Where programs are searched when there is no `PATH` at all.
+/// The directories that are searched if there is no `PATH`.
 const PATH_DEFAULT: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
-/// The longest verdict that is read: an error with a name or two and a `PATH`.
+/// The maximum size of an error report, in bytes: an error with one or two names and a `PATH`.
 const VERDICT_BYTES_MAX: usize = 512 * 1024;
 
-/// Variables by which a service manager speaks to the daemon alone.
+/// Variables that a service manager sets for the daemon only.
 const OF_THE_SERVICE: &[&[u8]] = &[
     b"CREDENTIALS_DIRECTORY",
     b"FDSTORE",
@@ -41,14 +41,14 @@ const OF_THE_SERVICE: &[&[u8]] = &[
     b"WATCHDOG_USEC",
 ];
 
-/// The variable that marks a start; its value is `keeper.number`.
+/// The variable that marks a start. Its value is `SUPERVISOR_PID.NUMBER`.
 pub(super) const MARK: &str = "ROADSTEAD_START";
 
-/// What the keeper ignores, and its programs do not.
+/// The signals that the supervisor ignores, and that its programs do not ignore.
 pub(super) const IGNORED: [i32; 5] =
     [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE];
 
-/// The variables that the keeper, and so the daemon, was started with, but those that are the daemon's own.
+/// The variables with which the daemon was started, and therefore the supervisor, without those for the daemon only.
 pub(super) struct Environment(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Environment {
@@ -58,8 +58,9 @@ impl Environment {
         Self(all.filter(|(name, _)| !OF_THE_SERVICE.contains(&name.as_slice())).collect())
     }
 
-    /// What a start asks for: these variables less those that are withheld, and others added or
-    /// replaced; with `env_clear`, the others alone. Of two alike the last counts.
+    /// Returns the variables for a start: the inherited variables without the withheld ones, and those of the start,
+    /// which are added or replace others. With `env_clear`, only those of the start. If a name occurs twice, the last
+    /// value is used.
     fn of(&self, start: &Start, mark: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mark = (MARK.into(), mark.into());
         let inherited = if start.env_clear { &[][..] } else { &self.0[..] };
@@ -76,14 +77,14 @@ impl Environment {
     }
 }
 
-/// A child that is on its way to execve.
+/// A child between fork and execve.
 pub(super) struct Executing {
     verdict: OwnedFd,
     bytes: Vec<u8>,
 }
 
 impl Executing {
-    /// What came of it, once it is known.
+    /// Returns the result of the start, or `None` while it is not known.
     pub(super) fn outcome(&mut self) -> Option<Result<(), StartError>> {
         let mut buffer = [0; 4096];
         loop {
@@ -111,15 +112,15 @@ impl AsFd for Executing {
     }
 }
 
-/// What a program is handed.
+/// The descriptors of a program.
 pub(super) struct Ends {
     pipes: [OwnedFd; 3],
-    /// What it serves on.
+    /// The socket on which it serves.
     socket: Option<OwnedFd>,
 }
 
 impl Ends {
-    /// Of what came with a start; `None` when not all came.
+    /// Takes the descriptors that were received with a start. Returns `None` if some are missing.
     pub(super) fn of(mut came: Vec<OwnedFd>, serves: bool) -> Option<Self> {
         let socket = if serves && came.len() == 4 { came.pop() } else { None };
         let pipes = came.try_into().ok()?;
@@ -127,7 +128,7 @@ impl Ends {
     }
 }
 
-/// Forks, and lets the child execute the program. Its ends are closed here in any case.
+/// Forks; the child executes the program. `ends` are closed in this process in any case.
 pub(super) fn launch(
     environment: &Environment,
     mark: &str,
@@ -143,7 +144,7 @@ pub(super) fn launch(
     rustix::fs::fcntl_setfl(&verdict, OFlags::NONBLOCK)
         .map_err(rustix::io::Errno::raw_os_error)
         .map_err(system(Step::Pipes))?;
-    // Here, and not in the child: what that writes, the kernel first copies for it, page by page.
+    // Prepared before the fork, because the kernel must copy every page of memory that the child writes to.
     let words = Words::new(environment, mark, start)?;
     let keeper = rustix::process::getpid();
     let forked = system::fork()
@@ -154,18 +155,18 @@ pub(super) fn launch(
         Fork::Child => {
             let program = Child { keeper, start, group, descriptors };
             let Err(error) = program.become_program(&words, &ends, &tell);
-            // Only a keeper that is gone does not read it.
+            // The write fails only if the supervisor is gone.
             let _ = rustix::io::write(&tell, &message::encode_error(&error));
             system::exit(127)
         }
     }
 }
 
-/// What is handed to execve, as it wants it.
+/// The arguments of execve, in its format.
 struct Words {
-    /// Where the program may be, in the order in which it is looked for.
+    /// The paths of the file, in the order in which they are tried.
     files: Vec<CString>,
-    /// What was searched, for a program without a slash.
+    /// The searched `PATH`, if the name of the program contains no slash.
     path: Option<Vec<u8>>,
     arguments: Vec<CString>,
     environment: Vec<CString>,
@@ -187,7 +188,7 @@ impl Words {
                 .split(|&byte| byte == b':')
                 .filter(|_| !program.is_empty())
                 .map(|directory| match directory {
-                    // An empty member means the working directory.
+                    // An empty element means the working directory.
                     [] => c_string(&[b"./", program].concat()),
                     directory => c_string(&[directory, b"/", program].concat()),
                 })
@@ -207,7 +208,7 @@ impl Words {
 }
 
 impl Words {
-    /// The variables with these set: what only the child knows.
+    /// Returns the environment with additional variables that are available only in the child.
     fn with(&self, known: &[(&str, String)]) -> Result<Vec<CString>, StartError> {
         let mut variables = self.environment.clone();
         for (name, value) in known {
@@ -226,12 +227,12 @@ impl Words {
     }
 }
 
-/// What the child knows of itself.
+/// The data that the child needs.
 struct Child<'a> {
     keeper: Pid,
     start: &'a Start,
     group: Option<&'a Group>,
-    /// The soft limit of descriptors that the daemon was started with.
+    /// The soft limit of descriptors with which the daemon was started.
     descriptors: Option<u64>,
 }
 
@@ -244,14 +245,15 @@ impl Child<'_> {
     ) -> Result<Infallible, StartError> {
         let start = self.start;
         self.die_with_the_keeper()?;
-        // It cannot fail: a process just forked leads no group.
+        // Cannot fail: a process that was just forked is not the leader of a group.
         let _ = rustix::process::setsid();
         self.wire(ends).map_err(|error| StartError::System {
             step: Step::Pipes,
             errno: error.raw_os_error().unwrap_or(libc::EIO),
         })?;
-        // All the keeper's own at once, not only on execve: a child that hangs before it, in a
-        // dead file system, must not hold the daemon's socket or another program's pipe.
+        // Closes all descriptors of the supervisor now, not only on execve: a child that blocks before execve, for
+        // example in an unreachable file system, must not keep the socket of the daemon or the pipe of another program
+        // open.
         let tell = tell.as_raw_fd();
         let own = if start.three_four { 5 } else { 3 + i32::from(start.serves) };
         for (first, last) in [(own, tell - 1), (tell + 1, i32::MAX)] {
@@ -262,7 +264,7 @@ impl Child<'_> {
         }
 
         let account = confine::confine(&start.bounds, self.group, self.descriptors)?;
-        // The kernel forgets it when a process becomes another user.
+        // Repeated, because the kernel clears the parent-death signal when a process changes its user.
         self.die_with_the_keeper()?;
         if let Some(directory) = &start.cwd {
             rustix::process::chdir(directory.as_slice()).map_err(|errno| {
@@ -273,7 +275,7 @@ impl Child<'_> {
         system::signals_as_new_but(&IGNORED);
         let mut known = Vec::new();
         if start.serves {
-            // By which it knows that the socket is for it.
+            // This variable shows the program that the socket is for it.
             known.push(("LISTEN_PID", std::process::id().to_string()));
         }
         if let Some(Account { name, home }) = account
@@ -286,16 +288,16 @@ impl Child<'_> {
         execute(&start.program, words, &words.with(&known)?)
     }
 
-    /// The kernel kills the program with the keeper; should that have gone since the fork, this is
-    /// too late for the kernel and done here.
+    /// Requests that the kernel kill the program when the supervisor ends. If the supervisor ended before this request,
+    /// the signal would not be sent, so this case is an error here.
     fn die_with_the_keeper(&self) -> Result<(), StartError> {
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
         let orphaned = rustix::process::getppid() != Some(self.keeper);
         if orphaned { Err(StartError::KeeperLost) } else { Ok(()) }
     }
 
-    /// Puts its ends to their numbers. The keeper has 3 and 4 open itself, so what it was handed
-    /// stands above them.
+    /// Moves `ends` to their descriptor numbers. Descriptors 3 and 4 are open in the supervisor, so the received
+    /// descriptors have higher numbers.
     fn wire(&self, ends: &Ends) -> io::Result<()> {
         let [input, output, error] = &ends.pipes;
         if self.start.three_four {
@@ -315,7 +317,7 @@ impl Child<'_> {
     }
 }
 
-/// Where coreutils put the library by which `stdbuf` does its work.
+/// The paths at which coreutils installs the library of `stdbuf`.
 const STDBUF: &[&str] = &[
     "/usr/libexec/coreutils/libstdbuf.so",
     "/usr/lib/coreutils/libstdbuf.so",
@@ -323,8 +325,8 @@ const STDBUF: &[&str] = &[
     "/usr/local/libexec/coreutils/libstdbuf.so",
 ];
 
-/// Has the C library flush standard output at every line, as `stdbuf -oL` does; unlike by that
-/// program, what is wrong with the program itself is still known by the start.
+/// Makes the C library flush standard output after every line, as `stdbuf -oL` does. The program `stdbuf` is not used,
+/// so errors of the program itself are still reported by the start.
 fn unbuffer(variables: &mut Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), StartError> {
     let library = STDBUF.iter().find(|file| Path::new(file).exists());
     let mut preload = library.ok_or(StartError::NoStdbuf)?.as_bytes().to_vec();
@@ -337,14 +339,14 @@ fn unbuffer(variables: &mut Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Executes the program if it is a path, else the first of that name in the `PATH` that can be.
+/// Executes the program if it is a path, otherwise the first executable file with that name in `PATH`.
 fn execute(
     program: &[u8],
     words: &Words,
     environment: &[CString],
 ) -> Result<Infallible, StartError> {
     let Words { files, path, arguments, environment: _ } = words;
-    // As execvp(3): a file that may not be executed is passed over, and remembered.
+    // As execvp(3): a file without execute permission is skipped and remembered.
     let mut passed_over = None;
     for file in files {
         let Err(errno) = system::execute(file, arguments, environment);
@@ -361,11 +363,11 @@ fn execute(
     Err(passed_over.unwrap_or_else(|| StartError::NotFound { program: text(program), path }))
 }
 
-/// Why `file` could not be executed; `None` if there is no such file.
+/// Returns the reason why `file` could not be executed; `None` if the file does not exist.
 fn explain(file: &[u8], errno: i32) -> Option<StartError> {
     let at = Path::new(std::ffi::OsStr::from_bytes(file));
     match errno {
-        // Of a file that is there, it is said of its interpreter.
+        // If the file exists, the error refers to its interpreter.
         libc::ENOENT => fs::metadata(at).is_ok().then(|| StartError::NoInterpreter {
             file: text(file),
             interpreter: interpreter(at).unwrap_or_default(),
@@ -381,14 +383,14 @@ fn explain(file: &[u8], errno: i32) -> Option<StartError> {
     }
 }
 
-/// What a script's first line asks for.
+/// Returns the interpreter in the first line of a script.
 fn interpreter(file: &Path) -> Option<String> {
     let mut line = Vec::new();
-    // The kernel itself reads no more than 256 bytes of it.
+    // The kernel reads at most 256 bytes of the line.
     BufReader::new(fs::File::open(file).ok()?.take(256)).read_until(b'\n', &mut line).ok()?;
     let line = line.strip_prefix(b"#!")?;
     let mut words = line.split(|byte| byte.is_ascii_whitespace() && *byte != b'\r');
-    // A carriage return at the end, of a file written on Windows, shows as what it is.
+    // A carriage return at the end, from a file written on Windows, is shown in escaped form.
     words.find(|word| !word.is_empty()).map(|word| word.escape_ascii().to_string())
 }
 

@@ -1,8 +1,8 @@
-//! What the keeper says when something is wrong.
+//! Error messages of the supervisor.
 
 use std::io::{self, Write};
 
-/// Says something on standard error, which is the daemon's, and may be closed.
+/// Writes a message to standard error. This is the standard error of the daemon and may be closed.
 pub(super) fn complain(what: &str) {
     let _ = writeln!(io::stderr(), "roadstead keeper: {what}");
 }

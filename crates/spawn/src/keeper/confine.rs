@@ -1,7 +1,7 @@
-//! In the child, before it executes its program: what it is held to.
+//! Sets the limits and the identity of a child, before it executes its program.
 //!
-//! What it is: one function a bound, in the order in which they can be had: a limit or a place may
-//! need rights that the next step gives up. What it must never know: the program.
+//! What it is: one function per step, in the required order: a limit or a processor may need rights that a later step
+//! gives up. What it must never depend on: the program.
 
 use std::io;
 
@@ -13,17 +13,17 @@ use crate::bounds::Bounds;
 use crate::error::StartError;
 use crate::system::{self, Account, Member};
 
-/// As whom the child goes on.
+/// The user and groups of the child.
 struct Identity {
     user: Option<Uid>,
     group: Option<Gid>,
-    /// Further groups.
+    /// Supplementary groups.
     groups: Vec<Gid>,
     account: Option<Account>,
 }
 
-/// Everything at once. `descriptors` is the soft limit where none is asked for. Returns the account of
-/// the user that the child has become.
+/// Applies all bounds. `descriptors` is the soft limit of descriptors if `bounds` sets none. Returns the account of the
+/// new user of the child.
 pub(super) fn confine(
     bounds: &Bounds,
     group: Option<&Group>,
@@ -34,7 +34,7 @@ pub(super) fn confine(
         group.join()?;
     }
     let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
-    // A lower hard limit set meanwhile stays in force, which is as good.
+    // Fails if the hard limit was lowered meanwhile. That lower limit stays in force, which is sufficient.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors, maximum: hard });
     let counted = group.is_some_and(|group| group.holds_memory);
     limit(bounds, counted)?;
@@ -58,11 +58,11 @@ fn failed(doing: String) -> impl FnOnce(rustix::io::Errno) -> StartError {
 
 fn limit(bounds: &Bounds, counted: bool) -> Result<(), StartError> {
     for (resource, name, value) in bounds.limits.resources() {
-        // Memory that a control group counts is not counted twice.
+        // If a control group limits the memory, the process limit is not set in addition.
         let Some(value) = value.filter(|_| !(counted && resource == Resource::Data)) else {
             continue;
         };
-        // A second between the signal that can be caught and the one that cannot.
+        // The process has one second between SIGXCPU, which can be caught, and SIGKILL.
         let hard = if resource == Resource::Cpu { value.saturating_add(1) } else { value };
         let limit = Rlimit { current: Some(value), maximum: Some(hard) };
         setrlimit(resource, limit).map_err(failed(format!("set its limit `{name}` to {value}")))?;
@@ -85,7 +85,7 @@ fn place(cpus: &[usize]) -> Result<(), StartError> {
         .map_err(failed(format!("place it on the processors {cpus:?}")))
 }
 
-/// Looks up names. It may ask a directory service, and block: this child alone.
+/// Looks up the user and the group. The lookup may query a directory service and block, but it blocks only this child.
 fn identity(bounds: &Bounds) -> Result<Identity, StartError> {
     let mut found = Identity { user: None, group: None, groups: Vec::new(), account: None };
     if let Some(group) = &bounds.group {
@@ -101,7 +101,7 @@ fn identity(bounds: &Bounds) -> Result<Identity, StartError> {
         found.user = Some(Uid::from_raw(number));
         found.account = Some(account);
         if found.group.is_none() {
-            // A number without a name is in no group that we could know of.
+            // The groups of a number without a name are unknown.
             let group = group.ok_or_else(|| StartError::NoGroup { group: user.clone() })?;
             found.group = Some(Gid::from_raw(group));
             found.groups = groups.into_iter().map(Gid::from_raw).collect();
@@ -110,16 +110,19 @@ fn identity(bounds: &Bounds) -> Result<Identity, StartError> {
     Ok(found)
 }
 
-/// A session keyring is inherited, and who has it may read its keys whatever its user is: those of the
-/// daemon (of file systems, of Kerberos) are not for programs of another user. The new one is made while
-/// the child is still the daemon's user, whose quota counts it: that of others is 200 keys.
+/// Gives a child that changes its user a new session keyring.
+///
+/// A session keyring is inherited, and a process that has it may read its keys, whatever its user is. The keys of the
+/// daemon (of file systems, of Kerberos) are not for programs of another user. The new keyring is created while the
+/// child still runs as the user of the daemon, so the quota of that user is charged: the quota of other users is 200
+/// keys.
 fn leave_session_keyring(identity: &Identity) -> Result<(), StartError> {
     let stays = identity.user.is_none_or(|user| user == rustix::process::geteuid());
     if stays {
         return Ok(());
     }
     let joined = system::join_new_session_keyring();
-    // A kernel without keyrings, and sandboxes that forbid their use: the program cannot use them either.
+    // Kernels without keyrings, and sandboxes that forbid keyrings: there the program cannot use them either.
     const CANNOT_BE_USED: [i32; 4] = [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::ENOKEY];
     match joined.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
         Err(errno) if !CANNOT_BE_USED.contains(&errno) => {
@@ -145,10 +148,14 @@ fn become_identity(bounds: &Bounds, identity: &Identity) -> Result<(), StartErro
     verify(identity)
 }
 
-/// A daemon that is not root and may change users by a capability hands it down otherwise, also to a program
-/// of its own user, which could become root by it: the kernel takes capabilities away only from what was root.
-/// With a group alone the program would get back the group of the daemon by them; as root also when it is
-/// executed, unless they are taken out of the bounding set. A program of root without either is root.
+/// Removes the capabilities of the daemon from the child.
+///
+/// A daemon that is not root, but may change users by a capability, would pass that capability on. A program of the
+/// same user could then become root, because the kernel removes capabilities only from a process that was root.
+///
+/// If only a group is set, the program could use the capabilities to get the group of the daemon back. If the program
+/// runs as root, it would also get them back on execve, unless they are removed from the bounding set. A program of
+/// root without a user or a group remains unrestricted.
 fn give_up_capabilities(identity: &Identity) -> Result<(), StartError> {
     let Some(user) = identity.user else {
         if rustix::process::geteuid().is_root() {
@@ -158,7 +165,7 @@ fn give_up_capabilities(identity: &Identity) -> Result<(), StartError> {
             for bit in 0..u64::BITS {
                 let capability = CapabilitySet::from_bits_retain(1 << bit);
                 match rustix::thread::remove_capability_from_bounding_set(capability) {
-                    // The kernel has no such capability.
+                    // The kernel does not have this capability.
                     Ok(()) | Err(rustix::io::Errno::INVAL) => {}
                     Err(errno) => {
                         let doing = "take the capabilities of root from it (set `user`, too)";
@@ -179,7 +186,7 @@ fn give_up_capabilities(identity: &Identity) -> Result<(), StartError> {
 
 fn clear_capabilities() -> Result<(), rustix::io::Errno> {
     match rustix::thread::clear_ambient_capability_set() {
-        // The kernel has no such set.
+        // The kernel does not have this set.
         Ok(()) | Err(rustix::io::Errno::INVAL) => {}
         Err(errno) => return Err(errno),
     }
@@ -188,7 +195,7 @@ fn clear_capabilities() -> Result<(), rustix::io::Errno> {
     rustix::thread::set_capabilities(None, none)
 }
 
-/// Looks at what the kernel says the child is: nothing is executed as somebody else.
+/// Verifies the user and groups that the kernel reports for the child, so that no program runs under a wrong identity.
 fn verify(identity: &Identity) -> Result<(), StartError> {
     let fault =
         |what: &str, errno: i32| StartError::Bounds { doing: format!("verify its {what}"), errno };

@@ -1,16 +1,15 @@
-//! Who descends from whom, and what a program that ended left behind.
+//! Descendants of programs, and the processes that an ended program left behind.
 //!
-//! Everything that programs start stays a descendant of the keeper, whatever it does: when its
-//! parent ends it becomes the keeper's child. So "nothing outlives the keeper" needs no book-keeping.
+//! Every process that a program starts remains a descendant of the supervisor: when its parent ends, it becomes a child
+//! of the supervisor. So no list is needed to make sure that no process outlives the supervisor.
 //!
-//! "Nothing outlives its program" does: an orphan in a session of its own does not show whose it
-//! was. It is killed as soon as no running program could own it:
-//! 1. it is in the session of a running program → that one's, kept;
-//! 2. it is in the session of one that has just ended → killed;
-//! 3. its environment carries the mark of a start by this keeper → kept while that program runs,
-//!    else killed;
-//! 4. otherwise (it cleared its environment, or is executing just now) → kept while a program runs
-//!    that is not younger than it, else killed.
+//! To make sure that no process outlives its program, a rule is needed: an orphan in another session does not show
+//! which program started it. An orphan is killed as soon as no running program can be its origin:
+//! 1. it is in the session of a running program → it belongs to that program and is kept;
+//! 2. it is in the session of a program that has just ended → killed;
+//! 3. its environment contains the mark of a start by this supervisor → kept while that program runs, otherwise killed;
+//! 4. otherwise (it cleared its environment, or is in the middle of execve) → kept while a program runs that started no
+//!    later than it, otherwise killed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,25 +20,25 @@ use super::child::MARK;
 use super::program::Program;
 use crate::process::{Process, children, descendants, own};
 
-/// Signals one process. That it has gone meanwhile is no error; a child's number stays its own
-/// until we reap it.
+/// Sends a signal to one process. It is no error if the process has ended: the id of a child is not reused until the
+/// child is reaped.
 pub(super) fn signal(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
-/// Signals the process group that `pid` leads; none, if it leads none.
+/// Sends a signal to the process group that `pid` leads, if it leads one.
 pub(super) fn signal_group(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process_group(pid, signal);
     }
 }
 
-/// Signals a program: its group, what else is of its session, and itself, should it not yet have
-/// made its own.
+/// Sends a signal to a program: to its group, to the other processes of its session, and to the process itself if it
+/// has not created its group yet.
 pub(super) fn signal_session(program: i32, how: Signal) {
-    // Looked for first: the dead have no descendants.
+    // Listed before the signal, because an ended process has no descendants.
     let others = descendants(program).into_iter().chain(children(own()));
     let others: Vec<_> = others
         .filter(|&pid| pid != program)
@@ -61,17 +60,17 @@ fn session_and_group(pid: i32) -> Option<(i32, i32)> {
     Some((session.as_raw_nonzero().get(), group.as_raw_nonzero().get()))
 }
 
-/// Kills the orphans that no running program could own. What those leave becomes an orphan in its
-/// turn, and their end brings the keeper back here. `ended` are the processes just reaped, since
-/// when nothing was started: later another could have the number.
+/// Kills the orphans that no running program can have started. Children of those become orphans in turn, and the end of
+/// the killed processes causes the next call. `ended` are the processes that were just reaped. No program was started
+/// since, so their ids are not reused yet.
 pub(super) fn kill_strays(programs: &HashMap<i32, Program>, ended: &[i32]) {
     let orphans = children(own()).into_iter().filter(|pid| !programs.contains_key(pid));
     for orphan in orphans.filter_map(Process::of) {
         if ended.contains(&orphan.session)
             || is_stray(&orphan, mark(orphan.pid).as_deref(), programs)
         {
-            // What descends from a stray is one too. Its group only when it leads one: that number
-            // is then its own.
+            // All descendants of a stray are strays. The group is signalled only if the orphan leads it, because only
+            // then the number belongs to the orphan.
             let descendants = descendants(orphan.pid);
             signal_group(orphan.pid, Signal::KILL);
             for pid in [orphan.pid].into_iter().chain(descendants) {

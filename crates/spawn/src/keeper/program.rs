@@ -1,4 +1,4 @@
-//! What the keeper knows of a program.
+//! The state of a program in the supervisor.
 
 use super::cgroup::Group;
 use super::child::Executing;
@@ -12,9 +12,9 @@ pub(super) struct Program {
     pub(super) state: State,
 }
 
-/// `Executing → Running` or `Executing → Failed`; both end when the process is reaped.
+/// `Executing → Running` or `Executing → Failed`. Both end when the process is reaped.
 pub(super) enum State {
-    /// It is not known yet whether the file can be executed.
+    /// The result of execve is not known yet.
     Executing(Executing),
     Running,
     /// The failure was reported; the process is about to exit.

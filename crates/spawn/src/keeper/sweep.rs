@@ -1,4 +1,4 @@
-//! The end of everything: no child is left when these return.
+//! Ends all children of the process.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use super::family;
 use crate::process;
 use crate::system::{self, Wait};
 
-/// Between two rounds of killing, when those killed have not all ended.
+/// The delay between two rounds of killing, while some killed processes have not ended.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// How long to go on killing. Only a process that the kernel holds in a call (a dead network file
-/// system) outlasts it, and no signal of ours reaches that one sooner than its own end.
+/// How long killing is repeated. Only a process that is blocked in the kernel (for example by an unreachable network
+/// file system) takes longer. No signal can end such a process before its system call returns.
 const KILL_MAX: Duration = Duration::from_secs(60);
 
-/// The daemon is gone, and with it every program's input. Lets programs end by themselves for
-/// `grace`, asks them for `term`, then kills.
+/// Ends all programs after the daemon has ended, which also closed the input of every program. Programs may end by
+/// themselves within `grace`. Then they receive SIGTERM, and after `term` they are killed.
 pub(super) fn wind_up(signals: &OwnedFd, grace: Duration, term: Duration) {
     if !gone_within(signals, grace) {
         for pid in process::descendants(std::process::id().cast_signed()) {
@@ -32,7 +32,8 @@ pub(super) fn wind_up(signals: &OwnedFd, grace: Duration, term: Duration) {
     }
 }
 
-/// Reaps for a while; whether no child is left. What dying programs leave behind becomes a child.
+/// Reaps children until `limit` has passed. Returns whether no child is left. Orphans of ended programs become children
+/// of this process.
 fn gone_within(signals: &OwnedFd, limit: Duration) -> bool {
     let until = Instant::now() + limit;
     loop {
@@ -48,12 +49,12 @@ fn gone_within(signals: &OwnedFd, limit: Duration) -> bool {
     }
 }
 
-/// Kills every child, and every grandchild as it becomes one, until there is none.
+/// Kills every child, and every descendant when it becomes a child, until no child is left.
 pub(super) fn kill_all() {
     let until = Instant::now() + KILL_MAX;
     while Instant::now() < until {
         for pid in process::children(std::process::id().cast_signed()) {
-            // Both: a child may be in a group of its own, or not yet.
+            // Both, because a child may or may not have its own process group yet.
             family::signal_group(pid, Signal::KILL);
             family::signal(pid, Signal::KILL);
         }
@@ -65,7 +66,7 @@ pub(super) fn kill_all() {
     complain("the system does not let go of some programs; leaving them");
 }
 
-/// Whether no child is left.
+/// Reaps all ended children. Returns whether no child is left.
 fn reap_all() -> bool {
     loop {
         match system::ended_child(false) {
@@ -76,15 +77,15 @@ fn reap_all() -> bool {
     }
 }
 
-/// Empties the signal descriptor. What it says is not looked at: signals merge, children are
-/// asked.
+/// Empties the signal descriptor. Its contents are ignored because signals merge; the ended children are found with
+/// `waitid`.
 pub(super) fn clear(signals: &OwnedFd) {
     let mut buffer = [0; 1024];
     while rustix::io::read(signals, &mut buffer).is_ok() {}
 }
 
 fn wait(fds: &mut [PollFd<'_>], limit: Duration) {
-    // A span of at most a minute fits, and an interrupted wait is a short one.
+    // A duration of at most one minute is valid here. An interrupted wait is only shorter.
     if let Ok(limit) = Timespec::try_from(limit) {
         let _ = poll(fds, Some(&limit));
     }

@@ -1,7 +1,7 @@
-//! Numbers, texts and lists as bytes, and back.
+//! The encoding of numbers, texts and lists.
 //!
-//! What it is: [`Writer`] and [`Reader`]. What it knows: nothing of messages. Nothing that is read
-//! can panic or reserve memory by a length that is only claimed.
+//! What it is: [`Writer`] and [`Reader`]. What it must never depend on: the messages. Reading never panics and never
+//! reserves memory according to a length that was not verified.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ impl Reader<'_> {
 
     pub(super) fn list<T>(&mut self, member: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.int()?;
-        // Nothing is reserved by a count that is only claimed.
+        // No memory is reserved for `count`, because it was not verified.
         (0..count).map(|_| member(self)).collect()
     }
 }

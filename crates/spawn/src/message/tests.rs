@@ -109,7 +109,7 @@ fn a_message_cut_short_or_with_a_tail_is_refused() {
     }
 }
 
-/// The largest piece of memory that is asked for on this thread while `act` runs.
+/// Returns the result of `act`, and the size of the largest allocation on this thread during `act`.
 fn largest_allocation<T>(act: impl FnOnce() -> T) -> (T, usize) {
     allocator::LARGEST.set(0);
     let made = act();
@@ -127,16 +127,16 @@ mod allocator {
 
     struct Watched;
 
-    // SAFETY: every call is handed on unchanged to the system's allocator, which keeps the contract.
+    // SAFETY: every call is passed unchanged to the allocator of the system, which fulfils the contract.
     unsafe impl GlobalAlloc for Watched {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             LARGEST.set(LARGEST.get().max(layout.size()));
-            // SAFETY: the caller's promise about the layout is the one that is asked for here.
+            // SAFETY: the caller's guarantee about the layout is the one that is required here.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-            // SAFETY: the place came from the same allocator with the same layout.
+            // SAFETY: the block came from the same allocator with the same layout.
             unsafe { System.dealloc(place, layout) }
         }
     }
@@ -147,13 +147,13 @@ mod allocator {
 
 #[test]
 fn a_claimed_length_beyond_the_message_reserves_nothing() {
-    // The test can fail: what is reserved is seen.
+    // Proves that an allocation is detected, so this test can fail.
     assert_eq!(largest_allocation(|| Vec::<u8>::with_capacity(1 << 20)).1, 1 << 20);
     let orders = orders().into_iter().map(|order| (order.encode(), true));
     let notices = notices().into_iter().map(|notice| (notice.encode(), false));
     let mut refused = 0;
     for (message, is_order) in orders.chain(notices) {
-        // Every place, as each may be a length or a count.
+        // Every position, because each may be a length or a count.
         for place in 0..message.len().saturating_sub(3) {
             for claimed in [u32::MAX, i32::MAX.cast_unsigned(), 1 << 24] {
                 let mut bytes = message.clone();

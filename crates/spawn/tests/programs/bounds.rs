@@ -1,4 +1,4 @@
-//! What programs are held to, how they are connected, and what a stopped keeper does to them.
+//! The limits and connections of programs, and the replacement of a stopped supervisor.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -131,7 +131,7 @@ fn place() {
     );
 }
 
-/// Only root can make others. What is not tested otherwise is told, and kept for the end of the run.
+/// Whether this process is root: only root can change users. If it is not, the skipped test is reported at the end of the run.
 fn may_change_users() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -154,7 +154,7 @@ fn user() {
     assert_eq!(daemon.output(bounded(bounds.clone(), script)), expected);
     let grouped = Bounds { group: Some("4".into()), ..bounds.clone() };
     assert_eq!(daemon.output(bounded(grouped, "id -g; id -G")), "4\n4\n");
-    // The kernel drops the parent-death signal when a process changes its user.
+    // The kernel clears the parent-death signal when a process changes its user.
     let program = daemon.start(7, Command { bounds, ..command("sleep", &["1000"]) });
     let (sleeping, keeper) = (program.process(), daemon.keeper());
     Process::of(keeper).signal(Signal::KILL);
@@ -179,7 +179,7 @@ fn unknown() {
     assert_eq!(error, StartError::NoGroup { group: "3999999999".into() });
 }
 
-/// As an argument of the system calls it means: stay what you are.
+/// As an argument of the system calls it means "do not change".
 fn largest_number() {
     let mut daemon = Daemon::new();
     let of = |user: Option<&str>, group: Option<&str>| Bounds {
@@ -218,7 +218,7 @@ fn account() {
     assert!(!without.contains("nobody"), "{without}");
 }
 
-/// All of its ids, its groups, and its capabilities are those of the user.
+/// All its ids, its groups and its capabilities are those of the user.
 fn no_rights() {
     let mut daemon = Daemon::new();
     if !may_change_users() {
@@ -243,7 +243,7 @@ fn no_rights() {
     assert_eq!(rows, expected);
 }
 
-/// Root with a group alone: it could become a member of any other group by its capabilities.
+/// A program of root with only a group set: with its capabilities it could become a member of any other group.
 fn group_alone() {
     if !may_change_users() {
         return;
@@ -259,7 +259,7 @@ fn group_alone() {
     assert_eq!(Daemon::new().output(bounded(bounds, script)), expected);
 }
 
-/// Asks this executable to play a daemon that is not root and may change users by capabilities.
+/// The argument that makes this executable act as a daemon that is not root and may change users by capabilities.
 pub(crate) const CAPABLE: &str = "be-capable";
 
 const RIGHTS: &str = "grep -E '^(Uid|Groups|CapInh|CapPrm|CapEff|CapAmb):' /proc/self/status | \
@@ -312,7 +312,7 @@ fn capabilities() {
     assert_eq!(String::from_utf8_lossy(&out.stdout), expected, "{out:?}");
 }
 
-/// Asks this executable to play a daemon with a key in its session keyring.
+/// The argument that makes this executable act as a daemon with a key in its session keyring.
 pub(crate) const KEYED: &str = "be-keyed";
 
 /// The numbers of `KEYCTL_JOIN_SESSION_KEYRING` and `KEYCTL_SEARCH`, and of the session keyring.
@@ -368,13 +368,13 @@ fn bomb() {
         return;
     }
     let bounds = Bounds {
-        // A number of its own: the limit counts all processes of a user.
+        // A user that nothing else uses: the limit counts all processes of a user.
         user: Some("3999999998".into()),
         group: Some("65534".into()),
         limits: Limits { processes: Some(40), ..Limits::default() },
         ..Bounds::default()
     };
-    // Each of them forks until it may not, says so, and stays.
+    // Each of them forks until a fork fails, reports that, and sleeps.
     let perl =
         "$| = 1; while (1) { my $p = fork; if (!defined $p) { print \"full\\n\"; sleep 1000 } }";
     let program = daemon.start(9, Command { bounds, ..command("perl", &["-e", perl]) });
@@ -393,8 +393,8 @@ fn bomb() {
     until(PATIENCE, "all of it ended", || ours() == 0);
 }
 
-/// Asks this executable to play a daemon that may have five processes and threads: its own two,
-/// guard, keeper and one program.
+/// The argument that makes this executable act as a daemon that may have five processes and threads: two of the daemon,
+/// the watchdog, the supervisor and one program.
 pub(crate) const CROWDED: &str = "be-crowded";
 
 pub(crate) fn be_crowded() -> ! {
@@ -403,7 +403,7 @@ pub(crate) fn be_crowded() -> ! {
     let error = daemon.start_error(command("sleep", &["1000"]));
     println!("{error}");
     daemon.kill(&first);
-    // Its process is gone when its end is told.
+    // Its process is gone when its exit is reported.
     println!("{}", daemon.output(command("echo", &["again"])).trim());
     drop(daemon);
     std::process::exit(0)
@@ -414,7 +414,7 @@ fn fork_failure() {
     if !may_change_users() {
         return;
     }
-    // Root is held to no such limit, so another user plays the daemon, from where it may read.
+    // Root is not subject to this limit, so another user runs the daemon, from a folder that it may read.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("daemon");
@@ -451,7 +451,7 @@ fn three_four() {
     let program = daemon.start(1, asked);
     rustix::io::write(&program.pipes.stdin, b"word\n").unwrap();
     assert_eq!(program.line(), "got word");
-    // 5 is what `ls` reads; standard input was empty, or `cat` would wait.
+    // 5 is the folder that `ls` reads. Standard input was empty, otherwise `cat` would wait.
     assert_eq!(program.rest(), "0 1 2 3 4 5 ");
     assert_eq!(read_all(&program.pipes.stderr), "stray\nalso\n");
     assert_eq!(daemon.exit(1).status, Status::Code(0));
@@ -472,7 +472,7 @@ fn sockets() {
 
 fn unbuffered() {
     let mut daemon = Daemon::new();
-    // `tr` writes with C's stdio, and so says nothing before the end of its input.
+    // `grep` writes with stdio of C, so it writes nothing before the end of its input.
     for unbuffer in [Unbuffer::Stdbuf, Unbuffer::Pty] {
         let wiring = Wiring { unbuffer, ..Wiring::default() };
         let program = daemon.start(1, Command { wiring, ..command("grep", &["-v", "x"]) });
@@ -504,7 +504,7 @@ fn stopped_keeper() {
     let program = daemon.start(1, command("sleep", &["1000"]));
     let (sleeping, keeper) = (program.process(), daemon.keeper());
     Process::of(keeper).signal(Signal::STOP);
-    // Nobody answers this one; it is what makes the silence heard.
+    // No answer comes to this order. The missing answer makes the spawner ping the supervisor.
     let error = daemon.start_error(shell("exit"));
     assert_eq!(error, StartError::KeeperLost);
     assert_eq!(daemon.exit(1).status, Status::Lost);
@@ -516,7 +516,7 @@ fn stopped_keeper() {
     assert_eq!(daemon.output(shell("echo again")), "again\n");
 }
 
-/// A control group that we may use, or none on this machine.
+/// Returns a control group that this process may use, or `None` if this machine has none.
 fn cgroup2() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let at = mounts.lines().find_map(|line| {
@@ -539,8 +539,8 @@ fn control_group() {
     };
     let bounds = Bounds { cgroup: Cgroup::Under(folder.clone()), ..Bounds::default() };
     let mut daemon = Daemon::new();
-    // It hides in a session of its own, without a mark in its environment, beside an older program
-    // whose child it might be: no other rule would find it.
+    // It moves to another session, without a mark in its environment, next to an older program that could be its
+    // parent: no other rule would find it.
     let older = daemon.start(1, bounded(bounds.clone(), "sleep 1000"));
     let hides = "env -i setsid sh -c 'echo $$; exec sleep 1000 >/dev/null' & read end";
     let program = daemon.start(2, bounded(bounds, hides));

@@ -1,10 +1,10 @@
-//! How programs end, by themselves and when they are stopped.
+//! The end of programs, by themselves and when they are stopped.
 
 use spawn::{Report, Spawn, Status, Stop};
 
 use crate::support::{Daemon, PATIENCE, Process, all_gone, command, descriptors, shell, until};
 
-/// Asks this executable to lead a group of its own in its parent's session, and to stay.
+/// The argument that makes this executable lead its own group in the session of its parent, and wait.
 pub(crate) const LEADER: &str = "lead-a-group";
 
 pub(crate) fn lead_a_group() -> ! {
@@ -86,8 +86,8 @@ fn ignores_term() {
 fn whole_session() {
     let mut daemon = Daemon::new();
     for how in [Stop::Term, Stop::Kill] {
-        // The shell itself goes on after TERM, so that only the signal can have ended the two.
-        // Each tells of itself when nothing of the shell's traps is left in it.
+        // The shell itself continues after TERM, so only the signal can have ended the two children. Each child reports
+        // itself after the traps of the shell no longer apply to it.
         let executable = std::env::current_exe().unwrap();
         let script = format!(
             "trap : TERM; sh -c 'echo $$; exec sleep 1000' & '{}' {LEADER} & while :; do wait; done",
@@ -138,7 +138,7 @@ fn no_leak() {
         daemon.output(shell(""));
     }
     assert_eq!(descriptors(), before);
-    // Standard input, output and error, the socket, the signals; and what it reads at the moment.
+    // Standard input, output and error, the socket, the signals, and the file that it reads at the moment are allowed.
     until(PATIENCE, "the keeper leaks none", || std::fs::read_dir(&keeper).unwrap().count() == 5);
 }
 

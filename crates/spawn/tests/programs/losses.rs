@@ -1,4 +1,4 @@
-//! The daemon, the keeper or its guard is killed: nothing may be left within three seconds.
+//! The daemon, the supervisor or the watchdog is killed. No process may be left after three seconds.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ use crate::support::{
     Daemon, GONE_WITHIN, PATIENCE, Process, Program, all_gone, command, shell, until,
 };
 
-/// Asks this executable to be a daemon that is to be killed.
+/// The argument that makes this executable act as a daemon that will be killed.
 pub(crate) const DAEMON: &str = "play-the-daemon";
 
 pub(crate) const ALL: &[crate::Test] = &[
@@ -31,7 +31,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("losses::nobody_becomes_the_keeper_by_hand", by_hand),
 ];
 
-/// Programs of every kind, each writing the ids of its family and then `-`.
+/// Programs of every kind. Each writes the ids of its processes and then `-`.
 fn kinds(token: u64) -> spawn::Command {
     shell(match token % 5 {
         0 => "echo $$; echo -; exec cat",
@@ -57,15 +57,14 @@ fn start_all(daemon: &mut Daemon, count: u64) -> (Vec<Program>, Vec<Process>) {
     (programs, family)
 }
 
-/// Two that leave a word in the folder they run in: one when its input ends and it has cleared up,
-/// which takes it a while, one when it is asked to end. Neither is of a mind to be killed.
+/// Two programs that create a file in their working directory: one after the end of its input and a short cleanup, the
+/// other on SIGTERM. Neither should be killed.
 const LAST_WORDS: [&str; 2] = [
     "echo -; while read a; do :; done; sleep 0.3; echo > cleared",
     "trap 'echo > asked; exit' TERM; mkfifo hold; exec 3<> hold; echo -; read a <&3",
 ];
 
-/// The child's side: starts twenty programs, tells of them and waits to be killed, or for the end
-/// of its input.
+/// The child's side: starts twenty programs, reports them, and waits to be killed or for the end of its input.
 pub(crate) fn play_the_daemon() -> ! {
     let mut daemon = Daemon::new();
     let (_programs, family) = start_all(&mut daemon, 20);
@@ -81,7 +80,7 @@ pub(crate) fn play_the_daemon() -> ! {
     }
     println!("-");
     let _ = std::io::stdin().lines().next();
-    // Without a destructor, as a daemon that panics or calls exit.
+    // Without destructors, as in a daemon that panics or calls exit.
     std::process::exit(0)
 }
 
@@ -91,7 +90,7 @@ struct Victim {
     keeper: Process,
     guard: Process,
     family: Vec<Process>,
-    /// Where programs leave their last words.
+    /// The working directory of the programs of [`LAST_WORDS`].
     folder: tempfile::TempDir,
 }
 
@@ -155,7 +154,7 @@ fn grace() {
 
 fn daemon_and_guard() {
     let mut victim = Victim::start();
-    // Stopped, the keeper learns of the daemon first.
+    // The supervisor is stopped, so that it detects the end of the daemon first.
     victim.keeper.signal(Signal::STOP);
     victim.kill();
     victim.keeper.signal(Signal::CONT);
@@ -173,8 +172,8 @@ fn daemon_and_keeper() {
 
 fn all_three() {
     let mut victim = Victim::start();
-    // A program leads its session and is the keeper's child; so is the orphan that called setsid,
-    // but that one ignores its origin.
+    // A program leads its session and is a child of the supervisor. So is the orphan that called setsid, but its
+    // environment has no mark.
     let (programs, rest): (Vec<_>, Vec<_>) = victim
         .family
         .iter()
@@ -186,13 +185,13 @@ fn all_three() {
     victim.keeper.signal(Signal::KILL);
     victim.guard.signal(Signal::KILL);
     all_gone(GONE_WITHIN, &programs);
-    // What escapes is what the documentation says; it is ours to clear away.
+    // The documentation states which processes escape. The test must end them.
     for process in rest.iter().filter(|process| process.runs()) {
         process.signal(Signal::KILL);
     }
 }
 
-/// Waits for the loss and checks what is said of it, and that it is true when it is said.
+/// Waits for the loss, and checks the reports and that they are true when they arrive.
 fn lost_and_back(daemon: &Daemon, tokens: u64, family: &[Process]) {
     let killed = Instant::now();
     daemon.report(|report| match report {

@@ -1,7 +1,7 @@
-//! Real programs, a real keeper, real kills.
+//! Tests with real programs, a real supervisor and real kills.
 //!
-//! The keeper is this executable started anew, so `main` is ours: it calls `init` first, may be
-//! asked to play a daemon that is to be killed, and else runs the tests one after another.
+//! The supervisor is a process of this executable, so the tests have their own `main`. It calls `init` first. Depending
+//! on its argument it acts as a daemon that will be killed; otherwise it runs the tests one after another.
 
 #![allow(clippy::unwrap_used, reason = "a test without the harness by which clippy knows one")]
 
@@ -19,7 +19,7 @@ mod support;
 #[path = "../../../database/tests/support/untested.rs"]
 mod untested;
 
-/// What programs must find as their limit of descriptors, though we raise our own.
+/// The limit of descriptors that programs must have, although this process raises its own.
 const DESCRIPTORS: u64 = 777;
 
 type Test = (&'static str, fn());
@@ -43,7 +43,8 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == bounds::KEYED) {
         bounds::be_keyed();
     }
-    // As with any test: words select by name, `--list` lists, other flags are for other harnesses.
+    // As in the standard test harness: words select tests by name, `--list` lists them, and other flags are for other
+    // harnesses.
     let words: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let chosen = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(*word));
     let all = [starts::ALL, bounds::ALL, ends::ALL, strays::ALL, losses::ALL].concat();
@@ -81,7 +82,7 @@ fn run(tests: &[Test]) -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Only in the first process: those it starts have to raise it again, and give it back.
+/// Lowers the limit in the first process only: its child daemons must raise it again and restore it for programs.
 fn lower_the_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let lowered = Rlimit { current: Some(DESCRIPTORS), ..getrlimit(Resource::Nofile) };

@@ -1,4 +1,4 @@
-//! What a program finds when it starts, and what is said when it cannot.
+//! The environment of a program at its start, and the error if it cannot start.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -157,7 +157,7 @@ fn failures_leave_nothing() {
     crate::support::until(crate::support::PATIENCE, "no child is left", || {
         children(keeper).is_empty()
     });
-    // Five of its own, and what it reads at the moment.
+    // Five descriptors of its own, and the folder that it reads at the moment.
     crate::support::until(crate::support::PATIENCE, "the keeper leaks nothing", || {
         open_in(keeper) == 5
     });
@@ -218,7 +218,7 @@ fn wiring() {
     assert_eq!(read_all(&pipes.stdout), "end\n");
     assert_eq!(read_all(&pipes.stderr), "err word\n");
     daemon.exit(1);
-    // A second program must not inherit the pipes of the first. 3 is what `ls` reads.
+    // A second program must not inherit the pipes of the first. 3 is the folder that `ls` reads.
     let first = daemon.start(2, command("cat", &[]));
     assert_eq!(daemon.output(command("ls", &["/proc/self/fd"])), "0\n1\n2\n3\n");
     for ours in [&first.pipes.stdin, &first.pipes.stdout, &first.pipes.stderr] {
@@ -244,7 +244,7 @@ fn inherited() {
     let program = daemon.start(1, asked);
     let said = program.rest();
     let lines: Vec<&str> = said.lines().collect();
-    // The fifth is the folder that `ls` reads.
+    // 5 is the folder that `ls` reads.
     let (pid, rest) = (program.pid, ["socket", "5", "none"]);
     assert_eq!(lines[0], format!("1 http {pid} {pid}"), "{said}");
     assert_eq!(lines[1..], rest, "{said}");
@@ -257,11 +257,11 @@ fn inherited() {
 
 fn as_new() {
     let mut daemon = Daemon::new();
-    // Not through a shell, which blocks signals of its own while it forks.
+    // Not through a shell, which blocks signals while it forks.
     let signals = daemon.output(command("grep", &["-E", "^Sig(Blk|Ign)", "/proc/self/status"]));
     let none = "0000000000000000";
     assert_eq!(signals, format!("SigBlk:\t{none}\nSigIgn:\t{none}\n"));
-    // While a file of ours that reaches its limit is an error of the write.
+    // In this process, in contrast, a write to a file that reaches its limit fails with an error.
     let own = fs::read_to_string("/proc/self/status").unwrap();
     let own = own.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
     let ignored = u64::from_str_radix(own, 16).unwrap();

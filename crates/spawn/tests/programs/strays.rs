@@ -1,4 +1,4 @@
-//! What programs leave behind while the daemon goes on.
+//! Processes that programs leave behind while the daemon runs.
 
 use crate::ends::LEADER;
 use crate::support::{Daemon, PATIENCE, Process, Program, all_gone, command, shell};
@@ -14,7 +14,7 @@ pub(crate) const ALL: &[crate::Test] = &[
 
 fn plain() {
     let mut daemon = Daemon::new();
-    // It could own what shows no mark.
+    // An older program that could be the origin of a process without a mark.
     let older = daemon.start(2, command("cat", &[]));
     let executable = std::env::current_exe().unwrap();
     let script = format!(
@@ -30,7 +30,7 @@ fn plain() {
     daemon.kill(&older);
 }
 
-/// The program may have ended, and its child with it, before we can look.
+/// The process id as text: the program and its child may have ended before the test could examine them.
 fn pid(program: &Program) -> i32 {
     program.line().parse().unwrap()
 }
@@ -41,7 +41,7 @@ fn gone(pid: i32) -> bool {
 
 fn escaped() {
     let mut daemon = Daemon::new();
-    // Another program runs all the while: it could own what it does not.
+    // Another program runs all the time, and could be the origin of a process that does not belong to it.
     let other = daemon.start(2, command("cat", &[]));
     for (script, kill) in [
         ("setsid sleep 1000 & echo $!; read a", true),
@@ -64,8 +64,8 @@ fn escaped() {
     daemon.kill(&other);
 }
 
-/// Its environment cannot be read then, so that it does not show whose it is. Tried often: which
-/// moment the kill meets is the scheduler's.
+/// During execve the environment of a process cannot be read, so its origin is unknown. The test is repeated often
+/// because the scheduler determines at which moment the kill arrives.
 fn executing() {
     let mut daemon = Daemon::new();
     let other = daemon.start(2, command("cat", &[]));
@@ -78,7 +78,7 @@ fn executing() {
     daemon.kill(&other);
 }
 
-/// Starts a grandchild that the keeper adopts while its program goes on.
+/// Starts a grandchild that the supervisor adopts while its program continues.
 fn with_orphan(daemon: &mut Daemon, token: u64, how: &str) -> (Program, Process) {
     let program = daemon.start(token, shell(&format!("({how} sleep 1000 & echo $!); read a")));
     let orphan = program.told();
@@ -91,7 +91,7 @@ fn of_the_living() {
     let mut daemon = Daemon::new();
     let (owner, in_own_session) = with_orphan(&mut daemon, 1, "setsid");
     let (second, in_its_session) = with_orphan(&mut daemon, 2, "");
-    // Ends of others bring the keeper to look at orphans.
+    // The ends of other programs make the supervisor search for orphans.
     for token in 10..15 {
         daemon.start(token, shell("exit"));
         daemon.exit(token);
@@ -109,9 +109,9 @@ fn unmarked() {
     let mut daemon = Daemon::new();
     let older = daemon.start(1, command("cat", &[]));
     let (owner, orphan) = with_orphan(&mut daemon, 2, "env -i setsid");
-    // Until then it still carries the mark, or is in its program's session.
+    // Until then it still has the mark, or is in the session of its program.
     crate::support::until(PATIENCE, "it executes what it was told to", || orphan.name() == "sleep");
-    // Programs start until one is younger than the orphan by the kernel's clock of 10 ms.
+    // Starts programs until one is younger than the orphan by the kernel's clock of 10 ms.
     let mut token = 10;
     let younger = loop {
         let program = daemon.start(token, command("cat", &[]));
@@ -122,7 +122,7 @@ fn unmarked() {
         token += 1;
     };
     daemon.kill(&owner);
-    // One more start and end, so that the keeper has surely looked.
+    // One more start and end, so that the supervisor has certainly searched.
     daemon.start(2, shell("exit"));
     daemon.exit(2);
     assert!(orphan.runs(), "an older program runs, whose it could be");

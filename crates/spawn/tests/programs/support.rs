@@ -1,4 +1,4 @@
-//! A spawner with its reports, programs with their pipes, and a look at other processes.
+//! A spawner with its reports, programs with their pipes, and the state of other processes.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spawn::{Command, Exit, Pipes, Report, Spawn, Spawner, StartError, Stop};
 
-/// Longer than anything takes on a busy machine; only a failure waits for it.
+/// Longer than any step takes on a busy machine. Only a failing test waits this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The promise: nothing is left this long after the daemon or the keeper went.
+/// The guarantee: no process is left this long after the daemon or the supervisor ended.
 pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(3);
 
 pub(crate) fn shell(script: &str) -> Command {
@@ -29,9 +29,9 @@ pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
     }
 }
 
-/// A spawner. Reports are taken in any order of tokens, each token's in their own.
+/// A spawner. Reports can be taken in any order of tokens, but those of one token only in their order.
 pub(crate) struct Daemon {
-    /// `None` once a test has taken it.
+    /// `None` after a test has taken it.
     pub(crate) spawner: Option<Spawner>,
     reports: Receiver<Report>,
     passed: RefCell<VecDeque<Report>>,
@@ -56,7 +56,7 @@ impl Daemon {
         self.spawner.as_mut().expect("not taken")
     }
 
-    /// The first report that `wanted` takes; the others stay for later.
+    /// Returns the first report that `wanted` accepts. The others remain for later calls.
     pub(crate) fn report<T>(&self, wanted: impl Fn(Report) -> Result<T, Report>) -> T {
         let mut passed = self.passed.borrow_mut();
         for _ in 0..passed.len() {
@@ -113,7 +113,7 @@ impl Daemon {
         self.exit(program.token)
     }
 
-    /// Runs a script to its end; what it wrote.
+    /// Runs a script until it ends, and returns its output.
     pub(crate) fn output(&mut self, command: Command) -> String {
         let program = self.start(1, command);
         let output = program.rest();
@@ -123,7 +123,7 @@ impl Daemon {
         output
     }
 
-    /// How many reports nobody has asked for, once another start has been answered.
+    /// Returns the number of reports that were not taken, after another start was answered.
     pub(crate) fn unread(&mut self) -> usize {
         self.output(shell("exit"));
         let mut passed = self.passed.borrow_mut();
@@ -138,7 +138,7 @@ impl Daemon {
 }
 
 impl Drop for Daemon {
-    /// So that no test finds what another has left.
+    /// Ends all programs, so that no test finds processes of another test.
     fn drop(&mut self) {
         if let Some(spawner) = self.spawner.take() {
             spawner.finish();
@@ -147,7 +147,7 @@ impl Drop for Daemon {
 }
 
 impl Program {
-    /// The next line it writes, without its end.
+    /// Returns the next line of its output, without the line end.
     pub(crate) fn line(&self) -> String {
         let mut line = Vec::new();
         while let Some(byte) = read_byte(&self.pipes.stdout).filter(|&byte| byte != b'\n') {
@@ -156,12 +156,12 @@ impl Program {
         String::from_utf8(line).expect("text")
     }
 
-    /// A process whose id it writes on a line.
+    /// Returns the process whose id the program writes on a line.
     pub(crate) fn told(&self) -> Process {
         Process::of(self.line().trim().parse().expect("a process id"))
     }
 
-    /// All it writes, to the end.
+    /// Returns all its remaining output.
     pub(crate) fn rest(&self) -> String {
         read_all(&self.pipes.stdout)
     }
@@ -194,7 +194,7 @@ fn wait(fd: &OwnedFd) {
     assert_eq!(ready, 1, "something to read in time");
 }
 
-/// A process that is not mistaken for a later one of the same id.
+/// A process that cannot be confused with a later process of the same id.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -202,14 +202,14 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// One that runs.
+    /// Returns a running process.
     pub(crate) fn of(pid: i32) -> Self {
         let started = stat(pid, 19).unwrap_or_else(|| panic!("process {pid} is not there"));
         Self { pid, started: started.parse().expect("a number") }
     }
 
-    /// Whether it runs. A zombie has ended: only nobody cares (in a container, say, whose first
-    /// process reaps nobody).
+    /// Whether it runs. A zombie counts as ended: it may remain only because no process reaps it (for example in a
+    /// container whose first process reaps no children).
     pub(crate) fn runs(&self) -> bool {
         let same = stat(self.pid, 19).is_some_and(|started| started == self.started.to_string());
         same && stat(self.pid, 0).is_some_and(|state| state != "Z" && state != "X")
@@ -219,13 +219,13 @@ impl Process {
         stat(self.pid, 1).expect("it runs").parse().expect("a number")
     }
 
-    /// What it executes.
+    /// Returns the name of its executable.
     pub(crate) fn name(&self) -> String {
         let name = fs::read_to_string(format!("/proc/{}/comm", self.pid)).expect("it runs");
         name.trim().to_owned()
     }
 
-    /// Whether its environment tells whose it is.
+    /// Whether its environment shows its origin.
     pub(crate) fn is_marked(&self) -> bool {
         let environment = fs::read(format!("/proc/{}/environ", self.pid)).expect("it runs");
         environment.split(|&byte| byte == 0).any(|variable| variable.starts_with(b"ROADSTEAD_"))
@@ -237,14 +237,14 @@ impl Process {
     }
 }
 
-/// A field of `/proc/PID/stat`, counted from the state.
+/// Returns a field of `/proc/PID/stat`, counted from the state.
 fn stat(pid: i32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, tail) = stat.rsplit_once(')')?;
     tail.split_ascii_whitespace().nth(field).map(str::to_owned)
 }
 
-/// Polls until it is so; fails after `limit`.
+/// Polls until the condition is true. Panics after `limit`.
 pub(crate) fn until(limit: Duration, what: &str, so: impl Fn() -> bool) {
     let end = Instant::now() + limit;
     while !so() {
@@ -263,7 +263,7 @@ pub(crate) fn all_gone(limit: Duration, processes: &[Process]) {
     }
 }
 
-/// How many descriptors this process has.
+/// Returns the number of descriptors of this process.
 pub(crate) fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("/proc").count()
 }
