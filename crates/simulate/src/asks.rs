@@ -1,4 +1,4 @@
-//! Requests from within the gateway's own process.
+//! Requests from within the process of the gateway.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,10 +6,10 @@ use exchange::Outcome;
 
 use crate::happening::Moment;
 
-/// The name of a pool that is not there.
+/// The name of a pool that does not exist.
 pub(crate) const NOWHERE: &str = "nowhere";
 
-/// One request and what came of it.
+/// A request and its outcomes.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) id: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// What was told of it; more than one outcome must not be.
+    /// Returns the reported outcomes. More than one is a violation.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

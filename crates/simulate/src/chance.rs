@@ -1,13 +1,13 @@
-//! The one source of chance of a world.
+//! The only source of randomness of a world.
 //!
-//! Each actor draws numbers of its own, which follow from the seed, the moment and the actor. So what the
-//! gateway does with one descriptor changes nothing for another, and a run in which it asks its kernel in
+//! Each actor draws its own numbers, which follow from the seed, the time and the actor. Therefore the actions of the
+//! gateway with one descriptor do not change the numbers of another, and a run in which the gateway calls its kernel in
 //! another order sends the same bytes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// One who draws numbers, by its kind and its number among those of its kind.
+/// An actor that draws numbers: its kind, and its number within the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Actor(pub(crate) &'static str, pub(crate) usize);
 
@@ -19,11 +19,11 @@ impl Actor {
     }
 }
 
-/// Gives each actor its numbers.
+/// The source of the numbers of each actor.
 #[derive(Debug)]
 pub(crate) struct Chances {
     seed: u64,
-    /// How often each has acted at this moment.
+    /// How often each actor has acted at this time.
     acts: BTreeMap<Actor, u64>,
     now: Duration,
 }
@@ -33,7 +33,7 @@ impl Chances {
         Self { seed, acts: BTreeMap::new(), now: Duration::ZERO }
     }
 
-    /// The numbers for what `actor` does now.
+    /// Returns the random numbers for the current action of `actor`.
     pub(crate) fn of(&mut self, actor: Actor, now: Duration) -> Chance {
         if std::mem::replace(&mut self.now, now) != now {
             self.acts.clear();
@@ -46,14 +46,14 @@ impl Chances {
         Chance::new(seed)
     }
 
-    /// In which order `actor` comes among those of the same moment.
+    /// Returns the position of `actor` among the events of the same time.
     pub(crate) fn rank(&self, actor: Actor, at: Duration) -> u64 {
         let seed = Chance::new(!self.seed ^ actor.key()).next();
         Chance::new(seed ^ nanos(at)).next()
     }
 }
 
-/// Numbers from a seed (splitmix64): the same seed, the same numbers, on every machine.
+/// Random numbers from a seed (splitmix64): the same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 
@@ -70,23 +70,23 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is at least 1.
+    /// Returns a number below `end`, which is at least 1.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end.max(1)).unwrap_or(u64::MAX);
         usize::try_from(self.next() % end).expect("it is below a usize")
     }
 
-    /// A number from `first` to `last`, both included.
+    /// Returns a number from `first` to `last`, both inclusive.
     pub(crate) fn between(&mut self, first: usize, last: usize) -> usize {
         first + self.below(last.saturating_sub(first) + 1)
     }
 
-    /// True so many times in a thousand.
+    /// Returns true in `times` of 1,000 cases.
     pub(crate) fn in_1000(&mut self, times: u32) -> bool {
         self.next() % 1000 < u64::from(times)
     }
 
-    /// A time from `first` to `last`; short ones are as likely as long ones of ten times the length.
+    /// Returns a time from `first` to `last`. Each order of magnitude is equally likely.
     pub(crate) fn time(&mut self, first: Duration, last: Duration) -> Duration {
         let (first, last) = (nanos(first).max(1), nanos(last).max(1));
         let octaves = u64::from((last / first).max(1).ilog2());
@@ -95,12 +95,12 @@ impl Chance {
         Duration::from_nanos((base + self.next() % base).min(last.max(first)))
     }
 
-    /// One of these.
+    /// Returns one of these values.
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    /// One of these, as often as its weight says.
+    /// Returns one of these values; its probability is proportional to its weight.
     pub(crate) fn weighted<T: Copy>(&mut self, from: &[(u32, T)]) -> T {
         let total: u32 = from.iter().map(|(weight, _)| weight).sum();
         let mut left = self.next() % u64::from(total.max(1));
@@ -114,7 +114,7 @@ impl Chance {
         from[from.len() - 1].1
     }
 
-    /// Brings a list into another order.
+    /// Shuffles a list.
     pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
         for place in (1..list.len()).rev() {
             list.swap(place, self.below(place + 1));

@@ -1,13 +1,13 @@
-//! What a client may hold the gateway to, checked after a run.
+//! Checks the guarantees of the gateway to clients after a run.
 //!
-//! - Reply number n of a client is the answer to its own line number n: what a worker really said
-//!   to it, or a coded end; or the connection ended.
-//! - What was acknowledged is stored, as often as it was acknowledged and not more often than it
-//!   was sent on; what was refused or failed is not stored; nothing is stored that nobody sent.
-//! - Nothing is given to a second program once a byte of it reached one.
-//! - Who did nothing wrong, and to whom nothing happened, has all its replies.
-//! - Whoever can be made to wait is not rejected because a queue is full. Requests from within cannot
-//!   be made to wait, and may take the last place of a request that was taken in before.
+//! - Reply number n of a client is the reply to its line number n: the output of a worker for that line, or an error
+//!   with a code. Otherwise the connection ended.
+//! - Acknowledged rows are stored, at least as often as they were acknowledged and not more often than they were
+//!   forwarded. Rejected or failed rows are not stored. No row is stored that was not sent.
+//! - A request of which a byte reached a program is not given to a second program.
+//! - A client without an error or a fault of its connection has all its replies.
+//! - A client that can be paused is not rejected because a queue is full. Requests from within cannot be paused, and
+//!   may take the last place in the queue before a request that was read earlier.
 
 mod dues;
 pub(crate) mod ends;
@@ -26,17 +26,17 @@ use crate::scenario::{Finish, Job};
 use crate::store::id_of;
 use crate::world::World;
 
-/// What a reply says.
+/// The meaning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said<'a> {
     Answer(&'a [u8]),
     Ended(Cause),
-    /// A worker's own refusal.
+    /// An error reply of a worker.
     Refused(&'a [u8]),
     Nonsense,
 }
 
-/// Who asks from within is told once, and the truth.
+/// Checks that a request from within got exactly one outcome, and a correct one.
 fn check_ask(
     judge: Judge<'_>,
     ask: &Ask,
@@ -75,14 +75,14 @@ fn check_ask(
     }
 }
 
-/// What programs were given and what they said to it.
+/// The lines that programs received, and their replies.
 #[derive(Debug, Default)]
 struct Truth {
-    /// The lines that programs said to a request, by the request.
+    /// The reply lines of programs, by request.
     replies: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
-    /// Programs that the kernel took something of a request for, by its id.
+    /// The number of programs for which the kernel accepted bytes of a request, by id.
     given: BTreeMap<u64, u32>,
-    /// Lines of programs that become a row of this id.
+    /// The number of program lines that become a row, by id.
     rows: BTreeMap<u64, u32>,
 }
 
@@ -101,7 +101,7 @@ impl Truth {
                     truth.replies.entry(line.to_vec()).or_default().push(reply.to_vec());
                 }
             }
-            // What marks the beginning of a frame is no part of its line.
+            // The length prefix of a frame is not part of its line.
             let begun = begun_line(framing, begun);
             if begun.contains(&b' ')
                 && let Some(id) = id_of(begun)
@@ -118,7 +118,7 @@ impl Truth {
     }
 }
 
-/// The line in a frame that was begun.
+/// Returns the line in an incomplete frame.
 fn begun_line(framing: Framing, begun: &[u8]) -> &[u8] {
     let prefix = match framing {
         Framing::Len(width) => width.bytes(),
@@ -128,14 +128,14 @@ fn begun_line(framing: Framing, begun: &[u8]) -> &[u8] {
     begun.get(prefix..).unwrap_or_default()
 }
 
-/// Complete lines, and what follows the last of them.
+/// Splits bytes into complete lines and the rest after the last line.
 fn lines(bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let rest = lines.pop().unwrap_or_default();
     (lines, rest)
 }
 
-/// Checks everything that can be seen from outside, and counts how requests ended.
+/// Checks everything that is visible from outside, and counts how requests ended.
 pub(crate) fn check(world: &World) -> Found {
     let truth = Truth::of(world);
     let mut ends = Ends::new();
@@ -168,7 +168,7 @@ fn check_rows(
     for client in &world.users.clients {
         let mut whole = client.lines.iter().filter(|line| line.end <= client.sent);
         sent.extend(whole.clone().map(|line| line.id));
-        // A line that was cut off may count as a line.
+        // An incomplete last line may count as a line.
         if world.scenario.listeners[client.listener].accepts_last_line {
             let start = whole.next_back().map_or(0, |line| line.end);
             sent.extend(id_of(&client.bytes[start..client.sent]));
@@ -195,7 +195,7 @@ fn check_rows(
     }
 }
 
-/// One client and what it got.
+/// A client and what it received.
 struct Account<'a> {
     judge: Judge<'a>,
     world: &'a World,
@@ -203,7 +203,7 @@ struct Account<'a> {
     client: &'a Client,
 }
 
-/// Knows what the answer to a line may be.
+/// Decides which replies to a line are correct.
 #[derive(Clone, Copy)]
 struct Judge<'a> {
     world: &'a World,
@@ -211,7 +211,8 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Whether a reply may be the one to this line: how it ended, and the row that it acknowledges.
+    /// Whether a reply is correct for this line. Returns how the request ended, and the row that the reply
+    /// acknowledges.
     fn line(
         &self,
         id: u64,
@@ -253,12 +254,12 @@ impl Judge<'_> {
         }
     }
 
-    /// `own`: how many replies to this very line say its own row.
+    /// Whether an error with this cause is correct. `own`: the number of replies to this line that contain its own row.
     fn end(&self, id: u64, kind: LineKind, cause: Cause, own: usize) -> Result<(), &'static str> {
         let world = self.world;
         match (cause, kind) {
             (Cause::TooLong, LineKind::TooLong) => return Ok(()),
-            // Who is slow to end a line is refused so, whatever it would have become.
+            // A line that is completed too slowly is rejected with this cause, whatever its length.
             (Cause::Incomplete, _) | (Cause::Draining, LineKind::TooLong) => {}
             (Cause::TooLong, _) => return Err("it is not too long"),
             (_, LineKind::TooLong) => return Err("it should have been refused as too long"),
@@ -282,7 +283,7 @@ impl Judge<'_> {
         let given = self.truth.given.contains_key(&id);
         let alone = world.scenario.job == Job::Programs;
         let stored = world.workers.store.rows.get(&id).copied().unwrap_or_default();
-        // A program that confuses its answers may have said this row to somebody else's line.
+        // A program that confuses its replies may have printed this row as the reply to another line.
         let said = self.truth.rows.get(&id).copied().unwrap_or_default();
         let elsewhere = said.saturating_sub(u32::try_from(own).unwrap_or(u32::MAX));
         match cause.verdict() {
@@ -354,11 +355,11 @@ impl Account<'_> {
         self.check_whole(replies.len(), found);
     }
 
-    /// Whether a reply is that of a program which strays to a line that this client has not sent.
+    /// Whether a reply was printed by a program with surplus lines for a line that this client has not sent.
     fn is_misdirected(&self, reply: &[u8]) -> bool {
         let scenario = &self.world.scenario;
         let status = scenario.listeners[self.client.listener].status;
-        // One with several requests at once is believed to answer each once.
+        // A program with several concurrent requests is trusted to answer each once.
         let is_watched = scenario.job == Job::Programs && scenario.text.contains("pipeline = 1\n");
         let (true, Said::Answer(answer)) = (is_watched, self.said(reply, status)) else {
             return false;
@@ -370,19 +371,19 @@ impl Account<'_> {
         !is_own && said.any(|line| line == answer)
     }
 
-    /// Lines of which anything was sent.
+    /// Returns the number of lines of which at least one byte was sent.
     fn lines_begun(&self) -> usize {
         let ended = self.client.lines.iter().filter(|line| line.end <= self.client.sent).count();
         let whole = self.client.lines.iter().any(|line| line.end == self.client.sent);
         ended + usize::from(!whole && self.client.sent > 0)
     }
 
-    /// Who did nothing wrong has all its replies.
+    /// Checks that a client without an error has all its replies.
     fn check_whole(&self, replies: usize, found: &mut Vec<String>) {
         let Self { client, number, world, .. } = *self;
         let keeps = world.scenario.listeners[client.listener].keeps_half_closed;
         let half_closes = client.leaving == Leaving::HalfCloses;
-        // Between two requests it may have made place for another client.
+        // Between two requests it may have been closed to make room for another client.
         let displaced = world.scenario.listeners[client.listener].connections_max < 100
             && matches!(client.end, Some(End::Eof | End::Reset));
         let excused = displaced
@@ -395,7 +396,7 @@ impl Account<'_> {
             return;
         }
         let all = client.lines.len();
-        // Who goes idle in the middle of a line may be sent away without a word.
+        // A client that is idle in the middle of a line may be disconnected without a reply.
         let begun = client.lines.last().is_some_and(|line| line.kind == LineKind::Begun);
         let least = if begun && !half_closes { all - 1 } else { all };
         if client.sent < client.bytes.len() || replies < least || client.end == Some(End::Reset) {
@@ -415,7 +416,7 @@ impl Account<'_> {
         *ends.entry(end).or_default() += 1;
     }
 
-    /// What a line of a reply means.
+    /// Returns the meaning of a reply line.
     fn said<'b>(&self, reply: &'b [u8], status: bool) -> Said<'b> {
         let word_of = |text: &[u8], wanted: &[Verdict]| {
             let word = text.split(|byte| *byte == b' ').next().unwrap_or_default();
@@ -431,7 +432,7 @@ impl Account<'_> {
             (true, [b'-', text @ ..]) => word_of(text, &[Verdict::Failed, Verdict::Unknown])
                 .map_or(Said::Nonsense, Said::Ended),
             (true, _) => Said::Nonsense,
-            // A program that answers alone may say whatever it likes.
+            // If only a program answers, its output may begin with anything.
             (false, [b'!', b'n', b'o', b' ', ..]) if self.world.scenario.job == Job::Programs => {
                 Said::Answer(reply)
             }
@@ -455,7 +456,7 @@ fn without_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The beginning of some bytes, for a person.
+/// Returns the beginning of some bytes in printable form.
 fn shown(bytes: &[u8]) -> String {
     let part = &bytes[..bytes.len().min(60)];
     format!("\"{}\"", part.escape_ascii())

@@ -1,7 +1,7 @@
 //! Clients: what they send, how they read, and how they leave.
 //!
 //! ```text
-//!   Away ──connects──▶ There ──its own end, the gateway's, or a reset──▶ Done
+//!   Away ──connects──▶ There ──end by the client, end by the gateway, or reset──▶ Done
 //! ```
 
 use std::time::Duration;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use crate::happening::Moment;
 use crate::ids::ConnectionId;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineKind {
     Whole,
-    /// Longer than its listener takes.
+    /// Longer than its listener accepts.
     TooLong,
-    /// The last one, without its end.
+    /// The last line, without a line end.
     Begun,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum LineKind {
 pub(crate) struct Line {
     pub(crate) id: u64,
     pub(crate) kind: LineKind,
-    /// Where it ends in all that the client sends.
+    /// The offset of its end in all bytes of the client.
     pub(crate) end: usize,
 }
 
@@ -39,17 +39,17 @@ pub(crate) enum Reading {
 /// How a client leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
-    /// It ends its direction once all is sent, and reads to the end.
+    /// It half-closes when all is sent, and reads until the end.
     HalfCloses,
-    /// It closes when all is answered.
+    /// It closes when all its requests are answered.
     WhenAnswered,
     /// It stays until the gateway ends the connection.
     Stays,
-    /// It closes after so long, whatever is still to come.
+    /// It closes after this time, even if replies are outstanding.
     Closes(Duration),
-    /// It resets the connection after so long.
+    /// It resets the connection after this time.
     Resets(Duration),
-    /// Its host vanishes after so long, and nobody is told.
+    /// Its host vanishes after this time, without any notification.
     Vanishes(Duration),
 }
 
@@ -60,14 +60,14 @@ pub(crate) enum State {
     Done,
 }
 
-/// How a client saw its connection end.
+/// How the connection ended for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The gateway ended it in good order.
+    /// The gateway closed it.
     Eof,
     /// It was reset.
     Reset,
-    /// The client itself left.
+    /// The client left.
     Own,
 }
 
@@ -75,16 +75,16 @@ pub(crate) enum End {
 pub(crate) struct Client {
     pub(crate) lines: Vec<Line>,
     pub(crate) bytes: Vec<u8>,
-    /// Bytes of these that were sent.
+    /// The number of these bytes that were sent.
     pub(crate) sent: usize,
     pub(crate) received: Vec<u8>,
     pub(crate) end: Option<End>,
-    /// Why it cannot hold the gateway to all of its replies.
+    /// Why the client cannot expect all its replies.
     pub(crate) excused: Option<&'static str>,
     pub(crate) listener: usize,
     pub(crate) reading: Reading,
     pub(crate) leaving: Leaving,
-    /// Lines that it sends before it wants an answer.
+    /// The number of lines that it sends before it waits for a reply.
     pub(crate) window: usize,
     pub(crate) pace: Duration,
     pub(crate) chunk: usize,
@@ -95,7 +95,7 @@ pub(crate) struct Client {
     pub(crate) half_closed: bool,
     pub(crate) progress_at: Moment,
     pub(crate) called: Option<Moment>,
-    /// The next line may begin then.
+    /// The next line may begin at this time.
     pub(crate) pause_until: Moment,
     pub(crate) reads_at: Moment,
 }
@@ -105,7 +105,7 @@ impl Client {
         self.state == State::Done
     }
 
-    /// Lines that were sent whole.
+    /// Returns the number of lines that were sent completely.
     pub(crate) fn lines_sent(&self) -> usize {
         self.lines
             .iter()
@@ -113,7 +113,7 @@ impl Client {
             .count()
     }
 
-    /// Nobody ends a connection to it that it does not end itself.
+    /// Changes how the client leaves, for a peer that never ends a connection first.
     pub(crate) fn expects_an_echo(&mut self) {
         let begun = self.lines.last().is_some_and(|line| line.kind == LineKind::Begun);
         self.leaving = match self.leaving {

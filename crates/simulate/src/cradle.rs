@@ -1,4 +1,4 @@
-//! The spawner of a world: what is made for a program before it runs.
+//! The spawner of a world: creates the pipes and the state of programs.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,9 +19,9 @@ use crate::world::Shared;
 #[derive(Debug)]
 pub(crate) struct Cradle {
     pub(crate) shared: Shared,
-    /// Whose programs it starts.
+    /// The shard whose programs it starts.
     pub(crate) shard: usize,
-    /// A descriptor of the system; its copies stand for the simulated pipes.
+    /// A descriptor of the system. Its duplicates represent the simulated pipes.
     pub(crate) placeholder: OwnedFd,
 }
 
@@ -46,7 +46,7 @@ impl Spawn for Cradle {
         let serves = world.server_of(number, &command);
         let capacity = world.scenario.pipe;
         let program = Party::Program(number);
-        // Whoever holds the other end is known once there is a descriptor.
+        // The gateway's end gets its descriptor below.
         let nobody = Party::Gateway(DescriptorId(0));
         let stdin = world.net.add_flow(nobody, program, capacity);
         let stdout = world.net.add_flow(program, nobody, capacity);
@@ -70,7 +70,7 @@ impl Spawn for Cradle {
             _ => None,
         };
         let nature = if serves.is_some() { world.host_nature() } else { world.nature() };
-        // Who strays does so before it could be trusted.
+        // A program that prints surplus lines does so from its first request, before it could be trusted.
         let patience = world.chance.below(12);
         let patience = if nature == Nature::Strays { 0 } else { patience };
         let delay = world.chance.time(Duration::from_micros(100), Duration::from_millis(20));

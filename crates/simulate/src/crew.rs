@@ -1,4 +1,4 @@
-//! The loops of a gateway with their shards, turned one at a time.
+//! The loops of a gateway with their shards, which run one iteration at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -21,7 +21,7 @@ pub(crate) struct Crew {
     shared: Shared,
     members: Vec<Option<Member>>,
     pub(crate) access: Access,
-    /// What those that have ended left.
+    /// Remains of the shards that have ended.
     pub(crate) left: Left,
 }
 
@@ -30,13 +30,13 @@ struct Member {
     shard: Shard,
 }
 
-/// What is left of shards at their ends.
+/// What shards had not finished when they ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Left {
-    /// Requests.
+    /// The number of requests.
     pub(crate) cut: usize,
     pub(crate) streams: usize,
-    /// Places for programs to serve.
+    /// The number of sockets made for programs.
     pub(crate) homes: usize,
 }
 
@@ -111,7 +111,7 @@ impl Crew {
         Ok(())
     }
 
-    /// The next turn of a shard, with a sweep behind it, or the moment before which none has one.
+    /// Runs the next iteration of a shard and then checks the shard. Returns at `until` if no shard has one before.
     pub(crate) fn turn(&mut self, until: Option<Moment>) -> Result<(), String> {
         let Next::Turn(number) = turns::next(&self.shared, until) else { return Ok(()) };
         let Some(Member { turning, shard }) = &mut self.members[number] else { return Ok(()) };
@@ -137,13 +137,13 @@ impl Crew {
         self.members.iter().all(Option::is_none)
     }
 
-    /// They are no more, all at once.
+    /// Ends all shards abruptly.
     pub(crate) fn vanish(&mut self) {
         self.members.clear();
     }
 }
 
-/// The listening sockets of each shard: those that it shares, and those that only it has.
+/// Returns the listening sockets of each shard: shared ones, and those of one shard only.
 fn sockets(
     shared: &Shared,
     configuration: &Configuration,

@@ -1,33 +1,33 @@
-//! Datagrams between the gateway's loop and hosts that send them: some are lost on their way in, some
-//! come twice, some are too long; the kernel's buffers are small, and now and then it tells of one of
-//! ours that found nobody.
+//! Datagrams between the loop of the gateway and the hosts that send them. Some are lost on their way in, some arrive
+//! twice, some are too long. The buffers of the kernel are small, and sometimes the kernel reports that a datagram of
+//! the gateway found no receiver.
 
 use std::collections::VecDeque;
 
 use crate::happening::Moment;
 use crate::ids::DescriptorId;
 
-/// One datagram and what became of it.
+/// A datagram and its history.
 #[derive(Debug)]
 pub(crate) struct Letter {
     pub(crate) bytes: Vec<u8>,
-    /// How often it came to the socket.
+    /// How often it arrived at the socket.
     pub(crate) arrived: usize,
     pub(crate) answers: Vec<Vec<u8>>,
-    /// The kernel dropped it or its answer, as it may.
+    /// Whether the kernel dropped it or its reply, which is allowed.
     pub(crate) excused: bool,
 }
 
-/// All datagrams of a world, and the one socket that they go to.
+/// All datagrams of a world, and the one socket to which they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Datagrams {
     pub(crate) letters: Vec<Letter>,
     pub(crate) socket: Option<DescriptorId>,
-    /// Those that can be received.
+    /// The datagrams that can be received.
     pub(crate) arrived: VecDeque<usize>,
-    /// Answers that still have a place in the buffer for sending.
+    /// The number of replies that still occupy the send buffer.
     pub(crate) leaving: usize,
-    /// Datagrams that each buffer holds.
+    /// The number of datagrams that each buffer holds.
     pub(crate) room: usize,
     pub(crate) last_at: Moment,
 }
@@ -40,7 +40,7 @@ impl Datagrams {
     pub(crate) const fn can_be_sent(&self) -> bool {
         self.leaving < self.room
     }
-    /// Where a datagram was not answered as often as it came, with its own bytes.
+    /// Returns an error for each datagram that was not answered as often as it arrived, with the same bytes.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (number, letter) in self.letters.iter().enumerate() {

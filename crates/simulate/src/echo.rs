@@ -1,9 +1,9 @@
-//! The loop alone in the same worlds: an owner that uses all that streams offer, and sends back
-//! what it gets.
+//! The event loop alone in the same worlds: a handler that uses all features of streams, and sends back the bytes that
+//! it receives.
 //!
-//! Datagrams are answered likewise. It consumes in parts or takes them, leaves a rest and asks for it again, pauses and resumes by
-//! deadlines, pauses while its output is above the high mark, closes or waits at a hang-up. The law
-//! of the order of events is held at every one.
+//! It also answers datagrams. It consumes data in parts or takes it, leaves a rest and requests it again, pauses and
+//! resumes by deadlines, pauses while its output is above the high mark, and closes or waits after a hang-up. The rules
+//! for the order of events are checked at every event.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::turns;
 use crate::turns::Next;
 use crate::world::{Shared, World};
 
-/// When a stream goes on that rests; when one is given up that nobody uses.
+/// The deadline at which a paused stream continues, and the deadline at which an unused stream is closed.
 const GO_ON: DeadlineName = DeadlineName(0);
 
 const IDLE: DeadlineName = DeadlineName(1);
@@ -39,7 +39,7 @@ const LIMITS: StreamLimits = StreamLimits {
     progress_after: None,
 };
 
-/// What was told of a stream.
+/// The events that were received for a stream.
 #[derive(Debug, Default)]
 struct Told {
     eof: bool,
@@ -87,7 +87,7 @@ impl Echo {
         };
         let clogged = count > 0 && queued > LIMITS.send_high;
         if rests || clogged {
-            // Without a pause the rest comes again with the next bytes, or when it is asked for.
+            // Without a pause, the rest is delivered again with the next bytes, or when it is requested.
             let pauses = clogged || data.is_last() || self.chance.in_1000(700);
             let told = self.told(stream, "Data");
             told.clogged = clogged;
@@ -103,7 +103,7 @@ impl Echo {
         }
     }
 
-    /// A rest is over, or there is room again.
+    /// Resumes a stream after a pause, or when its output has room again.
     fn go_on(&mut self, io: &mut Context<'_>, stream: StreamId) {
         let told = self.told(stream, "Deadline or Drained");
         if !told.clogged && !told.resting {
@@ -180,7 +180,7 @@ impl EventHandler for Echo {
     }
 }
 
-/// Runs an echo in the world until all its clients are done and forgotten.
+/// Runs an echo in the world until all its clients are done and all their streams are closed.
 pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), String> {
     let [events_max, accept_budget, mail_budget, read_budget] = shared.lock().scenario.budgets;
     let settings = LoopSettings {
@@ -243,13 +243,13 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
     Ok(())
 }
 
-/// Whether nothing may ever come of a client any more.
+/// Whether a client may remain silent forever.
 fn may_be_given_up(client: &Client) -> bool {
     let vanishes = matches!(client.leaving, Leaving::Vanishes(_));
     client.excused.is_some() || client.reading == Reading::Never || vanishes
 }
 
-/// Everybody got back what it sent: the beginning of it, or all.
+/// Checks that every client received what it had sent: a beginning of it, or all.
 pub(crate) fn check(world: &World) -> Found {
     let mut found = world.datagrams.faults();
     let is_clean = found.is_empty() && world.record.is_clean();

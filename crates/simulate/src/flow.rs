@@ -1,4 +1,4 @@
-//! One direction of a connection, or a pipe: bytes on their way, and bytes that have arrived.
+//! One direction of a connection or a pipe: bytes in transit, and bytes that have arrived.
 //!
 //! ```text
 //!   writer ──put──▶ [ transit: arrives at … ] ──arrive──▶ [ ready ] ──take──▶ reader
@@ -24,23 +24,23 @@ pub(crate) struct Flow {
     bytes_in_transit: usize,
     ready: VecDeque<u8>,
     capacity: usize,
-    /// The writer has ended it.
+    /// The writer has ended the flow.
     pub(crate) end_sent: bool,
-    /// The end has arrived: behind what is ready comes nothing more.
+    /// The end has arrived: no bytes follow those that are ready.
     pub(crate) ended: bool,
-    /// The reader is gone; what arrives is dropped.
+    /// The reader has closed its end; arriving bytes are dropped.
     pub(crate) deaf: bool,
     /// The connection was cut, or the host at the other end vanished: nothing arrives any more.
     pub(crate) lost: bool,
     last_arrival: Moment,
 }
 
-/// What an arrival brought.
+/// The result of an arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) bytes: usize,
     pub(crate) end: bool,
-    /// Bytes for a reader that is gone.
+    /// Bytes for a closed reader were dropped.
     pub(crate) dropped: bool,
 }
 
@@ -61,33 +61,33 @@ impl Flow {
         }
     }
 
-    /// Bytes that can be put in.
+    /// Returns the number of bytes that can be put in.
     pub(crate) fn space(&self) -> usize {
         self.capacity.saturating_sub(self.waiting())
     }
 
-    /// Bytes that were put in and not taken out.
+    /// Returns the number of bytes that were put in and not taken out.
     pub(crate) fn waiting(&self) -> usize {
         self.bytes_in_transit + self.ready.len()
     }
 
-    /// Whether all that was put in has arrived.
+    /// Whether everything that was put in has arrived.
     pub(crate) fn has_arrived(&self) -> bool {
         self.transit.is_empty()
     }
 
-    /// Bytes that can be taken out.
+    /// Returns the number of bytes that can be taken out.
     pub(crate) fn ready(&self) -> usize {
         self.ready.len()
     }
 
-    /// Puts bytes in, which arrive at `at` or behind what was put in before. Gives that moment.
+    /// Puts bytes in. They arrive at `at`, but not before earlier bytes. Returns the time of their arrival.
     pub(crate) fn put(&mut self, bytes: Vec<u8>, at: Moment) -> Moment {
         self.bytes_in_transit += bytes.len();
         self.push(Item::Bytes(bytes), at)
     }
 
-    /// Ends it: behind all bytes.
+    /// Ends the flow after all its bytes.
     pub(crate) fn put_end(&mut self, at: Moment) -> Moment {
         self.end_sent = true;
         self.push(Item::End, at)
@@ -99,12 +99,12 @@ impl Flow {
         self.last_arrival
     }
 
-    /// When all that was put in has arrived.
+    /// Returns the time at which everything that was put in has arrived.
     pub(crate) const fn last_arrival(&self) -> Moment {
         self.last_arrival
     }
 
-    /// What is due at `now` arrives.
+    /// Delivers everything that is due at `now`.
     pub(crate) fn arrive(&mut self, now: Moment) -> Arrival {
         let mut arrival = Arrival::default();
         while !self.lost && self.transit.front().is_some_and(|(at, _)| *at <= now) {
@@ -143,14 +143,14 @@ impl Flow {
         self.ready.drain(..count).collect()
     }
 
-    /// What is on its way will never arrive, nor what is sent from now on: there would be a gap.
+    /// Drops everything in transit and everything that is sent later, so that no gap occurs in the bytes.
     pub(crate) fn cut(&mut self) {
         self.lost = true;
         self.transit.clear();
         self.bytes_in_transit = 0;
     }
 
-    /// Nobody will read it any more. True when something that arrived was not read.
+    /// Closes the reading end. Returns true if bytes that had arrived were not read.
     pub(crate) fn leave(&mut self) -> bool {
         self.deaf = true;
         let unread = !self.ready.is_empty();

@@ -1,66 +1,66 @@
-//! What can happen in a world.
+//! The events of a world.
 
 use std::time::Duration;
 
 use crate::chance::Actor;
 use crate::ids::{ConnectionId, DescriptorId, FlowId, Party};
 
-/// A moment: time since the beginning of the world.
+/// The time since the beginning of the world.
 pub(crate) type Moment = Duration;
 
-/// Something that is to happen.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
-    /// What is due in a flow arrives.
+    /// Bytes or an end that are due in a flow arrive.
     Arrive(FlowId),
-    /// A connection reaches its listener.
+    /// A connection arrives at its listener.
     Knock(ConnectionId),
-    /// The gateway learns that a connection was reset.
+    /// A reset of a connection arrives at the gateway.
     ResetAtGateway(DescriptorId),
-    /// Somebody learns that the connection was reset.
+    /// A reset of a connection arrives at the other party.
     ResetAt(Party),
-    /// A connection that the gateway makes reaches a server, or nobody.
+    /// A connection from the gateway arrives at a server, or at an address without one.
     Reach(ConnectionId),
-    /// One who speaks HTTP does what it does next.
+    /// An HTTP party performs its next step.
     Speaker(usize),
-    /// A datagram comes to the gateway's socket.
+    /// A datagram arrives at the socket of the gateway.
     Letter(usize),
-    /// One of the gateway's has left its buffer.
+    /// A datagram of the gateway has left the send buffer.
     LetterLeft,
-    /// A server goes down, or comes up again.
+    /// A server goes down or comes up.
     ServerTurns(usize),
-    /// There is room again in a flow that the gateway writes.
+    /// A flow that the gateway writes has room again.
     Room(DescriptorId),
-    /// A client does what it does next.
+    /// A client performs its next step.
     Client(usize),
-    /// Somebody looks whether a client is still waiting.
+    /// A check whether a client has waited too long.
     Patience(usize),
-    /// A program's start is done.
+    /// The start of a program completes.
     ProgramStarts(usize),
-    /// A program does what it does next.
+    /// A program performs its next step.
     Program(usize),
-    /// A signal reaches a program.
+    /// A signal arrives at a program.
     Signal(usize, spawn::Stop),
     /// The end of a program is reported.
     ProgramReported(usize),
-    /// Somebody else who held a program's pipes open lets go of them.
+    /// A child of a program that held the program's pipes open closes them.
     PipesReleased(usize),
-    /// Somebody in the gateway's own process asks.
+    /// A request from within the process of the gateway.
     Ask(usize),
-    /// A handler's thread goes on.
+    /// The thread of a handler continues.
     Thread(usize),
-    /// A loop has its turn, if there still is a reason for it.
+    /// A loop runs an iteration, if it still has a reason.
     Turn(usize),
-    /// The keeper of the programs is lost.
+    /// The supervisor of the programs is lost.
     KeeperLost,
-    /// A plug is pulled: a connection is cut, whoever's it is.
+    /// One randomly selected connection is cut.
     Cut,
-    /// Somebody orders the gateway to end in good order.
+    /// The gateway is ordered to drain.
     Drain,
 }
 
 impl Happening {
-    /// Whose doing it is.
+    /// The actor that causes the event.
     pub(crate) const fn actor(self) -> Actor {
         match self {
             Self::Arrive(FlowId(number)) => Actor("arrival", number),

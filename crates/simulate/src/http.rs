@@ -1,11 +1,11 @@
-//! Those who speak HTTP with the gateway: visitors who ask it, and servers that it asks.
+//! Parties that speak HTTP with the gateway: visitors (HTTP clients) and servers.
 //!
 //! ```text
-//!   Away ──connects, or is reached──▶ There ──its own end, the gateway's, or a reset──▶ Done
+//!   Away ──connects, or is connected──▶ There ──its own end, end by the gateway, or reset──▶ Done
 //! ```
 //!
-//! What a speaker says is decided by its role; here stands what all have: bytes in, bytes out in
-//! pieces, and the ways to end a connection.
+//! The role of a speaker decides what it sends. This module contains what all speakers have in common: bytes in, bytes
+//! out in pieces, and the ways to end a connection.
 
 pub(crate) mod dues;
 pub(crate) mod hosts;

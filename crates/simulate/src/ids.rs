@@ -1,33 +1,33 @@
-//! Ids of descriptors, ports, connections and flows, and who is at an end of one.
+//! Ids of descriptors, ports, connections and flows, and the parties at their ends.
 
-/// A descriptor of the gateway; numbers are not used again.
+/// A descriptor of the gateway. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DescriptorId(pub(crate) usize);
 
-/// A place that connections come to. Each loop that listens there has a descriptor of its own.
+/// A port that accepts connections. Each loop that listens there has its own descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PortId(pub(crate) usize);
 
-/// A connection of the gateway with somebody.
+/// A connection between the gateway and another party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId(pub(crate) usize);
 
-/// A flow by its number.
+/// The number of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowId(pub(crate) usize);
 
-/// Who is at one end of a flow.
+/// The party at one end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Party {
     Gateway(DescriptorId),
     Client(usize),
     Program(usize),
-    /// One who speaks HTTP: a visitor, or a server that the gateway has connected to.
+    /// A party that speaks HTTP: a visitor, or a server to which the gateway has connected.
     Speaker(usize),
 }
 
 impl Party {
-    /// The number among those of its kind.
+    /// Returns the number of the party within its kind.
     pub(crate) const fn number(self) -> usize {
         match self {
             Self::Gateway(DescriptorId(number))

@@ -1,4 +1,4 @@
-//! The kernel under the loop: every call of [`event::Kernel`], answered by the world.
+//! The kernel of the loop: every call of [`event::Kernel`] is answered by the world.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
@@ -12,7 +12,7 @@ use crate::ids::DescriptorId;
 use crate::net::{Connecting, Kind, Net};
 use crate::world::{Shared, World};
 
-/// A simulated kernel, as one of the gateway's loops sees it.
+/// A simulated kernel, from the side of one loop of the gateway.
 #[derive(Debug)]
 pub(crate) struct Simulated {
     pub(crate) shared: Shared,
@@ -24,7 +24,7 @@ impl Simulated {
         Self { shared, shard }
     }
 
-    /// Makes a call, of the kind `call`, for a descriptor.
+    /// Executes a call of the kind `call` on a descriptor.
     pub(crate) fn with<R>(
         &self,
         call: &'static str,
@@ -38,7 +38,7 @@ impl Simulated {
     }
 }
 
-/// The simulated descriptor that a real or a simulated one stands for.
+/// Returns the simulated descriptor for a real placeholder or a simulated descriptor.
 pub(crate) fn descriptor_of(net: &Net, fd: &Fd) -> DescriptorId {
     if let Some(number) = fd.simulated_number() {
         return DescriptorId(number as usize);
@@ -59,7 +59,7 @@ impl Kernel for Simulated {
         events_max: usize,
         happened: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
-        // Whoever is not called falls asleep, and its turn begins again when it is.
+        // A loop that was not called falls asleep. Its iteration starts again when it is called.
         let mut world = self.shared.lock();
         world.act(Actor("wait", self.shard));
         let called = world.wait(self.shard, timeout, events_max, happened);
@@ -124,7 +124,7 @@ impl Kernel for Simulated {
     }
 
     fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
-        // Nothing happens by it, so it is no step of the world.
+        // The call changes nothing, so it is no event of the world.
         let mut world = self.shared.lock();
         let id = descriptor_of(&world.net, fd);
         world.unacknowledged(id)

@@ -1,33 +1,32 @@
-//! The gateway in a world of its own.
+//! The gateway in a simulated world.
 //!
-//! What it is: a simulated kernel, spawner, threads, clients, programs, servers and database under real
-//! [`gateway::Shard`]s, one or several, each on a real [`event::Loop`]; everything that happens follows
-//! from one seed.
-//! What it depends on: how each of them may misbehave, and what a client may hold the gateway to. What
-//! it must never depend on: a real clock, a real socket, anything that another run would do otherwise.
+//! What it is: a simulated kernel, spawner, threads, clients, programs, servers and database for real
+//! [`gateway::Shard`]s, one or several, each on a real [`event::Loop`]. One seed determines everything that happens.
+//! What it depends on: how each of these parts may misbehave, and the guarantees of the gateway to clients. What it
+//! must never depend on: a real clock, a real socket, anything that could differ in another run.
 //!
-//! `cargo test -p roadstead-simulate` runs some thousand seeds. Where somebody is wronged it says
-//! who, and the one command that tells all that happened in that world:
+//! `cargo test -p roadstead-simulate` runs some thousand seeds. If a guarantee is violated, it prints the violation and
+//! the command that replays this world and prints all its events:
 //!
 //! ```text
 //! SIMULATE_SEED=26 SIMULATE_SHARDS=2 cargo test -p roadstead-simulate -- --nocapture replay
 //! ```
 //!
-//! The layers; each module imports only from those above its own, or from an earlier one of the same line:
+//! The layers; each module imports only from the lines above its own, or from an earlier module of the same line:
 //!
-//! - `ids`, `chance`, `happening`, `scenario`: names, random numbers, what can happen, and in which world;
-//! - `timeline`: the time of a world, and what is to happen in it;
-//! - `flow`, `net`, `plants`, `asks`, `clients`, `datagrams`, `http`, `loops`, `programs`, `store`, `threads`:
-//!   the state of those who live in a world;
-//! - `transcripts`, `record`: what was seen in it;
-//! - `world`: all of them under one lock, and, in the files below it, what each of them does;
-//! - `kernel`, `cradle`, `lockstep`, `tables`, `turns`: what the gateway is given in place of the real ones;
-//! - `check`, `crew`, `echo`, `run`: runs, and what must hold after them.
+//! - `ids`, `chance`, `happening`, `scenario`: ids, random numbers, events, and the configuration of a world;
+//! - `timeline`: the time of a world and its queue of events;
+//! - `flow`, `net`, `plants`, `asks`, `clients`, `datagrams`, `http`, `loops`, `programs`, `store`, `threads`: the
+//!   state of the actors and objects in a world;
+//! - `transcripts`, `record`: the observations of a run;
+//! - `world`: all of this under one lock, and, in its submodules, the actions of each kind of actor;
+//! - `kernel`, `cradle`, `lockstep`, `tables`, `turns`: the replacements of real parts that the gateway uses;
+//! - `check`, `crew`, `echo`, `run`: runs, and the checks after them.
 //!
-//! The seams are those of the real house: [`event::Kernel`], [`spawn::Spawn`], [`gateway::ThreadSpawner`]
-//! and the seed and clock that a shard is given. Handlers run on threads of the system, one at a
-//! time, passed a baton at each of their steps; real descriptors of `/dev/null` stand for the pipes
-//! of programs, which the gateway must be able to own.
+//! The simulation replaces the real parts at [`event::Kernel`], [`spawn::Spawn`], [`gateway::ThreadSpawner`], and at
+//! the seed and clock of a shard. Handlers run on threads of the system, one at a time: a baton is passed to a thread
+//! for each of its steps. Real descriptors of `/dev/null` represent the pipes of programs, because the gateway must own
+//! descriptors.
 //!
 //! ```
 //! let options = simulate::Options { seed: 7, shards: 2, plant: None, told: false };

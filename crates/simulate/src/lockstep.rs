@@ -1,5 +1,5 @@
-//! Runs the threads of handlers in lockstep: starts them, and gives each the baton at its moment. `threads`
-//! says where a thread can be.
+//! Runs the threads of handlers in lockstep: starts them, and passes the baton to each at its moment. See `threads` for
+//! the states of a thread.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,15 +13,15 @@ use crate::happening::Happening;
 use crate::threads::{Baton, Place, Thread};
 use crate::world::Shared;
 
-/// How often the loop's thread looks whether a thread has come to its rest: many seconds.
+/// How often the thread of the loop checks whether another thread has become idle. This many checks take many seconds.
 const LOOKS_MAX: u32 = 20_000_000;
 
 thread_local! {
-    /// The seat of this thread, if it is one of a world.
+    /// The seat of this thread, if it belongs to a world.
     static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
 }
 
-/// A thread's place in its world.
+/// The connection of a thread to its world.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub(crate) shared: Shared,
@@ -29,23 +29,23 @@ pub(crate) struct Seat {
     baton: Arc<Baton>,
 }
 
-/// The daemon has crashed: this thread is no more.
+/// The daemon has crashed, so this thread must end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crashed;
 
 impl Seat {
-    /// The seat of the thread that calls.
+    /// Returns the seat of the calling thread.
     pub(crate) fn of_this_thread() -> Self {
         let seat = SEAT.with_borrow(Clone::clone);
         seat.expect("handlers of a world run on its threads")
     }
 
-    /// Lets time pass.
+    /// Waits until this time has passed in the world.
     pub(crate) fn pass(&self, time: Duration) -> Result<(), Crashed> {
         self.wait(Place::Waiting(time))
     }
 
-    /// It found a batch or the end, and waits for its turn.
+    /// Waits for the baton after the thread has received a batch or the end.
     pub(crate) fn arrive(&self) -> Result<(), Crashed> {
         self.wait(Place::Arrived)
     }
@@ -59,19 +59,19 @@ impl Seat {
         if self.shared.crashed() { Err(Crashed) } else { Ok(()) }
     }
 
-    /// It sends so many messages more and then rests.
+    /// Marks the thread as idle after it has sent this number of further messages.
     pub(crate) fn rest(&self, messages: usize) {
         let mail = self.shared.lock().loops[self.shard].mail_waiting() + messages;
         self.baton.set(Place::Resting { mail });
     }
 
-    /// Whether it has the baton.
+    /// Whether the thread has the baton.
     pub(crate) fn is_running(&self) -> bool {
         *self.baton.lock() == Place::Running
     }
 }
 
-/// Starts the threads of one shard into a world.
+/// Starts the threads of one shard in a world.
 #[derive(Debug)]
 pub(crate) struct Lockstep {
     pub(crate) shared: Shared,
@@ -119,8 +119,8 @@ impl ThreadSpawner for Lockstep {
     }
 }
 
-/// Threads that were handed something arrive where they wait for their turn, in the order of their
-/// starts.
+/// Waits until each thread that was sent something has received it, in the order of their starts, and schedules their
+/// next steps.
 pub(crate) fn settle(shared: &Shared) {
     let mut world = shared.lock();
     for number in 0..world.workers.threads.0.len() {
@@ -128,7 +128,7 @@ pub(crate) fn settle(shared: &Shared) {
         if !thread.handed {
             continue;
         }
-        // It does not need the world to get there.
+        // The thread receives it without the lock of the world.
         let place = thread.baton.wait_while(|place| matches!(place, Place::Resting { .. }));
         if place != Place::Arrived {
             continue;
@@ -141,8 +141,8 @@ pub(crate) fn settle(shared: &Shared) {
     }
 }
 
-/// Gives a thread the baton and waits until it comes back. No loop may have its turn meanwhile. One
-/// whose shard has ended does nothing more.
+/// Passes the baton to a thread and waits until it returns the baton. No loop may run meanwhile. A thread whose shard
+/// has ended does not continue.
 pub(crate) fn go_on(shared: &Shared, number: usize) {
     let (baton, shard, bell) = {
         let mut world = shared.lock();
@@ -160,7 +160,7 @@ pub(crate) fn go_on(shared: &Shared, number: usize) {
         Place::Resting { mail } => {
             let mut looked = 0;
             let settled = || bell.as_ref().is_none_or(|bell| bell.is_settled());
-            // To a loop that sleeps the first of the messages rings; if it does not, that is seen.
+            // The first message wakes a loop that sleeps. If it does not, a check reports that.
             while shared.lock().loops[shard].mail_waiting() < mail || !settled() {
                 looked += 1;
                 if looked > LOOKS_MAX {
@@ -173,14 +173,14 @@ pub(crate) fn go_on(shared: &Shared, number: usize) {
         Place::Ended => {
             let handle = shared.lock().workers.threads.0[number].handle.take();
             if let Some(handle) = handle {
-                // Its handler's panics are caught; there is nothing to learn from it.
+                // Panics of the handler are caught inside the thread, so the result contains nothing of interest.
                 drop(handle.join());
             }
         }
     }
 }
 
-/// The daemon is no more, and its threads with it.
+/// Ends all threads, as when the daemon ends.
 pub(crate) fn end_all(shared: &Shared) {
     shared.crash();
     let handles: Vec<_> = {
@@ -189,7 +189,7 @@ pub(crate) fn end_all(shared: &Shared) {
         threads.map(|it| (Arc::clone(&it.baton), it.handle.take())).collect()
     };
     for (baton, handle) in handles {
-        // Under the lock, so that one who has just looked is not missed.
+        // Under the lock, so that a thread that has just tested the condition is not missed.
         drop(baton.lock());
         baton.moved.notify_all();
         if let Some(handle) = handle {

@@ -5,11 +5,10 @@
 //!      └──it was stopped──▶ Gone
 //! ```
 //!
-//! All loops of a gateway turn on one thread, a whole turn at a time; whose comes next, and how late
-//! after its reason, the seed decides. A loop falls asleep by the error that its `wait` gets, having said
-//! to its mailbox that it sleeps; called again it finds what there is. So mail that a loop sends to
-//! another rings as it would between threads, and what becomes of the other before it has heard that is
-//! any number of things.
+//! All loops of a gateway run on one thread, one whole iteration at a time. The seed decides which loop runs next, and
+//! how long after its reason. A loop falls asleep by an error of its `wait`, after it has marked its mailbox as
+//! sleeping. When it is called again, it finds its events. Therefore mail from one loop to another triggers a wake-up
+//! as between threads, and any number of events may occur before the other loop receives it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +18,12 @@ use gateway::ShardMail;
 
 use crate::happening::Moment;
 
-/// What a wake-up from another thread sets.
+/// The flags that a wake-up from another thread sets.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     pub(crate) rung: AtomicBool,
     pub(crate) deaf: AtomicBool,
-    /// A ring was lost: no other comes for what is in the mailbox.
+    /// A wake-up was lost: there is no other one for the contents of the mailbox.
     pub(crate) lost: AtomicBool,
 }
 
@@ -37,7 +36,7 @@ impl Bell {
         self.rung.load(Ordering::SeqCst)
     }
 
-    /// Whether nothing of the last message is still under way: who sends one rings behind it.
+    /// Whether the delivery of the last message is complete: the sender wakes the loop after it has added the message.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_rung() || self.lost.load(Ordering::SeqCst)
     }
@@ -56,8 +55,7 @@ impl Wake for Bell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Turning,
-    /// It has nothing to do before that moment, if nobody wakes it. `idle`: it has said so to its
-    /// mailbox.
+    /// It has nothing to do before `until`, unless it is woken. `idle`: it has marked its mailbox as sleeping.
     Asleep {
         until: Option<Moment>,
         idle: bool,
@@ -66,15 +64,15 @@ pub(crate) enum Stage {
     Gone,
 }
 
-/// One loop, as its world sees it.
+/// One loop, from the side of its world.
 #[derive(Debug)]
 pub(crate) struct Sleeper {
     pub(crate) mailbox: Option<Mailbox<ShardMail>>,
     pub(crate) bell: Arc<Bell>,
     pub(crate) stage: Stage,
-    /// Its thread is busy until then with what it found last.
+    /// Its thread is busy with its last events until this time.
     pub(crate) busy_until: Moment,
-    /// There is something for it, and then it will look.
+    /// When it will run, if it has a reason.
     pub(crate) summoned: Option<Moment>,
     pub(crate) spins: u32,
 }
@@ -91,12 +89,12 @@ impl Sleeper {
         }
     }
 
-    /// Mail that nobody has read.
+    /// Returns the number of unread messages.
     pub(crate) fn mail_waiting(&self) -> usize {
         self.mailbox.as_ref().map_or(0, Mailbox::waiting)
     }
 
-    /// The bell that the next message rings, if one does.
+    /// Returns the bell that the next message rings, if it rings one.
     pub(crate) fn bell_of_next(&self) -> Option<Arc<Bell>> {
         let rings = matches!(self.stage, Stage::Asleep { idle: true, .. });
         (rings && self.mail_waiting() == 0).then(|| Arc::clone(&self.bell))

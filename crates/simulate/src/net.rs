@@ -1,9 +1,8 @@
-//! Descriptors of the gateway, and the connections and pipes behind them.
+//! The descriptors of the gateway, and their connections and pipes.
 //!
-//! Readiness of a descriptor is told as the [`event::Kernel`] trait promises it and no better: a
-//! report comes when something happens to an *armed* direction, and it is armed again only when a
-//! receive or a send has found an end. Some worlds are *eager* and report each arrival, as epoll
-//! does. An end or a reset is always told.
+//! Readiness of a descriptor is reported exactly as the [`event::Kernel`] trait guarantees: a report comes when
+//! something happens to an *armed* direction, and a direction is armed again only when a receive or a send has found no
+//! more. Some worlds are *eager* and report each arrival, as epoll does. An end or a reset is always reported.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -16,13 +15,13 @@ use crate::ids::{ConnectionId, DescriptorId, FlowId, Party, PortId};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
-    /// Who listens for it. Nobody when the gateway itself connects.
+    /// The port on which it arrives. `None` if the gateway connects.
     pub(crate) listener: Option<PortId>,
-    /// Who has the other end.
+    /// The party at the other end.
     pub(crate) far: Party,
-    /// The gateway's end of it.
+    /// The gateway's end.
     pub(crate) descriptor: DescriptorId,
-    /// From the other end to the gateway, and back.
+    /// The flow from the other end to the gateway, and the flow back.
     pub(crate) up: FlowId,
     pub(crate) down: FlowId,
 }
@@ -31,9 +30,9 @@ pub(crate) struct Connection {
 pub(crate) enum Kind {
     Listener(PortId),
     Socket(ConnectionId),
-    /// The gateway reads it.
+    /// A pipe that the gateway reads.
     PipeIn(FlowId),
-    /// The gateway writes it.
+    /// A pipe that the gateway writes.
     PipeOut(FlowId),
     /// The socket of [`crate::datagrams`].
     Datagrams,
@@ -43,37 +42,37 @@ pub(crate) enum Kind {
 pub(crate) struct Descriptor {
     pub(crate) kind: Kind,
     pub(crate) open: bool,
-    /// The gateway has had it in its hands.
+    /// Whether the gateway has had this descriptor.
     pub(crate) owned: bool,
-    /// Which of its loops has.
+    /// The shard of the loop that has it.
     pub(crate) shard: usize,
     pub(crate) watch: Option<(Token, Interest)>,
     pub(crate) read_armed: bool,
     pub(crate) write_armed: bool,
-    /// A send has found no room, and nobody has said since that there is some.
+    /// Whether a send has found no room, and no room was reported since.
     pub(crate) blocked: bool,
-    /// It is in the list of those to be reported.
+    /// Whether it is in the list of descriptors to be reported.
     pub(crate) queued: bool,
-    /// That the peer has ended was reported.
+    /// Whether the end of the peer was reported.
     pub(crate) end_told: bool,
-    /// The connection was reset.
+    /// Whether the connection was reset.
     pub(crate) broken: bool,
-    /// Its close is to be a reset.
+    /// Whether its close is a reset.
     pub(crate) resets: bool,
-    /// The error of that waits to be received.
+    /// The error of the reset, until the gateway receives it.
     pub(crate) error: Option<io::ErrorKind>,
-    /// The gateway connects, and how that stands.
+    /// The state of a connection attempt of the gateway.
     pub(crate) connecting: Option<Connecting>,
 }
 
-/// How a `connect` of the gateway stands that has not succeeded.
+/// The state of a `connect` of the gateway that has not succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connecting {
     Waits,
     Failed(io::ErrorKind),
 }
 
-/// Why a descriptor is reported.
+/// The reason for a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     Read,
@@ -84,17 +83,17 @@ pub(crate) enum Edge {
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) flows: Vec<Flow>,
-    /// Connections that nobody has accepted, by the port that they came to.
+    /// Connections that were not accepted, by port.
     pub(crate) backlogs: Vec<VecDeque<ConnectionId>>,
     pub(crate) listeners: Vec<DescriptorId>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) descriptors: Vec<Descriptor>,
-    /// Real descriptors that stand for simulated ones, by their number.
+    /// The real descriptors that represent simulated ones, by number.
     pub(crate) placeholders: BTreeMap<i32, DescriptorId>,
     pub(crate) reports: Vec<DescriptorId>,
-    /// Reports about what is no longer watched, under their old tokens, by the loop that had it.
+    /// Reports about descriptors that are no longer watched, under their old tokens, with the loop that had them.
     pub(crate) stale: Vec<(usize, Token)>,
-    /// No descriptor is to be had until then, and how often one was asked for meanwhile.
+    /// Until when no descriptor is available, and how often one was requested meanwhile.
     pub(crate) shortage: (Moment, usize),
 }
 
@@ -146,12 +145,12 @@ impl Net {
         DescriptorId(self.descriptors.len() - 1)
     }
 
-    /// A report of what a loop watches no longer, to be told later.
+    /// Adds a late report for a token that a loop no longer watches.
     pub(crate) fn add_stale(&mut self, shard: usize, token: Token) {
         self.stale.push((shard, token));
     }
 
-    /// A port, with a descriptor for each of so many loops.
+    /// Adds a port, with a descriptor for each of this number of loops.
     pub(crate) fn add_port(&mut self, loops: usize) -> Vec<DescriptorId> {
         let port = PortId(self.backlogs.len());
         self.backlogs.push(VecDeque::new());
@@ -165,12 +164,12 @@ impl Net {
         descriptors.collect()
     }
 
-    /// The next connection that waits at a port.
+    /// Returns the next connection that waits at a port.
     pub(crate) fn take_from_backlog(&mut self, port: PortId) -> Option<ConnectionId> {
         self.backlogs[port.0].pop_front()
     }
 
-    /// Whether anybody listens at a port.
+    /// Whether a port has a listener.
     pub(crate) fn is_listened_to(&self, port: PortId) -> bool {
         self.listeners.iter().any(|id| {
             let descriptor = &self.descriptors[id.0];
@@ -178,7 +177,7 @@ impl Net {
         })
     }
 
-    /// Whether a listener of this loop has somebody to accept.
+    /// Whether a listener of this loop has a connection to accept.
     pub(crate) fn is_knocked_at(&self, shard: usize) -> bool {
         self.listeners.iter().any(|id| {
             let descriptor = &self.descriptors[id.0];
@@ -191,7 +190,7 @@ impl Net {
         self.connections[id.0]
     }
 
-    /// The flows that the gateway reads and writes through a descriptor.
+    /// Returns the flows that the gateway reads and writes through a descriptor.
     pub(crate) fn flows_of(&self, id: DescriptorId) -> (Option<FlowId>, Option<FlowId>) {
         match self.descriptors[id.0].kind {
             Kind::Listener(_) | Kind::Datagrams => (None, None),
@@ -204,7 +203,7 @@ impl Net {
         }
     }
 
-    /// A receive or a send of datagrams found an end.
+    /// Arms a direction of the datagram socket after a receive or a send found no more.
     pub(crate) fn arm_datagrams(&mut self, id: DescriptorId, edge: Edge) {
         let descriptor = self.descriptor(id);
         match edge {
@@ -213,7 +212,7 @@ impl Net {
         }
     }
 
-    /// What poll(2) would say of it.
+    /// Returns the readiness that poll(2) would report.
     pub(crate) fn readiness(&self, id: DescriptorId) -> Readiness {
         let descriptor = &self.descriptors[id.0];
         let mut ready = Readiness::NONE;
@@ -261,7 +260,7 @@ impl Net {
         ready
     }
 
-    /// What a loop has opened and not closed.
+    /// Returns the descriptors that a loop has opened and not closed.
     pub(crate) fn open_at(&self, shard: usize) -> Vec<DescriptorId> {
         let descriptors = self.descriptors.iter().enumerate();
         let open = descriptors.filter(|(_, it)| it.open && it.owned && it.shard == shard);

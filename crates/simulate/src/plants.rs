@@ -1,26 +1,26 @@
-//! Planted bugs at the seam of the kernel: what a loop would do that forgets something.
+//! Mutants at the interface of the kernel: the behaviour of a defective kernel or loop.
 
 use std::collections::BTreeSet;
 
-/// One deliberate defect of a kernel, or of a loop that uses it wrongly.
+/// One deliberate defect of a kernel, or of a loop that uses the kernel incorrectly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
-    /// One report of bytes to read is swallowed, as by a loop that forgets to read on.
+    /// One report of readable bytes is lost, as if a loop did not continue to read.
     LostEdge,
-    /// One report of room to write is swallowed.
+    /// One report of writable space is lost.
     LostRoom,
-    /// What happened to a closed stream is told of the stream that has its place now, as by a loop
-    /// that compares no generations.
+    /// An event of a closed stream is reported for the stream that now has its slot, as if a loop did not compare
+    /// generations.
     StaleToken,
-    /// One wake-up is lost, as by a mailbox that asks for none although its reader sleeps.
+    /// One wake-up is lost, as if a mailbox did not wake its sleeping reader.
     LostWake,
 }
 
 impl Plant {
-    /// All of them.
+    /// All mutants.
     pub const ALL: &[Self] = &[Self::LostEdge, Self::LostRoom, Self::StaleToken, Self::LostWake];
 
-    /// The name in `SIMULATE_PLANT`.
+    /// Returns the name in `SIMULATE_PLANT`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -31,24 +31,24 @@ impl Plant {
         }
     }
 
-    /// The defect of this name.
+    /// Returns the mutant with this name.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|plant| plant.word() == word)
     }
 }
 
-/// A defect that strikes once, after it could have struck so many times.
+/// A mutant that acts once, after this number of opportunities.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Planted {
     pub(crate) plant: Option<Plant>,
     pub(crate) chances: usize,
-    /// Places in the tables of loops that had a stream before, for the stale token.
+    /// Slots of loops that had a stream before, for [`Plant::StaleToken`].
     pub(crate) old_places: BTreeSet<(usize, u64)>,
 }
 
 impl Planted {
-    /// Whether it strikes here.
+    /// Whether the mutant acts here.
     pub(crate) const fn strikes(&mut self, plant: Plant) -> bool {
         match self.plant {
             Some(planted) if planted as u8 == plant as u8 => {}

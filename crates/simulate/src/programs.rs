@@ -1,8 +1,8 @@
-//! Programs on pipes. Those that serve HTTP do so in [`crate::http`]; here they have their process alone.
+//! Programs on pipes. The HTTP of programs that serve HTTP is in [`crate::http`]; this module has only their processes.
 //!
-//! A program reads lines and answers each with a line, in their order; its *nature* says where it
-//! goes wrong. What it was given and what it said is kept, for the checker: the answer to a
-//! program's n-th request is the n-th line that it said, whatever that is.
+//! A program reads lines and answers each with a line, in order. Its *nature* determines its misbehaviour. The lines
+//! that it received and printed are stored for the check: the reply to the n-th request of a program is the n-th line
+//! that it printed, whatever that line contains.
 
 use std::collections::VecDeque;
 
@@ -17,33 +17,33 @@ use crate::ids::FlowId;
 pub(crate) enum Nature {
     /// It answers each line.
     Good,
-    /// It takes longer than it may, now and then.
+    /// It sometimes takes longer than it may.
     Slow,
-    /// It says some answers twice.
+    /// It prints some replies twice.
     Twice,
-    /// It says a line more before each answer, from the first on.
+    /// It prints a surplus line before each reply, from the first on.
     Strays,
-    /// It exits with a request in its hands, sometimes in the middle of the answer.
+    /// It exits with a request in flight, sometimes in the middle of the reply.
     Quits,
-    /// It stops answering, sometimes in the middle of an answer.
+    /// It stops answering, sometimes in the middle of a reply.
     Mute,
-    /// It speaks though nothing was asked.
+    /// It prints lines without a request.
     Chatty,
-    /// It closes its output and lives on.
+    /// It closes its output and continues to run.
     Hides,
-    /// It closes its input and lives on.
+    /// It closes its input and continues to run.
     Refuses,
-    /// It says more than one answer may be long.
+    /// It prints more than the maximum size of a reply.
     Floods,
-    /// It ignores the end of its input and every request to end.
+    /// It ignores the end of its input and every SIGTERM.
     Stubborn,
-    /// It exits as soon as it was started.
+    /// It exits immediately after its start.
     StillBorn,
-    /// It exits, and somebody it started holds its pipes open.
+    /// It exits, and a child of it holds its pipes open.
     LeavesChild,
 }
 
-/// Complete frames, and what follows the last of them.
+/// Splits bytes into complete frames and the rest after the last frame.
 pub(crate) fn frames(framing: Framing, bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let mut decoder = Decoder::new(framing, usize::MAX, Over::End);
     let (mut found, mut from) = (Vec::new(), 0);
@@ -61,20 +61,20 @@ pub(crate) enum Life {
     Reported,
 }
 
-/// Something that a program will say or do.
+/// A future action of a program.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Say(Vec<u8>),
     Exit,
     CloseOutput,
     CloseInput,
-    /// It listens on the socket that it was given.
+    /// It listens on the socket that it received.
     Listen,
 }
 
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// The shard that started it, and the name that it has there.
+    /// The shard that started it, and its token there.
     pub(crate) shard: usize,
     pub(crate) token: u64,
     pub(crate) nature: Nature,
@@ -84,24 +84,24 @@ pub(crate) struct Program {
     pub(crate) stdin: FlowId,
     pub(crate) stdout: FlowId,
     pub(crate) stderr: FlowId,
-    /// Read and not yet a line.
+    /// Bytes that were read and are not a complete line yet.
     pub(crate) begun: Vec<u8>,
     /// Complete lines that it has read.
     pub(crate) heard: Vec<Vec<u8>>,
-    /// What it has written, all of it.
+    /// All bytes that it has written.
     pub(crate) said: Vec<u8>,
-    /// What the kernel took for it, whether it has read that or not.
+    /// All bytes that the kernel accepted for it, read or not.
     pub(crate) given: Vec<u8>,
     pub(crate) acts: VecDeque<(Moment, Act)>,
     pub(crate) unwritten: VecDeque<u8>,
-    /// Bytes for standard error.
+    /// Bytes that it still has to write to standard error.
     pub(crate) complaint: usize,
     pub(crate) input_over: bool,
-    /// The moment for which it is called.
+    /// The time of its scheduled step.
     pub(crate) called: Option<Moment>,
-    /// Requests until it goes wrong.
+    /// The number of requests until it misbehaves.
     pub(crate) patience: usize,
-    /// The server of HTTP that it is.
+    /// The number of the HTTP server that this program is.
     pub(crate) serves: Option<usize>,
     pub(crate) pipes: Option<Pipes>,
 }
@@ -113,7 +113,7 @@ impl Program {
 }
 
 impl Program {
-    /// Whether it says more than it is asked, from the first on.
+    /// Whether it prints surplus lines from the first request on.
     pub(crate) fn strays(&self) -> bool {
         self.nature == Nature::Strays
     }

@@ -1,21 +1,21 @@
-//! What was seen in a world: what the gateway has sent, what must not be, and all that happened.
+//! The observations of a run: the bytes that the gateway sent, violations, and all events.
 
 use crate::happening::Moment;
 use crate::transcripts::Transcripts;
 
-/// Violations that are kept; the others follow from these as a rule.
+/// The maximum number of recorded violations. Later ones are usually consequences of these.
 const VIOLATIONS_MAX: usize = 20;
 
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// What the gateway has sent.
+    /// The bytes that the gateway sent.
     pub(crate) transcripts: Transcripts,
-    /// What was seen that must not be.
+    /// The violations.
     pub(crate) violations: Vec<String>,
-    /// One number for all that happened, and how much it was.
+    /// A digest of all events, and their number.
     digest: u64,
     notes: u64,
-    /// Somebody wants to read what happens.
+    /// Whether events are printed.
     told: bool,
 }
 
@@ -30,7 +30,7 @@ impl Record {
         }
     }
 
-    /// Notes what happens: `who` and `number` are what the words say they are.
+    /// Records an event. `words` describes the meaning of `who` and `number`.
     pub(crate) fn note(&mut self, now: Moment, words: &'static str, who: usize, number: usize) {
         self.notes += 1;
         let first = words
@@ -44,14 +44,14 @@ impl Record {
         self.tell(now, || format!("{words}: {who}, {number}"));
     }
 
-    /// Notes something for a reader only.
+    /// Prints a text for a reader; it is not part of the digest.
     pub(crate) fn tell(&self, now: Moment, text: impl FnOnce() -> String) {
         if self.told {
             println!("{:>14.6} ms  {}", now.as_secs_f64() * 1000.0, text());
         }
     }
 
-    /// Something was seen that must not be.
+    /// Records a violation.
     pub(crate) fn add_violation(&mut self, now: Moment, text: String) {
         self.tell(now, || format!("VIOLATION {text}"));
         if self.violations.len() < VIOLATIONS_MAX {
@@ -59,12 +59,12 @@ impl Record {
         }
     }
 
-    /// Whether nothing was seen that must not be.
+    /// Whether no violation was recorded.
     pub(crate) fn is_clean(&self) -> bool {
         self.violations.is_empty()
     }
 
-    /// One number for all that happened, and how much it was.
+    /// Returns a digest of all events, and their number.
     pub(crate) const fn digest(&self) -> (u64, u64) {
         (self.digest, self.notes)
     }

@@ -1,4 +1,4 @@
-//! One run: a world from a seed, the gateway in it, and the check behind it.
+//! One run: a world from a seed, the gateway in it, and the check after it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,73 +15,72 @@ use crate::transcripts::Transcript;
 use crate::world::{Shared, World};
 use crate::{check, echo, lockstep};
 
-/// Turns of the loops in one run at most, of each.
+/// The maximum number of iterations of each loop in one run.
 const TURNS_MAX: u64 = 400_000;
 
-/// How long the work may take, in the world's time.
+/// The maximum duration of the work, in the time of the world.
 const WORK_MAX: Duration = Duration::from_secs(900);
 
-/// How long a gateway that nobody asks anything may take until it is at rest, and until it answers
-/// again.
+/// The maximum time in which a gateway without requests must become idle, and in which it must answer again.
 const REST_MAX: Duration = Duration::from_secs(90);
 
 const RECOVER_MAX: Duration = Duration::from_secs(200);
 
-/// How long the end of a gateway at rest may take: the last batch, graces, pipes that others hold.
+/// The maximum duration of the end of an idle gateway: the last batch, grace periods, pipes that other processes hold.
 const END_MAX: Duration = Duration::from_secs(25);
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Everything follows from it.
+    /// The seed, which determines everything.
     pub seed: u64,
-    /// Loops of the gateway, at least one. An echo has one.
+    /// The number of loops of the gateway, at least one. An echo has one.
     pub shards: usize,
-    /// A defect under the loop.
+    /// A mutant at the interface of the kernel.
     pub plant: Option<Plant>,
-    /// Tell on standard output what happens.
+    /// Whether to print all events to standard output.
     pub told: bool,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The seed.
     pub seed: u64,
-    /// One number for all that happened, and how many things that were.
+    /// A digest of all events, and their number.
     pub digest: (u64, u64),
-    /// What the gateway has sent to everybody.
+    /// The bytes that the gateway sent to all parties.
     pub transcript: Transcript,
-    /// What was seen that must not be.
+    /// The violations.
     pub violations: Vec<String>,
     /// How requests ended.
     pub ends: Ends,
-    /// Turns of all loops.
+    /// The number of iterations of all loops.
     pub turns: u64,
-    /// How long the run took in the world.
+    /// The duration of the run, in the time of the world.
     pub lasted: Duration,
-    /// Programs that were started, and threads.
+    /// The number of programs that were started.
     pub programs: usize,
 }
 
-/// What lives in a world.
+/// The kind of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// The gateway, with programs and databases behind it.
+    /// The gateway with programs and databases.
     Gateway,
-    /// The gateway, with servers that speak HTTP behind it.
+    /// The gateway with HTTP servers.
     Http,
-    /// The gateway, with programs of its own that serve HTTP behind it.
+    /// The gateway with spawned HTTP servers.
     Hosts,
-    /// The loop alone, under an owner that sends back what it gets.
+    /// The event loop alone, with a handler that sends back what it receives.
     Echo,
 }
 
 impl Job {
-    /// All of them.
+    /// All kinds.
     pub const ALL: &[Self] = &[Self::Gateway, Self::Http, Self::Hosts, Self::Echo];
 
-    /// The variable that chooses it for a replay; none for the gateway's usual work.
+    /// Returns the environment variable that selects this kind for a replay; `None` for [`Job::Gateway`].
     #[must_use]
     pub const fn variable(self) -> Option<&'static str> {
         match self {
@@ -92,7 +91,7 @@ impl Job {
         }
     }
 
-    /// Runs it in the world of a seed to its end.
+    /// Runs the world of a seed to its end.
     #[must_use]
     pub fn run(self, options: Options) -> Report {
         let seed = options.seed;
@@ -197,7 +196,7 @@ impl Run {
         ran.and_then(|()| self.drain())
     }
 
-    /// Until all visitors have gone, and one more in calm times was answered.
+    /// Runs until all visitors are done, and one more visitor was answered after the last fault.
     fn serve_visitors(&mut self) -> Result<(), String> {
         while !self.shared.lock().http.visitors_are_done() {
             if self.now() > WORK_MAX {
@@ -230,7 +229,7 @@ impl Run {
         }
     }
 
-    /// All clients and faults that there will be.
+    /// Schedules all clients and faults.
     fn populate(&self) {
         let mut world = self.shared.lock();
         let (clients, listeners) = (world.scenario.clients, world.scenario.listeners.len());
@@ -253,7 +252,7 @@ impl Run {
         }
     }
 
-    /// One turn of a shard, or so much time without any.
+    /// Runs one iteration of a shard, or waits for `wait_max` without any.
     fn turn(&mut self, wait_max: Option<Duration>) -> Result<(), String> {
         self.turns += 1;
         if self.turns > self.turns_max {
@@ -299,7 +298,7 @@ impl Run {
         world.users.clients.iter().all(crate::clients::Client::is_done)
     }
 
-    /// Nobody asks anything any more: no exchange may be left, no slot in use, nobody connected.
+    /// Waits until the gateway is idle after the last request: no exchange, no slot in use, no connection.
     fn come_to_rest(&mut self) -> Result<(), String> {
         let begun = self.now();
         loop {
@@ -335,7 +334,7 @@ impl Run {
         Err("nobody answers the question for the status".to_owned())
     }
 
-    /// Nothing goes wrong any more: before long a request must be answered.
+    /// Checks that a request is answered within a limited time after the last fault.
     fn recover(&mut self) -> Result<(), String> {
         let begun = self.now();
         loop {
@@ -364,7 +363,7 @@ impl Run {
         }
     }
 
-    /// The end in good order; whatever is left in time must be nothing.
+    /// Drains the gateway. After a drain within its time limit nothing may be left.
     fn drain(&mut self) -> Result<(), String> {
         let begun = self.now();
         let within = {
@@ -384,8 +383,8 @@ impl Run {
                 return Err("a loop sleeps for ever in its drain".to_owned());
             }
         }
-        // The loop's clock is read once a turn, and its ticks are of a millisecond.
-        // Ordered again, the end comes at once and leaves what there is.
+        // The clock of the loop is read once per iteration and has a resolution of one millisecond. After a second
+        // order the gateway ends immediately and leaves unfinished work.
         let again = {
             let world = self.shared.lock();
             !world.progress.calm && world.scenario.drain_again.is_some()
@@ -408,7 +407,7 @@ impl Run {
         let alive = world.workers.programs.iter().filter(|program| program.is_alive()).count();
         let threads = world.workers.threads.running();
         let open = world.open_at_gateway().len();
-        // A connection that is refused is not waited for.
+        // A rejected connection is not waited for.
         let refuses = world.scenario.listeners.iter().any(|it| it.connections_max < 100);
         let checks = world.http.may_be_checks(&world.net);
         let left = if refuses { 0 } else { (streams + open).saturating_sub(2 * checks) };
@@ -421,7 +420,7 @@ impl Run {
         ))
     }
 
-    /// The daemon is no more from one moment to the next. What it had sent still arrives.
+    /// Ends the daemon abruptly. Bytes that it had sent still arrive.
     fn crash(&mut self) -> Result<(), String> {
         self.shared.lock().note("the daemon crashes", 0, 0);
         self.shared.crash();
@@ -431,7 +430,7 @@ impl Run {
         Ok(())
     }
 
-    /// The process has ended: its descriptors are closed, and what is on its way arrives.
+    /// Closes the descriptors of the ended process and delivers everything in transit.
     fn fade(&self) {
         let mut world = self.shared.lock();
         world.end_loops();
@@ -448,7 +447,7 @@ impl Run {
     }
 }
 
-/// What stands on the command line to see a run again.
+/// Returns the command line that replays a run.
 #[must_use]
 pub fn replay(Options { seed, shards, plant, .. }: Options, job: Job) -> String {
     let plant = plant.map_or_else(String::new, |plant| format!("SIMULATE_PLANT={} ", plant.word()));

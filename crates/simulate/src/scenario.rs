@@ -1,4 +1,4 @@
-//! What a seed stands for: the configuration of the gateway, and how bad the world is.
+//! What a seed determines: the configuration of the gateway, and the faults of the world.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use wire::{Framing, Width};
 
 use crate::chance::Chance;
 
-/// What the gateway is to do.
+/// The task of the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
     /// Programs answer.
@@ -18,7 +18,7 @@ pub(crate) enum Job {
 }
 
 impl Job {
-    /// The pool that requests come to.
+    /// Returns the pool to which clients send requests.
     pub(crate) const fn first_pool(self) -> &'static str {
         match self {
             Self::Programs | Self::Main => "work",
@@ -30,9 +30,9 @@ impl Job {
 /// How the run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// After all clients, in good order.
+    /// By a drain after all clients are done.
     Calm,
-    /// In good order, in the middle of the work.
+    /// By a drain in the middle of the work.
     Early(Duration),
     /// The daemon crashes in the middle of the work.
     Crash(Duration),
@@ -50,9 +50,9 @@ pub(crate) struct ListenerFacts {
 /// Everything that is decided before a world begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
-    /// Loops of the gateway.
+    /// The number of loops of the gateway.
     pub(crate) shards: usize,
-    /// The shard that its pools are at home on.
+    /// The owner shard of its pools.
     pub(crate) home: usize,
     pub(crate) job: Job,
     pub(crate) finish: Finish,
@@ -60,17 +60,17 @@ pub(crate) struct Scenario {
     pub(crate) listeners: Vec<ListenerFacts>,
     pub(crate) clients: usize,
     pub(crate) lines_max: usize,
-    /// How much goes wrong, from 0 to 10.
+    /// The amount of faults, from 0 to 10.
     pub(crate) trouble: u32,
-    /// The first so many programs cannot be started.
+    /// The number of programs, from the first on, that cannot be started.
     pub(crate) programs_absent: usize,
-    /// Half of the programs say more than they are asked, and clients compete for them.
+    /// Whether half of the programs print surplus lines, and clients compete for them.
     pub(crate) programs_stray: bool,
-    /// Clients leave while replies are on their way, in the way that hurts most.
+    /// Whether clients leave while replies are on their way, at the most difficult moment.
     pub(crate) leave_unread: bool,
-    /// What the output of a client may be, where it is not drawn.
+    /// The option `send_max` of the listeners, if it is not drawn.
     send_max: Option<usize>,
-    /// In a thousand: programs that go wrong, refusals, early reports, short calls, empty calls.
+    /// Per thousand: programs that misbehave, refusals, early reports, short calls, empty calls.
     pub(crate) faulty_programs: u32,
     pub(crate) refusals: u32,
     pub(crate) eager: u32,
@@ -81,18 +81,18 @@ pub(crate) struct Scenario {
     pub(crate) commit_max: Duration,
     pub(crate) deadline: Duration,
     pub(crate) reply_max: usize,
-    /// Of the programs.
+    /// The framing of the programs.
     pub(crate) framing: Framing,
-    /// Bytes that pipes and sockets hold.
+    /// The capacity of pipes and sockets, in bytes.
     pub(crate) pipe: usize,
     pub(crate) socket_receive: usize,
     pub(crate) socket_send: usize,
     pub(crate) cuts: usize,
     pub(crate) asks: usize,
-    /// The end is ordered again after so long: at once.
+    /// The delay after which a second drain is ordered, which ends the gateway immediately.
     pub(crate) drain_again: Option<Duration>,
     pub(crate) keeper_lost: bool,
-    /// The loop's own limits: events, accepts and mails a turn, and bytes of one stream.
+    /// The limits of the loop: events, accepts and mails per iteration, and bytes of one stream.
     pub(crate) budgets: [usize; 4],
     pub(crate) drain: Duration,
 }
@@ -126,11 +126,11 @@ impl Scenario {
             clients: if programs_stray { 14 } else { chance.between(1, 14) },
             lines_max: chance.pick(&[2, 8, 30, 80]),
             trouble,
-            // Not drawn, so that all other worlds stay what they are.
+            // Not drawn, so that all other worlds remain unchanged.
             programs_absent: if trouble > 0 && seed % 16 == 5 { 12 } else { 0 },
             programs_stray,
             leave_unread: seed % 16 == 3,
-            // A reply or two are more than should wait.
+            // More than one or two replies exceed the output limit.
             send_max: (seed % 16 == 3).then_some(reply_max * 2),
             faulty_programs: chance.pick(&[0, 200, 500]),
             refusals: chance.pick(&[0, 0, 60]),
@@ -175,7 +175,7 @@ impl Scenario {
             drain,
         };
         if scenario.latency_max > Duration::from_millis(10) {
-            // A line must still come through within the listener's `read`.
+            // A line must still arrive within the option `read` of its listener.
             scenario.socket_receive = scenario.socket_receive.max(1000);
             scenario.socket_send = scenario.socket_send.max(1000);
         }
@@ -184,7 +184,7 @@ impl Scenario {
         scenario
     }
 
-    /// The configuration, as an operator would write it.
+    /// Returns the configuration as an operator would write it.
     fn configuration(&self, chance: &mut Chance) -> String {
         let job = match self.job {
             Job::Programs => self.programs(chance, None),
@@ -221,7 +221,7 @@ impl Scenario {
         text + &job
     }
 
-    /// Pools that nobody asks, so that the others are at home on the shard that they should be.
+    /// Returns unused pools, so that `home` becomes the owner shard of the other pools.
     pub(crate) fn aside(&self) -> String {
         (0..self.home)
             .map(|place| format!("\n[pool.aside{place}]\nprogram = [\"idler\"]\nworkers = 1\n"))

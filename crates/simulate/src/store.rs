@@ -1,36 +1,36 @@
 //! The database: a table that survives a crash.
 //!
-//! A row is there once its commit has happened, and never before; a batch commits as a whole.
+//! A row exists after its commit, and never before. A batch is committed as a whole.
 
 use std::collections::BTreeMap;
 
-/// What is committed: rows by their id, and how many times each.
+/// The committed rows, by id, with their number of copies.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) rows: BTreeMap<u64, u32>,
 }
 
-/// How a batch goes.
+/// The course of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Commits,
     /// The commit fails; nothing is stored.
     Fails,
-    /// The connection is lost during the commit, before or after it took effect.
+    /// The connection is lost during the commit, before or after the commit took effect.
     Lost {
         stored: bool,
     },
-    /// The handler panics before the commit, or behind it.
+    /// The handler panics before or after the commit.
     Panics {
         stored: bool,
     },
-    /// It commits and forgets to answer some.
+    /// The handler commits and answers only a part of the requests.
     Forgets,
-    /// It answers in parts.
+    /// The handler answers in two parts.
     InParts,
 }
 
-/// The id that a line begins with.
+/// Returns the id at the beginning of a line.
 pub(crate) fn id_of(line: &[u8]) -> Option<u64> {
     let word = line.split(|byte| *byte == b' ').next()?;
     std::str::from_utf8(word).ok()?.parse().ok()

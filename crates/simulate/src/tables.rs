@@ -1,6 +1,6 @@
 //! The handlers that write the table of the database.
 //!
-//! What a handler says of a batch may get lost with the daemon, though the rows are committed.
+//! The answer of a handler to a batch may be lost with the daemon, although the rows are committed.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::lockstep::{Crashed, Seat};
 use crate::store::{Fate, id_of};
 use crate::world::Shared;
 
-/// Makes the handlers of a world.
+/// The factory of the handlers of a world.
 #[derive(Debug)]
 pub(crate) struct Tables(pub(crate) Shared);
 
@@ -42,7 +42,7 @@ struct Table {
 impl Drop for Table {
     fn drop(&mut self) {
         if !self.seat.is_running() {
-            // A crash is as good as an answer here.
+            // A crash is ignored here, because the thread ends in any case.
             let _ = self.seat.arrive();
         }
     }
@@ -52,7 +52,7 @@ impl Handler for Table {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
         let served = self.seat.arrive().and_then(|()| self.store(batch, outbox, stop));
         match served {
-            // What was not flushed goes with the end of the batch.
+            // Answers that were not flushed are sent at the end of the batch.
             Ok(()) => self.seat.rest(1),
             Err(Crashed) => resume_unwind(Box::new("the daemon crashed")),
         }
@@ -127,7 +127,7 @@ impl Table {
         Ok(())
     }
 
-    /// Ends the thread's work as a panic does, without its message.
+    /// Ends the work of the thread as a panic does, without the panic message.
     pub(crate) fn panic(&self) -> ! {
         self.seat.shared.lock().note("a handler panics", 0, 0);
         resume_unwind(Box::new("a handler panics"))

@@ -1,33 +1,33 @@
-//! Threads of handlers, in lockstep.
+//! The threads of handlers, in lockstep.
 //!
-//! They are threads of the system, for a handler blocks; but only one thread of a world runs at a
-//! time, the one that has the *baton*. The loop's thread gives it away when the moment of a
-//! handler's next step has come, and waits until it comes back:
+//! They are threads of the system, because a handler blocks. Only one thread of a world runs at a time: the one that
+//! has the *baton*. The thread of the loop passes it on when the time of the next step of a handler has come, and waits
+//! until it is returned:
 //!
 //! ```text
-//!   Waiting(time) ◀── pass(time) ─┐      ┌── Arrived: a batch or the end was found
+//!   Waiting(time) ◀── pass(time) ─┐      ┌── Arrived: a batch or the end was received
 //!        │ go_on                  │      │ go_on        ▲
 //!        ▼                        │      ▼              │ handed
-//!     Running ────────────────────┴───────── rests ──▶ Resting, in the gateway's `recv`
+//!     Running ────────────────────┴───────── rest ───▶ Resting, in the gateway's `recv`
 //!        └── the body has returned ──▶ Ended
 //! ```
 //!
-//! What a thread does between its last step and `recv` is to send mail; how many, its handler
-//! knows, and the loop's thread goes on when so many are there.
+//! Between its last step and `recv` a thread only sends mail. Its handler reports the number of messages in advance,
+//! and the thread of the loop continues when they have arrived.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Where a thread is.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Until the loop's thread gives it the baton, after so long.
+    /// It waits for the baton, which it gets after this time.
     Waiting(Duration),
-    /// It has found what it was handed, and waits for the baton.
+    /// It has received something, and waits for the baton.
     Arrived,
     Running,
-    /// In `recv`, once the mailbox holds so many messages.
+    /// It waits in `recv`. The state is reached when the mailbox holds `mail` messages.
     Resting {
         mail: usize,
     },
@@ -50,7 +50,7 @@ impl Baton {
         self.moved.notify_all();
     }
 
-    /// Waits until it is somewhere else than where `still` says.
+    /// Waits while `still` is true. Returns the new state.
     pub(crate) fn wait_while(&self, still: impl Fn(Place) -> bool) -> Place {
         let mut place = self.lock();
         while still(*place) {
@@ -63,11 +63,11 @@ impl Baton {
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) name: String,
-    /// The shard that started it and hears of it.
+    /// The shard that started it and receives its messages.
     pub(crate) shard: usize,
     pub(crate) baton: Arc<Baton>,
     pub(crate) handle: Option<JoinHandle<()>>,
-    /// Something was put where it finds it.
+    /// Whether something was sent to it.
     pub(crate) handed: bool,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Thread {
 pub(crate) struct Threads(pub(crate) Vec<Thread>);
 
 impl Threads {
-    /// Threads that have not ended.
+    /// Returns the number of threads that have not ended.
     pub(crate) fn running(&self) -> usize {
         self.0.iter().filter(|thread| *thread.baton.lock() != Place::Ended).count()
     }

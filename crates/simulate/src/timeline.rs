@@ -1,8 +1,7 @@
-//! The time of a world, and what is to happen in it.
+//! The time of a world and its queue of events.
 //!
-//! Time is virtual and jumps to what happens next. Everything that happens is in one queue, in the
-//! order of its moment; ties are broken by chance, so that no order is relied on that the real
-//! world does not give.
+//! Time is virtual and jumps to the next event. All events are in one queue, ordered by time. Ties are broken randomly,
+//! so that the gateway cannot rely on an order that the real world does not guarantee.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,11 +12,11 @@ use crate::happening::{Happening, Moment};
 /// The present and the future of a world.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    /// The real instant that stands for the beginning; only differences are seen.
+    /// The real instant that represents the beginning; only differences are observable.
     pub(crate) origin: Instant,
     pub(crate) now: Moment,
     chances: Chances,
-    /// What is to happen, by its moment, its rank among those of that moment, and its number.
+    /// The scheduled events, by time, by rank among those of the same time, and by sequence number.
     queue: BTreeMap<(Moment, u64, u64), Happening>,
     queued: u64,
 }
@@ -34,7 +33,7 @@ impl Timeline {
         }
     }
 
-    /// Lets something happen at `at`, or now if that is over.
+    /// Schedules an event at `at`, or now if `at` has passed.
     pub(crate) fn add(&mut self, at: Moment, happening: Happening) {
         self.queued += 1;
         let at = at.max(self.now);
@@ -42,12 +41,12 @@ impl Timeline {
         self.queue.insert((at, tie, self.queued), happening);
     }
 
-    /// The numbers for what `actor` does now.
+    /// Returns the random numbers for the current action of `actor`.
     pub(crate) fn chance_of(&mut self, actor: Actor) -> Chance {
         self.chances.of(actor, self.now)
     }
 
-    /// The next thing to happen by `until`; its moment becomes the present.
+    /// Removes and returns the next event until `until`, and sets the clock to its time.
     pub(crate) fn next(&mut self, until: Option<Moment>) -> Option<Happening> {
         let at = self.queue.first_key_value().map(|((at, ..), _)| *at)?;
         if until.is_some_and(|until| at > until) {

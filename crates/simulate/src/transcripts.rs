@@ -1,34 +1,34 @@
-//! What the gateway has sent on each stream.
+//! The bytes that the gateway sent on each stream.
 //!
-//! The digest of a world changes with everything that happens in it. Its transcript changes only with
-//! the bytes that somebody gets from the gateway: a change inside the gateway that nobody outside can see
-//! leaves the transcripts of all seeds as they are.
+//! The digest of a world changes with every event in the world. Its transcript changes only with the bytes that another
+//! party receives from the gateway: an internal change of the gateway that is not visible outside leaves the
+//! transcripts of all seeds unchanged.
 
 use std::collections::BTreeMap;
 
-/// The bytes of all streams of a world, as numbers.
+/// A summary of the bytes on all streams of a world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
-    /// Streams on which something was sent.
+    /// The number of streams on which bytes were sent.
     pub streams: u64,
-    /// What was sent on all of them together.
+    /// The number of bytes on all streams.
     pub bytes: u64,
-    /// One number for which bytes were sent to whom.
+    /// A digest of the bytes and their receivers.
     pub digest: u64,
 }
 
-/// What was sent to one party.
+/// The bytes that were sent to one party.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) bytes: u64,
     pub(crate) digest: u64,
 }
 
-/// The bytes of each stream so far.
+/// The bytes of each stream until now.
 #[derive(Debug, Default)]
 pub(crate) struct Transcripts(pub(crate) BTreeMap<(&'static str, usize), Sent>);
 
-/// FNV-1a, 64 bits.
+/// The offset basis of 64-bit FNV-1a.
 pub(crate) const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
 pub(crate) const PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,4 +1,4 @@
-//! Lets the world go on until a loop has its turn, and gives it that turn. `loops` says how they wait.
+//! Advances the world until a loop has to run, and runs one iteration of that loop. See `loops` for how loops wait.
 
 use event::{EventHandler, Loop};
 use gateway::ShardMail;
@@ -11,15 +11,15 @@ use crate::world::Shared;
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The turn of this loop.
+    /// An iteration of this loop.
     Turn(usize),
-    /// The moment that was waited for has come.
+    /// The given time has come.
     Time,
-    /// Nothing, for ever.
+    /// No event is scheduled.
     Rest,
 }
 
-/// Lets the world go on until a loop has its turn, or until a moment.
+/// Advances the world until a loop has to run, or until a time.
 pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
     loop {
         lockstep::settle(shared);
@@ -54,7 +54,7 @@ pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
     }
 }
 
-/// Gives a loop the turn that it was called for; then it waits again. False once it was stopped.
+/// Runs the iteration for which a loop was called; then the loop waits again. Returns false after the loop was stopped.
 pub(crate) fn turn<O: EventHandler<Mail = ShardMail>>(
     shared: &Shared,
     shard: usize,
@@ -69,7 +69,7 @@ pub(crate) fn turn<O: EventHandler<Mail = ShardMail>>(
     Ok(true)
 }
 
-/// Lets a loop wait that was not called.
+/// Makes a loop wait that was not called.
 pub(crate) fn fall_asleep<O: EventHandler<Mail = ShardMail>>(
     turning: &mut Loop<Simulated, ShardMail>,
     owner: &mut O,

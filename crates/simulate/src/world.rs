@@ -1,9 +1,8 @@
-//! The world: who lives in it, and what each of them does.
+//! The world: its state and its actors.
 //!
-//! All of it stands under one lock, which is never contended: of the threads of a world only the one
-//! that has the baton runs.
+//! All of it is under one lock, which is never contended: only the thread of the world that has the baton runs.
 //!
-//! Each file below carries a part of [`World`]: what one kind of those who live in it does.
+//! Each submodule implements a part of [`World`]: the actions of one kind of actor.
 
 mod asks;
 mod clients;
@@ -46,7 +45,7 @@ use crate::store::Store;
 use crate::threads::Threads;
 use crate::timeline::Timeline;
 
-/// A world, shared by everything that stands in for a piece of the real one.
+/// A world, shared by all replacements of real parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared(Arc<Inner>);
 
@@ -61,7 +60,8 @@ impl Shared {
         Self(Arc::new(Inner { world: Mutex::new(world), crashed: AtomicBool::new(false) }))
     }
 
-    /// A panic of a sweep ends the run, but not before the trace was told.
+    /// Locks the world. Poisoning is ignored, because a panic in a check of a shard ends the run, but the events before
+    /// it must still be printed.
     pub(crate) fn lock(&self) -> MutexGuard<'_, World> {
         self.0.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,11 +75,11 @@ impl Shared {
     }
 }
 
-/// Who lives in a world, and what is to happen.
+/// The state of a world.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) time: Timeline,
-    /// The numbers of whoever acts now.
+    /// The random numbers of the current actor.
     pub(crate) chance: Chance,
     pub(crate) scenario: Scenario,
     pub(crate) net: Net,
@@ -87,22 +87,21 @@ pub(crate) struct World {
     pub(crate) workers: Workers,
     pub(crate) http: Http,
     pub(crate) datagrams: Datagrams,
-    /// The loops of the gateway, by their shards.
+    /// The loops of the gateway, by shard.
     pub(crate) loops: Vec<Sleeper>,
     pub(crate) planted: Planted,
     pub(crate) progress: Progress,
     pub(crate) record: Record,
 }
 
-/// Those who send lines to the gateway, over connections and from within its process.
+/// The senders of lines to the gateway: connected clients, and requests from within its process.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     pub(crate) clients: Vec<Client>,
     pub(crate) asks: Vec<Ask>,
 }
 
-/// Those who work for the gateway: its programs, the threads of its handlers, and the database that
-/// these write.
+/// The workers of the gateway: its programs, the threads of its handlers, and the database that the handlers write.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     pub(crate) programs: Vec<Program>,
@@ -110,14 +109,14 @@ pub(crate) struct Workers {
     pub(crate) store: Store,
 }
 
-/// How far the run has come.
+/// The progress of the run.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// No more faults are made.
+    /// Whether no more faults are injected.
     pub(crate) calm: bool,
-    /// When the end was ordered.
+    /// When the drain was ordered.
     pub(crate) drain_at: Option<Moment>,
-    /// All of the gateway sleeps and nothing will ever happen again, or the run cannot go on.
+    /// Whether all loops sleep and no event is scheduled, or the run cannot continue.
     pub(crate) at_rest: bool,
 }
 
@@ -139,43 +138,43 @@ impl World {
         }
     }
 
-    /// Lets something happen after `delay`.
+    /// Schedules an event after `delay`.
     pub(crate) fn after(&mut self, delay: Duration, happening: Happening) {
         self.at(self.time.now + delay, happening);
     }
 
-    /// Lets something happen at `at`.
+    /// Schedules an event at `at`.
     pub(crate) fn at(&mut self, at: Moment, happening: Happening) {
         self.time.add(at, happening);
     }
 
-    /// All random numbers from now on are drawn for what `actor` does.
+    /// Selects the actor for which random numbers are drawn from now on.
     pub(crate) fn act(&mut self, actor: Actor) {
         self.chance = self.time.chance_of(actor);
     }
 
-    /// Notes what happens: `who` and `number` are what the words say they are.
+    /// Records an event. `words` describes the meaning of `who` and `number`.
     pub(crate) fn note(&mut self, words: &'static str, who: usize, number: usize) {
         self.record.note(self.time.now, words, who, number);
     }
 
-    /// Notes something for a reader only.
+    /// Prints a text for a reader; it is not part of the digest.
     pub(crate) fn tell(&self, text: impl FnOnce() -> String) {
         self.record.tell(self.time.now, text);
     }
 
-    /// Something was seen that must not be.
+    /// Records a violation.
     pub(crate) fn violation(&mut self, text: String) {
         self.record.add_violation(self.time.now, text);
     }
 
-    /// Whether a fault is made now, of which there are so many in a thousand chances.
+    /// Whether a fault is injected now. `in_1000` is its frequency per thousand calls.
     pub(crate) fn fault(&mut self, in_1000: u32) -> bool {
         let in_1000 = in_1000 * self.scenario.trouble / 10;
         self.chance.in_1000(in_1000) && !self.progress.calm
     }
 
-    /// What is due in a flow arrives, and its reader learns of it.
+    /// Delivers the bytes or the end that are due in a flow, and notifies its reader.
     pub(crate) fn arrive(&mut self, id: FlowId) {
         let now = self.time.now;
         let flow = self.net.flow(id);
@@ -195,7 +194,7 @@ impl World {
         }
     }
 
-    /// Does one thing that happens, other than a thread's.
+    /// Executes one event, except those of threads and loops.
     pub(crate) fn happen(&mut self, happening: Happening) {
         self.act(happening.actor());
         match happening {

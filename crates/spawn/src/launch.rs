@@ -14,8 +14,7 @@ use crate::error::SpawnError;
 use crate::limits::KEEPER_START_MAX;
 use crate::message::{Notice, Order};
 
-/// The first argument (`argv[0]`) of the supervisor. [`init`] recognises the supervisor by it, and it is shown in process
-/// lists.
+/// The first argument (`argv[0]`) of the supervisor, by which [`init`] recognises it. Process lists show it.
 pub const KEEPER: &str = "roadstead-keeper";
 
 /// How long a program may run after the daemon has ended and its input was closed, before SIGTERM.

@@ -1,4 +1,4 @@
-//! Whether everybody was given its due.
+//! Checks the distribution of requests over servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::http::dues::{Dues, FIRST_ID, SCHEDULES, name_of};
 use crate::http::message;
 use crate::http::speakers::{Http, Role};
 
-/// What went otherwise than it was due. `well`: nothing went wrong with any link.
+/// Returns the deviations from the required distribution. `well`: no connection had a fault.
 pub(super) fn check(http: &Http, well: bool) -> Vec<String> {
     let (mut found, mut given) = (Vec::new(), BTreeMap::<usize, u64>::new());
     let mut servers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -35,10 +35,10 @@ pub(super) fn check(http: &Http, well: bool) -> Vec<String> {
     found
 }
 
-/// So many slots a server never has in use.
+/// A number of slots that a server never uses completely.
 const PLENTY: usize = 1000;
 
-/// Whether somebody has more than two turns too many, or too few.
+/// Returns an error if a server received more than two rounds of requests too many or too few.
 fn uneven(dues: &Dues, given: &BTreeMap<usize, u64>) -> Option<String> {
     let of = |place: usize| given.get(&place).copied().unwrap_or_default();
     let all: u64 = (0..dues.weights.len()).map(of).sum();
@@ -50,7 +50,7 @@ fn uneven(dues: &Dues, given: &BTreeMap<usize, u64>) -> Option<String> {
     is_uneven.then(|| format!("weights {:?} were given {given:?}", dues.weights))
 }
 
-/// The requests of visitors that servers were given, by server.
+/// Returns the requests of visitors that servers received, with their servers.
 fn requests(http: &Http) -> impl Iterator<Item = (usize, u64)> + '_ {
     http.speakers.iter().flat_map(|speaker| {
         let mut all = Vec::new();

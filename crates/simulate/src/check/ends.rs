@@ -1,11 +1,11 @@
-//! What a check finds: how many requests ended in which way, and what must not be.
+//! The result of a check: the number of requests by how they ended, and violations.
 
 use std::collections::BTreeMap;
 
-/// Requests by how they ended, for the report of many runs.
+/// The number of requests by how they ended, for the summary of many runs.
 pub(crate) type Ends = BTreeMap<&'static str, u64>;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) ends: Ends,

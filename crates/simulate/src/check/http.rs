@@ -1,11 +1,10 @@
-//! What a visitor may hold the gateway to, checked after a run.
+//! Checks the guarantees of the gateway to visitors after a run.
 //!
-//! - A body is what a server said to that very request, and one that is told as whole is whole.
-//! - A request that may have an effect is given to one server at most.
-//! - A request fails only when something went wrong with it that could not be mended by asking again,
-//!   or when there was a time in which no server could be asked.
-//! - A body that is too long, and a request that does not come to its end, is refused, and only that.
-//! - The access log says of each request what its visitor was told.
+//! - A body is the body that a server sent for this request. A body that is marked as complete is complete.
+//! - A request that may have an effect is given to at most one server.
+//! - A request fails only if it had a fault that a retry could not fix, or if no server was available for some time.
+//! - A body that is too long and a request that is never completed are rejected, and no others.
+//! - The access log contains, for each request, the reply that its visitor received.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,38 +20,38 @@ use crate::http::speakers::{Http, Role};
 use crate::http::visitors::{Ask, Visitor};
 use crate::scenario::Scenario;
 
-/// Times that a request may be lost before it is not asked again, and in a world as a whole until the
-/// gateway may have none in hand: both as its own rules say.
+/// How often a request may be lost before it is not retried, and how many may be lost in a world before the gateway may
+/// have no retry budget left. Both follow from the rules of the gateway.
 const TRIES_MAX: u32 = 3;
 
 const LOST_MAX: u32 = 15;
 
-/// Programs that must have ended too soon until a pool refuses what comes, as its rule says.
+/// The number of programs that must have ended too early before a pool rejects new requests, as its rule states.
 const CLOSED_AFTER: u32 = 5;
 
-/// How long after a shortage of the system's workers may be missing: the pause after which a pool tries
-/// to have one again.
+/// How long after a shortage of system resources workers may be missing: the delay after which a pool tries to start
+/// one again.
 const STARVED: Duration = Duration::from_secs(5);
 
-/// What went wrong with a request.
+/// The faults of a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wrong {
-    /// Servers that were given a byte of it.
+    /// The number of servers that received a byte of it.
     given: u32,
-    /// It was lost before its reply had begun.
+    /// How often it was lost before its reply had begun.
     lost: u32,
-    /// It was lost so that it cannot be asked again.
+    /// Whether it was lost in a way that permits no retry.
     spoilt: bool,
 }
 
-/// All that went wrong.
+/// All faults.
 #[derive(Debug, Default)]
 struct Account {
     requests: BTreeMap<u64, Wrong>,
     lost: u32,
-    /// Links with which anything went wrong.
+    /// The number of connections with a fault.
     lost_links: u32,
-    /// A request was lost of which too little came to tell which it was.
+    /// Whether a request was lost before enough bytes arrived to identify it.
     unknown: bool,
 }
 
@@ -69,7 +68,7 @@ impl Account {
 
     fn add(&mut self, link: &Link) {
         self.lost_links += u32::from(link.fault.is_some());
-        // What is behind a 101 is no request.
+        // Bytes after a 101 are no request.
         let end = link.tunnel.map_or(link.given.len(), |tunnel| tunnel.at);
         let (mut rest, mut place) = (&link.given[..end], 0);
         while !rest.is_empty() {
@@ -82,7 +81,7 @@ impl Account {
         }
     }
 
-    /// `place`: of the request among those that the link was given.
+    /// Records the faults of a request. `place`: its position among the requests that the connection was given.
     fn blame(&mut self, link: &Link, id: Option<u64>, place: usize) {
         let Some(id) = id else {
             self.unknown = true;
@@ -90,7 +89,7 @@ impl Account {
         };
         let wrong = self.requests.entry(id).or_default();
         wrong.given += 1;
-        // Of what was said last before a cut nobody knows how far it came.
+        // After a cut it is unknown how much of the last reply arrived.
         let since = link.answers - usize::from(link.fault == Some(Fault::Cut)).min(link.answers);
         match link.fault {
             Some(Fault::Before) if place >= since => {
@@ -102,7 +101,7 @@ impl Account {
         }
     }
 
-    /// Why a request may have failed.
+    /// Whether the failure of a request is excused.
     fn excuses(&self, http: &Http, ask: Ask, time: (Moment, Moment)) -> bool {
         let wrong = self.requests.get(&ask.id).copied().unwrap_or_default();
         let nobody = !http.is_hosts && !http.servers.iter().any(|server| server.steady);
@@ -111,20 +110,20 @@ impl Account {
             || http.starved.iter().any(|at| time.0 <= *at + STARVED && *at <= time.1)
             || self.unknown
             || wrong.spoilt
-            // The rest of its body was asked for a server that then took nothing; of chunks at least
-            // the last is a rest.
+            // The rest of its body was requested for a server that then accepted nothing. With chunks there is always
+            // at least the last chunk left.
             || (wrong.given == 0 && (ask.length > 0 || ask.chunked) && self.lost_links > 0)
-            // What asks for another protocol is not asked again.
+            // A request for another protocol is not retried.
             || (wrong.lost > 0 && (ask.is_post || ask.manner.upgrades() || often))
     }
 }
 
-/// Checks everything that can be seen from outside, and counts the answers by their status.
+/// Checks everything that is visible from outside, and counts the replies by status.
 pub(crate) fn check(http: &mut Http, scenario: &Scenario, is_clean: bool) -> Found {
     let (mut ends, mut found) = (Ends::new(), Vec::new());
     let log = http.log.take();
     let http = &*http;
-    // Replies may be shifted: who is told what is not known.
+    // Replies may be shifted, so it is unknown which visitor receives which reply.
     if http.answers_twice {
         *ends.entry("twice").or_default() += 1;
         return Found { ends, violations: found };
@@ -161,7 +160,7 @@ fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<S
         let right = match (reply.status, reply.is_whole) {
             (101 | 200, true) => said.contains(&reply.body),
             (101 | 200, false) => said.iter().any(|body| body.starts_with(&reply.body)),
-            // Where the network has cut its connection it may break off, as any of ours.
+            // If the network cut its connection, it may be incomplete, as any reply of the gateway.
             (408, _) => ask.stalls.is_some(),
             (413, _) => ask.is_too_long(http.body_max),
             (status, _) => matches!(status, 502..=504),
@@ -180,9 +179,9 @@ fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<S
     }
 }
 
-/// Whether that is the answer which was due.
+/// Whether a reply is the expected one.
 fn is_well(http: &Http, ask: Ask, reply: &Reply) -> bool {
-    // Whoever answers before all has come need not know what is wrong with it.
+    // A server that answers early need not detect what is wrong with the rest of the request.
     let early = http.early.contains(&ask.id);
     let due = match reply.status {
         101 | 200 => early || !(ask.is_too_long(http.body_max) || ask.stalls.is_some()),
@@ -193,7 +192,7 @@ fn is_well(http: &Http, ask: Ask, reply: &Reply) -> bool {
     due && reply.is_whole
 }
 
-/// The first request of a visitor that failed without need.
+/// Returns the first request of a visitor that failed without an excuse.
 fn failure(
     http: &Http,
     account: &Account,
@@ -218,29 +217,29 @@ fn failure(
         };
         *ends.entry(word).or_default() += 1;
         let out = http.may_be_out && account.lost_links > 0;
-        // A pool whose programs end again and again says so at once.
+        // A pool whose programs end repeatedly rejects requests immediately.
         let closed = http.lives.cut_short >= CLOSED_AFTER;
         let refusal = reply.is_some_and(|reply| reply.status == 503);
-        // Where another pool answers when it is sorry, nobody is told so.
+        // If a fallback pool answers, no visitor receives the fallback response.
         let may_be_sorry = http.may_be_sorry && http.dues.spare.is_none();
         let sorry = refusal && (may_be_sorry || out || closed);
-        // A reset may destroy what was said before: here answers that it had not read.
+        // A reset may destroy earlier bytes: here, replies that the visitor had not read.
         let after = visitor.asks.get(place + 1..visitor.begun).unwrap_or_default();
         let by_reset = |it: &Ask| it.manner.is_old() || it.manner.upgrades();
         let cut_off = |it: &Ask| by_reset(it) && account.excuses(http, *it, time);
         let unread = reply.is_none_or(|reply| !reply.is_whole) && end == Some(End::Reset);
-        // Or what was said too early for a tunnel that did not come to be.
+        // The same applies to bytes that were sent too early for a tunnel that was not established.
         let asks = &visitor.asks[place..visitor.begun.max(place)];
         let eager = asks.iter().any(|it| it.manner == Manner::Upgrades { eager: true });
         let lost = unread && (eager || after.iter().any(cut_off));
-        // What was begun too early cannot be taken back when the rest is too much.
+        // A reply that began too early cannot be revoked if the rest of the body is too long.
         let over = ask.is_too_long(http.body_max) && http.early.contains(&ask.id);
         if !well && !sorry && !lost && !over && !account.excuses(http, *ask, time) {
             let wrong = account.requests.get(&ask.id);
             return Some(format!("{ask:?} failed without need: {word}, {end:?}, {wrong:?}"));
         }
-        // Behind a reply that ends the connection nothing is answered, nor behind one to a request
-        // that was not whole: the rest of it must not be read as the next one.
+        // No request is answered after a reply that ends the connection, nor after the reply to an incomplete request:
+        // the rest of that request must not be parsed as the next one.
         if http.early.contains(&ask.id) {
             return None;
         }

@@ -1,27 +1,26 @@
-//! Who must have got a request: weights, clients that are bound to servers, and a pool that answers for
-//! one that is sorry.
+//! The expected distribution of requests: weights, sessions that are bound to servers, and the fallback pool.
 //!
-//! Weight 0 gets nothing in any world. The rest is held where nothing went wrong: there turns go by
-//! weight as exactly as round robin promises, and a client has one server. Where another pool has a
-//! server that is always there, nobody is told that the first is sorry.
+//! A server of weight 0 gets no requests in any world. The other rules are checked only if nothing failed: then
+//! requests are distributed by weight as exactly as round robin guarantees, and a session has one server. If the
+//! fallback pool has a server that is always up, no client receives the fallback response.
 
 use crate::chance::Chance;
 
-/// Visitors are known by one of so many names.
+/// The number of session keys of visitors.
 pub(crate) const NAMES: usize = 3;
 
-/// What a world promises of its servers.
+/// The distribution that a world requires of its servers.
 #[derive(Debug, Default)]
 pub(crate) struct Dues {
-    /// What each gets compared with the others, by place.
+    /// The weight of each server, by index.
     pub(crate) weights: Vec<u32>,
     pub(crate) schedule: &'static str,
     pub(crate) is_sticky: bool,
-    /// The server of the pool that answers for one that is sorry; it is never but there.
+    /// The server of the fallback pool, if it is always up.
     pub(crate) spare: Option<usize>,
 }
 
-/// The schedules, and whether turns are exact.
+/// The values of `schedule`, and whether their distribution is exact.
 pub(crate) const SCHEDULES: [(&str, bool); 7] = [
     ("round-robin", true),
     ("weighted-round-robin", true),
@@ -33,7 +32,7 @@ pub(crate) const SCHEDULES: [(&str, bool); 7] = [
 ];
 
 impl Dues {
-    /// For so many servers, of which the first is always to serve.
+    /// Draws the options for this number of servers. The first one never has weight 0.
     pub(crate) fn draw(chance: &mut Chance, servers: usize) -> Self {
         let weighs = chance.in_1000(400);
         let weight = |place: usize| match (weighs, place) {
@@ -50,12 +49,12 @@ impl Dues {
         }
     }
 
-    /// The weight of a server of the first pool.
+    /// Returns the weight of a server of the first pool.
     pub(crate) fn weight(&self, place: usize) -> u32 {
         self.weights[place]
     }
 
-    /// The options of the first pool.
+    /// Returns the options of the first pool.
     pub(crate) fn options(&self) -> String {
         let mut text = format!("schedule = \"{}\"\n", self.schedule);
         if self.schedule == "hash" {
@@ -67,7 +66,7 @@ impl Dues {
         text
     }
 
-    /// A line of the head by which a visitor is known, if it is by any.
+    /// Returns the header line with the session key of a visitor, if sessions are sticky.
     pub(crate) fn line(&self, visitor: usize) -> String {
         match self.is_sticky {
             true => format!("X-Who: {}\r\n", visitor % NAMES),
@@ -76,12 +75,12 @@ impl Dues {
     }
 }
 
-/// The number of the first request of the first visitor, and how many each may have.
+/// The id of the first request of the first visitor, and the maximum number of requests of a visitor.
 pub(crate) const FIRST_ID: u64 = 1_000_000;
 
 pub(crate) const OF_ONE: u64 = 1000;
 
-/// What the visitor of this request is known by.
+/// Returns the session key of the visitor that sent this request.
 pub(crate) fn name_of(id: u64) -> usize {
     usize::try_from((id - FIRST_ID) / OF_ONE).unwrap_or_default() % NAMES
 }

@@ -1,13 +1,12 @@
-//! Programs of the gateway's own that serve HTTP: how they come to their sockets, and what goes with
-//! them when they end.
+//! Programs of the gateway that serve HTTP: how they get their sockets, and what ends with them.
 //!
 //! ```text
 //!   Unborn ──its process starts──▶ Starting ──it listens──▶ Serving ──▶ Ended
-//!      └─ a socket that it inherits lets one connection wait from here ─┘
+//!      └─ an inherited socket lets one connection wait from here on ─┘
 //! ```
 //!
-//! Each is a server of its own number, which no other has after it; its connections are links like
-//! those to any server, but wait until the program accepts them.
+//! Each program is a server with its own number, which is never reused. Its connections are like those to any server,
+//! but wait until the program accepts them.
 
 use std::io;
 use std::path::Path;
@@ -16,42 +15,42 @@ use std::time::Duration;
 
 use spawn::{Serves, Socket};
 
-/// How long the gateway's settings give a program to start.
+/// The time that the settings of the gateway allow a program for its start.
 pub(crate) const START_MAX: Duration = Duration::from_secs(2);
 
-/// The program that is behind a server.
+/// The program behind a server.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) how: Serves,
-    /// What it inherits.
+    /// The socket that it inherits.
     pub(crate) socket: Option<Socket>,
-    /// Gone when the gateway has left it.
+    /// Dropped when the gateway has removed the program.
     pub(crate) kept: Weak<()>,
     pub(crate) program: Option<usize>,
     pub(crate) has_ended: bool,
-    /// Connections that may wait to be accepted.
+    /// The maximum number of connections that wait to be accepted.
     pub(crate) backlog: usize,
-    /// Those that do, by their speakers.
+    /// The speakers of these connections.
     pub(crate) waiting: Vec<usize>,
 }
 
-/// What became of all such programs.
+/// The history of all such programs.
 #[derive(Debug, Default)]
 pub(crate) struct Lives {
-    /// Programs that ended, or were ended, otherwise than on the gateway's order when they served.
+    /// The number of programs that ended in another way than by order of the gateway while they were serving.
     pub(crate) cut_short: u32,
-    /// Connections that they let wait at most.
+    /// The maximum number of connections that wait for a program.
     pub(crate) backlog: usize,
 }
 
-/// The server behind the path of a socket.
+/// Returns the number of the server behind the path of a socket.
 pub(crate) fn server_at(path: &Path) -> io::Result<usize> {
     let name = path.file_name().and_then(|name| name.to_str()?.parse().ok());
     name.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 impl Host {
-    /// Whether the gateway knows that it has ended.
+    /// Whether the gateway has handled the end of the program.
     pub(crate) fn is_left(&self) -> bool {
         self.has_ended && self.kept.strong_count() == 0
     }

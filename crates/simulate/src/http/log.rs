@@ -1,5 +1,5 @@
-//! The access log, held against what visitors were told: one line a request, with its status, and with
-//! the bytes that came of its body.
+//! Compares the access log with the replies to visitors: one line per request, with its status and the number of bytes
+//! of its reply body.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use gateway::{LogBatch, LogSource};
 use crate::http::speakers::{Http, Role};
 use crate::http::visitors::{Ask, Visitor};
 
-/// What stands in a line, as [`FORMAT`] has it.
+/// The fields of a line, in the form of [`FORMAT`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) status: u16,
     pub(crate) out: usize,
 }
 
-/// The template of a line: a request line has blanks, so it is the last.
+/// The template of a line. A request line contains spaces, so it is the last field.
 pub(crate) const FORMAT: &str =
     "\n[access_log]\nto = \"stdout\"\nformat = \"{client} {status} {out} {request}\"\n";
-/// More than any world writes.
+/// A size that no world exceeds.
 pub(crate) const BYTES_MAX: usize = 1 << 30;
 
-/// The port of a visitor is this and its number.
+/// The port of the first visitor; the number of the visitor is added.
 pub(crate) const PORTS: usize = 10_000;
 
-/// Lines by the visitor; those whose request is known by that, and the statuses of the others.
+/// The lines of a visitor: those with a known request, and the statuses of the others.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     pub(crate) known: BTreeMap<u64, Line>,
@@ -32,7 +32,7 @@ pub(crate) struct Lines {
 }
 
 impl Http {
-    /// Holds the log against what was told.
+    /// Compares the log with the replies.
     pub(crate) fn check_log(
         &self,
         source: Option<LogSource>,
@@ -56,7 +56,7 @@ impl Http {
     }
 }
 
-/// All that was written, once nobody writes any more.
+/// Returns the whole log, after all writers have ended.
 pub(crate) fn read(mut source: LogSource) -> String {
     let (mut batch, mut text) = (LogBatch::default(), String::new());
     while source.next(&mut batch) {
@@ -72,7 +72,7 @@ pub(crate) fn note(lines: &mut BTreeMap<usize, Lines>, line: &str) -> Result<(),
     let status = words.next().and_then(|word| word.parse().ok()).ok_or("no status")?;
     let out = words.next().and_then(|word| word.parse().ok()).ok_or("no bytes")?;
     let id = words.nth(1).and_then(|target| target.strip_prefix("/r/")?.parse().ok());
-    // Of a line that did not come to its end the number may be cut as well.
+    // In a line for an incomplete request line, the id may be cut off as well.
     let id = id.filter(|_| words.next().is_some_and(|it| matches!(it, "HTTP/1.1" | "HTTP/1.0")));
     let of = lines.entry(number).or_default();
     match id {
@@ -97,9 +97,9 @@ pub(crate) fn check_visitor(
     for (ask, reply) in visitor.asks.iter().zip(&visitor.answers) {
         let right = match lines.known.get(&ask.id) {
             Some(line) if line.status == reply.status => has_bytes(*ask, reply, *line),
-            // Two shards may each have found something wrong with it in the same moment.
+            // Two shards may each have detected an error in the request at the same moment.
             Some(line) => shards > 1 && line.status >= 400 && reply.status >= 400,
-            // Of a head that did not come to its end the log knows what was told.
+            // For an incomplete head, the log has only the status of the reply.
             None => lines.unknown.contains(&reply.status),
         };
         if !right {
@@ -113,10 +113,11 @@ pub(crate) fn check_visitor(
     }
 }
 
-/// Whether so many bytes are what a visitor has: as the server had them, or as they went to it.
+/// Whether the number of bytes in a line matches the reply of a visitor, either as the server sent it or as the visitor
+/// received it.
 pub(crate) fn has_bytes(ask: Ask, reply: &crate::http::message::Reply, line: Line) -> bool {
     let is_ours = !matches!(reply.status, 101 | 200);
     let same = line.out == reply.raw || line.out == reply.body.len();
-    // To HTTP/1.0 chunks go without what marks them.
+    // For HTTP/1.0, chunks are sent without their framing.
     is_ours || !reply.is_whole || same || (ask.manner.is_old() && line.out >= reply.raw)
 }

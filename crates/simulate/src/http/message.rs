@@ -1,18 +1,18 @@
-//! As much of HTTP/1 as these worlds speak, read without any code of the gateway's.
+//! The part of HTTP/1 that these worlds use, parsed without any code of the gateway.
 
-/// What a request is like.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     Plain,
-    /// Of HTTP/1.0; `keeps`: the connection is to go on behind it.
+    /// HTTP/1.0; `keeps`: with `Connection: keep-alive`.
     Old {
         keeps: bool,
     },
-    /// It wants the head of the reply alone.
+    /// A HEAD request.
     HeadOnly,
-    /// It waits with its body until it is told to go on, for a while.
+    /// A request with `Expect: 100-continue` that waits with its body for some time.
     Expects,
-    /// It wants another protocol; `eager`: and speaks that before it is told that it may.
+    /// A request to change the protocol; `eager`: the client sends data of the new protocol before the response.
     Upgrades {
         eager: bool,
     },
@@ -28,39 +28,39 @@ impl Manner {
     }
 }
 
-/// A request that was read.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) is_post: bool,
-    /// It wants the head of the reply alone.
+    /// Whether it is a HEAD request.
     pub(crate) head_only: bool,
-    /// It waits with its body until it is told to go on.
+    /// Whether it has an `Expect` header.
     pub(crate) expects: bool,
-    /// It wants another protocol.
+    /// Whether it requests another protocol.
     pub(crate) upgrades: bool,
-    /// Its body and all of its bytes, once they are there.
+    /// Its body, and the size of the whole request in bytes, when it is complete.
     pub(crate) whole: Option<(Vec<u8>, usize)>,
 }
 
-/// A reply that was read.
+/// A parsed reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-    /// Bytes behind its head, with what frames them.
+    /// The number of bytes after its head, including framing.
     pub(crate) raw: usize,
-    /// Bytes of it.
+    /// The number of bytes of the whole reply.
     pub(crate) used: usize,
     pub(crate) is_whole: bool,
-    /// The connection ends behind it.
+    /// Whether the connection ends after it.
     pub(crate) closes: bool,
 }
 
-/// A body so far: its bytes, how many of the message they took, and whether it is whole.
+/// A body until now: its bytes, the number of bytes consumed, and whether it is complete.
 type Framed = (Vec<u8>, usize, bool);
 
-/// The request at the beginning of these bytes; none before its head is whole.
+/// Parses the request at the beginning of these bytes. Returns `None` until its head is complete.
 pub(crate) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
     let Some((head, length)) = head(bytes)? else { return Ok(None) };
     let mut words = head.split(' ');
@@ -84,15 +84,15 @@ pub(crate) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
     Ok(Some(Request { id, is_post, head_only, expects, upgrades, whole }))
 }
 
-/// The number of a request whose head was cut off, if so much of it came.
+/// Returns the id of a request with an incomplete head, if the id has arrived.
 pub(crate) fn begun(bytes: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (target, _) = text.split_once("/r/")?.1.split_once(' ')?;
     target.parse().ok()
 }
 
-/// The reply at the beginning of these bytes, those of status 1xx before it left out; none before its
-/// head is whole. `manner`: of the request. `ended`: nothing more comes.
+/// Parses the reply at the beginning of these bytes, skipping replies of status 1xx before it. Returns `None` until its
+/// head is complete. `manner`: the kind of its request. `ended`: no more bytes follow.
 pub(crate) fn reply(
     bytes: &[u8],
     manner: Manner,
@@ -103,7 +103,7 @@ pub(crate) fn reply(
     let status: u16 = status.ok_or("no status line")?;
     let rest = &bytes[length..];
     if status == 101 {
-        // What follows is theirs until the end.
+        // After a 101 all bytes until the end belong to the new protocol.
         if !manner.upgrades() {
             return Err("another protocol, which nobody asked for");
         }
@@ -138,12 +138,12 @@ pub(crate) fn switches(bytes: &[u8], manner: Manner) -> bool {
     matches!(reply(bytes, manner, false), Ok(Some(Reply { status: 101, .. })))
 }
 
-/// Whether the first thing in these bytes says that the body may come.
+/// Whether these bytes begin with `100 Continue`.
 pub(crate) fn continues(bytes: &[u8]) -> bool {
     bytes.starts_with(b"HTTP/1.1 100 ")
 }
 
-/// A head without its empty line, and its length with it.
+/// Returns the head without its empty line, and its length including the empty line.
 fn head(bytes: &[u8]) -> Result<Option<(&str, usize)>, &'static str> {
     let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end]).map_err(|_| "a head that is no text")?;
@@ -171,7 +171,7 @@ fn chunked(bytes: &[u8]) -> Result<Framed, &'static str> {
         let size = size.and_then(|size| usize::from_str_radix(size, 16).ok());
         let size = size.ok_or("a chunk without a size")?;
         if size == 0 {
-            // Trailers, and the empty line behind them.
+            // Trailers and the empty line after them.
             let over = rest[end..].windows(4).position(|part| part == b"\r\n\r\n");
             return Ok((body, at + over.map_or(0, |over| end + over + 4), over.is_some()));
         }
@@ -187,7 +187,7 @@ fn chunked(bytes: &[u8]) -> Result<Framed, &'static str> {
     }
 }
 
-/// Writes a body in chunks, and trailers of which none tells anything.
+/// Writes a body in chunks, with optional trailers that have no meaning.
 pub(crate) fn write_chunked(body: &[u8], size: usize, trailers: bool, out: &mut Vec<u8>) {
     for part in body.chunks(size.max(1)) {
         out.extend(format!("{:x}\r\n", part.len()).into_bytes());

@@ -1,4 +1,4 @@
-//! Servers: what they make of a request, and what goes wrong with them.
+//! Servers: what they do with a request, and their faults.
 
 use crate::happening::Moment;
 use crate::http::hosts::Host;
@@ -6,7 +6,7 @@ use crate::http::message;
 use crate::http::message::Request;
 use crate::http::tunnels::Tunnel;
 
-/// What a server makes of those who connect.
+/// How a server treats new connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Serves,
@@ -17,11 +17,11 @@ pub(crate) enum Mode {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) mode: Mode,
-    /// It is never but there.
+    /// Whether it is always up.
     pub(crate) steady: bool,
-    /// It is a program of the gateway's own.
+    /// The program of the gateway that is this server, if any.
     pub(crate) host: Option<Host>,
-    /// When the gateway last received bytes of it that no request asked for.
+    /// When the gateway last received unrequested bytes from this server.
     pub(crate) distrusted: Option<Moment>,
 }
 
@@ -31,14 +31,14 @@ impl Server {
     }
 }
 
-/// What went wrong with a link on its server's side, or between.
+/// A fault of a connection on the server's side or in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Before a byte of the reply that was owed.
+    /// It occurred before any byte of the expected reply.
     Before,
-    /// A byte of the reply may have come, or the gateway had to give it up.
+    /// A part of the reply may have been sent, or the gateway had to close the connection.
     Within,
-    /// The connection was cut: of what was said last nobody knows how far it came.
+    /// The connection was cut: it is unknown how much of the last bytes arrived.
     Cut,
 }
 
@@ -46,20 +46,20 @@ pub(crate) enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
     Answer,
-    /// It answers without the body that is still to come.
+    /// It answers before the body is complete.
     AnswerEarly,
     CloseUnanswered,
     ResetUnanswered,
-    /// It says a part of the reply and ends.
+    /// It sends a part of the reply and closes.
     Truncate,
-    /// It says a part of the reply and resets the connection.
+    /// It sends a part of the reply and resets the connection.
     ResetWithin,
-    /// It says a part of the reply, or nothing, and no more ever.
+    /// It sends a part of the reply, or nothing, and then nothing more.
     Stall,
     Garbage,
-    /// It has answered; the rest of the body is to come.
+    /// It has answered and reads the rest of the body.
     ReadOn,
-    /// It says a part of the reply, or nothing of it, and its process ends.
+    /// It sends a part of the reply, or nothing, and its process ends.
     Die,
     /// It answers, and its process ends.
     AnswerAndDie,
@@ -67,40 +67,40 @@ pub(crate) enum Deed {
     Talk,
 }
 
-/// The request that it works on.
+/// The request that it processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) deed: Deed,
     pub(crate) at: Moment,
 }
 
-/// One connection of the gateway to a server.
+/// A connection of the gateway to a server.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) server: usize,
-    /// All that the gateway's kernel took for it.
+    /// All bytes that the kernel accepted from the gateway for it.
     pub(crate) given: Vec<u8>,
-    /// Requests that were answered whole.
+    /// The number of requests with a complete reply.
     pub(crate) answers: usize,
     pub(crate) fault: Option<Fault>,
     pub(crate) turn: Option<Turn>,
-    /// It waits in the backlog of a program, to be accepted then.
+    /// Until then it waits in the backlog of a program.
     pub(crate) accepted_at: Option<Moment>,
-    /// The request that it works on is the gateway's own.
+    /// Whether its current request is a health check.
     pub(crate) is_check: bool,
-    /// Where in what it was given another protocol begins, and for which request.
+    /// The start of the new protocol in `given`, and its request.
     pub(crate) tunnel: Option<Tunnel>,
-    /// With nothing to do, it closes then.
+    /// When it closes if it is idle.
     pub(crate) closes_at: Option<Moment>,
-    /// It will say nothing any more.
+    /// Whether it sends nothing more.
     pub(crate) mute: bool,
-    /// Its last reply ends with the connection.
+    /// Whether the end of its last reply is the end of the connection.
     pub(crate) until_close: bool,
-    /// Where the replies to its requests end in what it says, and how much of that the gateway has
+    /// The offsets at which the replies to its requests end in its output, and the number of bytes that the gateway has
     /// received.
     pub(crate) ends: Vec<usize>,
     pub(crate) heard: usize,
-    /// It says this once more then.
+    /// The bytes that it sends once more, and when.
     pub(crate) again: Option<(Moment, Vec<u8>)>,
 }
 
@@ -124,12 +124,12 @@ impl Link {
         }
     }
 
-    /// Whether it has a request in its hands.
+    /// Whether it processes a request.
     pub(crate) const fn works(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// Whether all that it was given are whole requests.
+    /// Whether all bytes that it was given are complete requests.
     pub(crate) fn is_between(&self) -> bool {
         let mut rest = &self.given[..];
         if self.tunnel.is_some() {
@@ -141,7 +141,7 @@ impl Link {
         rest.is_empty()
     }
 
-    /// Whole requests among what it was given.
+    /// Returns the number of complete requests among the bytes that it was given.
     pub(crate) fn requests(&self) -> usize {
         let (mut rest, mut count) = (&self.given[..], 0);
         while let Ok(Some(Request { whole: Some((_, used)), .. })) = message::request(rest) {
@@ -150,7 +150,7 @@ impl Link {
         count
     }
 
-    /// Something went wrong; what went wrong first counts, unless it was cut.
+    /// Records a fault. The first fault counts, unless the connection was cut.
     pub(crate) fn blame(&mut self, fault: Fault) {
         if self.fault.is_none() || fault == Fault::Cut {
             self.fault = Some(fault);

@@ -1,4 +1,4 @@
-//! Those who speak HTTP, whatever their role, and what became known of them.
+//! The parties that speak HTTP, of every role, and what is known about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,53 +15,54 @@ use crate::net::Net;
 /// The port of the first server; the others follow.
 pub(crate) const FIRST_PORT: u16 = 9000;
 
-/// All who speak HTTP, and what became known of them.
+/// All parties that speak HTTP, and what is known about them.
 #[derive(Debug, Default)]
 pub(crate) struct Http {
     pub(crate) speakers: Vec<Speaker>,
     pub(crate) servers: Vec<Server>,
-    /// Requests that a server may have at once.
+    /// The maximum number of concurrent requests of a server.
     pub(crate) slots: usize,
-    /// The gateway looks whether servers are well while nobody asks them.
+    /// Whether the gateway performs active health checks.
     pub(crate) is_checked: bool,
-    /// A server at which requests or checks fail may be left out, the steady one as well.
+    /// Whether a server may be marked unhealthy after failed requests or checks, even one that is always up.
     pub(crate) may_be_out: bool,
-    /// Its pool may be over its limits, and then says that it is sorry.
+    /// Whether the pool may be over its limits and then sends the fallback response.
     pub(crate) may_be_sorry: bool,
-    /// No server ends a connection.
+    /// Whether no server ends a connection.
     pub(crate) is_gentle: bool,
-    /// Who is to be given what.
+    /// The required distribution of requests.
     pub(crate) dues: dues::Dues,
-    /// The gateway has one loop: each loop takes its own turns.
+    /// Whether the gateway has one loop. With several, each loop distributes requests separately.
     pub(crate) is_alone: bool,
-    /// Bodies of whole replies of servers, by the request.
+    /// The bodies of complete replies of servers, by request.
     pub(crate) said: BTreeMap<u64, Vec<Vec<u8>>>,
-    /// Lengths of the bodies that visitors sent, by the request.
+    /// The lengths of the bodies that visitors sent, by request.
     pub(crate) asked: BTreeMap<u64, usize>,
-    /// Requests that were answered before they were whole.
+    /// Requests that were answered before they were complete.
     pub(crate) early: BTreeSet<u64>,
-    /// Servers answer some requests twice. Until that is detected replies may be shifted; what is held
-    /// then is that connections of such a server are not reused.
+    /// Whether servers answer some requests twice. Replies may be shifted until that is detected. In such a world the
+    /// only check is that connections of such a server are not reused.
     pub(crate) answers_twice: bool,
-    /// When the system had no descriptor, or could not watch one more: nobody is to blame then.
+    /// The times at which the system had no descriptor, or could not watch another one. Failures at these times are not
+    /// the fault of the gateway.
     pub(crate) starved: Vec<Moment>,
-    /// Bytes that a body may have.
+    /// The maximum size of a body, in bytes.
     pub(crate) body_max: usize,
-    /// Lines of the access log.
+    /// The lines of the access log.
     pub(crate) log: Option<gateway::LogSource>,
-    /// The servers are programs of the gateway's own, and what became of them.
+    /// Whether the servers are programs of the gateway, and the history of these programs.
     pub(crate) is_hosts: bool,
     pub(crate) lives: hosts::Lives,
 }
 
 impl Http {
-    /// Whether there is anybody.
+    /// Whether the world has any such party.
     pub(crate) fn speaks(&self) -> bool {
         !self.speakers.is_empty()
     }
 
-    /// Connections to servers that the gateway has open, of which some may be its own checks: these
-    /// go with the daemon.
+    /// Returns the number of open connections to servers if some of them may be health checks: these end with the
+    /// daemon.
     pub(crate) fn may_be_checks(&self, net: &Net) -> usize {
         let servers = self.speakers.iter().filter(|it| matches!(it.role, Role::Server(_)));
         let open = |speaker: &&Speaker| {
@@ -71,7 +72,7 @@ impl Http {
         if self.is_checked { servers.filter(open).count() } else { 0 }
     }
 
-    /// Whether all who came to ask have gone.
+    /// Whether all visitors are done.
     pub(crate) fn visitors_are_done(&self) -> bool {
         let mut visitors = self.speakers.iter().filter(|it| matches!(it.role, Role::Visitor(_)));
         visitors.all(|visitor| visitor.state == State::Done)
@@ -85,15 +86,15 @@ pub(crate) enum State {
     Done,
 }
 
-/// What follows when all is written.
+/// What a speaker does when all its output is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     GoOn,
-    /// It says no more, and listens on.
+    /// It half-closes and continues to read.
     Finish,
     Close,
     Reset,
-    /// Its whole process ends.
+    /// Its process ends.
     Die,
 }
 
@@ -109,29 +110,30 @@ pub(crate) struct Speaker {
     pub(crate) connection: ConnectionId,
     pub(crate) state: State,
     pub(crate) end: Option<End>,
-    /// It cannot hold the gateway to its answers.
+    /// Whether it cannot expect all its replies.
     pub(crate) excused: bool,
     pub(crate) called: Option<Moment>,
-    /// All that it received, and how much of it was understood.
+    /// All bytes that it received, and the number of bytes parsed.
     pub(crate) input: Vec<u8>,
     pub(crate) read: usize,
-    /// All that it has to say, and how much of it was sent.
+    /// All bytes of its output, and the number of bytes sent.
     pub(crate) output: Vec<u8>,
     pub(crate) written: usize,
-    /// Bytes that it sends, and receives, at once, and how long it rests between two of these.
+    /// The maximum number of bytes of one send or receive, and the maximum pause between two receives.
     pub(crate) piece: usize,
     pub(crate) rests: Duration,
     pub(crate) reads_at: Moment,
     pub(crate) then: Then,
 }
 
-/// What is said in a request of this number, in its reply, or behind it: nobody else's begins so.
+/// Returns the body of the request with this id, of its reply, or of its tunnel. No other id has a body with the same
+/// beginning.
 pub(crate) fn body_of(id: u64, length: usize) -> Vec<u8> {
     format!("{id},").into_bytes().into_iter().cycle().take(length).collect()
 }
 
 impl Http {
-    /// Places to serve that the gateway has made and not left.
+    /// Returns the number of sockets that the gateway has created for programs and not dropped.
     pub(crate) fn homes(&self) -> usize {
         let hosts = self.servers.iter().filter_map(|server| server.host.as_ref());
         hosts.filter(|host| host.kept.strong_count() > 0).count()
@@ -143,12 +145,12 @@ impl Http {
 }
 
 impl Http {
-    /// The visitor who asks by this number.
+    /// Returns the speaker number of the visitor that sent the request with this id.
     pub(crate) fn asker(&self, id: u64) -> usize {
         usize::try_from(id - 1_000_000).map_or(usize::MAX, |id| id / 1000)
     }
 
-    /// Bytes that the gateway has received from the visitor in a tunnel and not passed on.
+    /// Returns the number of bytes that the gateway has received from the visitor in a tunnel and not forwarded.
     pub(crate) fn held(&self, net: &mut Net, link: usize, id: u64) -> usize {
         let (visitor, link) = (&self.speakers[self.asker(id)], &self.speakers[link]);
         let up = net.connection(visitor.connection).up;
@@ -158,7 +160,7 @@ impl Http {
             Role::Visitor(_) => 0,
         };
         let asked = visitor.written.saturating_sub(under_way);
-        // The heads of its requests count as held, and are few bytes.
+        // The heads of its requests are counted as held, but they are only few bytes.
         asked.saturating_sub(passed)
     }
 }

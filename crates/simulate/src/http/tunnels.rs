@@ -1,38 +1,38 @@
-//! Tunnels: what both sides say to each other behind a 101.
+//! Tunnels: the data of both sides after a 101.
 //!
 //! ```text
-//!   visitor  asks ──101──▶ Talks ──all said──▶ says no more ──the server's end──▶ closes
-//!                             └── leaves at once
-//!   server   101 ──▶ Talks ──the visitor's end──▶ says the rest, closes
-//!                      ├── says no more, and listens on
-//!                      └── closes of itself, or resets
+//!   visitor  requests ──101──▶ Talks ──all sent──▶ half-closes ──the server's end──▶ closes
+//!                                └── closes immediately
+//!   server   101 ──▶ Talks ──the visitor's end──▶ sends the rest, closes
+//!                      ├── half-closes and continues to read
+//!                      └── closes by itself, or resets
 //! ```
 //!
-//! - Nothing of a tunnel reaches a server before its 101.
-//! - Either side gets what the other said to it, and what looks like its end is all of it.
-//! - While a server does not listen the gateway keeps no more than its buffers hold.
+//! - No data of a tunnel reaches a server before its 101.
+//! - Each side receives the data of the other side. If a tunnel ends without an error, all data has arrived.
+//! - While a server does not read, the gateway holds no more than its buffers allow.
 
 use crate::happening::Moment;
 
-/// What a server speaks that has changed the protocol.
+/// The state of a server that has changed the protocol.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tunnel {
-    /// Where it begins in what the server was given.
+    /// The offset of its beginning in the bytes that the server was given.
     pub(crate) at: usize,
     pub(crate) id: u64,
-    /// How much of what it received was compared with what the visitor said.
+    /// How many of the received bytes were compared with the data of the visitor.
     pub(crate) compared: usize,
-    /// It does not listen before then.
+    /// The server does not read before this time.
     pub(crate) deaf_until: Option<Moment>,
-    /// The server has ended, or will once all is said.
+    /// Whether the server has ended, or will end when all is sent.
     pub(crate) is_ending: bool,
 }
 
 /// How a visitor ends a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parting {
-    /// It says no more and waits for the rest, once all is said or then.
+    /// It half-closes at this time, or when all is sent if that is later, and waits for the rest.
     SaysNoMore(Moment),
-    /// It closes once all is said.
+    /// It closes when all is sent.
     Leaves,
 }

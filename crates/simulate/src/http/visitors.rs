@@ -1,4 +1,4 @@
-//! Visitors: what they ask, and what they understand of the answers.
+//! Visitors (HTTP clients): their requests, and the replies that they parse.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ pub(crate) struct Ask {
     pub(crate) length: usize,
     pub(crate) chunked: bool,
     pub(crate) manner: Manner,
-    /// It says so much of it, in thousandths, and no more.
+    /// It sends only this part of the request, in thousandths.
     pub(crate) stalls: Option<usize>,
 }
 
 impl Ask {
-    /// Whether its body is longer than one may be.
+    /// Whether its body exceeds the maximum size.
     pub(crate) const fn is_too_long(&self, body_max: usize) -> bool {
         self.is_post && self.length > body_max
     }
@@ -28,21 +28,21 @@ impl Ask {
 #[derive(Debug)]
 pub(crate) struct Visitor {
     pub(crate) asks: Vec<Ask>,
-    /// Those that were begun.
+    /// The number of requests that were begun.
     pub(crate) begun: usize,
-    /// One for each that was answered, the last perhaps in part.
+    /// One reply per answered request; the last one may be incomplete.
     pub(crate) answers: Vec<Reply>,
-    /// When each was begun, and answered.
+    /// When each request was begun and answered.
     pub(crate) times: Vec<(Moment, Moment)>,
-    /// It asks that many before it wants an answer.
+    /// The number of requests that it sends before it waits for a reply.
     pub(crate) window: usize,
     pub(crate) pace: Duration,
     pub(crate) pause_until: Moment,
-    /// It resets the connection then.
+    /// When it resets the connection.
     pub(crate) resets_at: Option<Moment>,
-    /// The body of its last request, which waits for a word of the gateway, or until then.
+    /// The body of its last request, which waits for a response of the gateway, at most until this time.
     pub(crate) held: Option<(Vec<u8>, Moment)>,
-    /// How it ends a tunnel, once it is in one, and whether it has said all there.
+    /// How it ends a tunnel, when it is in one, and whether it has half-closed the tunnel.
     pub(crate) parting: Option<Parting>,
     pub(crate) is_silent: bool,
 }

@@ -1,4 +1,4 @@
-//! Requests from within the gateway's own process are made.
+//! Makes requests from within the process of the gateway.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::happening::{Happening, Moment};
 use crate::world::World;
 
 impl World {
-    /// A request that will be made at `at`.
+    /// Schedules a request at `at`.
     pub(crate) fn add_ask(&mut self, at: Moment) {
         let number = self.users.asks.len();
         let id = u64::try_from(number).expect("few requests") + 9_000_000;
@@ -34,8 +34,8 @@ impl World {
             outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
         };
         let line = Slice::from(&ask.line[..]);
-        // Ids are given in the order of the configuration. Before the pool that clients ask stands one aside for
-        // each shard before its home.
+        // Ids are assigned in the order of the configuration. In front of the pool that clients use there is one unused
+        // pool for each shard before its owner shard.
         let place = u32::try_from(home).expect("few shards");
         let pool = if ask.pool == NOWHERE { PoolId::NONE } else { PoolId::new(place, 1) };
         self.post(home, ShardMail::Ask { pool, line, reply: Box::new(reply) });

@@ -9,13 +9,13 @@ use crate::ids::{ConnectionId, Party, PortId};
 use crate::net::{Connection, Kind};
 use crate::world::World;
 
-/// How often somebody looks whether a client still waits, and how long it may.
+/// The interval of checks whether a client still waits, and the maximum time that it may wait.
 const LOOKS_EVERY: Duration = Duration::from_secs(20);
 
 const WAITS_MAX: Duration = Duration::from_secs(100);
 
 impl World {
-    /// A client that connects after a while.
+    /// Adds a client that connects after a delay.
     pub(crate) fn add_client(&mut self, listener: usize, after: Duration, tame: bool) -> usize {
         let number = self.users.clients.len();
         self.act(Actor("new client", number));
@@ -81,7 +81,7 @@ impl World {
         number
     }
 
-    /// What a client will send: lines with ids of their own, some of them no good.
+    /// Draws the lines of a client, each with its own id. Some of them are invalid.
     pub(super) fn lines_of(
         &mut self,
         number: usize,
@@ -127,12 +127,12 @@ impl World {
         }
     }
 
-    /// Something arrived for a client.
+    /// Notifies a client that something arrived for it.
     pub(crate) fn client_hears(&mut self, number: usize) {
         self.call_client(number, self.time.now);
     }
 
-    /// There is room for more of what a client sends.
+    /// Notifies a client that its connection has room for more bytes.
     pub(crate) fn client_has_room(&mut self, number: usize) {
         if self.users.clients[number].sent < self.users.clients[number].bytes.len() {
             let delay = self.latency();
@@ -257,7 +257,7 @@ impl World {
         }
         let line = client.lines.iter().find(|line| line.end > sent).map_or(total, |line| line.end);
         let (window, pace, chunk) = (client.window, client.pace, client.chunk);
-        // Who waits for answers sends a line at a time.
+        // A client that waits for replies sends one line at a time.
         let until = if window < 100 { line } else { total };
         let count = self.chance.between(chunk.div_ceil(2), chunk).min(until - sent).min(space);
         let bytes = self.users.clients[number].bytes[sent..sent + count].to_vec();
@@ -277,7 +277,7 @@ impl World {
         }
     }
 
-    /// It leaves in its own way.
+    /// Makes a client leave in its way.
     pub(super) fn client_leaves(&mut self, number: usize) {
         let connection = self.connection_of(number);
         self.users.clients[number].end = Some(End::Own);
@@ -313,7 +313,7 @@ impl World {
         self.after(delay, Happening::ResetAtGateway(connection.descriptor));
     }
 
-    /// It closes: with something unread that is a reset.
+    /// Closes the connection of a client. With unread bytes this is a reset.
     pub(super) fn client_closes(&mut self, number: usize) {
         let connection = self.connection_of(number);
         if self.net.flow(connection.down).ready() > 0 {
@@ -325,7 +325,7 @@ impl World {
         self.end_flow(connection.up);
     }
 
-    /// Its connection was reset by the gateway, or by nobody.
+    /// Handles a reset of the connection, by the gateway or by the network.
     pub(crate) fn client_is_reset(&mut self, number: usize) {
         if self.users.clients[number].state != State::There {
             return;
@@ -345,7 +345,7 @@ impl World {
         }
     }
 
-    /// A connection is cut in the middle, at random.
+    /// Cuts a random connection.
     pub(crate) fn cut_somebody(&mut self) {
         let there: Vec<usize> = (0..self.users.clients.len())
             .filter(|number| self.users.clients[*number].state == State::There)
@@ -362,7 +362,7 @@ impl World {
         self.after(other, Happening::ResetAt(Party::Client(number)));
     }
 
-    /// Is it still waiting, and for how long?
+    /// Checks whether a client has waited too long.
     pub(crate) fn client_looks_at_the_clock(&mut self, number: usize) {
         let client = &self.users.clients[number];
         if client.state != State::There {

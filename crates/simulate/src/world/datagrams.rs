@@ -12,14 +12,14 @@ use crate::ids::DescriptorId;
 use crate::net::{Edge, Kind};
 use crate::world::World;
 
-/// The port of the host that sends the first datagram; each is sent by a host of its own.
+/// The port of the host that sends the first datagram. Each datagram is sent by another host.
 const FIRST_PORT: u16 = 20_000;
 
 /// Longer than any block.
 const TOO_LONG: usize = 70_000;
 
 impl World {
-    /// A socket, and hosts that send to it.
+    /// Adds a socket, and hosts that send to it.
     pub(crate) fn add_datagrams(&mut self) -> DescriptorId {
         let socket = self.net.add_descriptor(Kind::Datagrams);
         self.net.descriptor(socket).owned = true;
@@ -42,14 +42,14 @@ impl World {
         socket
     }
 
-    /// The socket could not be watched: nobody is answered.
+    /// Excuses all datagrams because the socket could not be watched.
     pub(crate) fn excuse_datagrams(&mut self) {
         for letter in &mut self.datagrams.letters {
             letter.excused = true;
         }
     }
 
-    /// Whether nothing more can come of any datagram.
+    /// Whether no datagram or reply can arrive any more.
     pub(crate) fn datagrams_are_over(&self) -> bool {
         self.time.now > self.datagrams.last_at + Duration::from_secs(30)
     }
@@ -80,7 +80,7 @@ impl World {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if self.fault(50) {
-            // An answer of ours found nobody; that is told to whoever receives next.
+            // A reply of the gateway found no receiver. The kernel reports that to the next receive call.
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let number = self.datagrams.arrived.pop_front().expect("there is one");
@@ -125,7 +125,7 @@ impl World {
         Ok(())
     }
 
-    /// An answer has left: there is room for another.
+    /// Frees the space of a reply that has left.
     pub(crate) fn letter_left(&mut self) {
         self.datagrams.leaving -= 1;
         if let Some(socket) = self.datagrams.socket {

@@ -15,10 +15,10 @@ use crate::net::Edge;
 use crate::programs::Nature;
 use crate::world::World;
 
-/// How long a host waits for room in the backlog of another before it asks again.
+/// The delay after which a host repeats a connection attempt that found a full backlog.
 const SYN_AGAIN: Duration = Duration::from_millis(200);
 
-/// How programs that serve go wrong.
+/// The misbehaviours of programs that serve HTTP.
 const FAULTY: &[Nature] = &[
     Nature::Slow,
     Nature::Quits,
@@ -35,7 +35,7 @@ fn host_of(servers: &mut [Server], server: usize) -> &mut Host {
 }
 
 impl World {
-    /// The gateway makes a place for a program to serve.
+    /// Creates the socket of a program that serves HTTP.
     pub(crate) fn make_home(&mut self, how: Serves) -> io::Result<Home> {
         if self.fault(5) {
             self.http.starved.push(self.time.now);
@@ -69,7 +69,7 @@ impl World {
         Ok(Home::new(at, socket, Box::new(keep)))
     }
 
-    /// Which server a program is to be, as its command tells it.
+    /// Returns the server that a program becomes, according to its command.
     pub(crate) fn server_of(&mut self, program: usize, command: &Command) -> Option<usize> {
         let told = |name: &str| command.env.iter().find(|(it, _)| it == name).map(|(_, it)| it);
         let server = match (&command.socket, told("ROADSTEAD_SOCKET"), told("PORT")) {
@@ -87,13 +87,13 @@ impl World {
         Some(server)
     }
 
-    /// How the next one behaves.
+    /// Draws the nature of the next program.
     pub(crate) fn host_nature(&mut self) -> Nature {
         let faulty = self.scenario.faulty_programs;
         if self.fault(faulty) { self.chance.pick(FAULTY) } else { Nature::Good }
     }
 
-    /// How long a process takes until it listens; none: it never does.
+    /// Returns the time until a process listens; `None` if it never does.
     pub(crate) fn listens_after(&mut self, nature: Nature) -> Option<Duration> {
         match nature {
             Nature::Mute => None,
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// It listens, and whoever waits is accepted.
+    /// Makes a program listen and accept the waiting connections.
     pub(crate) fn host_serves(&mut self, server: usize) {
         self.note("a program listens: server", server, 0);
         self.http.servers[server].mode = Mode::Serves;
@@ -122,7 +122,7 @@ impl World {
         self.call_speaker(number, at);
     }
 
-    /// It takes a connection that waited.
+    /// Accepts a connection that waited.
     pub(super) fn host_accepts(&mut self, number: usize) {
         let server = self.link(number).server;
         self.note("is accepted: speaker, server", number, server);
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// A `connect` reaches the socket of a program, or the place where one would be.
+    /// Handles a `connect` that arrives at the socket of a program, or at its future address.
     pub(super) fn reach_host(&mut self, id: ConnectionId, number: usize, server: usize) {
         let descriptor = self.net.connection(id).descriptor;
         let serves = self.http.servers[server].mode == Mode::Serves;
@@ -172,13 +172,13 @@ impl World {
         }
     }
 
-    /// Whether this request is the one at which a program ends.
+    /// Whether the program ends at this request.
     pub(super) fn host_is_to_die(&mut self, server: usize) -> bool {
         let program = self.http.host(server).and_then(|host| host.program);
         program.is_some_and(|program| self.program_quits(program))
     }
 
-    /// The process of a speaker ends by itself.
+    /// Ends the process of a speaker.
     pub(super) fn host_dies_of(&mut self, number: usize) {
         let server = self.link(number).server;
         if let Some(program) = self.http.host(server).and_then(|host| host.program) {
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    /// The process of a server has ended, and all of its connections with it.
+    /// Handles the end of the process of a server, which ends all its connections.
     pub(crate) fn host_has_ended(&mut self, server: usize, status: Status) {
         let served = std::mem::replace(&mut self.http.servers[server].mode, Mode::Refuses);
         let ordered = matches!(status, Status::Signal(9 | 15)) && served == Mode::Serves;
@@ -208,8 +208,8 @@ impl World {
         Speaks { is_of, state: speaker.state }
     }
 
-    /// Its connection ends as the kernel ends it. `ordered`: the gateway wanted that, and has to
-    /// answer for what it had given to it.
+    /// Ends a connection as the kernel does at the end of a process. `ordered`: the gateway ordered the end, so it is
+    /// responsible for the requests that it had sent.
     pub(super) fn end_with_its_process(&mut self, number: usize, ordered: bool) {
         let connection = self.connection_of_speaker(number);
         let unread = self.net.flow(connection.down).ready() > 0;
@@ -217,14 +217,14 @@ impl World {
         let speaker = &self.http.speakers[number];
         let written = speaker.written == speaker.output.len();
         let link = self.link(number);
-        // What the kernel took of it arrives, unless a reset destroys it.
+        // Bytes that the kernel accepted from it arrive, unless a reset destroys them.
         let said = written && (arrived || !(unread || link.until_close || link.works()));
         let is_part = !written || link.fault == Some(Fault::Within);
         let cut_off = link.until_close && is_part;
         if !ordered {
             link.blame(if said { Fault::Before } else { Fault::Cut });
         }
-        // Where the end of a reply is that of its connection, only a reset tells that it was cut off.
+        // If the end of a reply is the end of its connection, only a reset shows that the reply is incomplete.
         if cut_off {
             self.speaker_resets(number);
         } else {
@@ -233,7 +233,7 @@ impl World {
     }
 }
 
-/// What a speaker is to a server.
+/// The relation of a speaker to a server.
 struct Speaks {
     is_of: bool,
     state: State,

@@ -1,4 +1,4 @@
-//! The calls of the kernel that need the whole world.
+//! The kernel calls that need the whole world.
 
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,12 +11,12 @@ use crate::ids::{DescriptorId, Party};
 use crate::net::Kind;
 use crate::world::World;
 
-/// How often one of the loops may ask for a descriptor in the second in which none is left: two
-/// listeners, each tried again ten times a second.
+/// How often one loop may request a descriptor in the second in which none is available: two listeners, each with ten
+/// attempts per second.
 const ASKED_MAX: usize = 40;
 
 impl World {
-    /// The system cannot watch one more.
+    /// Fails to watch a descriptor.
     pub(crate) fn cannot_watch(&mut self, id: DescriptorId) -> io::Error {
         self.note("cannot be watched: descriptor", id.0, 0);
         match self.net.descriptor(id).kind {
@@ -30,7 +30,7 @@ impl World {
         io::ErrorKind::StorageFull.into()
     }
 
-    /// Who it is cannot hold the gateway to everything any more.
+    /// Excuses a party: it cannot expect all guarantees of the gateway any more.
     pub(super) fn excuse(&mut self, far: Party, why: &'static str) {
         match far {
             Party::Client(client) => self.users.clients[client].excused = Some(why),
@@ -93,7 +93,7 @@ impl World {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if ready == 0 {
-            // An error shows behind all bytes, once; after it there is only the end.
+            // An error is returned once, after all bytes. After it only the end follows.
             return match self.net.descriptor(id).error.take() {
                 Some(kind) => Err(kind.into()),
                 None => Ok(0),
@@ -136,7 +136,7 @@ impl World {
             parts.iter().flat_map(|part| part.iter()).copied().take(most).collect();
         self.note("the gateway sends: descriptor, bytes", id.0, bytes.len());
         if most < total {
-            // It found an end, but will ask again before it waits.
+            // The send reached the limit, but the loop calls again before it waits.
             self.net.descriptor(id).write_armed = true;
         }
         self.gateway_wrote(id, &bytes);
@@ -151,7 +151,8 @@ impl World {
         Ok(most)
     }
 
-    /// The other end of a socket acknowledges what it reads. Of a pipe nothing is known.
+    /// Returns the number of unacknowledged bytes. The other end of a socket acknowledges bytes when it reads them. For
+    /// a pipe the number is unknown.
     pub(crate) fn unacknowledged(&mut self, id: DescriptorId) -> io::Result<u64> {
         match self.net.flows_of(id) {
             (Some(_), Some(output)) => Ok(self.net.flow(output).waiting() as u64),
@@ -159,7 +160,7 @@ impl World {
         }
     }
 
-    /// As much of `count` as the kernel moves in one call: all, or less.
+    /// Returns how much of `count` the kernel transfers in one call: all, or less.
     pub(super) fn part_of(&mut self, count: usize) -> usize {
         if self.chance.in_1000(self.scenario.short) { self.chance.between(1, count) } else { count }
     }

@@ -14,28 +14,28 @@ use crate::loops::{Bell, Stage};
 use crate::plants::Plant;
 use crate::world::World;
 
-/// Turns of a loop without any pause after which it is said to spin.
+/// The number of iterations of a loop without a pause that counts as spinning.
 const SPINS_MAX: u32 = 100_000;
 
 impl World {
-    /// A loop is there, and this is its mailbox.
+    /// Adds the mailbox of a loop.
     pub(crate) fn add_mailbox(&mut self, shard: usize, mailbox: Mailbox<ShardMail>) {
         self.loops[shard].mailbox = Some(mailbox);
     }
 
-    /// The daemon is no more: nobody reads mail.
+    /// Ends all loops, as when the daemon ends: mail is not read any more.
     pub(crate) fn end_loops(&mut self) {
         for shard in 0..self.loops.len() {
             self.loop_is_gone(shard);
         }
     }
 
-    /// What the gateway has opened and not closed.
+    /// Returns the descriptors that the gateway has opened and not closed.
     pub(crate) fn open_at_gateway(&self) -> Vec<DescriptorId> {
         (0..self.loops.len()).flat_map(|shard| self.net.open_at(shard)).collect()
     }
 
-    /// A loop has ended: nobody reads its mail.
+    /// Ends a loop: its mail is not read any more.
     pub(crate) fn loop_is_gone(&mut self, shard: usize) {
         self.loops[shard].mailbox = None;
         self.loops[shard].stage = Stage::Gone;
@@ -45,14 +45,14 @@ impl World {
         Arc::clone(&self.loops[shard].bell)
     }
 
-    /// Mail to a shard, from a thread that the world stands in for.
+    /// Sends mail to a shard, in place of a thread that the world simulates.
     pub(crate) fn post(&self, shard: usize, mail: ShardMail) {
         if let Some(mailbox) = &self.loops[shard].mailbox {
             mailbox.post(mail);
         }
     }
 
-    /// What a loop asks its kernel for: reports if it was called; else it falls asleep.
+    /// Implements the `wait` of a loop: returns reports if it was called; otherwise the loop falls asleep.
     pub(crate) fn wait(
         &mut self,
         shard: usize,
@@ -67,7 +67,7 @@ impl World {
             happened.extend(reports.map(|(token, readiness)| ReadyEvent { token, readiness }));
             return true;
         }
-        // What the loop did since it last asked took some time.
+        // The work of the loop since its last call took some time.
         let busy = self.chance.time(Duration::from_nanos(200), Duration::from_micros(40));
         let idle = timeout != Some(Duration::ZERO);
         if idle
@@ -100,7 +100,7 @@ impl World {
         false
     }
 
-    /// Calls every loop that has a reason to wake, each after a while of its own.
+    /// Calls every loop that has a reason to wake, each after its own delay.
     pub(crate) fn call_loops(&mut self) {
         for shard in 0..self.loops.len() {
             let sleeper = &self.loops[shard];
@@ -116,7 +116,7 @@ impl World {
                 continue;
             }
             self.act(Actor("call", shard));
-            // One that is slow to come back finds more than one thing.
+            // A loop that returns late finds several events.
             let slow = match self.chance.below(10) {
                 0 if self.loops.len() > 1 => {
                     self.chance.time(Duration::from_micros(10), Duration::from_millis(20))
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Whether a loop that somebody called has its turn now.
+    /// Whether a called loop has to run now.
     pub(crate) fn has_turn(&mut self, shard: usize) -> bool {
         let now = self.time.now;
         let sleeper = &mut self.loops[shard];

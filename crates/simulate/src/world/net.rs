@@ -1,4 +1,4 @@
-//! Bytes, connections and reports travel.
+//! Transfers bytes, connections and reports.
 
 use std::io;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::plants::Plant;
 use crate::world::World;
 
 impl World {
-    /// How long bytes of a socket are on their way.
+    /// Draws the latency of bytes on a socket.
     pub(crate) fn latency(&mut self) -> Duration {
         let most = self.scenario.latency_max;
         self.chance.time(Duration::from_micros(5), most)
     }
 
-    /// Something happened to a descriptor: it is reported if somebody is to know.
+    /// Handles a change of a descriptor: it is reported if the loop watches for it.
     pub(crate) fn edge(&mut self, id: DescriptorId, edge: Edge) {
         let eager = self.chance.in_1000(self.scenario.eager);
         let descriptor = self.net.descriptor(id);
@@ -26,7 +26,7 @@ impl World {
             return;
         }
         let due = match edge {
-            // It stays armed until that was really reported.
+            // It stays armed until the change was reported.
             Edge::Read => descriptor.read_armed || eager,
             Edge::Write => descriptor.write_armed || eager,
             Edge::End => true,
@@ -36,8 +36,8 @@ impl World {
         }
     }
 
-    /// A receive found an end: what comes next is reported, and at once what is there already.
-    /// `untrue`: there was more, and the gateway was not told.
+    /// Arms a direction after a receive found no more: later changes are reported, and existing bytes immediately.
+    /// `untrue`: more bytes were available, although the call found none.
     pub(crate) fn rearm_read(&mut self, id: DescriptorId, untrue: bool) {
         let Some(input) = self.net.flows_of(id).0 else { return };
         let flow = self.net.flow(input);
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// A send found an end.
+    /// Arms a direction after a send found no room.
     pub(crate) fn rearm_write(&mut self, id: DescriptorId) {
         let Some(output) = self.net.flows_of(id).1 else { return };
         let room = self.net.flow(output).space() > 0;
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Reports from now on, and at once what is there already.
+    /// Reports changes from now on, and existing readiness immediately.
     pub(crate) fn watch(
         &mut self,
         shard: usize,
@@ -79,19 +79,19 @@ impl World {
         self.replant_stale_token(shard, token);
     }
 
-    /// Whether there is something to report to a loop.
+    /// Whether a loop has reports.
     pub(crate) fn has_reports(&self, shard: usize) -> bool {
         let mine = |id: &DescriptorId| self.net.descriptors[id.0].shard == shard;
         self.net.reports.iter().any(mine) || self.net.is_knocked_at(shard)
     }
 
-    /// Gives what is to be reported to a loop, in any order, and sometimes not all at once.
+    /// Returns the reports for a loop, in random order, and sometimes only a part of them.
     pub(crate) fn reports(&mut self, shard: usize, most: usize) -> Vec<(Token, Readiness)> {
         let reports = std::mem::take(&mut self.net.reports);
         let (mut list, others): (Vec<_>, Vec<_>) =
             reports.into_iter().partition(|id| self.net.descriptors[id.0].shard == shard);
         self.net.reports = others;
-        // Not as the gateway's calls brought them.
+        // Independent of the order of the gateway's calls.
         list.sort_unstable();
         self.chance.shuffle(&mut list);
         let mut left = list.len().saturating_sub(most);
@@ -104,7 +104,7 @@ impl World {
         list.extend(listeners.filter(|id| self.net.descriptors[id.0].shard == shard));
         let mut reports: Vec<_> = list.into_iter().filter_map(|id| self.report(id)).collect();
         for (owner, token) in std::mem::take(&mut self.net.stale) {
-            // Late ones may find somebody else in their place.
+            // A late report may find another stream in the slot.
             if owner != shard || self.chance.in_1000(800) {
                 self.net.stale.push((owner, token));
             } else {
@@ -163,19 +163,19 @@ impl World {
         self.net.descriptors[id.0].blocked && self.planted.strikes(Plant::LostRoom)
     }
 
-    /// Bytes, or their end, have arrived for the gateway.
+    /// Handles the arrival of bytes or their end at the gateway.
     pub(crate) fn arrived_at_gateway(&mut self, id: DescriptorId, end: bool) {
         self.edge(id, if end { Edge::End } else { Edge::Read });
     }
 
-    /// The reader of what the gateway writes has taken some.
+    /// Handles new room in a flow that the gateway writes.
     pub(crate) fn room_at_gateway(&mut self, id: DescriptorId) {
         if self.net.descriptor(id).open {
             self.edge(id, Edge::Write);
         }
     }
 
-    /// Whoever reads `flow` made room in it.
+    /// Notifies the writer of `flow` that its reader made room.
     pub(crate) fn made_room(&mut self, flow: FlowId) {
         match self.net.flow(flow).writer {
             Party::Gateway(id) => {
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    /// Bytes came for somebody who had closed: the sender is told by a reset.
+    /// Sends a reset to the writer of bytes whose reader had closed.
     pub(crate) fn answer_with_reset(&mut self, flow: FlowId) {
         let delay = self.latency();
         let flow = self.net.flow(flow);
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// A connection reaches its listener, or nobody.
+    /// Handles a connection that arrives at its listener, if the listener still exists.
     pub(crate) fn knock(&mut self, id: ConnectionId) {
         let connection = self.net.connection(id);
         let port = connection.listener.expect("who knocks does so somewhere");
@@ -218,7 +218,7 @@ impl World {
         self.net.backlogs[port.0].push_back(id);
     }
 
-    /// The gateway learns of a reset.
+    /// Handles a reset that arrives at the gateway.
     pub(crate) fn reset_at_gateway(&mut self, id: DescriptorId) {
         let descriptor = self.net.descriptor(id);
         if !descriptor.open || descriptor.broken {
@@ -237,14 +237,14 @@ impl World {
         self.edge(id, Edge::End);
     }
 
-    /// The gateway closes a descriptor.
+    /// Closes a descriptor of the gateway.
     pub(crate) fn close(&mut self, id: DescriptorId) {
         self.note("the gateway closes descriptor", id.0, 0);
         let stale = self.chance.in_1000(50);
         let descriptor = self.net.descriptor(id);
         descriptor.open = false;
         let watch = descriptor.watch.take();
-        // Nobody is at the other end of what never came to be.
+        // A connection that was not established has no other end.
         let broken = descriptor.broken || descriptor.connecting.is_some();
         let (shard, resets) = (descriptor.shard, descriptor.resets);
         if let (Some((token, Interest::Stream(_))), true) = (watch, stale) {
@@ -275,7 +275,7 @@ impl World {
         }
     }
 
-    /// One who listened at a port is gone. With the last goes who still waits there.
+    /// Handles the close of a listener. The last one at a port ends the connections that wait there.
     pub(super) fn close_port(&mut self, port: PortId) {
         if self.net.is_listened_to(port) {
             return;
@@ -288,8 +288,8 @@ impl World {
         }
     }
 
-    /// With bytes unread, or where it was asked for, it is a reset, which may overtake what was sent;
-    /// else an end behind it.
+    /// Closes a socket. With unread bytes, or if requested, this is a reset, which may overtake earlier bytes;
+    /// otherwise it is an end after those bytes.
     pub(super) fn close_socket(&mut self, id: ConnectionId, resets: bool) {
         let connection = self.net.connection(id);
         let unread = self.net.flow(connection.up).leave();
@@ -305,7 +305,7 @@ impl World {
         }
     }
 
-    /// Ends a flow, unless that was done.
+    /// Ends a flow, unless it was ended before.
     pub(crate) fn end_flow(&mut self, id: FlowId) {
         if self.net.flow(id).end_sent {
             return;

@@ -1,5 +1,4 @@
-//! The worlds in which the gateway stands before servers, or programs that serve: their
-//! configuration, and who lives there.
+//! The worlds of servers and of programs that serve HTTP: their configuration and their actors.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::http::speakers::{FIRST_PORT, Role, State};
 use crate::scenario::{Finish, ListenerFacts};
 use crate::world::World;
 
-/// How the gateway finds out whether servers are well.
+/// The health check options of a pool.
 const HEALTH: [&str; 5] = [
     "",
     "health = \"off\"\n",
@@ -25,10 +24,10 @@ const SORRY_POOL: &str = "sorry = { pool = \"spare\", until = \"50%\" }\n";
 const SORRY: &str = "sorry = { line = \"come again\", until = \"50%\" }\n";
 
 impl World {
-    /// Makes this world one of servers, before anybody lives in it.
+    /// Makes this world one of servers. Call it before any actor is added.
     pub(crate) fn turn_to_http(&mut self) {
         let servers = self.chance.between(1, 3);
-        // In most worlds somebody can always be asked, and then nobody may be told otherwise.
+        // In most worlds one server is always up, and then no request may fail.
         let steady = self.scenario.trouble == 0 || self.chance.in_1000(700);
         for place in 0..servers {
             let steady = self.scenario.trouble == 0 || (steady && place == 0);
@@ -94,12 +93,12 @@ impl World {
         self.http.is_hosts = true;
     }
 
-    /// Lets visitors come to a pool of such workers.
+    /// Configures a listener in front of a pool of such workers.
     pub(super) fn stand_before(&mut self, workers: &str) {
         let aside = self.scenario.aside();
         self.http.may_be_sorry = self.chance.in_1000(250);
         let queue = if self.http.may_be_sorry { 2 } else { 10_000 };
-        // Then another pool may answer, with a server of its own.
+        // Then a fallback pool with its own server may answer.
         let has_spare =
             self.http.may_be_sorry && !self.http.servers.is_empty() && self.chance.in_1000(500);
         let sorry = match (self.http.may_be_sorry, has_spare) {
@@ -132,7 +131,7 @@ impl World {
         }];
     }
 
-    /// A server more, and the pool that asks it while the other is sorry.
+    /// Adds a server and the fallback pool that uses it.
     pub(super) fn add_spare(&mut self) -> String {
         let port = usize::from(FIRST_PORT) + self.http.servers.len();
         let steady = self.scenario.trouble == 0;
@@ -145,7 +144,7 @@ impl World {
         )
     }
 
-    /// All visitors and faults that there will be.
+    /// Schedules all visitors and faults.
     pub(crate) fn populate_http(&mut self) {
         for _ in 0..self.scenario.clients {
             let after = self.chance.time(Duration::from_micros(100), Duration::from_secs(5));
@@ -166,7 +165,7 @@ impl World {
         }
     }
 
-    /// From now on everybody is well, and one who comes must be answered: gives its number.
+    /// Ends all faults and adds a visitor that must be answered. Returns its number.
     pub(crate) fn visit_calmly(&mut self) -> usize {
         for server in self.http.servers.iter_mut().filter(|server| server.host.is_none()) {
             server.mode = Mode::Serves;
@@ -174,7 +173,7 @@ impl World {
         self.add_visitor(Duration::from_millis(1), true)
     }
 
-    /// Whether a visitor is gone, and if it is, whether it got its answer.
+    /// Whether a visitor was answered; `None` while it is not done.
     pub(crate) fn was_answered(&self, number: usize) -> Option<bool> {
         let speaker = &self.http.speakers[number];
         let Role::Visitor(visitor) = &speaker.role else { return None };

@@ -1,4 +1,4 @@
-//! Planted bugs strike.
+//! Applies the mutant [`Plant::StaleToken`].
 
 use event::Token;
 
@@ -6,7 +6,7 @@ use crate::plants::Plant;
 use crate::world::World;
 
 impl World {
-    /// The planted bug: a report of what was closed is told of what has its place now.
+    /// If the mutant acts: reports an event of a closed stream for the stream that now has its slot.
     pub(crate) fn replant_stale_token(&mut self, shard: usize, token: Token) {
         let place = (shard, token.number() & u64::from(u32::MAX));
         if self.planted.old_places.contains(&place) && self.planted.strikes(Plant::StaleToken) {
@@ -15,7 +15,7 @@ impl World {
         }
     }
 
-    /// Remembers a place that is free again.
+    /// Remembers a slot that is free again.
     pub(crate) fn forget_stale_token(&mut self, shard: usize, token: Option<Token>) {
         if let Some(token) = token
             && self.planted.plant == Some(Plant::StaleToken)

@@ -12,15 +12,15 @@ use crate::net::Kind;
 use crate::programs::{Act, Life, Nature, frames};
 use crate::world::World;
 
-/// One frame. Lines of clients fit into every framing that programs have.
+/// Returns one frame. Lines of clients fit into every framing of programs.
 fn framed(framing: Framing, body: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     wire::encode(framing, body, &mut frame).expect("lines of clients can be framed");
     frame
 }
 
-/// The longest time between a stray line and the answer behind it: less than the shortest silence
-/// that passes a check.
+/// The maximum time between a surplus line and the reply after it. It is less than the shortest silence that passes a
+/// check for surplus output.
 const STRAYED_MAX: Duration = Duration::from_millis(8);
 
 const FAULTY: &[Nature] = &[
@@ -47,7 +47,7 @@ impl World {
         if self.fault(faulty) { self.chance.pick(FAULTY) } else { Nature::Good }
     }
 
-    /// Its start is done, well or not.
+    /// Completes the start of a program, successfully or not.
     pub(crate) fn program_starts(&mut self, number: usize) {
         let absent = number < self.scenario.programs_absent
             && self.workers.programs[number].serves.is_none();
@@ -89,7 +89,7 @@ impl World {
         self.wake_program(number, Duration::ZERO);
     }
 
-    /// One that serves HTTP has its process, and may listen some time.
+    /// Starts a program that serves HTTP; it listens later, or never.
     pub(super) fn host_begins(&mut self, number: usize) {
         let nature = self.workers.programs[number].nature;
         if let Some(delay) = self.listens_after(nature) {
@@ -111,7 +111,7 @@ impl World {
         self.wake_program(number, Duration::ZERO);
     }
 
-    /// Whether one that serves HTTP ends at this request.
+    /// Whether a program that serves HTTP ends at this request.
     pub(crate) fn program_quits(&mut self, number: usize) -> bool {
         let program = &mut self.workers.programs[number];
         let leaves = matches!(program.nature, Nature::Quits | Nature::LeavesChild);
@@ -120,7 +120,7 @@ impl World {
         leaves && wrong
     }
 
-    /// Lets a program do something later, behind what it will do before.
+    /// Schedules an action of a program, after its earlier actions.
     pub(super) fn plan(&mut self, number: usize, delay: Duration, act: Act) {
         let program = &mut self.workers.programs[number];
         let behind = program.acts.back().map_or(Moment::ZERO, |(at, _)| *at);
@@ -129,7 +129,7 @@ impl World {
         self.call_program(number, at);
     }
 
-    /// A program is called no later than at `at`.
+    /// Schedules a step of a program at `at`, unless an earlier one is scheduled.
     pub(super) fn call_program(&mut self, number: usize, at: Moment) {
         let program = &mut self.workers.programs[number];
         if program.called.is_none_or(|called| called > at || called < self.time.now) {
@@ -142,7 +142,7 @@ impl World {
         self.call_program(number, self.time.now + delay);
     }
 
-    /// It reads, does what is due, and writes.
+    /// Makes a program read, perform its due actions, and write.
     pub(crate) fn program_acts(&mut self, number: usize) {
         if self.workers.programs[number].called.is_some_and(|called| called <= self.time.now) {
             self.workers.programs[number].called = None;
@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// A line was read: what comes of it is planned.
+    /// Schedules the reaction to a line.
     pub(super) fn answer(&mut self, number: usize, line: Vec<u8>) {
         let most = self.scenario.work_max;
         let mut delay = self.chance.time(Duration::from_micros(5), most);
@@ -341,7 +341,7 @@ impl World {
         }
     }
 
-    /// A signal reaches it.
+    /// Delivers a signal.
     pub(crate) fn signal(&mut self, number: usize, how: Stop) {
         let program = &mut self.workers.programs[number];
         match (program.life, how) {
@@ -353,7 +353,7 @@ impl World {
         }
     }
 
-    /// It ends. Its pipes close, unless somebody it started holds them.
+    /// Ends a program. Its pipes close, unless a child of it holds them.
     pub(crate) fn exit(&mut self, number: usize, status: Status) {
         if self.workers.programs[number].life != Life::Running {
             return;
@@ -380,7 +380,7 @@ impl World {
         self.after(delay, Happening::ProgramReported(number));
     }
 
-    /// Nobody holds its output open any more.
+    /// Closes its output, which no process holds open any more.
     pub(crate) fn release_pipes(&mut self, number: usize) {
         let (stdout, stderr) =
             (self.workers.programs[number].stdout, self.workers.programs[number].stderr);
@@ -388,7 +388,7 @@ impl World {
         self.end_flow(stderr);
     }
 
-    /// Its end becomes known.
+    /// Reports its end.
     pub(crate) fn report_exit(&mut self, number: usize) {
         let program = &mut self.workers.programs[number];
         if program.life != Life::Exited {
@@ -402,10 +402,10 @@ impl World {
         self.post(shard, ShardMail::Program(Report::Exited { token, exit }));
     }
 
-    /// The keeper is lost, and all programs with it.
+    /// Simulates the loss of the supervisor, which ends all programs.
     pub(crate) fn lose_keeper(&mut self) {
         self.note("the keeper is lost", 0, 0);
-        // The first shard counts it; each hears of its own programs.
+        // The first shard counts the loss. Each shard receives the reports of its own programs.
         self.post(0, ShardMail::Program(Report::KeeperLost));
         for number in 0..self.workers.programs.len() {
             match self.workers.programs[number].life {
@@ -418,7 +418,7 @@ impl World {
         self.post(0, ShardMail::Program(Report::KeeperBack));
     }
 
-    /// The kernel took bytes of the gateway for a program.
+    /// Records bytes that the kernel accepted from the gateway for a program.
     pub(crate) fn gateway_wrote(&mut self, id: DescriptorId, bytes: &[u8]) {
         let Kind::PipeOut(flow) = self.net.descriptor(id).kind else { return };
         if let Party::Program(number) = self.net.flow(flow).reader {

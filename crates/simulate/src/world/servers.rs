@@ -10,7 +10,7 @@ use crate::http::servers::{Deed, Fault, Mode, Turn};
 use crate::http::speakers::{Role, State, Then, body_of};
 use crate::world::World;
 
-/// The request of this number is the gateway's own, which looks whether a server is well.
+/// The id of the requests that are health checks of the gateway.
 const CHECK: u64 = 0;
 
 const GARBAGE: [&[u8]; 5] = [
@@ -22,7 +22,7 @@ const GARBAGE: [&[u8]; 5] = [
 ];
 
 impl World {
-    /// The gateway's kernel took bytes for a server.
+    /// Records bytes that the kernel accepted from the gateway for a server.
     pub(crate) fn speaker_is_given(&mut self, number: usize, bytes: &[u8]) {
         let Role::Server(link) = &mut self.http.speakers[number].role else { return };
         let host = self.http.servers.get(link.server).and_then(|server| server.host.as_ref());
@@ -47,11 +47,11 @@ impl World {
             return self.speaker_closes(number);
         }
         self.server_says_again(number);
-        // One request after the other, as far as they are there.
+        // Requests are processed one after the other, as far as they have arrived.
         while self.http.speakers[number].state == State::There && self.server_goes_on(number) {}
     }
 
-    /// One step with the request at hand; false when there is none to take now.
+    /// Performs one step of the current request. Returns false if no step is possible now.
     pub(super) fn server_goes_on(&mut self, number: usize) -> bool {
         let now = self.time.now;
         let link = self.link(number);
@@ -128,19 +128,19 @@ impl World {
         self.count_requests(server);
     }
 
-    /// No server has more requests at once than it may be given.
+    /// Checks that no server has more concurrent requests than allowed.
     pub(super) fn count_requests(&mut self, server: usize) {
         let mut at_work = 0;
         for speaker in &self.http.speakers {
             let Role::Server(link) = &speaker.role else { continue };
             let works = link.turn.is_some_and(|turn| turn.deed != Deed::ReadOn) && !link.is_check;
             let place = self.net.connections[speaker.connection.0].descriptor;
-            // What the gateway has given up it may ask somebody else for.
+            // A request that the gateway has abandoned may be sent to another server.
             if link.server == server && works && self.net.descriptor(place).open {
                 at_work += 1;
             }
         }
-        // A reply that is taken for another's frees a slot before its time.
+        // A reply that is taken for the reply to another request frees a slot too early.
         if at_work > self.http.slots && !self.http.answers_twice {
             let slots = self.http.slots;
             self.violation(format!(
@@ -184,11 +184,11 @@ impl World {
         let (mut reply, closes) = self.reply_to(&request);
         self.link(number).until_close = closes;
         match deed {
-            // Where its end is that of the connection, nobody could tell that it was cut off.
+            // If the end of the reply is the end of the connection, an incomplete reply could not be detected.
             Deed::Die if closes => reply.clear(),
             Deed::Die => {
                 let length = self.chance.below(reply.len() + 1);
-                // Whole though its request is not: what is behind that is not read.
+                // A complete reply to an incomplete request: the rest of the request is not read.
                 if length == reply.len() && request.whole.is_none() {
                     self.http.early.insert(request.id);
                 }
@@ -201,7 +201,7 @@ impl World {
         }
         let nothing = deed == Deed::Die && reply.is_empty();
         self.link(number).blame(if nothing { Fault::Before } else { blame });
-        // Where the end of a reply is that of its connection, only a reset tells that it was cut off.
+        // If the end of a reply is the end of its connection, only a reset shows that the reply is incomplete.
         let then = match deed {
             Deed::Truncate if closes => Then::Reset,
             Deed::CloseUnanswered | Deed::Truncate => Then::Close,
@@ -252,8 +252,8 @@ impl World {
         link.mute = closes || dies;
         link.turn = (!is_whole).then_some(Turn { deed: Deed::ReadOn, at: Moment::ZERO });
         if closes {
-            // What was given to it behind its last reply is lost with it, and so may that reply be
-            // where it closes with something unread.
+            // Requests after the last reply are lost. The reply may be lost as well if the server closes with unread
+            // bytes.
             link.blame(if is_whole { Fault::Before } else { Fault::Cut });
         } else if closes_idle {
             link.closes_at = Some(at);
@@ -261,15 +261,15 @@ impl World {
         }
     }
 
-    /// Like a call, and beside one that comes sooner.
+    /// Schedules a step in addition to one that is scheduled earlier.
     pub(super) fn call_speaker_later(&mut self, number: usize, at: Moment) {
         self.at(at, Happening::Speaker(number));
     }
 
-    /// A whole reply, and whether its end is that of the connection.
+    /// Returns a complete reply, and whether its end is the end of the connection.
     pub(super) fn reply_to(&mut self, request: &Request) -> (Vec<u8>, bool) {
         let id = request.id;
-        // Now and then so much that the gateway need not look at it.
+        // Sometimes the body is so long that the gateway can forward it without looking at its bytes.
         let wide = self.scenario.socket_receive.min(self.scenario.socket_send) > 10_000;
         let long = if wide { 4 } else { 0 };
         let length = self.chance.weighted(&[
@@ -286,7 +286,7 @@ impl World {
         if self.chance.in_1000(100) {
             reply.extend(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
         }
-        // The last ones end the connection.
+        // The last variants end the connection.
         let way = self.chance.below(if self.http.is_gentle { 17 } else { 20 });
         let version = if way >= 18 { "1.0" } else { "1.1" };
         reply.extend(format!("HTTP/{version} 200 OK\r\nServer: a\r\n").into_bytes());
@@ -311,7 +311,7 @@ impl World {
                 reply.extend_from_slice(sent);
                 true
             }
-            // One of HTTP/1.0 closes behind every reply, whether it tells its length or not.
+            // An HTTP/1.0 server closes after every reply, with or without a length.
             18 => {
                 reply.extend(b"\r\n");
                 reply.extend_from_slice(sent);
@@ -328,7 +328,7 @@ impl World {
         (reply, until_close)
     }
 
-    /// A server goes down, or comes up again.
+    /// Changes the mode of a server.
     pub(crate) fn server_turns(&mut self, server: usize) {
         if self.progress.calm || self.http.servers[server].steady {
             return;

@@ -1,4 +1,4 @@
-//! Those who speak HTTP connect, read, write and end.
+//! Parties that speak HTTP connect, read, write and end.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::net::{Connecting, Connection, Edge, Kind};
 use crate::world::World;
 
 impl World {
-    /// Somebody new, with a connection of its own that is not made yet.
+    /// Adds a speaker with a new connection that is not established yet.
     pub(super) fn add_speaker(&mut self, role: Role, listens: bool) -> usize {
         let number = self.http.speakers.len();
         self.act(Actor("new speaker", number));
@@ -66,7 +66,7 @@ impl World {
         self.net.connection(self.http.speakers[number].connection)
     }
 
-    /// The gateway begins to connect to a server.
+    /// Begins a connection of the gateway to a server.
     pub(crate) fn connect(&mut self, shard: usize, to: &Address) -> io::Result<Fd> {
         if self.fault(3) {
             self.http.starved.push(self.time.now);
@@ -82,7 +82,7 @@ impl World {
         (descriptor.owned, descriptor.shard) = (true, shard);
         descriptor.connecting = Some(Connecting::Waits);
         self.note("the gateway connects: descriptor, server", connection.descriptor.0, server);
-        // A Unix socket is reached by the call itself.
+        // A Unix socket is connected by the call itself.
         let is_far = matches!(to, Address::Internet(_));
         let delay = if is_far { self.latency() } else { Duration::ZERO };
         self.after(delay, Happening::Reach(self.http.speakers[number].connection));
@@ -90,7 +90,7 @@ impl World {
         Ok(Fd::simulated(number))
     }
 
-    /// A `connect` reaches its server, which takes it, refuses it, or says nothing at all.
+    /// Handles a `connect` that arrives at its server: the server accepts it, refuses it, or does not respond.
     pub(crate) fn reach(&mut self, id: ConnectionId) {
         let Connection { descriptor, far, .. } = self.net.connection(id);
         if !self.net.descriptor(descriptor).open {
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// Reads a piece; true at the end of all.
+    /// Reads a piece. Returns true at the end of the input.
     pub(super) fn speaker_reads(&mut self, number: usize) -> bool {
         let down = self.connection_of_speaker(number).down;
         let Speaker { piece, rests, reads_at, .. } = self.http.speakers[number];
@@ -215,7 +215,7 @@ impl World {
         }
     }
 
-    /// It closes: with something unread that is a reset.
+    /// Closes the connection of a speaker. With unread bytes this is a reset.
     pub(super) fn speaker_closes(&mut self, number: usize) {
         let connection = self.connection_of_speaker(number);
         if self.net.flow(connection.down).ready() > 0 {
@@ -245,7 +245,7 @@ impl World {
         speaker.end.get_or_insert(end);
     }
 
-    /// The connection was reset, by the gateway or by nobody.
+    /// Handles a reset of the connection, by the gateway or by the network.
     pub(crate) fn speaker_is_reset(&mut self, number: usize) {
         if self.http.speakers[number].state != State::There {
             return;
@@ -271,7 +271,7 @@ impl World {
         }
     }
 
-    /// A connection is cut in the middle, at random.
+    /// Cuts a random connection.
     pub(crate) fn cut_speaker(&mut self) {
         let there: Vec<usize> = (0..self.http.speakers.len())
             .filter(|number| self.http.speakers[*number].state == State::There)

@@ -1,4 +1,4 @@
-//! Batches are committed.
+//! Commits batches.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::store::Fate;
 use crate::world::World;
 
 impl World {
-    /// How a batch goes, and how long its three steps take.
+    /// Draws the course of a batch, and the duration of its three steps.
     pub(crate) fn fate_of_batch(&mut self) -> (Fate, [Duration; 3]) {
         let most = self.scenario.commit_max;
         let mut time = || self.chance.time(Duration::from_micros(20), most);

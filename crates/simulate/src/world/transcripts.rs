@@ -1,11 +1,11 @@
-//! What the gateway sends is noted.
+//! Records the bytes that the gateway sends.
 
 use crate::ids::{DescriptorId, Party};
 use crate::net::Kind;
 use crate::world::World;
 
 impl World {
-    /// The kernel took bytes of the gateway.
+    /// Records bytes that the kernel accepted from the gateway.
     pub(crate) fn note_sent(&mut self, id: DescriptorId, bytes: &[u8]) {
         let party = match self.net.descriptor(id).kind {
             Kind::Socket(connection) => self.net.connection(connection).far,

@@ -1,5 +1,5 @@
-//! Servers that answer a request twice, and what the gateway promises then: once it has received bytes
-//! that no request asked for, it reuses no connection of that server.
+//! Servers that answer a request twice, and the guarantee of the gateway for this case: after it has received
+//! unrequested bytes, it does not reuse connections of that server.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::http::speakers::Role;
 use crate::ids::DescriptorId;
 use crate::world::World;
 
-/// How long a server is distrusted at least.
+/// The minimum time for which a server is not trusted.
 const DISTRUSTED: Duration = Duration::from_secs(60);
 
-/// How late a second reply is at most.
+/// The maximum delay of a second reply.
 const LATE_MAX: Duration = Duration::from_millis(20);
 
 impl World {
-    /// A server will say a reply once more.
+    /// Schedules a second copy of a reply.
     pub(super) fn answer_again(&mut self, number: usize, reply: Vec<u8>) {
         let late = self.chance.time(Duration::from_micros(1), LATE_MAX);
         let at = self.time.now + late;
@@ -22,7 +22,7 @@ impl World {
         self.call_speaker_later(number, at);
     }
 
-    /// Says a reply once more, if it is time and no other reply is in the middle.
+    /// Sends the second copy of a reply if it is due and no other reply is incomplete.
     pub(super) fn server_says_again(&mut self, number: usize) {
         let now = self.time.now;
         let Some((_, reply)) = self.link(number).again.take_if(|(at, _)| *at <= now) else {
@@ -32,7 +32,7 @@ impl World {
         self.http.speakers[number].output.extend(reply);
     }
 
-    /// The gateway received bytes of a speaker.
+    /// Records bytes that the gateway received from a server.
     pub(crate) fn speaker_is_heard(&mut self, id: DescriptorId, count: usize) {
         let speakers = &mut self.http.speakers;
         let connections = &self.net.connections;
@@ -41,7 +41,7 @@ impl World {
         let Role::Server(link) = &mut speaker.role else { return };
         link.heard += count;
         let server = link.server;
-        // All requests that it was given are answered, and more has come than their replies.
+        // All its requests are answered, and more bytes than their replies have arrived.
         let is_answered = link.is_between() && !link.until_close;
         let asked = link.requests();
         let end = asked.checked_sub(1).and_then(|last| link.ends.get(last));
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// A connection is used for another request.
+    /// Checks that a connection may be reused for another request.
     pub(super) fn check_trust(&mut self, number: usize) {
         let server = self.link(number).server;
         let since = self.http.servers[server].distrusted;

@@ -1,4 +1,4 @@
-//! Both ends of a tunnel talk.
+//! Both ends of a tunnel send data.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::http::speakers::{Role, Then, body_of};
 use crate::http::tunnels::{Parting, Tunnel};
 use crate::world::World;
 
-/// What a visitor says who is to be held back.
+/// The amount of data of a visitor that the gateway must slow down.
 const MUCH: usize = 3 * HELD_MAX;
 
-/// Whether these bytes are what [`body_of`] has from `at` on.
+/// Whether these bytes equal [`body_of`] from `at` on.
 fn is_part_of_body(id: u64, at: usize, bytes: &[u8]) -> bool {
     let unit = format!("{id},").into_bytes();
     let rest = unit.iter().cycle().skip(at % unit.len());
     bytes.iter().eq(rest.take(bytes.len()))
 }
 
-/// Bytes of one direction of a tunnel that the gateway may have in its hands: what its output to the
-/// server takes, what one turn brings behind that, and what is on its way between two shards.
+/// The maximum number of bytes of one direction of a tunnel that the gateway may hold: its output buffer to the server,
+/// the bytes of one more iteration, and the bytes in transit between two shards.
 const HELD_MAX: usize = 1 << 20;
 
 impl World {
-    /// How much a visitor says in a tunnel.
+    /// Draws the amount of data that a visitor sends in a tunnel.
     pub(super) fn talk_length(&mut self) -> usize {
         let wide = self.scenario.socket_receive.min(self.scenario.socket_send) > 10_000;
         let much = if wide { 8 } else { 0 };
         self.chance.weighted(&[(3, 0), (3, 5), (3, 900), (3, 70_000), (much, MUCH)])
     }
 
-    /// The server changes the protocol and speaks at once.
+    /// Changes the protocol of a server, which then sends data immediately.
     pub(super) fn server_switches(&mut self, number: usize, request: &Request) {
         let id = request.id;
         let length = self.chance.pick(&[0, 7, 3000, 70_000]);
@@ -65,7 +65,7 @@ impl World {
         self.note("changes the protocol: speaker, request", number, request);
     }
 
-    /// A server takes what its visitor says, and ends when that does, or before.
+    /// Makes a server read the data of its visitor, and end after the visitor or before.
     pub(super) fn server_talks(&mut self, number: usize, ended: bool) {
         let now = self.time.now;
         let link = self.link(number);
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// A server has had enough of a tunnel. `is_short`: its visitor has not said all.
+    /// Ends a tunnel from the side of the server. `is_short`: its visitor has not sent all data.
     pub(super) fn server_parts(&mut self, number: usize, is_short: bool) {
         self.link(number).closes_at = None;
         match self.chance.below(3) {
@@ -104,7 +104,7 @@ impl World {
             }
             1 => self.http.speakers[number].then = Then::Finish,
             _ => {
-                // What comes for it then is answered by a reset, which may destroy what it said.
+                // Later bytes for the server are answered by a reset, which may destroy its output.
                 if is_short {
                     self.link(number).blame(Fault::Within);
                 }
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// Whether what came since the last time is what the visitor says.
+    /// Whether the bytes since the last call are the data of the visitor.
     pub(super) fn compare(&mut self, number: usize, tunnel: Tunnel) -> bool {
         let Tunnel { at, id, compared, .. } = tunnel;
         let input = &self.http.speakers[number].input;
@@ -123,7 +123,7 @@ impl World {
         same
     }
 
-    /// A server that did not listen does: what was said meanwhile has waited at its visitor.
+    /// Makes a server read again. The data of its visitor had to wait at the visitor meanwhile.
     pub(super) fn listens_again(&mut self, number: usize, tunnel: Tunnel) {
         if tunnel.deaf_until.is_none_or(|until| until > self.time.now) {
             return;
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// Speaks, if the protocol was changed. True when nothing else is to be done.
+    /// Sends data if the protocol was changed. Returns true if the visitor has nothing else to do.
     pub(super) fn visitor_talks(&mut self, number: usize) -> bool {
         let now = self.time.now;
         let Role::Visitor(visitor) = &self.http.speakers[number].role else { return false };
@@ -171,7 +171,7 @@ impl World {
         true
     }
 
-    /// A visitor whose server has ended says the rest before it closes.
+    /// Makes a visitor whose server has ended send the rest before it closes.
     pub(super) fn visitor_goes_on(&mut self, number: usize) -> bool {
         let speaker = &self.http.speakers[number];
         let says = speaker.written < speaker.output.len();

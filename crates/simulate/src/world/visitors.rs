@@ -1,4 +1,4 @@
-//! Visitors ask and understand what they are told.
+//! Visitors send requests and parse the replies.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl World {
                 0
             };
             let manner = if tame { Manner::Plain } else { self.manner(is_post, length) };
-            // What it says in a tunnel.
+            // The length of its data in a tunnel.
             let length = if manner.upgrades() { self.talk_length() } else { length };
             self.http.asked.insert(id, length);
             let chunked = !manner.is_old() && self.chance.in_1000(400);
@@ -64,13 +64,13 @@ impl World {
         number
     }
 
-    /// What a request is like.
+    /// Draws the kind of a request.
     pub(super) fn manner(&mut self, is_post: bool, length: usize) -> Manner {
         let keeps = self.chance.in_1000(700);
         match self.chance.below(10) {
             0 => Manner::Old { keeps },
             1 if !is_post => Manner::HeadOnly,
-            // Where replies may be shifted, so may a 101.
+            // Where replies may be shifted, a 101 may be shifted as well.
             2 if !is_post && !self.http.answers_twice => {
                 Manner::Upgrades { eager: self.chance.in_1000(300) }
             }
@@ -82,7 +82,7 @@ impl World {
     pub(super) fn visitor_comes(&mut self, number: usize) {
         self.note("comes: visitor", number, 0);
         self.http.speakers[number].state = State::There;
-        // An empty line may come before a request, and long before it.
+        // An empty line may precede a request, even by a long time.
         if self.chance.in_1000(200) {
             let pause = self.chance.time(Duration::from_micros(1), Duration::from_secs(3));
             self.visitor(number).pause_until = self.time.now + pause;
@@ -97,7 +97,7 @@ impl World {
 
     pub(super) fn visitor_acts(&mut self, number: usize, ended: bool) {
         self.visitor_understands(number, false);
-        // Once it has understood that this was the end, no 101 is left to be answered.
+        // After the end was parsed, no 101 is left to be answered, so this comes first.
         let talks = self.visitor_talks(number);
         if ended {
             self.visitor_understands(number, true);
@@ -125,13 +125,13 @@ impl World {
         self.visitor_asks(number);
     }
 
-    /// Whether it waits with a body. Told to go on, or tired of waiting, it sends it.
+    /// Whether a visitor waits with a body. It sends the body after `100 Continue` or after its timeout.
     pub(super) fn visitor_waits(&mut self, number: usize) -> bool {
         let now = self.time.now;
         let read = self.http.speakers[number].read;
         let told = message::continues(&self.http.speakers[number].input[read..]);
         let visitor = self.visitor(number);
-        // Of requests before it there may be answers yet to come.
+        // Replies to earlier requests may still be outstanding.
         let (next, begun) = (visitor.answers.len() + 1, visitor.begun);
         let Some((_, until)) = visitor.held else { return false };
         if (told && next == begun) || until <= now {
@@ -144,7 +144,7 @@ impl World {
         true
     }
 
-    /// Begins the next request, if it is time.
+    /// Begins the next request, if it is due.
     pub(super) fn visitor_asks(&mut self, number: usize) {
         let now = self.time.now;
         let visitor = self.visitor(number);
@@ -204,9 +204,9 @@ impl World {
         self.call_speaker(number, now + pause);
     }
 
-    /// Takes the answers that are there; with `ended` also one that was cut off.
+    /// Parses the replies that have arrived; with `ended` also an incomplete one.
     pub(super) fn visitor_understands(&mut self, number: usize, ended: bool) {
-        // An end by a reset ends no reply.
+        // A reset is no valid end of a reply.
         let in_order = ended && self.http.speakers[number].end != Some(End::Reset);
         let now = self.time.now;
         loop {
@@ -224,19 +224,19 @@ impl World {
                         *answered = now;
                     }
                     visitor.answers.push(reply);
-                    // Refused before its body was sent: nobody waits for that any more.
+                    // The request was rejected before its body was sent, so the body is not sent any more.
                     let refused = visitor.held.is_some() && visitor.answers.len() == visitor.begun;
                     let closes = closes || refused;
                     if refused {
                         visitor.held = None;
                     }
                     if closes {
-                        // What it did not ask yet it does not ask here.
+                        // Requests that were not begun are not sent on this connection.
                         let begun = visitor.begun;
                         visitor.asks.truncate(begun);
                     }
                     if visitor.answers.len() > visitor.begun {
-                        // Refused what it wanted, it had already said something that is no request.
+                        // The upgrade was rejected, but the visitor had already sent tunnel data, which is no request.
                         let last = visitor.asks.last().map(|ask| ask.manner);
                         if last == Some(Manner::Upgrades { eager: true }) {
                             visitor.answers.pop();

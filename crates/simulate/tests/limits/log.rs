@@ -1,4 +1,4 @@
-//! The number of failures that the log leaves out.
+//! The number of failures that the log suppresses.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::script::Script;
 
-/// The values of each line, as `name=value` with a blank behind it.
+/// The values of each line, as `name=value` followed by a space.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 

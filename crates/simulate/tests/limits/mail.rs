@@ -2,13 +2,13 @@
 
 use crate::script::Script;
 
-/// The bytes that may wait there.
+/// The maximum number of bytes that may wait there.
 const MAX: usize = 64 << 20;
 const LINE: usize = 16 << 20;
 
 #[test]
 fn requests_to_a_shard_that_does_not_take_them_hold_64_mib_and_the_next_one_is_rejected() {
-    // Pools are dealt to the shards in turn, and the program of this one never starts: requests wait in its queue.
+    // Pools are assigned to the shards in turn, and the program of this one never starts: requests wait in its queue.
     let mut script = Script::on_shards(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"second\"\nframe_max = \"16MiB\"\n\
          [pool.first]\nprogram = [\"cat\"]\n[pool.second]\nprogram = [\"cat\"]\n\

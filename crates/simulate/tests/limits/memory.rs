@@ -9,7 +9,8 @@ const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const MAX: u64 = 1 << 20;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A daemon that may hold 1 MiB, before one server with so many slots, in an account of its own.
+/// A daemon with a limit of 1 MiB and one server with this number of slots. Its memory is counted separately from other
+/// tests.
 fn script(slots: u32) -> Script {
     on_shards(1, slots)
 }
@@ -48,7 +49,7 @@ fn reply(length: usize) -> Vec<u8> {
 #[test]
 fn over_the_limit_new_requests_are_rejected_until_little_enough_is_held() {
     let mut script = script(100);
-    // The server takes nothing of what it is sent, so the bodies stay.
+    // The server reads nothing, so the bodies remain.
     script.servers_take(0);
     let mut clients = Vec::new();
     while !over(&script) {
@@ -67,7 +68,7 @@ fn over_the_limit_new_requests_are_rejected_until_little_enough_is_held() {
         script.metric("roadstead_requests_finished_total", &["\"memory\"", "\"receive\""]),
         1
     );
-    // Whoever was there before is not touched: nothing of theirs could be freed.
+    // Earlier clients are not closed, because closing them would free no memory.
     assert!(!clients.iter().any(|client| script.is_closed(*client)));
     script.servers_take(1 << 30);
     for server in script.servers() {
@@ -118,7 +119,8 @@ fn the_request_that_has_waited_longest_is_rejected_last_of_all() {
     script.pass(SECOND);
     assert!(!over(&script) && held(&script) <= MAX);
     let said: Vec<String> = clients.iter().map(|client| script.taken(*client)).collect();
-    // The first is with the server; behind it those that waited longest are rejected, and no others.
+    // The first request is in flight at the server. Of the others, those that have waited longest are rejected, and no
+    // others.
     assert_eq!(said[0], "");
     assert!(said[1].contains("memory: "), "{said:?}");
     assert_eq!(said.last().unwrap(), "");
@@ -142,7 +144,7 @@ fn what_two_shards_hold_is_limited_together_and_both_reject() {
         clients[shard] += 1;
         assert!(clients[0] < 30, "{} bytes", held(&script));
     }
-    // Neither of them holds more than about half of it.
+    // Neither of them holds much more than half of the memory.
     assert!(clients[1] > 0 && clients[0] * 60_000 < MAX * 6 / 10, "{clients:?}");
     assert_eq!(
         script.metric("roadstead_memory_limit_exceeded_total", &[]),
@@ -173,7 +175,7 @@ fn what_two_shards_hold_is_limited_together_and_both_reject() {
 #[test]
 fn a_shard_closes_its_connections_when_another_exceeds_the_limit() {
     let mut script = on_shards(2, 100);
-    // All output is held by one shard, which has no turn when the other one exceeds the limit.
+    // All output is held by one shard, which does not run while the other one exceeds the limit.
     let mut holders = Vec::new();
     while held(&script) + 100_000 <= MAX {
         let client = script.connect_to(1, 0);
@@ -186,7 +188,7 @@ fn a_shard_closes_its_connections_when_another_exceeds_the_limit() {
         let mut last = 0;
         while !over(script) {
             last = script.connect_to(0, 0);
-            // The server has the request, and holds its first part only.
+            // The server has received the request, but only its first part.
             script.say(last, &store());
         }
         last

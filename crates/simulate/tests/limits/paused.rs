@@ -1,4 +1,4 @@
-//! Clients that are paused because the queue of their pool is full: each is served within a bound.
+//! Clients that are paused because the queue of their pool is full: each is served within a bounded time.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::script::Script;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Clients of one program, which answers one request at each step.
+/// Clients of one program, which answers one request in each step.
 struct Ring {
     script: Script,
-    /// Each with the number of its requests. The first ones send their next request without waiting for replies.
+    /// Each client with the number of its requests. The first ones send their next request without waiting for replies.
     clients: Vec<(u32, usize)>,
     greedy: usize,
     answered: usize,
@@ -27,7 +27,7 @@ impl Ring {
         let clients =
             (0..count).map(|client| (script.connect_to(client % shards, 1 << 30), 0)).collect();
         let mut ring = Self { script, clients, greedy, answered: 0 };
-        // Those that wait for their replies come last, when the queue is full.
+        // Clients that wait for their replies come last, when the queue is full.
         (0..count).for_each(|client| ring.ask(client));
         ring
     }
@@ -56,7 +56,7 @@ impl Ring {
         (0..self.clients.len()).for_each(|client| self.ask(client));
     }
 
-    /// The most steps for which a client that waits for its replies waited for one of them.
+    /// Returns the maximum number of steps that a client that waits for its replies waited for one of them.
     fn longest_wait(&mut self, steps: usize) -> usize {
         let clients = self.greedy..self.clients.len();
         let mut last: Vec<_> = clients.clone().map(|client| (0, self.replies(client))).collect();

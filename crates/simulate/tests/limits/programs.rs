@@ -1,4 +1,4 @@
-//! Programs whose pipes a test reads and writes: what they do, a test says.
+//! Programs whose pipes a test reads and writes; the test decides what they do.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,7 +9,7 @@ use spawn::{Command, Home, Pipes, Report, Serves, Spawn, Stop};
 
 use crate::script::{Net, Scripted};
 
-/// The name of a program that starts. Others never do.
+/// The name of a program that starts. Programs with other names never start.
 pub(crate) const SCRIPTED: &str = "scripted";
 
 /// Starts programs for one shard.
@@ -23,14 +23,14 @@ pub(crate) struct Spawner {
 /// The peers at the other ends of the pipes of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
-    /// Takes its requests.
+    /// The peer that receives its requests.
     pub(crate) stdin: u32,
-    /// Sends its replies.
+    /// The peer that sends its replies.
     pub(crate) stdout: u32,
 }
 
 impl Spawner {
-    /// A pipe, and a descriptor of the system that stands for our end of it.
+    /// Creates a pipe, and a descriptor of the system that represents the gateway's end.
     fn pipe(&self) -> (u32, OwnedFd) {
         let fd = OwnedFd::from(File::open("/dev/null").unwrap());
         let mut net = self.net.lock().unwrap();
@@ -64,7 +64,7 @@ impl Spawn for Spawner {
 }
 
 impl Scripted {
-    /// What is watched is a peer, by its number.
+    /// Returns the number of the peer that a watched descriptor represents.
     pub(crate) fn number(&self, fd: &event::Fd) -> u32 {
         use std::os::fd::AsFd;
         let stand_in = || self.net.lock().unwrap().stand_ins[&fd.as_fd().as_raw_fd()];

@@ -1,8 +1,8 @@
-//! Shards of the gateway on a kernel that a test scripts: what each peer sends and takes, and the time.
+//! Shards of the gateway on a kernel that a test scripts: what each peer sends and reads, and the time.
 //!
-//! Unlike the worlds of the simulation nothing is drawn: a test says what happens, in its order, and the
-//! clock moves only when it says so. Peers are numbered in the order in which they connected, clients and
-//! servers alike. All shards have one turn after the other, except one that a test holds.
+//! In contrast to the worlds of the simulation, nothing is random: a test determines the events and their order, and
+//! the clock moves only when the test moves it. Peers are numbered in the order in which they connected, clients and
+//! servers alike. All shards run one iteration after the other, except a shard that a test holds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice, Read};
@@ -17,22 +17,22 @@ use settings::Source;
 
 use crate::programs::{Program, Spawner};
 
-/// Turns in which nothing is reported after which nothing is left to be done.
+/// The number of iterations without reports after which all work is done.
 const RESTS: u32 = 40;
 /// The descriptor of the one listener.
 const LISTENER: u32 = 0;
 
 #[derive(Debug, Default)]
 struct Peer {
-    /// Whose descriptor it is.
+    /// The shard that has its descriptor.
     shard: usize,
     token: Option<Token>,
-    /// What it has sent and the gateway has not received.
+    /// Bytes that it has sent and the gateway has not received.
     sent: VecDeque<u8>,
-    /// All that it has taken, and what the kernel has room for besides.
+    /// All bytes that the kernel accepted for it, and the free space of the kernel.
     taken: Vec<u8>,
     room: usize,
-    /// A send buffer that has room again once a third of it is free, instead of `room`.
+    /// A send buffer that has room again after a third of it is free; replaces `room`.
     buffer: Option<Buffer>,
     ended: bool,
     closed: bool,
@@ -42,7 +42,7 @@ struct Peer {
 struct Buffer {
     size: usize,
     unacknowledged: usize,
-    /// It has been full since a third of it was free.
+    /// It was full, and less than a third of it is free since.
     full: bool,
 }
 
@@ -67,24 +67,24 @@ pub(crate) struct Net {
     now: Instant,
     shards: Vec<AtShard>,
     peers: BTreeMap<u32, Peer>,
-    /// Peers that the gateway connected to.
+    /// The peers to which the gateway connected.
     servers: Vec<u32>,
-    /// Programs, in the order of their starts, and descriptors that stand for our ends of their pipes.
+    /// Programs, in the order of their starts, and the descriptors that represent the gateway's ends of their pipes.
     pub(crate) programs: Vec<Program>,
     pub(crate) stand_ins: BTreeMap<i32, u32>,
-    /// Room of the kernel for output to each server.
+    /// The space of the kernel for output to each server.
     server_room: usize,
-    /// How far the clock moves while the gateway waits.
+    /// The time to which the clock moves while the gateway waits.
     until: Instant,
 }
 
-/// What the kernel has for one shard.
+/// The kernel state of one shard.
 #[derive(Debug)]
 struct AtShard {
     listener: Option<Token>,
     backlog: VecDeque<u32>,
     reports: Vec<ReadyEvent>,
-    /// When it waits no longer.
+    /// When its wait ends.
     wakes: Instant,
 }
 
@@ -107,7 +107,7 @@ impl Net {
     }
 }
 
-/// The kernel as one shard sees it.
+/// The kernel, from the side of one shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Scripted {
     pub(crate) net: Arc<Mutex<Net>>,
@@ -258,17 +258,17 @@ impl Kernel for Scripted {
 
 type Turning = (Loop<Scripted, ShardMail>, Shard);
 
-/// Those that have turns.
+/// Returns the shards that run.
 fn active(shards: &mut [Turning], held: Option<usize>) -> impl Iterator<Item = &mut Turning> {
     let active = shards.iter_mut().enumerate().filter(move |(shard, _)| held != Some(*shard));
     active.map(|(_, turning)| turning)
 }
 
-/// Shards whose listener `main` is served by a script.
+/// Shards whose listener `main` is controlled by a script.
 pub(crate) struct Script {
     net: Arc<Mutex<Net>>,
     shards: Vec<Turning>,
-    /// This one has no turns.
+    /// The shard that does not run.
     held: Option<usize>,
     access: Access,
     fleet: Arc<Fleet>,
@@ -341,11 +341,11 @@ impl Script {
         self.net.lock().unwrap()
     }
 
-    /// The gateway does what is to be done, and then this time passes.
+    /// Lets the gateway finish its work, and then lets this time pass.
     pub(crate) fn pass(&mut self, time: Duration) {
         let until = self.net().now + time;
         self.net().until = until;
-        // What one turn leaves, because its budget is used up, is done in the next.
+        // Work that exceeds the budget of one iteration is done in the next.
         let mut rests = 0;
         while rests < RESTS {
             let before = self.net().now;
@@ -363,7 +363,7 @@ impl Script {
         }
     }
 
-    /// Whether no shard that has turns has anything to be told.
+    /// Whether no running shard has reports or mail.
     fn rests(&self) -> bool {
         let net = self.net();
         (0..self.shards.len()).filter(|shard| self.held != Some(*shard)).all(|shard| {
@@ -372,7 +372,7 @@ impl Script {
         })
     }
 
-    /// This shard has no turns while `act` is done.
+    /// Holds a shard while `act` runs: the shard does not run.
     pub(crate) fn held<R>(&mut self, shard: usize, act: impl FnOnce(&mut Self) -> R) -> R {
         self.held = Some(shard);
         let result = act(self);
@@ -381,19 +381,19 @@ impl Script {
         result
     }
 
-    /// All shards end at once.
+    /// Ends all shards immediately.
     pub(crate) fn end(&mut self) {
         self.shards.drain(..).for_each(|(_, mut shard)| {
             shard.end();
         });
     }
 
-    /// A client connects; the kernel takes so many bytes for it until it reads.
+    /// Connects a client. The kernel accepts this number of bytes for it until it reads.
     pub(crate) fn connect(&mut self, room: usize) -> u32 {
         self.connect_to(0, room)
     }
 
-    /// The same, to one of several shards.
+    /// Does the same with one of several shards.
     pub(crate) fn connect_to(&mut self, shard: usize, room: usize) -> u32 {
         let mut net = self.net();
         let number = net.add(shard, room);
@@ -406,7 +406,7 @@ impl Script {
         number
     }
 
-    /// A client connects; the kernel has a send buffer of so many bytes for it.
+    /// Connects a client for which the kernel has a send buffer of this size.
     pub(crate) fn connect_behind(&mut self, size: usize) -> u32 {
         let client = self.connect(0);
         let buffer = Buffer { size, unacknowledged: 0, full: false };
@@ -414,7 +414,7 @@ impl Script {
         client
     }
 
-    /// The kernel has room for so many bytes to each server that is connected to from now on.
+    /// Sets the space of the kernel, in bytes, for each later connection to a server.
     pub(crate) fn servers_take(&self, room: usize) {
         self.net().server_room = room;
     }
@@ -427,7 +427,7 @@ impl Script {
         self.pass(Duration::ZERO);
     }
 
-    /// A peer reads so many bytes: the kernel has room for as many more, at once or later.
+    /// Makes a peer read this number of bytes: the kernel has space for as many more, immediately or later.
     pub(crate) fn read(&mut self, number: u32, bytes: usize) {
         let mut net = self.net();
         let peer = net.peers.get_mut(&number).unwrap();
@@ -442,12 +442,12 @@ impl Script {
         self.pass(Duration::ZERO);
     }
 
-    /// What a peer was sent, as far as the kernel took it.
+    /// Returns the bytes for a peer that the kernel accepted.
     pub(crate) fn taken(&self, peer: u32) -> String {
         String::from_utf8_lossy(&self.net().peers[&peer].taken).into_owned()
     }
 
-    /// Bytes that a peer has sent and the gateway has not received.
+    /// Returns the number of bytes that a peer has sent and the gateway has not received.
     pub(crate) fn unreceived(&self, peer: u32) -> usize {
         self.net().peers[&peer].sent.len()
     }
@@ -456,17 +456,17 @@ impl Script {
         self.net().peers[&peer].closed
     }
 
-    /// Connections to servers, in their order.
+    /// Returns the connections to servers, in their order.
     pub(crate) fn servers(&self) -> Vec<u32> {
         self.net().servers.clone()
     }
 
-    /// Programs, in the order of their starts.
+    /// Returns the programs, in the order of their starts.
     pub(crate) fn programs(&self) -> Vec<Program> {
         self.net().programs.clone()
     }
 
-    /// What `/status` shows of the memory.
+    /// Returns the memory as `/status` shows it.
     pub(crate) fn memory(&mut self) -> MemoryStatus {
         let (tell, told) = std::sync::mpsc::channel();
         self.access.status(move |status| tell.send(status).unwrap());
@@ -477,14 +477,14 @@ impl Script {
     /// Sets the limit on memory, as a reload does.
     pub(crate) fn set_memory_max(&mut self, max: usize) {
         self.fleet.set_memory_max(max);
-        // A loop that has nothing to do sleeps, which it does not do here.
+        // An idle loop sleeps, which it does not do here.
         let shards = 0..u32::try_from(self.shards.len()).unwrap();
         let is_woken = |shard| self.fleet.mailbox(shard).waiting() > 0;
         assert!(shards.into_iter().all(is_woken), "each shard looks at the limit at once");
         self.pass(Duration::ZERO);
     }
 
-    /// The sum of the numbers of this name that have all of these labels.
+    /// Returns the sum of the metrics with this name that have all of these labels.
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> u64 {
         let page = self.access.render_metrics();
         let lines = page.lines().filter_map(|line| line.strip_prefix(name));

@@ -78,7 +78,7 @@ fn the_idle_connection_that_is_silent_longest_makes_place() {
         script.pass(seconds(1));
         client
     });
-    // The first is answered and so is silent for the shortest time; the second waits for its reply.
+    // The first client was answered, so it has been silent for the shortest time; the second waits for its reply.
     script.say(second, b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     script.say(first, ASK);
     script.pass(seconds(1));
@@ -95,7 +95,7 @@ fn a_request_that_has_begun_and_a_reply_that_is_not_taken_keep_their_places() {
     let mut script = script("connections_max = 2\nfirst_request_timeout = \"0s\"");
     let begun = script.connect(1000);
     script.say(begun, b"GET");
-    // The kernel has no room for its reply.
+    // The kernel has no space for its reply.
     let untaken = script.connect(0);
     script.say(untaken, ASK);
     script.pass(seconds(1));
@@ -103,7 +103,7 @@ fn a_request_that_has_begun_and_a_reply_that_is_not_taken_keep_their_places() {
     script.say(refused, ASK);
     assert!(script.taken(refused).starts_with("HTTP/1.1 503 "), "{}", script.taken(refused));
     assert!(!script.is_closed(begun) && !script.is_closed(untaken));
-    // Once it has its reply it is idle.
+    // After it has read its reply, it is idle.
     script.read(untaken, 1000);
     script.pass(seconds(1));
     let served = script.connect(1000);

@@ -1,4 +1,4 @@
-//! Clients that take their replies slowly.
+//! Clients that read their replies slowly.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const SECOND: Duration = Duration::from_secs(1);
 const LONG: usize = 1 << 20;
 
-/// One server with so many slots.
+/// One server with this number of slots.
 fn script(listener: &str, slots: u32) -> Script {
     Script::new(&format!(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"servers\"\n{listener}\n\
@@ -24,7 +24,7 @@ fn reply(length: usize) -> Vec<u8> {
     reply
 }
 
-/// A client whose kernel takes nothing asks, and its server answers with a long reply.
+/// A client for which the kernel has no space sends a request, and its server answers with a long reply.
 fn ask_long(script: &mut Script) -> u32 {
     let client = script.connect(0);
     script.say(client, ASK);
@@ -33,7 +33,7 @@ fn ask_long(script: &mut Script) -> u32 {
     client
 }
 
-/// The client reads so many bytes in each of so many seconds.
+/// Each client reads this number of bytes per second for this number of seconds.
 fn read_for(script: &mut Script, clients: &[u32], seconds: usize, bytes: usize) {
     for _ in 0..seconds {
         for client in clients {
@@ -70,7 +70,7 @@ fn a_client_that_takes_nothing_is_stalled_and_not_slow() {
     assert_eq!(script.metric(CLOSED, &["\"slowreader\""]), 0);
 }
 
-/// A client behind a send buffer of so many bytes asks, and its server answers with more than that.
+/// A client with a send buffer of this size sends a request, and its server answers with more bytes than that.
 fn ask_behind(script: &mut Script, buffer: usize) -> u32 {
     let client = script.connect_behind(buffer);
     script.say(client, ASK);
@@ -84,13 +84,13 @@ fn what_a_client_reads_counts_though_its_send_buffer_has_no_room_meanwhile() {
     let mut script = script("", 5);
     let client = ask_behind(&mut script, 4 * LONG);
     let accepted = script.taken(client).len();
-    // The kernel has room again after 1.4 MB, which take 282 seconds.
+    // The kernel has space again after 1.4 MB, which takes 282 seconds.
     read_for(&mut script, &[client], 270, 4956);
     assert!(!script.is_closed(client));
     assert_eq!(script.taken(client).len(), accepted);
     read_for(&mut script, &[client], 30, 4956);
     assert!(script.taken(client).len() > accepted);
-    // What the kernel accepted at once does not count for a client that reads no more.
+    // Bytes that the kernel accepted immediately do not count for a client that does not read any more.
     script.pass(62 * SECOND);
     assert!(script.is_closed(client));
     assert_eq!(script.metric(CLOSED, &["\"stalled\""]), 1);
@@ -101,7 +101,7 @@ fn behind_a_full_send_buffer_the_rate_is_that_of_reading() {
     for (bytes, cause) in [(0, "stalled"), (511, "slowreader"), (512, "")] {
         let mut script = script("", 5);
         let client = ask_behind(&mut script, 4 * LONG);
-        // It counts from the first second on.
+        // The rate counts from the first second on.
         read_for(&mut script, &[client], 31, bytes);
         assert_eq!(script.is_closed(client), !cause.is_empty(), "{bytes}");
         for why in ["stalled", "slowreader"] {
@@ -115,7 +115,7 @@ fn behind_a_full_send_buffer_the_rate_is_that_of_reading() {
 fn the_rate_counts_only_while_output_waits() {
     let mut script = script("", 5);
     let client = script.connect(0);
-    // Each reply is taken whole after a while, and nothing waits in between: 100 bytes in five seconds.
+    // Each reply is read completely after some time, and nothing waits in between: 100 bytes in five seconds.
     for _ in 0..20 {
         script.say(client, ASK);
         let server = *script.servers().last().unwrap();
@@ -134,7 +134,7 @@ fn a_slow_server_is_no_slow_client() {
     script.say(client, ASK);
     let server = *script.servers().last().unwrap();
     let all = reply(LONG);
-    // The client has taken all that there is whenever more comes.
+    // The client has always read everything when more arrives.
     for part in all.chunks(100).take(300) {
         script.say(server, part);
         script.pass(SECOND / 2);
@@ -161,7 +161,7 @@ fn five_clients_that_read_256_bytes_a_second_do_not_keep_the_five_slots_of_a_ser
 
 #[test]
 fn a_small_reply_leaves_its_slot_though_its_client_reads_nothing() {
-    // Whatever the client may have waiting.
+    // The result does not depend on the limit of waiting bytes.
     for send_max in ["16KiB", "4MiB"] {
         let mut script = script(&format!("send_max = \"{send_max}\""), 1);
         let stuck = script.connect(0);

@@ -1,16 +1,16 @@
-//! Worlds from many seeds, and one from a given seed, told.
+//! Worlds from many seeds, and the printed events of one seed.
 //!
 //! | variable | what it does |
 //! |---|---|
-//! | `SIMULATE_SEED` | `replay_of_a_seed` tells all that happens in the world of that seed |
-//! | `SIMULATE_FROM`, `SIMULATE_COUNT` | other seeds, and how many |
-//! | `SIMULATE_PLANT` | a defect under the loop |
-//! | `SIMULATE_SHARDS` | loops of the gateway, where it is replayed |
+//! | `SIMULATE_SEED` | `replay_of_a_seed` prints all events in the world of that seed |
+//! | `SIMULATE_FROM`, `SIMULATE_COUNT` | the first seed, and the number of seeds |
+//! | `SIMULATE_PLANT` | a mutant at the interface of the kernel |
+//! | `SIMULATE_SHARDS` | the number of loops of the gateway in a replay |
 //! | `SIMULATE_ECHO` | `replay_of_a_seed` runs the loop alone |
-//! | `SIMULATE_HTTP` | `replay_of_a_seed` runs the gateway before servers |
-//! | `SIMULATE_HOSTS` | `replay_of_a_seed` runs the gateway before programs that serve HTTP |
-//! | `SIMULATE_TRANSCRIPTS` | `write`: the transcripts of today become those that others are held against |
-//! | `SIMULATE_FIRST` | stop at the first world in which somebody is wronged |
+//! | `SIMULATE_HTTP` | `replay_of_a_seed` runs the gateway with servers |
+//! | `SIMULATE_HOSTS` | `replay_of_a_seed` runs the gateway with programs that serve HTTP |
+//! | `SIMULATE_TRANSCRIPTS` | `write`: the current transcripts become the recorded ones |
+//! | `SIMULATE_FIRST` | stop at the first world with a violation |
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
 
@@ -25,9 +25,9 @@ use std::time::Instant;
 
 use simulate::{Job, Options, Plant, Report, replay};
 
-/// Seeds that are run when nobody asks for others.
+/// The seeds that run by default.
 const SEEDS: Range<u64> = 0..4000;
-/// Every way in which a request can end that a client can be told, and which some seed must reach.
+/// Every way in which a request can end that is reported to a client. Some seed must reach each.
 const ENDS: [&str; 17] = [
     "ok",
     "toolong",
@@ -47,7 +47,7 @@ const ENDS: [&str; 17] = [
     "handler",
     "stopped",
 ];
-/// Failures shown of one run of many seeds.
+/// The maximum number of failures that are printed for one run of many seeds.
 const SHOWN_MAX: usize = 10;
 
 fn plant() -> Option<Plant> {
@@ -55,7 +55,7 @@ fn plant() -> Option<Plant> {
     Some(Plant::of_word(&word).expect("SIMULATE_PLANT names no plant"))
 }
 
-/// Seeds from `SIMULATE_FROM` and as many as `SIMULATE_COUNT`, where they are given.
+/// Returns the seeds from `SIMULATE_FROM`, as many as `SIMULATE_COUNT`, if these are set.
 fn seeds(usual: &Range<u64>) -> Range<u64> {
     let from = number("SIMULATE_FROM").unwrap_or(usual.start);
     from..from + number("SIMULATE_COUNT").unwrap_or(usual.end - usual.start)
@@ -65,7 +65,7 @@ fn number(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().expect("a number is expected"))
 }
 
-/// Runs seeds on all cores; each world stands alone. Stops soon after the first failure if asked.
+/// Runs seeds on all cores; worlds are independent. Stops soon after the first failure if requested.
 fn run_all(
     seeds: Range<u64>,
     shards: usize,
@@ -138,9 +138,9 @@ fn an_echo_gives_everything_back_in_any_world() {
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
 
-/// Every way in which a visitor can see a request end, and which some seed must reach.
+/// Every way in which a request of a visitor can end. Some seed must reach each.
 const ANSWERS: [&str; 8] = ["200", "101", "408", "413", "502", "503", "504", "cut off"];
-/// They take more time than the others, for their bodies are long.
+/// Fewer seeds, because these worlds take more time for their long bodies.
 const HTTP_SEEDS: Range<u64> = 0..1500;
 
 const HOSTS_SEEDS: Range<u64> = 0..1000;
@@ -179,7 +179,7 @@ fn before_http(usual: &Range<u64>, job: Job) {
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
 
-/// Of each number of shards and each job.
+/// The seeds for each number of shards and each job.
 const SHARD_SEEDS: Range<u64> = 0..400;
 
 #[test]
@@ -218,17 +218,17 @@ fn several_shards(job: Job) {
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
 
-/// The moves of exchanges that worlds of one shard with programs, those with servers, and those with
-/// servers on several shards must reach: together all that there are, but for a request that goes straight
-/// to the program that is its connection's own.
+/// The transitions of exchanges that must be reached by worlds of one shard with programs, by worlds with servers, and
+/// by worlds with servers on several shards. Together these are all transitions, except that of a request that is sent
+/// directly to the dedicated program of its connection.
 const MOVES: [(&str, &str); 4] =
     [("received", "admit"), ("waiting", "dispatch"), ("working", "give back"), ("working", "next")];
 const MOVES_HTTP: [(&str, &str); 3] =
     [("received", "admit"), ("received", "pass on"), ("waiting", "pass on")];
 const MOVES_SHARDS: [(&str, &str); 2] = [("received", "cross"), ("working", "cross")];
 
-/// Every move of a connection of HTTP, but for those of bodies that are taken whole before anybody is
-/// asked: here nobody wants one so.
+/// Checks that every transition of an HTTP session was reached, except those of bodies that are buffered completely
+/// before the request is submitted: no world uses them.
 fn assert_all_of_sessions() {
     let made = gateway::session_moves_made();
     let here = |(stage, step): &(&str, &str)| *stage != "buffered" && *step != "gather";
@@ -243,7 +243,7 @@ fn assert_made(moves: &[(&str, &str)]) {
     assert!(missing.is_empty(), "no world reaches {missing:?}");
 }
 
-/// Says what went wrong, and gives the seeds in which it did.
+/// Prints the violations, and returns the seeds with violations.
 fn tell(reports: &[Report], shards: usize, plant: Option<Plant>, job: Job) -> Vec<u64> {
     let failed: Vec<_> = reports.iter().filter(|report| !report.violations.is_empty()).collect();
     for report in failed.iter().take(SHOWN_MAX) {
@@ -257,8 +257,8 @@ fn tell(reports: &[Report], shards: usize, plant: Option<Plant>, job: Job) -> Ve
     failed.iter().map(|report| report.seed).collect()
 }
 
-/// Tells all that happens in the world of `SIMULATE_SEED`; without it, of one seed of each job. What is told
-/// changes nothing: the world is the one that was not told of.
+/// Prints all events in the world of `SIMULATE_SEED`; without it, of one seed of each job. Printing changes nothing:
+/// the world is the same as without it.
 #[test]
 fn replay_of_a_seed() {
     let shards = number("SIMULATE_SHARDS").map_or(1, |it| usize::try_from(it).unwrap());
@@ -279,7 +279,7 @@ fn replay_of_a_seed() {
     }
 }
 
-/// A seed in whose world something happens.
+/// A seed whose world has some activity.
 const REPLAYED: u64 = 7;
 
 #[test]

@@ -1,27 +1,27 @@
-//! Planted bugs: each class of them is found by some seed.
+//! Mutants: each kind of mutant is detected by some seed.
 //!
-//! | plant | what it breaks |
+//! | mutant | the property that it breaks |
 //! |---|---|
 //! | `ack-before-commit` | an acknowledged row is committed |
 //! | `stale-id` | no reply reaches another client |
-//! | `early-ok` | an acknowledgement is the worker's |
+//! | `early-ok` | an acknowledgement comes from the worker |
 //! | `shifted-reply` | replies are in the order of the requests |
-//! | `unchecked` | a program out of step answers nobody else |
-//! | `kept-link` | nobody gets the rest of another's reply |
-//! | `short-body` | a body that was cut off is not told as whole |
-//! | `asked-twice` | what may have an effect is given to one server |
-//! | `gave-up` | no request fails that need not |
-//! | `not-held` | who speaks faster than the other listens waits |
-//! | `quiet-cut` | a tunnel that was cut does not look ended |
-//! | `miscount` | what nobody looks at arrives whole |
-//! | `not-reset` | nothing of one client's request is in another's |
-//! | `trusting` | who sends what nobody asked for gets one request a connection |
-//! | `last-words` | what a program said before it ended is read |
-//! | `lost-slot` | who waits at home has the slot that another shard frees |
-//! | `lost-edge` | what arrived is read, also when the kernel tells it once |
-//! | `lost-room` | output leaves once there is room again |
-//! | `stale-token` | a report of what was closed is nobody's |
-//! | `lost-wake` | mail to a loop that sleeps wakes it |
+//! | `unchecked` | a program with surplus output answers no other client |
+//! | `kept-link` | no client gets the rest of another client's reply |
+//! | `short-body` | an incomplete body is not marked as complete |
+//! | `asked-twice` | a request that may have an effect is given to one server |
+//! | `gave-up` | no request fails without need |
+//! | `not-held` | a sender that is faster than its receiver is paused |
+//! | `quiet-cut` | a tunnel that was cut does not look like one that ended |
+//! | `miscount` | a body that the gateway forwards without looking at its bytes arrives completely |
+//! | `not-reset` | no part of one client's request is in another's |
+//! | `trusting` | a server that sends unrequested bytes gets one request per connection |
+//! | `last-words` | the output of a program before its end is read |
+//! | `lost-slot` | a request that waits at the owner shard gets the slot that another shard frees |
+//! | `lost-edge` | arrived bytes are read, even if the kernel reports them once |
+//! | `lost-room` | output is sent when there is room again |
+//! | `stale-token` | a report of a closed stream is ignored |
+//! | `lost-wake` | mail to a sleeping loop wakes it |
 
 use std::process::Command;
 
@@ -36,7 +36,7 @@ fn defects_under_the_loop_are_found() {
     }
 }
 
-/// Nobody else wakes a shard that has only mail of another.
+/// Nothing else wakes a shard that has only mail from another shard.
 #[test]
 fn a_lost_wake_up_between_shards_is_found() {
     found(Plant::LostWake, 2);
@@ -53,7 +53,7 @@ fn found(plant: Plant, shards: usize) {
 
 const HOSTED: &str = "nobody_gets_another_body_or_fails_without_need_before_programs_in_any_world";
 
-/// These are chosen for a whole process, so each is looked for by one of its own.
+/// These mutants are selected for a whole process, so each is tested in a separate process.
 #[test]
 fn defects_of_the_data_plane_are_found() {
     let gateway = exchange::plant::Plant::ALL.iter();

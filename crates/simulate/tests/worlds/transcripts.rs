@@ -1,9 +1,9 @@
-//! The transcripts of a thousand worlds, held against those in `transcripts.txt`.
+//! Compares the transcripts of a thousand worlds with those in `transcripts.txt`.
 //!
-//! Work on the inside of the gateway must leave them as they are. Where a change is meant to be seen by
-//! clients, programs or servers, `SIMULATE_TRANSCRIPTS=write` writes the file again, and the commit says
-//! which worlds have changed and why. To see what differs in one world, replay its seed before and after
-//! the change, and compare the lines that begin with `sent to`.
+//! Internal changes of the gateway must leave them unchanged. If a change is meant to be visible to clients, programs
+//! or servers, `SIMULATE_TRANSCRIPTS=write` writes the file again, and the commit message states which worlds have
+//! changed and why. To see what differs in one world, replay its seed before and after the change, and compare the
+//! lines that begin with `sent to`.
 
 use std::fmt::Write as _;
 use std::ops::Range;

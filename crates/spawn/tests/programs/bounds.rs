@@ -131,7 +131,8 @@ fn place() {
     );
 }
 
-/// Whether this process is root: only root can change users. If it is not, the skipped test is reported at the end of the run.
+/// Whether this process is root: only root can change users. If it is not, the skipped test is reported at the end of
+/// the run.
 fn may_change_users() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
