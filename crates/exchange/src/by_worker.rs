@@ -1,6 +1,7 @@
-//! A list of values with one for each worker of a pool, by the worker's index.
+//! A list with one value for each worker of a pool, indexed by the worker's index.
 //!
-//! What it is: the one place where such an index becomes that of a list. What it must never know: a pool.
+//! What it is: the only place where a worker's index is converted to the index of a list. What it must never depend on:
+//! a pool.
 
 use std::ops::Index;
 
@@ -17,7 +18,7 @@ impl<T> Default for ByWorker<T> {
 }
 
 impl<T> FromIterator<T> for ByWorker<T> {
-    /// The first is that of the first worker.
+    /// The first value belongs to the worker with index 0, the second to the worker with index 1, and so on.
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         Self(values.into_iter().collect())
     }
@@ -40,7 +41,7 @@ impl<T> ByWorker<T> {
         self.0.get_mut(place(worker))
     }
 
-    /// The value of a worker. Those up to it that are missing are made.
+    /// The value of a worker. Missing values up to this worker are created with `make`.
     #[inline]
     pub fn at_with(&mut self, worker: impl Into<WorkerIndex>, make: impl FnMut() -> T) -> &mut T {
         let place = place(worker);
@@ -50,7 +51,7 @@ impl<T> ByWorker<T> {
         &mut self.0[place]
     }
 
-    /// The value of a worker. Those up to it that are missing are made by default.
+    /// The value of a worker. Missing values up to this worker are created with `T::default`.
     #[inline]
     pub fn at(&mut self, worker: impl Into<WorkerIndex>) -> &mut T
     where
@@ -86,7 +87,7 @@ impl<T> ByWorker<T> {
     }
 }
 
-/// For workers that are known to have a value.
+/// Panics if the worker has no value. Use [`ByWorker::get`] if the worker may have none.
 impl<W: Into<WorkerIndex>, T> Index<W> for ByWorker<T> {
     type Output = T;
 

@@ -1,13 +1,13 @@
-//! Dates of the Gregorian calendar, also before it was in use, and the days that they are. Years are counted in
-//! eras of 400 that begin in March, so that a leap day is the last of its year (H. Hinnant, `days_from_civil`).
+//! Conversion between dates of the proleptic Gregorian calendar and days since 1970-01-01. Years are counted in eras of
+//! 400 years that begin in March, so that a leap day is the last day of its year (H. Hinnant, `days_from_civil`).
 
-/// Days from 1 March of the year 0 to 1 January 1970.
+/// The number of days from 1 March of the year 0 to 1 January 1970.
 const EPOCH: i64 = 719_468;
-/// Days of 400 years.
+/// The number of days in 400 years.
 const ERA: i64 = 146_097;
 
-/// Days since 1970-01-01 of a year, a month from 1 to 12 and a day from 1. A day that its month does not have is
-/// one of the next month.
+/// Converts a year, a month (1 to 12) and a day (from 1) to the number of days since 1970-01-01. A day beyond the end
+/// of its month is counted into the next month.
 #[must_use]
 pub const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -17,7 +17,7 @@ pub const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * ERA + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - EPOCH
 }
 
-/// The year, month and day of so many days since 1970-01-01.
+/// Converts a number of days since 1970-01-01 to a year, a month and a day.
 #[must_use]
 pub const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH;

@@ -1,23 +1,23 @@
-//! How a request ended: a cause and a phase. One table makes the words of the protocol, the log,
-//! the metrics and the documentation.
+//! The cause and the phase in which a request ended. The words of the protocol, the log, the metrics and the
+//! documentation come from one table.
 
-/// What an ending means for whoever asked.
+/// What the end of a request means for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It was answered.
+    /// The request was answered.
     Answered,
-    /// Decided before anything took effect: it may be sent again.
+    /// The request was refused before anything took effect. It may be sent again.
     Refused,
-    /// It was tried and did not take effect.
+    /// The request was tried and did not take effect.
     Failed,
-    /// It may or may not have taken effect.
+    /// The request may or may not have taken effect.
     Unknown,
-    /// Nobody was left to tell.
+    /// The client disconnected or cancelled the request, so there is no client to notify.
     Left,
 }
 
 impl Verdict {
-    /// The word in metrics and logs.
+    /// The word for this verdict in metrics and logs.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Verdict {
 
 macro_rules! causes {
     ($($(#[doc = $meaning:literal])+ $name:ident $word:literal $verdict:ident),+ $(,)?) => {
-        /// Why a request ended. The words are stable: clients, alerts and dashboards match them.
+        /// Why a request ended. The words are stable, because clients, alerts and dashboards match them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Cause {
@@ -43,19 +43,19 @@ macro_rules! causes {
             /// All causes, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The word on the wire, in the log and in the metrics.
+            /// The word for this cause on the wire, in the log and in the metrics.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
-            /// What it means for whoever asked.
+            /// What this cause means for the client of the request.
             #[must_use]
             pub const fn verdict(self) -> Verdict {
                 match self { $(Self::$name => Verdict::$verdict),+ }
             }
 
-            /// One sentence for the reference page.
+            /// A description of the cause in one sentence, for clients and for the reference page.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => concat!($($meaning),+).trim_ascii_start()),+ }
@@ -151,25 +151,25 @@ causes! {
     Idle "idle" Left,
 }
 
-/// How far a request had come when it ended.
+/// The stage that a request had reached when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Phase {
-    /// While it was being received.
+    /// The request was being received.
     Receive,
-    /// While it waited for a worker.
+    /// The request was waiting for a worker.
     Queue,
-    /// While a worker had it.
+    /// A worker was serving the request.
     Work,
-    /// While its reply was on the way.
+    /// The reply was being sent to the client.
     Reply,
 }
 
 impl Phase {
-    /// All phases, in their order.
+    /// All phases, in the order in which a request passes through them.
     pub const ALL: &[Self] = &[Self::Receive, Self::Queue, Self::Work, Self::Reply];
 
-    /// The word in metrics and logs.
+    /// The word for this phase in metrics and logs.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -181,17 +181,17 @@ impl Phase {
     }
 }
 
-/// Cause and phase in which a request ended.
+/// The cause and the phase in which a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct End {
-    /// Why it ended.
+    /// Why the request ended.
     pub cause: Cause,
-    /// How far it had come.
+    /// The stage that the request had reached.
     pub phase: Phase,
 }
 
 impl End {
-    /// An end of `cause` in `phase`.
+    /// Creates an end of `cause` in `phase`.
     #[must_use]
     pub const fn new(cause: Cause, phase: Phase) -> Self {
         Self { cause, phase }

@@ -1,4 +1,4 @@
-//! Workers that run in our own process, on threads: databases, embedders' code.
+//! Workers that run in this process, on threads: databases and the code of embedders.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,62 +6,61 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Outcome, Request, Slice};
 
-/// The requests that fill one slot.
+/// The requests in one slot.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// In the order in which they were admitted.
+    /// The requests, in the order in which they were admitted.
     pub requests: Vec<Request>,
 }
 
-/// Where a handler puts its answers.
+/// The interface through which a handler sends its answers.
 pub trait Outbox {
-    /// Sends a part of the reply to request `index` of the batch. May block until its client has
-    /// taken earlier parts.
+    /// Sends a part of the reply to request `index` of the batch. May block until the client has received earlier
+    /// parts.
     ///
     /// # Errors
-    /// [`Gone`](HandlerError::Gone) when nobody wants the reply any more.
+    /// [`Gone`](HandlerError::Gone) if the reply is no longer needed.
     fn part(&mut self, index: usize, part: Slice) -> Result<(), HandlerError>;
 
-    /// Whether parts of the reply to request `index` are sent on as they come. Where they are not,
-    /// they are kept until its end, within a limit.
+    /// Whether parts of the reply to request `index` are sent to the client as they arrive. If not, they are buffered
+    /// until the end of the reply, up to a limit.
     fn streams(&self, index: usize) -> bool {
         let _ = index;
         false
     }
 
-    /// Ends request `index` of the batch. Never blocks. The first answer counts; a second is
-    /// dropped and counted.
+    /// Ends request `index` of the batch. Never blocks. If a request is answered twice, the second answer is dropped
+    /// and counted.
     fn answer(&mut self, index: usize, outcome: Outcome);
 
-    /// Sends on at once what was answered so far; otherwise that happens when `serve` returns.
+    /// Sends the answers so far immediately. Without this call they are sent when `serve` returns.
     fn flush(&mut self);
 }
 
-/// A worker in our process. One value lives on one thread and serves one batch at a time.
+/// A worker in this process. A value lives on one thread and serves one batch at a time.
 ///
-/// What it does not answer before it returns, or before it panics, ends as `unknown`.
+/// Requests that are not answered when `serve` returns or panics end as `unknown`.
 pub trait Handler: Send {
-    /// Serves the requests of a slot. `stop` tells when their clients or the daemon no longer
-    /// want the answers.
+    /// Serves the requests of a slot. `stop` is set when the clients have gone or the daemon stops, so that the answers
+    /// are no longer needed.
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop);
 }
 
-/// Makes the handlers of a pool, one a thread.
+/// Creates the handlers of a pool, one for each thread.
 pub trait Factory: Send + Sync {
-    /// Opens what a handler needs. Called on the handler's own thread, and again after a back-off
-    /// when it failed.
+    /// Opens the resources of a handler. Called on the handler's own thread, and again after a back-off if it failed.
     ///
     /// # Errors
-    /// When it cannot be opened now; the text says what an operator should know.
+    /// If the resources cannot be opened now. The text is for the operator.
     fn open(&self) -> Result<Box<dyn Handler>, HandlerError>;
 }
 
-/// Why a handler could not be opened, or not go on.
+/// Why a handler could not be opened or cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandlerError {
-    /// It cannot be opened; the text says what an operator should know.
+    /// The handler could not be opened. The text is for the operator.
     Open(Arc<str>),
-    /// Nobody wants the reply any more.
+    /// The reply is no longer needed.
     Gone,
 }
 
@@ -76,17 +75,17 @@ impl fmt::Display for HandlerError {
 
 impl std::error::Error for HandlerError {}
 
-/// Tells a handler from another thread that it should come to an end.
+/// A flag by which another thread asks a handler to stop.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Asks for the end.
+    /// Asks the handler to stop.
     pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True once the end was asked for.
+    /// Whether the handler was asked to stop.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)

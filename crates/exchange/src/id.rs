@@ -1,8 +1,9 @@
-//! Ids with a generation: a late answer names what has gone and not what took its place.
+//! Ids with an index and a generation. A late answer carries a stale id, and never matches a newer value at the same
+//! index.
 
 use std::fmt;
 
-/// Declares an id of an index and a generation.
+/// Declares an id that consists of an index and a generation.
 macro_rules! generational {
     ($(#[$about:meta])* $name:ident) => {
         $(#[$about])*
@@ -13,19 +14,19 @@ macro_rules! generational {
         }
 
         impl $name {
-            /// The id of the `generation`-th user of place `index`.
+            /// The id of the `generation`-th value at `index`.
             #[must_use]
             pub const fn new(index: u32, generation: u32) -> Self {
                 Self { index, generation }
             }
 
-            /// The place in its table, reused by later ids.
+            /// The index in the table. Later ids reuse it.
             #[must_use]
             pub const fn index(self) -> usize {
                 self.index as usize
             }
 
-            /// How many ids had this place before.
+            /// The generation. It grows by one each time the index is reused.
             #[must_use]
             pub const fn generation(self) -> u32 {
                 self.generation
@@ -41,12 +42,12 @@ macro_rules! generational {
 }
 
 generational! {
-    /// One worker of one pool, from its start to its end. A restarted program is another worker.
+    /// The id of one worker of one pool, from its start to its end. A restarted program gets a new id.
     WorkerId
 }
 
 impl WorkerId {
-    /// Both in one number, unique as long as the daemon lives.
+    /// Index and generation as one number, which is unique until the daemon exits.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
@@ -59,20 +60,19 @@ impl fmt::Display for WorkerId {
     }
 }
 
-/// The index of a worker in its pool. A server keeps it as long as the daemon runs; a program that is started
-/// after another has ended may get that one's index, so that what belongs to one program alone goes by its
-/// [`WorkerId`].
+/// The index of a worker in its pool. A server keeps its index until the daemon exits. A program may get the index of
+/// an earlier program that has ended. Therefore data of a single run of a program is keyed by [`WorkerId`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerIndex(u32);
 
 impl WorkerIndex {
-    /// The index of this number.
+    /// Creates an index from a number.
     #[must_use]
     pub const fn new(index: u32) -> Self {
         Self(index)
     }
 
-    /// Its number.
+    /// The index as a number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -92,17 +92,19 @@ impl fmt::Display for WorkerIndex {
 }
 
 generational! {
-    /// One pool, from the configuration that adds it to the one that removes it. All shards use the same id.
+    /// The id of one pool, from the configuration that adds it to the configuration that removes it. All shards use the
+    /// same id.
     PoolId
 }
 
 generational! {
-    /// One listener, from the configuration that adds it to the one that removes it. All shards use the same id.
+    /// The id of one listener, from the configuration that adds it to the configuration that removes it. All shards use
+    /// the same id.
     ListenerId
 }
 
 impl PoolId {
-    /// The id that no pool has.
+    /// An id that no pool has.
     pub const NONE: Self = Self::new(u32::MAX, 0);
 }
 
@@ -118,64 +120,66 @@ impl fmt::Display for ListenerId {
     }
 }
 
-/// One request from its receipt to its end.
+/// The id of one request, from its receipt to its end.
 ///
-/// Users see its number only: the requests of a daemon with one shard are 1, 2, 3 and so on. The place and its
-/// generation find the request in the table of its shard; two ids are equal only if all of them are.
+/// Users see only the number: the requests of a daemon with one shard are 1, 2, 3 and so on. The index and the
+/// generation find the request in the table of its shard. Two ids are equal only if number, index and generation are
+/// equal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId {
     number: u64,
-    /// The shard and the place.
+    /// The shard number and the index in the table of the shard.
     index: u32,
     generation: u32,
 }
 
-/// Shards that ids can tell apart.
+/// The maximum number of shards that ids can distinguish.
 pub const SHARDS_MAX: u32 = 64;
 
-/// Where the number of the shard stands in an index; 2^26 requests of a shard may be on their way.
+/// The position of the shard number in `index`. The lower 26 bits allow 2^26 requests in flight per shard.
 const SHARD_SHIFT: u32 = 26;
 
 impl RequestId {
-    /// The id that stands for no request.
+    /// The id that means "no request".
     pub const NONE: Self = Self::new(0);
 
-    /// The id of a request that is in no table of a shard: for what calls a [`Handler`](crate::Handler) itself.
+    /// Creates the id of a request that is in no table. For callers that use a [`Handler`](crate::Handler) directly.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self { number, index: 0, generation: 0 }
     }
 
-    /// The id of the `generation`-th user of place `index` of a shard. Only this request has the `number`
-    /// as long as the daemon lives.
+    /// Creates the id of the `generation`-th request at `index` of a shard. The `number` is unique until the daemon
+    /// exits.
     ///
     /// # Panics
-    /// When the place or the shard is beyond what an id can hold.
+    /// If the index or the shard is too large for an id.
     #[must_use]
     pub const fn on_shard(shard: u32, index: u32, generation: u32, number: u64) -> Self {
         assert!(shard < SHARDS_MAX && index >> SHARD_SHIFT == 0, "an id has 26 bits for the place");
         Self { number, index: shard << SHARD_SHIFT | index, generation }
     }
 
-    /// The shard that took it from its client or, of a request of another shard, serves it.
+    /// The shard that received the request from its client. If the request came from another shard: the shard that
+    /// serves it.
     #[must_use]
     pub const fn shard(self) -> u32 {
         self.index >> SHARD_SHIFT
     }
 
-    /// The place in the table of its shard, reused by later ids.
+    /// The index in the table of the shard. Later ids reuse it.
     #[must_use]
     pub const fn index(self) -> usize {
         (self.index & ((1 << SHARD_SHIFT) - 1)) as usize
     }
 
-    /// How many ids had this place before.
+    /// The generation. It grows by one each time the index is reused.
     #[must_use]
     pub const fn generation(self) -> u32 {
         self.generation
     }
 
-    /// Its number, unique as long as the daemon lives, and never 0.
+    /// The number, which is unique until the daemon exits. 0 is reserved for [`Self::NONE`].
     #[must_use]
     pub const fn as_u64(self) -> u64 {
         self.number
@@ -195,19 +199,19 @@ impl fmt::Debug for RequestId {
     }
 }
 
-/// A client address in the table of a listener that limits what each address may do. It is valid while a
-/// connection of the address is open.
+/// The id of a client address in the table of a listener with limits per address. It is valid while a connection from
+/// the address is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressId(u32);
 
 impl AddressId {
-    /// The address at this index.
+    /// Creates the id of the address at `index`.
     #[must_use]
     pub const fn new(index: u32) -> Self {
         Self(index)
     }
 
-    /// Its index in the table.
+    /// The index in the table.
     #[must_use]
     pub const fn index(self) -> u32 {
         self.0

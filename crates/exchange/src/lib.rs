@@ -1,9 +1,9 @@
-//! What all rooms speak of.
+//! The vocabulary of all crates.
 //!
-//! What it is: requests and their ids, how they end and with which words, and [`Handler`], the
-//! interface of workers that run in our own process; what a line of the access log consists of; and two
-//! things that several crates do alike: which characters are shown, and which day a date is. What it depends on: `block`. What it must never depend on: a
-//! protocol, a kind of worker, a socket, a clock.
+//! What it is: requests and their ids; the causes and phases in which requests end; [`Handler`], the interface of
+//! workers that run in this process; the format of a line of the access log; and two functions that several crates
+//! share: which characters can be displayed, and conversion between dates and days. What it depends on: `block`. What
+//! it must never depend on: a protocol, a kind of worker, a socket, a clock.
 
 mod by_worker;
 mod calendar;

@@ -1,48 +1,48 @@
-//! What a line of the access log consists of.
+//! The format of a line of the access log.
 
 use std::fmt;
 
-/// How lines look.
+/// The format of the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON object.
     Json,
-    /// What web servers call the combined format.
+    /// The combined log format of web servers.
     Combined,
-    /// What the operator wrote.
+    /// A template of the operator.
     Template(Vec<LogPiece>),
 }
 
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPiece {
-    /// As it was written.
+    /// Literal text.
     Text(String),
-    /// Something of the request.
+    /// A property of the request.
     Value(LogValue),
-    /// The field of the request at this index of the list of fields to keep.
+    /// The request header field at this index of the list of fields to record.
     Field(usize),
 }
 
 macro_rules! values {
     ($($(#[doc = $about:literal])+ $name:ident $word:literal),+ $(,)?) => {
-        /// What a line can say of a request.
+        /// A property of a request that a line can contain.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum LogValue {
             $($(#[doc = $about])+ $name),+
         }
 
         impl LogValue {
-            /// All of them, in the order of the table.
+            /// All values, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The word in a template, and the key in JSON.
+            /// The word in a template. It is also the key in JSON.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
-            /// The key in JSON, with a comma before it and a colon behind.
+            /// The key in JSON, with the comma before it and the colon after it.
             #[must_use]
             pub const fn json_key(self) -> &'static str {
                 match self { $(Self::$name => concat!(",\"", $word, "\":")),+ }
@@ -52,47 +52,47 @@ macro_rules! values {
 }
 
 values! {
-    /// When it was received, in UTC.
+    /// The time of receipt, in UTC.
     At "at",
-    /// Its id.
+    /// The id of the request.
     Id "id",
     /// The listener.
     Listener "listener",
     /// The client's address.
     Client "client",
-    /// The pool that answered last.
+    /// The last pool that answered.
     Pool "pool",
-    /// The worker that had it last.
+    /// The last worker that served the request.
     Worker "worker",
-    /// The request line of HTTP.
+    /// The HTTP request line.
     Request "request",
-    /// The status of HTTP.
+    /// The HTTP status.
     Status "status",
-    /// Bytes of its body.
+    /// The length of the request body, in bytes.
     In "in",
-    /// Bytes of the reply's body.
+    /// The length of the reply body, in bytes.
     Out "out",
-    /// Microseconds in the queue.
+    /// The time in the queue, in microseconds.
     Queue "queue_us",
-    /// Microseconds until a new connection to the server was made.
+    /// The time until a new connection to the server was established, in microseconds.
     Connect "connect_us",
-    /// Microseconds from its receipt to the first byte of the reply.
+    /// The time from the receipt to the first byte of the reply, in microseconds.
     First "first_us",
-    /// Microseconds from its receipt to its end.
+    /// The time from the receipt to the end, in microseconds.
     Total "total_us",
-    /// How often it was given to another worker.
+    /// The number of retries on another worker.
     Retries "retries",
     /// The verdict.
     Verdict "verdict",
-    /// Why it ended.
+    /// The cause of the end.
     Cause "cause",
-    /// The rule that it broke, where it was rejected while it was read.
+    /// The rule that the request violated, if it was rejected while it was parsed.
     Reason "reason",
-    /// How far it had come.
+    /// The phase in which it ended.
     Phase "phase",
-    /// How it ended for the client.
+    /// How the request ended for the client.
     ClientEnd "client_end",
-    /// How it ended for the worker.
+    /// How the request ended for the worker.
     WorkerEnd "worker_end",
 }
 

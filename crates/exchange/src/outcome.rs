@@ -1,36 +1,35 @@
-//! What a worker gives back for a request.
+//! The result of a request.
 
 use crate::{Cause, End, Phase, Slice};
 
-/// The answer to one request, or why there is none.
+/// The reply to a request, or the reason why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The reply, without its framing.
+    /// The reply, without framing.
     Reply(Slice),
-    /// It ended otherwise. The text is for a person and holds no line end, but where a worker died:
+    /// The request ended without a reply. The text is for a person and contains no line end, except if a worker died:
     /// see [`Self::died`].
     Ended(End, Slice),
-    /// It was refused, and its client is answered with this as though it were a reply.
+    /// The request was refused. The client receives this text as if it were a reply.
     Sorry(End, Slice),
 }
 
 impl Outcome {
-    /// An ending with a text that says more than the cause.
+    /// Creates an end with a text that gives more detail than the cause.
     #[must_use]
     pub fn ended(cause: Cause, phase: Phase, text: &str) -> Self {
         Self::Ended(End::new(cause, phase), Slice::from(text))
     }
 
-    /// A worker died with the request in its hands: what a line has room for, and what a client is
-    /// told that can read more than a line; nothing: what the cause means.
+    /// Creates the outcome of a request whose worker died. `line` is the text for clients that can receive one line.
+    /// `more` is the text for clients that can receive several lines; `None`: they receive the meaning of the cause.
     #[must_use]
     pub fn died(phase: Phase, line: &str, more: Option<&str>) -> Self {
         let text = more.map(|more| format!("{line}\n{more}"));
         Self::ended(Cause::Died, phase, text.as_deref().unwrap_or(line))
     }
 
-    /// What a line has room for of the text of one that ended, and what a client is told that can
-    /// read more than a line.
+    /// The text for clients that can receive one line, and the text for clients that can receive several lines.
     #[must_use]
     pub fn text(&self) -> (&[u8], Option<&[u8]>) {
         match self {
@@ -42,7 +41,7 @@ impl Outcome {
         }
     }
 
-    /// The end that this outcome is.
+    /// The end of the request.
     #[must_use]
     pub fn end(&self) -> End {
         match self {

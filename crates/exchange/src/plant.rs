@@ -1,51 +1,51 @@
-//! Planted bugs: deliberate defects that prove that the tests can fail.
+//! Mutants: deliberate defects that show that the tests can fail.
 //!
-//! Without the `plants` feature [`active`] is a constant `false` and the defects are compiled
-//! away. With it, `ROADSTEAD_PLANT` names the one that is active in this process.
+//! Without the feature `plants`, [`active`] is the constant `false`, and the defects are removed by the compiler. With
+//! it, the environment variable `ROADSTEAD_PLANT` names the defect that is active in this process.
 
 /// One deliberate defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
-    /// The database answers before it commits.
+    /// The database handler answers before the commit.
     AckBeforeCommit,
-    /// Ids are compared without their generation: late replies reach whoever has the place now.
+    /// Ids are compared without their generation. Late replies reach the request that reuses the index.
     StaleId,
     /// A request is acknowledged as soon as it is dispatched.
     EarlyOk,
-    /// Each reply of a worker goes to the request after its own.
+    /// Each reply of a worker is delivered to the following request.
     ShiftedReply,
-    /// A program is given to another client without a look at what else it says.
+    /// A program is given to another client without a check for surplus output.
     Unchecked,
-    /// A link whose reply was broken off is kept for the next request.
+    /// A connection with an incomplete reply is kept for the next request.
     KeptLink,
-    /// A reply that was cut off is told as whole.
+    /// A truncated reply is reported as complete.
     ShortBody,
-    /// A request that may have an effect is given to a server again.
+    /// A request that may have taken effect is sent to a server again.
     AskedTwice,
-    /// A request that could be given to another server is not.
+    /// A request that could be retried on another server is not retried.
     GaveUp,
-    /// A client is read on though its server does not take what it says in a tunnel.
+    /// Reading from a client continues although the server does not accept the client's data in a tunnel.
     NotHeld,
-    /// A tunnel that was cut ends like one that came to its end.
+    /// A tunnel that was cut off ends like a tunnel that was closed normally.
     QuietCut,
-    /// Of the bytes that went on without being looked at one is forgotten.
+    /// One of the bytes that were forwarded without parsing is not counted.
     Miscount,
-    /// What a program that serves HTTP said before it ended is not read.
+    /// The last output of a program that serves HTTP is not read after the program exits.
     LastWords,
-    /// A slot that another shard's waiter is to have is not given back.
+    /// A slot that was promised to a waiting request of another shard is not released.
     LostSlot,
-    /// What one client of HTTP left in an object that is reused is there for the next client.
+    /// Data of one HTTP client in a reused object is visible to the next client.
     NotReset,
-    /// Connections of a server that sent bytes that no request asked for are reused at once.
+    /// Connections of a server that sent bytes without a request are reused immediately.
     Trusting,
 }
 
 impl Plant {
-    /// All defects of what stands before programs and databases.
+    /// All defects in the path to programs and databases.
     pub const ALL: &[Self] =
         &[Self::AckBeforeCommit, Self::StaleId, Self::EarlyOk, Self::ShiftedReply, Self::Unchecked];
 
-    /// All defects of what stands before servers.
+    /// All defects in the path to servers.
     pub const SERVERS: &[Self] = &[
         Self::KeptLink,
         Self::ShortBody,
@@ -58,10 +58,10 @@ impl Plant {
         Self::Trusting,
     ];
 
-    /// All defects of what keeps programs that serve HTTP.
+    /// All defects in the supervision of programs that serve HTTP.
     pub const HOSTED: &[Self] = &[Self::LastWords];
 
-    /// The name in `ROADSTEAD_PLANT`.
+    /// The name of the defect in `ROADSTEAD_PLANT`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ pub fn active(plant: Plant) -> bool {
     ACTIVE.get_or_init(|| std::env::var("ROADSTEAD_PLANT").ok()).as_deref() == Some(plant.word())
 }
 
-/// Whether this defect is active: never in this build.
+/// Whether this defect is active. Always `false` in this build.
 #[cfg(not(feature = "plants"))]
 #[must_use]
 pub const fn active(_plant: Plant) -> bool {

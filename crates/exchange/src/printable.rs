@@ -1,13 +1,13 @@
-//! Texts of others, for a log or a terminal: which characters cannot be shown as they are.
+//! Text from other sources, for a log or a terminal: which characters must be escaped.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character changes how the text around it appears, or does not appear at all: control characters,
-/// line separators, and those that Unicode calls ignorable by default (`Default_Ignorable_Code_Point`), which
-/// include the bidirectional controls, joiners, the byte order mark, variation selectors and tags.
+/// Whether a character is invisible or changes how the text around it is displayed: control characters, line
+/// separators, and the characters that Unicode calls ignorable by default (`Default_Ignorable_Code_Point`). The latter
+/// include bidirectional controls, joiners, the byte order mark, variation selectors and tags.
 ///
-/// This is the one list for everything that shows texts of clients, programs, servers and databases.
+/// All code that displays texts of clients, programs, servers and databases uses this list.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -19,8 +19,8 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text of several lines for a terminal: hidden characters but line ends and tabs are escaped, as in `\u200b`.
-/// JSON has the same meaning as before, because such characters stand only in its strings.
+/// Escapes the hidden characters of a text of several lines for a terminal, as in `\u200b`. Line ends and tabs are
+/// kept. The meaning of JSON does not change, because such characters occur only in its strings.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     let shows = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
@@ -38,10 +38,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Writes a character as JSON escapes it by number.
+/// Writes a character as a numeric JSON escape.
 pub fn json_escape(c: char, out: &mut impl Write) {
     for unit in c.encode_utf16(&mut [0; 2]) {
-        // Texts and buffers take all that there is.
+        // Writing to a string or a buffer cannot fail.
         let _ = write!(out, "\\u{unit:04x}");
     }
 }

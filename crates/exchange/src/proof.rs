@@ -1,13 +1,13 @@
-//! What shows that a worker started.
+//! Evidence that a worker has started successfully.
 
-/// Why the start of a worker has not failed, whatever becomes of it.
+/// Why the start of a worker counts as successful, even if the worker ends later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// It has answered a request, though its slot stays in use.
+    /// The worker has answered a request, although its slot is still in use.
     Answered,
-    /// It was given a request of this client, and ends.
+    /// The worker received a request of this client, and is ending.
     Given {
-        /// Its number.
+        /// The number of the client.
         client: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! A request on its way.
+//! A request in flight.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::{RequestId, Slice};
 
-/// Who asked.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A client on the network.
@@ -27,38 +27,38 @@ impl fmt::Display for Peer {
     }
 }
 
-/// When a request reached each step of its life. Monotonic, as the loop saw it.
+/// The times at which a request reached its stages. They are monotonic and are taken once per iteration of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// All of it was received.
+    /// The request was received completely.
     pub received: Instant,
-    /// A pool took it into its queue or gave it a slot.
+    /// A pool queued the request or assigned a slot to it.
     pub admitted: Option<Instant>,
-    /// It was handed to a worker.
+    /// The request was sent to a worker.
     pub dispatched: Option<Instant>,
-    /// The first byte of its reply came.
+    /// The first byte of the reply was received.
     pub first_byte: Option<Instant>,
-    /// It ended.
+    /// The request ended.
     pub done: Option<Instant>,
 }
 
 impl Stamps {
-    /// The stamps of a request received at `now`.
+    /// Creates the stamps of a request that was received at `now`.
     #[must_use]
     pub const fn received(now: Instant) -> Self {
         Self { received: now, admitted: None, dispatched: None, first_byte: None, done: None }
     }
 }
 
-/// One request as a worker sees it.
+/// One request, in the form for a worker.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Its id, unique as long as the daemon lives.
+    /// The id of the request. It is unique until the daemon exits.
     pub id: RequestId,
-    /// Who asked.
+    /// The client.
     pub peer: Peer,
-    /// Its bytes, without their framing. In a `then` chain, the reply of the pool before.
+    /// The bytes of the request, without framing. In a `then` chain: the reply of the previous pool.
     pub body: Slice,
-    /// When it was received, in microseconds since the Unix epoch.
+    /// The time of receipt, in microseconds since the Unix epoch.
     pub at_us: i64,
 }

@@ -1,6 +1,6 @@
-//! A table whose places are reused and whose ids are not: a stale id finds nothing.
+//! A table that reuses indexes but not ids: a lookup with a stale id finds nothing.
 //!
-//! What it is: values by typed ids. What it must never know: what an id stands for.
+//! What it is: values by typed ids. What it must never depend on: the meaning of an id.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,17 +9,18 @@ use std::ops::{Index, IndexMut};
 use crate::plant::{Plant, active};
 use crate::{ListenerId, PoolId, RequestId};
 
-/// A place of a table, and which of its values: what an id is made of. Nothing is found by it alone.
+/// An index in a table, with the generation of the value at that index. Ids consist of a place. A place alone finds no
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Where it is in the table. Places are used again.
+    /// The index in the table. Indexes are reused.
     pub index: u32,
-    /// How many values the place has had, the first included.
+    /// The number of values that this index has had, including the first.
     pub generation: u32,
 }
 
 impl Place {
-    /// The place at `index` with its value of this generation.
+    /// The place at `index` with this generation.
     #[must_use]
     pub const fn new(index: u32, generation: u32) -> Self {
         Self { index, generation }
@@ -33,7 +34,7 @@ impl Place {
 
 /// The id of a value in one kind of table.
 pub trait TableId: Copy + fmt::Debug {
-    /// The place that it names.
+    /// The place in the id.
     fn place(self) -> Place;
 }
 
@@ -74,14 +75,14 @@ struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// Whether the id of this generation is of the present value.
+    /// Whether an id of this generation belongs to the current value.
     #[inline]
     fn is(&self, generation: u32) -> bool {
         self.generation == generation || active(Plant::StaleId)
     }
 }
 
-/// Values by their ids, both ways O(1).
+/// Values by their ids. Insertion, lookup and removal take O(1).
 #[derive(Debug)]
 pub struct Table<I, T> {
     entries: Vec<Entry<T>>,
@@ -96,7 +97,7 @@ impl<I, T> Default for Table<I, T> {
 }
 
 impl<I: TableId, T> Table<I, T> {
-    /// Puts the value made for a free place into it.
+    /// Inserts the value that `make` returns for a free place.
     pub fn insert_with(&mut self, make: impl FnOnce(Place) -> T) -> Place {
         if let Some(index) = self.free.pop() {
             let entry = &mut self.entries[index as usize];
@@ -110,7 +111,7 @@ impl<I: TableId, T> Table<I, T> {
         place
     }
 
-    /// A place that no value has or will have.
+    /// Returns a place that has no value and will never have one.
     pub fn skip(&mut self) -> Place {
         match self.free.last() {
             Some(&index) => {
@@ -127,12 +128,12 @@ impl<I: TableId, T> Table<I, T> {
         }
     }
 
-    /// Puts a value in a free place.
+    /// Inserts a value in a free place.
     pub fn insert(&mut self, value: T) -> Place {
         self.insert_with(|_| value)
     }
 
-    /// The value of an id; none when it has gone.
+    /// The value of an id. `None` if the value was removed.
     #[inline]
     pub fn get(&self, id: I) -> Option<&T> {
         let Place { index, generation } = id.place();
@@ -140,7 +141,7 @@ impl<I: TableId, T> Table<I, T> {
         if entry.is(generation) { entry.value.as_ref() } else { None }
     }
 
-    /// The value of an id; none when it has gone.
+    /// The value of an id. `None` if the value was removed.
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let Place { index, generation } = id.place();
@@ -148,7 +149,7 @@ impl<I: TableId, T> Table<I, T> {
         if entry.is(generation) { entry.value.as_mut() } else { None }
     }
 
-    /// Takes a value out; none when it has gone.
+    /// Removes a value and returns it. `None` if it was removed before.
     pub fn remove(&mut self, id: I) -> Option<T> {
         let Place { index, generation } = id.place();
         let entry = self.entries.get_mut(index as usize)?;
@@ -159,12 +160,12 @@ impl<I: TableId, T> Table<I, T> {
         value
     }
 
-    /// Drops a value where it is.
+    /// Drops a value in place.
     pub fn vacate(&mut self, id: I) {
         self.vacate_if(id, |_| true);
     }
 
-    /// Drops a value where it is, if `may` says so.
+    /// Drops a value in place if `may` returns true.
     pub fn vacate_if(&mut self, id: I, may: impl FnOnce(&mut T) -> bool) {
         let Place { index, generation } = id.place();
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
@@ -175,24 +176,24 @@ impl<I: TableId, T> Table<I, T> {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
-    /// The place of every value there is.
+    /// The places of all values.
     pub fn places(&self) -> Vec<Place> {
         self.iter().map(|(place, _)| place).collect()
     }
 
-    /// Each value with its place.
+    /// All values with their places.
     pub fn iter(&self) -> impl Iterator<Item = (Place, &T)> {
         self.entries.iter().zip(0..).filter_map(|(entry, index)| {
             Some((Place { index, generation: entry.generation }, entry.value.as_ref()?))
         })
     }
 
-    /// Whether there is no value.
+    /// Whether the table has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -208,21 +209,21 @@ impl<I: TableId, T> Table<I, T> {
     }
 }
 
-/// Tables whose ids are made of nothing but places: what several shards have, by the same ids.
+/// Tables whose ids consist of a place only. Several shards have such tables with the same ids.
 impl<I: TableId + From<Place>, T> Table<I, T> {
-    /// Puts a value in its place, which another table has given the id for. Places are filled in their order.
+    /// Inserts a value with an id that another table has issued. Places are filled in order.
     pub fn insert_as(&mut self, id: I, value: T) {
         let Place { index, generation } = id.place();
         assert_eq!(index as usize, self.entries.len(), "the next place");
         self.entries.push(Entry { generation, value: Some(value) });
     }
 
-    /// Each value with its id.
+    /// All values with their ids.
     pub fn entries(&self) -> impl Iterator<Item = (I, &T)> {
         self.iter().map(|(place, value)| (place.into(), value))
     }
 
-    /// Each value with its id.
+    /// All values with their ids.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = (I, &mut T)> {
         self.entries.iter_mut().zip(0..).filter_map(|(entry, index)| {
             let place = Place { index, generation: entry.generation };
@@ -230,7 +231,7 @@ impl<I: TableId + From<Place>, T> Table<I, T> {
         })
     }
 
-    /// The id of the next value, for loops that use the table; `next` is 0 before the first.
+    /// Returns the next id, for loops that also use the table. Set `next` to 0 before the first call.
     #[inline]
     pub fn next_id(&self, next: &mut usize) -> Option<I> {
         loop {
@@ -244,7 +245,8 @@ impl<I: TableId + From<Place>, T> Table<I, T> {
     }
 }
 
-/// For ids that were looked up before: an id from elsewhere may be stale, and is for `get`.
+/// Panics if the id is stale. Use it only for ids that were looked up before. Use [`Table::get`] for ids from
+/// elsewhere, which may be stale.
 impl<I: TableId, T> Index<I> for Table<I, T> {
     type Output = T;
 
