@@ -1,15 +1,15 @@
-//! The pure part of a routed request, for counting its instructions: its path is read, its route
-//! found, its target rewritten.
+//! The pure part of routing a request, for counting its instructions: the path is read, the route is found, and the
+//! target is rewritten.
 //!
-//! `lookups hosts|paths ROUTES REQUESTS [TARGET]`: of `hosts`, every host has three routes; of `paths`,
-//! all routes are for any host and each has a prefix of its own. The request is for the last route, which
-//! is the dearest. `perf stat -e instructions:u` counts; the difference between two numbers of requests
-//! is theirs alone, without the making of the table.
+//! Usage: `lookups hosts|paths ROUTES REQUESTS [TARGET]`. With `hosts`, every host has three routes. With `paths`, all
+//! routes match every host, and each has a different prefix. The request matches the last route, which is the most
+//! expensive. Count with `perf stat -e instructions:u`. The difference between two runs with different numbers of
+//! requests excludes building the table.
 
 use fields::Fields;
 use route::{Asked, Filling, Host, Path, PathRule, Rewrite, Rule, Table};
 
-/// The last is for `/api` of host 0.
+/// Routes for hosts. The last one is for `/api` of host 0.
 fn of_hosts(routes: usize) -> Vec<Rule> {
     let rule = |left: usize| Rule {
         hosts: vec![Host::parse(&host(left / 3)).expect("it is a name")],
@@ -19,7 +19,7 @@ fn of_hosts(routes: usize) -> Vec<Rule> {
     (0..routes).rev().map(rule).collect()
 }
 
-/// The last is for `/api`.
+/// Routes for paths. The last one is for `/api`.
 fn of_paths(routes: usize) -> Vec<Rule> {
     let rule = |left: usize| Rule {
         path: Some(PathRule::Below(match left {

@@ -1,4 +1,4 @@
-//! What is changed in a head on its way: fields that go, that are set, that are added.
+//! Changes of a forwarded head: fields to remove, to set and to append.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use fields::{AsName, Fields, Limits, http1};
 
 use crate::rule::FieldName;
 
-/// Bytes of a value that is set or added.
+/// The maximum length of a value to set or append, in bytes.
 pub const EDIT_VALUE_MAX: usize = 4096;
 
-/// Why a head cannot be changed like that.
+/// Why a change of a head is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditFault {
-    /// It is not the name of a field.
+    /// The text is not a valid field name.
     Name,
-    /// The field says where a message ends or what becomes of its connection.
+    /// The field determines where a message ends or how its connection is used.
     Ours,
     /// The value has a control character, or a blank at its beginning or end.
     Value,
     /// The value is longer than [`EDIT_VALUE_MAX`].
     Long,
-    /// The value is no host with or without a port.
+    /// The value is not a host with an optional port.
     Host,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for EditFault {
     }
 }
 
-/// Changes of a head: what goes, goes first; then fields are set, and then added.
+/// Changes of a head. First fields are removed, then fields are set, then fields are appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
     steps: Vec<Step>,
@@ -50,25 +50,25 @@ enum Step {
 }
 
 impl Edits {
-    /// No changes.
+    /// Creates an empty list of changes.
     #[must_use]
     pub const fn none() -> Self {
         Self { steps: Vec::new() }
     }
 
-    /// All fields of this name go.
+    /// Removes all fields with this name.
     ///
     /// # Errors
-    /// When there can be none of that name, or it is not to be changed.
+    /// If the name is invalid or the field must not be changed.
     pub fn remove(&mut self, name: &str) -> Result<(), EditFault> {
         self.steps.push(Step::Remove(checked(name)?));
         Ok(())
     }
 
-    /// There is this one field of its name.
+    /// Replaces all fields with this name by one field.
     ///
     /// # Errors
-    /// When there can be no such field, or it is not to be changed.
+    /// If the field is invalid or must not be changed.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), EditFault> {
         let name = checked(name)?;
         check_value(&name, value)?;
@@ -76,10 +76,10 @@ impl Edits {
         Ok(())
     }
 
-    /// There is one more of its name.
+    /// Appends a field with this name.
     ///
     /// # Errors
-    /// As of [`Self::set`]; and there is one Host.
+    /// As for [`Self::set`], and if the field is Host, because a head has only one Host field.
     pub fn append(&mut self, name: &str, value: &str) -> Result<(), EditFault> {
         let name = checked(name)?;
         check_value(&name, value)?;
@@ -90,18 +90,18 @@ impl Edits {
         Ok(())
     }
 
-    /// Those changes come after these.
+    /// Appends the changes of `other`.
     pub fn then(&mut self, other: &Self) {
         self.steps.extend(other.steps.iter().cloned());
     }
 
-    /// Whether nothing is changed.
+    /// Whether there are no changes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether Host is changed.
+    /// Whether a change affects Host.
     #[must_use]
     pub fn change_host(&self) -> bool {
         self.steps.iter().any(|step| match step {
@@ -109,8 +109,8 @@ impl Edits {
         })
     }
 
-    /// Changes a head. The limits of what a peer may send do not hold for it any more: what is
-    /// added is ours.
+    /// Applies the changes to a head. The limits for heads of a peer no longer apply to this head, because the appended
+    /// fields come from the configuration.
     pub fn apply(&self, fields: &mut Fields) {
         if self.steps.is_empty() {
             return;
@@ -118,7 +118,7 @@ impl Edits {
         let unlimited = std::mem::take(fields).with_limits(Limits::MAX);
         *fields = unlimited;
         for step in &self.steps {
-            // Names and values were looked at when they were given.
+            // Names and values were validated by `remove`, `set` and `append`.
             let done = match step {
                 Step::Remove(name) => {
                     fields.remove(name);
@@ -135,7 +135,7 @@ impl Edits {
         }
     }
 
-    /// Changes lines of a head of our own, `name: value` with CR LF each.
+    /// Applies the changes to header lines that we wrote: `name: value`, each line with CR LF.
     #[must_use]
     pub fn rewrite(&self, lines: &[u8]) -> Vec<u8> {
         let mut fields = Fields::headers().with_limits(Limits::MAX);
@@ -156,8 +156,8 @@ impl Edits {
     }
 }
 
-/// Drops what many servers take for a field of this name: their environment knows no difference
-/// between `X_User`, `X.User` and `X-User`.
+/// Removes fields that many servers treat as this field: in their environment variables, `X_User`, `X.User` and
+/// `X-User` have the same name.
 fn drop_alike(fields: &mut Fields, name: &FieldName) {
     let name = name.as_name();
     let goes = |other: &[u8]| !other.eq_ignore_ascii_case(name) && is_alike(other, name);
@@ -166,7 +166,7 @@ fn drop_alike(fields: &mut Fields, name: &FieldName) {
     }
 }
 
-/// Whether two names differ at most in case and in what stands in place of a dash.
+/// Whether two names are equal, apart from case and from the characters that are neither letters nor digits.
 fn is_alike(one: &[u8], other: &[u8]) -> bool {
     let dashed =
         |byte: u8| if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' };
@@ -180,7 +180,7 @@ fn is_host(name: &FieldName) -> bool {
 
 fn checked(name: &str) -> Result<FieldName, EditFault> {
     let checked = FieldName::new(name).ok_or(EditFault::Name)?;
-    // What is alike would go with it.
+    // Fields with similar names would be removed together with this field.
     if http1::WRITTEN_ANEW.iter().any(|ours| is_alike(ours.as_bytes(), name.as_bytes())) {
         return Err(EditFault::Ours);
     }

@@ -1,10 +1,9 @@
-//! Who is let through: bearer tokens (RFC 6750) and names with passwords (RFC 7617).
+//! Authentication with bearer tokens (RFC 6750) and with names and passwords (RFC 7617).
 //!
-//! What is kept of a secret is its SHA-256, and what a request brings is compared with that in
-//! constant time. The digest is a fast one on purpose: it is made for every request on the thread
-//! that serves all clients, so one that is slow on purpose (bcrypt, Argon2) would let anybody with
-//! wrong passwords stop everybody else. A fast digest is as good as the secret is long; so secrets
-//! are to be drawn by chance, and short tokens are refused.
+//! Only the SHA-256 of a secret is stored. The credentials of a request are compared with it in constant time. The
+//! digest is fast on purpose: it is computed for every request on the thread that serves all clients. With a slow
+//! digest (bcrypt, Argon2), a client could block all other clients by sending wrong passwords. With a fast digest, the
+//! security depends on the length of the secret. Therefore secrets must be random, and short tokens are rejected.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,25 +14,25 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// Bytes of what a request may bring, decoded.
+/// The maximum length of the decoded credentials of a request, in bytes.
 pub const CREDENTIALS_MAX: usize = 512;
-/// Characters of a token, at least.
+/// The minimum length of a token, in characters.
 pub const TOKEN_MIN: usize = 16;
 
 type Digest = [u8; 32];
 
-/// Why something is no secret to be let through with.
+/// Why a token, a user or a realm is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardFault {
-    /// It has fewer characters than [`TOKEN_MIN`].
+    /// The token has fewer characters than [`TOKEN_MIN`].
     Short,
-    /// It has more than [`CREDENTIALS_MAX`], or one that no token has.
+    /// The token has more characters than [`CREDENTIALS_MAX`], or a character that is not allowed in tokens.
     Token,
-    /// A line is not `USER:DIGEST`.
+    /// The line does not have the form `USER:DIGEST`.
     Line,
-    /// A digest is not 64 hexadecimal digits.
+    /// The digest is not 64 hexadecimal digits.
     Digest,
-    /// A user is there twice.
+    /// The user is listed twice.
     Twice,
     /// The realm has a quote, a backslash or a control character.
     Realm,
@@ -54,27 +53,27 @@ impl fmt::Display for GuardFault {
     }
 }
 
-/// Who is let through, and what the others are told.
+/// Accepted credentials, and the challenges for clients without them.
 #[derive(Clone)]
 pub struct Guard {
     realm: Box<str>,
     tokens: Vec<Digest>,
-    /// By their names. The digest is that of `USER:PASSWORD`.
+    /// The users by name. The digest is the SHA-256 of `USER:PASSWORD`.
     users: BTreeMap<Box<[u8]>, Digest>,
 }
 
 impl fmt::Debug for Guard {
-    /// Without its secrets.
+    /// Formats the guard without its secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("realm", &self.realm).finish_non_exhaustive()
     }
 }
 
 impl Guard {
-    /// Lets nobody through. The realm is what people are shown when they are asked.
+    /// Creates a guard that admits no client. The realm is the text in the login prompt.
     ///
     /// # Errors
-    /// When the realm cannot be written in a field.
+    /// If the realm is not allowed in a header field.
     pub fn new(realm: &str) -> Result<Self, GuardFault> {
         let allowed = |c: char| (c.is_ascii_graphic() || c == ' ') && c != '"' && c != '\\';
         if !realm.chars().all(allowed) {
@@ -83,10 +82,10 @@ impl Guard {
         Ok(Self { realm: realm.into(), tokens: Vec::new(), users: BTreeMap::new() })
     }
 
-    /// Lets through whoever has this token.
+    /// Admits requests with this token.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the token is invalid.
     pub fn token(&mut self, token: &str) -> Result<(), GuardFault> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
         if token.len() > CREDENTIALS_MAX || !token.bytes().all(allowed) {
@@ -99,11 +98,11 @@ impl Guard {
         Ok(())
     }
 
-    /// Lets through whoever has the password of this line: `USER:DIGEST`, where the digest is the
-    /// SHA-256 of `USER:PASSWORD` in hexadecimal.
+    /// Admits requests with the password of this line. Its form is `USER:DIGEST`, where the digest is the SHA-256 of
+    /// `USER:PASSWORD` in hexadecimal.
     ///
     /// # Errors
-    /// When it is no such line, or its user is there already.
+    /// If the line is invalid, or the user was added before.
     pub fn user(&mut self, line: &str) -> Result<(), GuardFault> {
         let (user, hex) = line.split_once(':').ok_or(GuardFault::Line)?;
         if user.is_empty() || user.bytes().any(|byte| byte < 32 || byte == 127) {
@@ -119,7 +118,7 @@ impl Guard {
         }
     }
 
-    /// Whether a request with this value of `Authorization` is let through.
+    /// Whether a request with this value of `Authorization` is admitted.
     #[must_use]
     pub fn admits(&self, authorization: &[u8]) -> bool {
         let Some(blank) = authorization.iter().position(|&byte| byte == b' ') else { return false };
@@ -149,14 +148,14 @@ impl Guard {
         let Ok(length) = STANDARD.decode_slice(given, &mut decoded) else { return false };
         let credentials = &decoded[..length];
         let Some(colon) = credentials.iter().position(|&byte| byte == b':') else { return false };
-        // A name that is not there costs what another does.
+        // Checking an unknown name takes as much time as checking a known name.
         let nobody = [0; 32];
         let known = self.users.get(&credentials[..colon]);
         let same: bool = digest(credentials).ct_eq(known.unwrap_or(&nobody)).into();
         same && known.is_some()
     }
 
-    /// Appends what somebody who is not let through is told, as lines with their ends.
+    /// Appends the challenges for a client that is not admitted, as header lines with their line ends.
     pub fn write_challenges(&self, out: &mut Vec<u8>) {
         let mut line = |scheme: &str, more: &str| {
             let line = format!("WWW-Authenticate: {scheme} realm=\"{}\"{more}\r\n", self.realm);
@@ -202,7 +201,7 @@ mod tests {
         [b"Basic ", &text[..length]].concat()
     }
 
-    /// `printf %s 'ops:correct horse' | sha256sum`
+    /// The output of `printf %s 'ops:correct horse' | sha256sum`.
     #[test]
     fn the_digest_is_that_of_the_tools() {
         let digest = "11b78eb048dc73c5a347094aa8bb96bc36e586d6ddefd72c6ddc2abd0386f9bc";

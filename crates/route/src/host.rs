@@ -1,28 +1,29 @@
-//! Hosts: whose they are, whatever their case and their port.
+//! Host names and how they are matched. Case and port are ignored.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Bytes of a name that is looked up; DNS allows 253. A longer one is nobody's.
+/// The maximum length of a name that is looked up, in bytes. DNS allows 253. A longer name matches no route for named
+/// hosts.
 pub const HOST_MAX: usize = 253;
 
-/// Which hosts a route is for.
+/// The hosts of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// This one, in lower case and without a port; an IPv6 address in its one spelling.
+    /// This host, in lower case and without a port. An IPv6 address is in canonical form.
     Exact(Box<str>),
-    /// All below this one, written `*.example.org`; not itself.
+    /// All subdomains of this host, written `*.example.org`. The host itself is not included.
     Below(Box<str>),
 }
 
-/// Why a text names no host.
+/// Why a text is not a valid host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostFault {
-    /// It is empty, too long, or has a character that no host has.
+    /// The text is empty, too long, or has a character that is not allowed in hosts.
     Name,
-    /// It has a port.
+    /// The text has a port.
     Port,
-    /// A star stands elsewhere than alone at its beginning.
+    /// A star is not the whole first label.
     Star,
 }
 
@@ -37,10 +38,10 @@ impl fmt::Display for HostFault {
 }
 
 impl Host {
-    /// `example.org`, `*.example.org`, `127.0.0.1` or `[::1]`.
+    /// Parses `example.org`, `*.example.org`, `127.0.0.1` or `[::1]`.
     ///
     /// # Errors
-    /// When it is none of these.
+    /// If the text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, HostFault> {
         let lower = text.to_ascii_lowercase();
         let (name, below) = match lower.strip_prefix("*.") {
@@ -67,7 +68,7 @@ impl Host {
         Ok(if below { Self::Below(name) } else { Self::Exact(name) })
     }
 
-    /// Whether each host that `other` is for is one that this is for.
+    /// Whether `self` matches every host that `other` matches.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Exact(one), Self::Exact(other)) => one == other,
@@ -78,12 +79,12 @@ impl Host {
     }
 }
 
-/// Whether `name` has labels before `.parent`.
+/// Whether `name` is a subdomain of `parent`.
 fn is_under(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
 }
 
-/// What a request names as its host, without its port and without dots at its end.
+/// The host of a request without its port and without dots at its end.
 #[must_use]
 pub fn host_name(host: &[u8]) -> &[u8] {
     let end = match host.first() {
@@ -97,14 +98,14 @@ pub fn host_name(host: &[u8]) -> &[u8] {
     name
 }
 
-/// The address in brackets that a name is: it has several spellings.
+/// Parses an IPv6 address in brackets. It has several spellings.
 pub(crate) fn address_in(name: &[u8]) -> Option<Ipv6Addr> {
     let address = name.strip_prefix(b"[")?.strip_suffix(b"]")?;
     std::str::from_utf8(address).ok()?.parse().ok()
 }
 
-/// Whether a host can be part of a path and be nothing there but a name: no dots that lead
-/// elsewhere, no parameters, and not nothing.
+/// Whether a host can be used as a segment of a path: it is not empty, does not begin with a dot (which could change
+/// the path) and has no parameters.
 pub(crate) fn is_clear(name: &[u8]) -> bool {
     !matches!(name.first(), None | Some(b'.')) && !name.contains(&b';')
 }

@@ -1,19 +1,18 @@
-//! Which way a request goes, what is changed on it, and who may go it.
+//! Routing of requests, changes of their heads, and access control.
 //!
-//! What it is: the table of routes, compiled once ([`Table`]), paths in the one spelling that is
-//! compared and goes on ([`Path`]), what takes the place of a target ([`Rewrite`], [`Template`]),
-//! what is changed in a head ([`Edits`]), and who is let through ([`Guard`]). What it depends on: hosts,
-//! paths, methods, header fields. What it must never depend on: a connection, a pool, a clock, where a
-//! secret comes from.
+//! What it is: the compiled table of routes ([`Table`]), paths in canonical form for comparison and forwarding
+//! ([`Path`]), the replacement of targets ([`Rewrite`], [`Template`]), the changes of heads ([`Edits`]), and the check
+//! of credentials ([`Guard`]). What it depends on: hosts, paths, methods, header fields. What it must never depend on:
+//! a connection, a pool, a clock, the source of a secret.
 //!
 //! ```text
 //!   target ──Path::read──▶ path ───┐                        ┌▶ Guard::admits
-//!   Host ────────────host_name─────┼─Table::find─▶ place ───┼▶ Rewrite::write, Template::write
+//!   Host ────────────host_name─────┼─Table::find─▶ index ───┼▶ Rewrite::write, Template::write
 //!   method, fields ────────────────┘                        └▶ Edits::apply
 //! ```
 //!
-//! A route cannot be passed by spelling: what is compared is what goes on, and a path that two
-//! readers could understand in two ways is refused.
+//! A different spelling does not bypass a route: the path that is compared is also the path that is forwarded, and a
+//! path with more than one possible interpretation is rejected.
 
 mod edits;
 mod guard;

@@ -1,14 +1,14 @@
-//! Paths as servers read them that tell less apart than we do: who keeps requests away from a path must
-//! keep away all that some server takes for it.
+//! Paths as less strict servers read them. A rule that protects a path must also protect every path that such a server
+//! treats as the same path.
 //!
-//! In a loose reading all of a path is decoded, letters have no case, and segments have no blanks around
-//! them, no dots at their end, and are not empty. A question mark or a hash that came encoded may end it,
-//! for who decodes before he divides the query off; so there are two readings of such a path.
+//! In a loose reading, the whole path is decoded, letters have no case, and segments have no blanks around them, no
+//! dots at their end, and are not empty. For servers that decode the path before they split off the query, an encoded
+//! question mark or hash ends the path. Therefore a path with such a character has two readings.
 
 use crate::path::is_below;
 use crate::{PathRule, Pattern};
 
-/// The readings of a path.
+/// The loose readings of a path.
 #[derive(Debug)]
 pub(crate) struct Readings {
     whole: Vec<u8>,
@@ -16,7 +16,7 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// Of a path as it is compared otherwise.
+    /// The readings of a path that is in the form for [strict comparison](crate::Path::plain).
     pub(crate) fn of(plain: &[u8]) -> Self {
         let decoded = decode(plain);
         let end = decoded.iter().position(|byte| matches!(byte, b'?' | b'#'));
@@ -29,7 +29,7 @@ impl Readings {
     }
 }
 
-/// Which paths, read loosely.
+/// The paths of a rule, for comparison with loose readings.
 #[derive(Clone, Debug)]
 pub(crate) enum LooseRule {
     All,
@@ -46,7 +46,7 @@ impl LooseRule {
             Some(PathRule::Below(prefix)) => Self::Below(loosen(&decode(prefix)).into()),
             Some(PathRule::Pattern(pattern)) => {
                 let text = decode(pattern.text()).to_ascii_lowercase();
-                // It is no longer than it was.
+                // Decoding does not make the pattern longer, so it is not too long.
                 Self::Pattern(Pattern::new(&text).unwrap_or_else(|_| pattern.clone()))
             }
         }
@@ -64,7 +64,7 @@ impl LooseRule {
     }
 }
 
-/// Everything that is encoded stands for its byte.
+/// Decodes all percent-encoded bytes.
 fn decode(path: &[u8]) -> Vec<u8> {
     let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path);
     while let Some((&byte, behind)) = rest.split_first() {
@@ -84,7 +84,7 @@ fn decode(path: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Without a slash at its end, so that `/` is empty.
+/// Normalises a decoded path. The result has no slash at its end, so that `/` becomes empty.
 fn loosen(decoded: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(decoded.len());
     for segment in decoded.split(|&byte| byte == b'/') {

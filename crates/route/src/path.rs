@@ -1,30 +1,30 @@
-//! Paths in the one spelling that is compared and goes on.
+//! Paths in canonical form, for comparison and forwarding.
 //!
-//! RFC 3986 §6.2.2 in full (percent signs, dots), and what servers do beyond it: several slashes
-//! are one, and the parameters of a segment (`;name=value`, §3.3) are passed on but not compared,
-//! because some servers drop them before they look. What no two readers are sure to understand
-//! alike is refused: an encoded slash or backslash, a control character, what would be a dot or a
-//! slash when somebody decodes it twice, overlong UTF-8.
+//! The canonical form includes all normalisations of RFC 3986 §6.2.2 (percent signs, dots) and two more that servers
+//! apply: repeated slashes become one slash, and the parameters of a segment (`;name=value`, §3.3) are forwarded but
+//! not compared, because some servers remove them before they compare. A path that servers could read differently is
+//! rejected: an encoded slash or backslash, a control character, an encoding that becomes a dot or a slash when it is
+//! decoded twice, overlong UTF-8.
 
 macro_rules! faults {
     ($($name:ident $word:literal $text:literal),+ $(,)?) => {
-        /// Why a path is refused.
+        /// Why a path is rejected.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum PathFault {
             $(#[doc = $text] $name),+
         }
 
         impl PathFault {
-            /// All of them, in the order of the table.
+            /// All faults, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The word in logs and answers. It is stable.
+            /// The word for this fault in logs and answers. It is stable.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
-            /// One sentence for a person.
+            /// A description of the fault in one sentence, for people.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text),+ }
@@ -54,7 +54,7 @@ faults! {
         "A host that becomes part of a path, or of where a client is sent, is a name.",
 }
 
-/// A path in its one spelling.
+/// A path in canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path<'a> {
     bytes: &'a [u8],
@@ -63,13 +63,13 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Reads a path, without its query. Most paths are in that spelling already and are lent as
-    /// they are; others are written to `scratch`, at most twice as long as they came.
+    /// Reads a path without its query. Most paths are already canonical and are borrowed unchanged. Other paths are
+    /// written to `scratch`, which becomes at most twice as long as the path.
     ///
-    /// An empty path, which only an absolute target has, is `/`.
+    /// An empty path, which occurs only in an absolute target, becomes `/`.
     ///
     /// # Errors
-    /// When it cannot be understood in one way only.
+    /// If the path has more than one possible interpretation.
     pub fn read(raw: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Self, PathFault> {
         if raw.is_empty() {
             return Ok(Self { bytes: b"/", plain: b"/", is_changed: true });
@@ -92,39 +92,39 @@ impl<'a> Path<'a> {
         Ok(Self { bytes, plain, is_changed: bytes != raw })
     }
 
-    /// As it goes on.
+    /// The path for forwarding.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// As it is compared: without the parameters of its segments.
+    /// The path for comparison: without the parameters of its segments.
     #[must_use]
     pub const fn plain(&self) -> &'a [u8] {
         self.plain
     }
 
-    /// Whether it came in another spelling.
+    /// Whether the path was not canonical when it was received.
     #[must_use]
     pub const fn is_changed(&self) -> bool {
         self.is_changed
     }
 
-    /// Whether an encoded percent sign stands before two hexadecimal digits, as in `/%2561dmin`: whoever
-    /// decodes the path twice reads another one, which may lie below another prefix.
+    /// Whether an encoded percent sign stands before two hexadecimal digits, as in `/%2561dmin`. A server that decodes
+    /// the path twice reads a different path, which may be below a different prefix.
     #[must_use]
     pub fn has_encoded_escape(&self) -> bool {
         let signs = self.bytes.windows(5).filter(|part| part.starts_with(b"%25"));
         signs.into_iter().any(|part| part[3..].iter().all(u8::is_ascii_hexdigit))
     }
 
-    /// Whether it is `prefix` or lies below it. `prefix` has no slash at its end.
+    /// Whether the path is `prefix` or is below it. `prefix` has no slash at its end.
     #[must_use]
     pub fn is_below(&self, prefix: &[u8]) -> bool {
         is_below(self.plain, prefix)
     }
 
-    /// What lies behind its first segments: empty, or beginning with a slash.
+    /// The rest of the path after its first `segments` segments. It is empty or begins with a slash.
     #[must_use]
     pub fn behind(&self, segments: usize) -> &'a [u8] {
         let mut slashes = self.bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -132,12 +132,12 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Whether `path` is `prefix` or lies below it; a segment is never cut.
+/// Whether `path` is `prefix` or is below it. A prefix never matches a part of a segment.
 pub(crate) fn is_below(path: &[u8], prefix: &[u8]) -> bool {
     path.starts_with(prefix) && matches!(path.get(prefix.len()), None | Some(b'/'))
 }
 
-/// Nothing that has to be looked at more closely.
+/// Whether the path is already canonical. May return false for a canonical path.
 fn is_canonical(raw: &[u8]) -> bool {
     let mut before = 0;
     for &byte in raw {
@@ -150,7 +150,7 @@ fn is_canonical(raw: &[u8]) -> bool {
     true
 }
 
-/// Visible ASCII but for what has a meaning of its own.
+/// Visible ASCII characters without a special meaning in a path.
 const CANONICAL: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 33_u8;
@@ -161,7 +161,7 @@ const CANONICAL: [bool; 256] = {
     table
 };
 
-/// Writes all segments in their one spelling.
+/// Writes all segments in canonical form.
 fn write(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathFault> {
     let mut ends_open = false;
     for segment in raw[1..].split(|&byte| byte == b'/') {
@@ -189,8 +189,8 @@ fn write(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathFault> {
     Ok(())
 }
 
-/// Bytes of a segment without its parameters. An encoded semicolon is data, but not for all who
-/// decode before they divide; so it is compared like one that is not encoded.
+/// The length of a segment without its parameters, in bytes. An encoded semicolon is data, but some servers decode the
+/// path before they split off parameters. Therefore it is treated like a semicolon that is not encoded.
 fn name_length(segment: &[u8]) -> usize {
     let is_end = |place: &usize| segment[*place..].starts_with(b"%3B") || segment[*place] == b';';
     (0..segment.len()).find(is_end).unwrap_or(segment.len())
@@ -238,15 +238,15 @@ fn write_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathFault> {
     Ok(())
 }
 
-/// The byte behind a percent sign, and what follows it.
+/// Decodes the byte after a percent sign, and returns it with the remaining bytes.
 fn encoded(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (&[high, low], behind) = bytes.split_first_chunk()?;
     Some((digit(high)? << 4 | digit(low)?, behind))
 }
 
-/// What stays encoded must not become something else for a reader who decodes it again. It is
-/// looked at as it goes on: digits behind a percent sign may have come encoded themselves.
+/// Rejects encoded bytes that would change the path when it is decoded a second time. The forwarded form is checked,
+/// because the digits after a percent sign may themselves have been encoded.
 fn check_twice(written: &[u8]) -> Result<(), PathFault> {
     let signs = written.windows(3).enumerate().filter(|(_, sign)| *sign == b"%25");
     for (place, _) in signs {
@@ -258,7 +258,7 @@ fn check_twice(written: &[u8]) -> Result<(), PathFault> {
     Ok(())
 }
 
-/// What stays encoded must not become something else for a reader who takes overlong UTF-8.
+/// Rejects encoded bytes that would change the path for a server that accepts overlong UTF-8.
 fn check_overlong(decoded: u8, behind: &[u8]) -> Result<(), PathFault> {
     let next = || behind.strip_prefix(b"%").and_then(encoded).map(|(byte, _)| byte);
     let overlong = match decoded {

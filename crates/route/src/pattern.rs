@@ -1,18 +1,18 @@
-//! Patterns: `*` stands for any bytes but slashes, `**` for any bytes.
+//! Patterns: `*` matches any bytes except slashes, `**` matches any bytes.
 //!
-//! A pattern is a machine whose states are the places in it, all followed at once, one bit each: so
-//! a text costs a few steps a byte whatever it and the pattern are, and nobody can make a look-up
-//! dear.
+//! A pattern is a state machine. Its states are the positions in the pattern. All active states are followed in
+//! parallel, one bit for each. Therefore matching takes a few steps per byte for every text and every pattern, and no
+//! request can make a lookup expensive.
 
 use std::fmt;
 
-/// Characters and stars of a pattern.
+/// The maximum number of characters and stars of a pattern.
 pub const PATTERN_MAX: usize = 127;
 
-/// Why a text is no pattern.
+/// Why a text is not a valid pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternFault {
-    /// It has more than [`PATTERN_MAX`] characters and stars.
+    /// The text has more than [`PATTERN_MAX`] characters and stars.
     Long,
 }
 
@@ -28,14 +28,14 @@ impl fmt::Display for PatternFault {
 #[derive(Clone)]
 pub struct Pattern {
     text: Box<[u8]>,
-    /// What all that fits begins with.
+    /// The literal text before the first star. Each text that matches begins with it.
     front: Box<[u8]>,
-    /// By byte: the places at which it stands.
+    /// For each byte: the positions at which the pattern has this byte.
     stands: Box<[u128; 256]>,
-    /// Places of stars, and of those that stop at a slash.
+    /// The positions of all stars (`stars`), and of the stars that do not match slashes (`narrow`).
     stars: u128,
     narrow: u128,
-    /// The place behind the last.
+    /// The position after the last one.
     end: u128,
 }
 
@@ -54,10 +54,10 @@ impl PartialEq for Pattern {
 impl Eq for Pattern {}
 
 impl Pattern {
-    /// The pattern of this text.
+    /// Compiles a pattern.
     ///
     /// # Errors
-    /// When it is too long.
+    /// If the pattern is too long.
     pub fn new(text: &[u8]) -> Result<Self, PatternFault> {
         let front = text.iter().position(|&byte| byte == b'*').unwrap_or(text.len());
         let mut pattern = Self {
@@ -70,7 +70,7 @@ impl Pattern {
         };
         let mut rest = text;
         while let Some(&byte) = rest.first() {
-            // The bit of the place behind this one must be there too.
+            // The position after this one needs a bit as well.
             let next = pattern.end.checked_mul(2).ok_or(PatternFault::Long)?;
             let mut length = 1;
             if byte == b'*' {
@@ -86,21 +86,21 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Its text.
+    /// The text of the pattern.
     #[must_use]
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Whether all of `text` fits.
+    /// Whether the pattern matches the whole `text`.
     #[must_use]
     pub fn fits(&self, text: &[u8]) -> bool {
-        // Most texts that do not fit differ early.
+        // Most texts that do not match differ in their first bytes.
         if !text.starts_with(&self.front) {
             return false;
         }
         let begun = 1_u128 << self.front.len();
-        // A star may stand for nothing; no two stand side by side.
+        // A star may match nothing. Two stars are never adjacent.
         let mut places = begun | (begun & self.stars) << 1;
         for &byte in &text[self.front.len()..] {
             let stars = if byte == b'/' { self.stars & !self.narrow } else { self.stars };

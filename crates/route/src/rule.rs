@@ -1,31 +1,31 @@
-//! What a route is for: hosts, paths, methods, fields.
+//! The conditions of a route: hosts, paths, methods, fields.
 
 use fields::{AsName, Fields, Tag, Value};
 
 use crate::path::is_below;
 use crate::{Host, Pattern};
 
-/// What is asked of the table.
+/// The parts of a request that routes are matched with.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// The host that the request is for, with its port if it has one; empty for none.
+    /// The host of the request, with its port if it has one. Empty if the request has no host.
     pub host: &'a [u8],
-    /// Its method.
+    /// The method of the request.
     pub method: &'a [u8],
-    /// Its path as it is [compared](crate::Path::plain); none of `OPTIONS *`.
+    /// The path of the request, in the form for [comparison](crate::Path::plain). `None` for `OPTIONS *`.
     pub path: Option<&'a [u8]>,
-    /// Its fields.
+    /// The header fields of the request.
     pub fields: &'a Fields,
 }
 
-/// Which paths.
+/// The paths that a route matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathRule {
-    /// This one.
+    /// This path only.
     Exact(Box<[u8]>),
-    /// This one and all below it; without a slash at its end, so that `/` is empty.
+    /// This path and all paths below it. It has no slash at its end, so that `/` is empty.
     Below(Box<[u8]>),
-    /// All that fit.
+    /// All paths that match the pattern.
     Pattern(Pattern),
 }
 
@@ -41,7 +41,8 @@ impl PathRule {
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::Exact(path)) => self.fits(path),
-            // Nothing but the prefix itself is sure to be below it.
+            // For a pattern: its literal beginning must continue after the prefix, because `/api*` also matches
+            // `/apix`, which is not below `/api`.
             (Self::Below(one), Self::Below(other)) => is_below(other, one),
             (Self::Below(prefix), Self::Pattern(pattern)) => {
                 let text = pattern.text();
@@ -54,10 +55,10 @@ impl PathRule {
     }
 }
 
-/// Bytes of the name of a field.
+/// The maximum length of a field name, in bytes.
 const NAME_MAX: usize = 256;
 
-/// The name of a field, with what it is found by.
+/// A field name, with the tag for its lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FieldName {
     text: Box<[u8]>,
@@ -65,7 +66,7 @@ pub(crate) struct FieldName {
 }
 
 impl FieldName {
-    /// None when there can be no field of that name.
+    /// Creates a field name. `None` if the text is not a valid field name.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let is_token =
             |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -88,18 +89,18 @@ impl AsName for FieldName {
     }
 }
 
-/// What a field must be. Where there are several of its name, one is enough.
+/// The condition for a field. If a request has several fields with the name, one of them must satisfy it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// There.
+    /// The field is present.
     Present,
-    /// This, byte by byte.
+    /// The value is equal to this text, byte by byte.
     Equal(Box<[u8]>),
-    /// One that fits; in a value, `*` stops at a slash as it does in a path.
+    /// The value matches this pattern. `*` does not match slashes, as in a path.
     Pattern(Pattern),
 }
 
-/// A field that a request must have.
+/// A condition for a header field of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRule {
     name: FieldName,
@@ -107,7 +108,7 @@ pub struct FieldRule {
 }
 
 impl FieldRule {
-    /// The field of this name; none when there can be no field of that name.
+    /// Creates a condition for the field with this name. `None` if the name is not a valid field name.
     #[must_use]
     pub fn new(name: &str, wanted: Wanted) -> Option<Self> {
         Some(Self { name: FieldName::new(name)?, wanted })
@@ -125,7 +126,7 @@ impl FieldRule {
         fields.get_all(&self.name).filter_map(Value::bytes).any(fits)
     }
 
-    /// Whether this holds wherever `other` does.
+    /// Whether `self` is true for all requests for which `other` is true.
     fn follows_from(&self, other: &Self) -> bool {
         self.name.is(&other.name)
             && match (&self.wanted, &other.wanted) {
@@ -136,28 +137,28 @@ impl FieldRule {
     }
 }
 
-/// What a route is for. An empty list asks for nothing.
+/// The conditions of a route. An empty list matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Any of these hosts.
+    /// The host must be one of these.
     pub hosts: Vec<Host>,
-    /// These paths. A request without one, `OPTIONS *`, fits where nothing is said of it.
+    /// The path must match. A request without a path (`OPTIONS *`) matches only `None`.
     pub path: Option<PathRule>,
-    /// Any of these methods; HEAD goes where GET goes.
+    /// The method must be one of these. HEAD matches where GET matches.
     pub methods: Vec<Box<str>>,
-    /// All of these fields.
+    /// The request must satisfy all of these conditions.
     pub fields: Vec<FieldRule>,
 }
 
 impl Rule {
-    /// Whether a request fits, its host aside: that was looked up.
+    /// Whether a request matches. The host is not compared, because the list of routes was looked up by host.
     pub(crate) fn fits(&self, asked: &Asked<'_>) -> bool {
         self.takes_method(asked.method)
             && self.path.as_ref().is_none_or(|rule| asked.path.is_some_and(|path| rule.fits(path)))
             && self.fields.iter().all(|rule| rule.holds(asked.fields))
     }
 
-    /// Whether a request fits, its host and path aside, for a server that does not mind the case of methods.
+    /// Whether a request matches on a server that ignores the case of methods. Host and path are not compared.
     pub(crate) fn fits_loosely_but_for_its_path(&self, asked: &Asked<'_>) -> bool {
         let method = asked.method.to_ascii_uppercase();
         (self.takes_method(asked.method) || self.takes_method(&method))
@@ -169,7 +170,7 @@ impl Rule {
         self.methods.is_empty() || is_named(method) || method == b"HEAD" && is_named(b"GET")
     }
 
-    /// Whether each request that fits `other` fits this too, as far as that can be told.
+    /// Whether each request that matches `other` also matches this rule. May return false if this cannot be decided.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let hosts = self.hosts.is_empty()

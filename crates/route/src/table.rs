@@ -1,8 +1,8 @@
-//! The table of routes: the first that fits, without looking at those of other hosts.
+//! The table of routes. It finds the first matching route without testing the routes of other hosts.
 //!
-//! For every host that is named, and for every name that hosts are below, there is the list of the
-//! routes that may be for it, in their order; those for all hosts are in each. So a request costs
-//! one look-up for each label of its host at most, and then the routes of its host alone.
+//! For each host, and for each name in a rule for subdomains, there is a list of all routes that may match, in their
+//! order. Routes for all hosts are in each list. A request costs at most one lookup for each label of its host, plus
+//! one test for each route of that list.
 
 use std::hash::BuildHasherDefault;
 
@@ -13,25 +13,25 @@ use crate::host::{HOST_MAX, address_in};
 use crate::loose::{LooseRule, Readings};
 use crate::{Asked, Host, Rule, host_name};
 
-/// Places of routes, in their order.
+/// Indexes of routes, in their order.
 type List = Box<[u32]>;
-/// Keys are those of the configuration, so nobody can flood it.
+/// Maps from host names to lists of routes. All keys come from the configuration, so clients cannot fill the map.
 type Hosts = HashMap<Box<[u8]>, List, BuildHasherDefault<SipHasher13>>;
 
-/// Routes, compiled.
+/// The compiled routes.
 #[derive(Debug, Default)]
 pub struct Table {
     rules: Vec<Rule>,
-    /// The paths of the rules, for those who read them loosely.
+    /// The paths of the rules, for loose comparison.
     loose: Vec<LooseRule>,
     exact: Hosts,
     below: Hosts,
-    /// For all other hosts.
+    /// The routes for all other hosts.
     rest: List,
 }
 
 impl Table {
-    /// The table of these routes; an earlier one goes before a later one.
+    /// Compiles a table. Earlier routes take precedence over later routes.
     #[must_use]
     pub fn new(rules: Vec<Rule>) -> Self {
         let mut table = Self::default();
@@ -67,19 +67,19 @@ impl Table {
         table
     }
 
-    /// How many routes there are.
+    /// The number of routes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no routes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The place of the first route that fits.
+    /// The index of the first route that matches.
     #[must_use]
     pub fn find(&self, asked: &Asked<'_>) -> Option<usize> {
         let list = self.list_of(host_name(asked.host));
@@ -87,9 +87,9 @@ impl Table {
         list.iter().find(fits).map(|place| *place as usize)
     }
 
-    /// The place of the first `wanted` route before `end` that fits where a server tells less apart than
-    /// [`Self::find`] does: the case of methods and paths, encoded characters, blanks and dots at the ends of
-    /// segments, a slash at the end, and what stands behind an encoded question mark or hash.
+    /// The index of the first `wanted` route before `end` that matches on a server that is less strict than
+    /// [`Self::find`]. Such a server may ignore the case of methods and paths, percent-encoding, blanks and dots at the
+    /// ends of segments, a slash at the end, and everything after an encoded question mark or hash.
     #[must_use]
     pub fn find_loosely(
         &self,
@@ -100,7 +100,7 @@ impl Table {
         let list = self.list_of(host_name(asked.host)).iter().map(|place| *place as usize);
         let mut wanted =
             list.take_while(|place| *place < end).filter(|place| wanted(*place)).peekable();
-        // Nearly always there is none.
+        // Usually there is no such route.
         wanted.peek()?;
         let readings = asked.path.map(Readings::of);
         wanted.find(|place| {
@@ -114,7 +114,7 @@ impl Table {
         })
     }
 
-    /// The routes that may be for a host.
+    /// The routes that may match a host.
     fn list_of(&self, name: &[u8]) -> &[u32] {
         if self.exact.is_empty() && self.below.is_empty() || name.len() > HOST_MAX {
             return &self.rest;
@@ -144,13 +144,13 @@ impl Table {
         &self.rest
     }
 
-    /// Routes that no request can come to, each with the earlier one that takes them all, as far
-    /// as that can be told.
+    /// Routes that no request can reach, each with the earlier route that matches all of their requests. Incomplete
+    /// where this cannot be decided.
     #[must_use]
     pub fn unreached(&self) -> Vec<(usize, usize)> {
         let covering = |place: usize| {
             let rule = &self.rules[place];
-            // Whatever covers it is for its first host too.
+            // A route that covers this one also covers its first host.
             let list = match rule.hosts.first() {
                 None => &self.rest,
                 Some(Host::Exact(name)) => self.list_of(name.as_bytes()),
@@ -163,15 +163,14 @@ impl Table {
     }
 }
 
-/// Places of routes by the names in them, while a table is made.
+/// Indexes of routes by host name, while a table is built.
 #[derive(Default)]
 struct Named {
     exact: HashMap<Box<[u8]>, Vec<u32>, BuildHasherDefault<SipHasher13>>,
     below: HashMap<Box<[u8]>, Vec<u32>, BuildHasherDefault<SipHasher13>>,
 }
 
-/// A name without its first label. A name has none above itself when it begins with a dot: that
-/// would be below nothing.
+/// A name without its first label. A name that begins with a dot has no parent.
 fn parent(name: &[u8]) -> Option<&[u8]> {
     let dot = name.iter().position(|&byte| byte == b'.')?;
     (dot > 0 && !name.starts_with(b"[")).then(|| &name[dot + 1..])

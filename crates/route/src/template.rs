@@ -1,11 +1,11 @@
-//! Targets that are made of what was asked: for redirects, and for servers.
+//! Targets that are built from parts of the request, for redirects and for servers.
 
 use std::fmt;
 
 use crate::host::is_clear;
 use crate::{Path, PathFault};
 
-/// A text in which `{host}`, `{path}`, `{rest}` and `{query}` stand for parts of the request.
+/// A text in which `{host}`, `{path}`, `{rest}` and `{query}` are replaced by parts of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -14,23 +14,23 @@ pub struct Template {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(Box<[u8]>),
-    /// Without its port.
+    /// The host without its port.
     Host,
     Path,
-    /// What lies behind the prefix of the route.
+    /// The path after the prefix of the route.
     Rest,
-    /// With its question mark; empty for none.
+    /// The query with its question mark. Empty if there is no query.
     Query,
 }
 
-/// Why a text is no template.
+/// Why a text is not a valid template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateFault {
-    /// A brace is open at its end, or closed without having been opened.
+    /// A brace is not closed, or is closed without having been opened.
     Brace,
-    /// There is no such part.
+    /// The part in braces is unknown.
     Unknown(String),
-    /// It has a character that stands in no target.
+    /// The text has a character that is not allowed in a target.
     Character(char),
 }
 
@@ -44,24 +44,24 @@ impl fmt::Display for TemplateFault {
     }
 }
 
-/// What a template is filled with.
+/// The parts of a request for a template.
 #[derive(Clone, Copy, Debug)]
 pub struct Filling<'a> {
-    /// The host as the request names it, without its port.
+    /// The host in the request, without its port.
     pub host: &'a [u8],
-    /// The path as it goes on.
+    /// The path for forwarding.
     pub path: &'a [u8],
-    /// What lies behind the prefix of the route.
+    /// The path after the prefix of the route.
     pub rest: &'a [u8],
-    /// What stands behind the question mark, if there is one.
+    /// The text after the question mark, if there is one.
     pub query: Option<&'a [u8]>,
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// When it cannot become a target.
+    /// If no target can be built from the template.
     pub fn parse(text: &str) -> Result<Self, TemplateFault> {
         if let Some(c) = text.chars().find(|c| !c.is_ascii_graphic()) {
             return Err(TemplateFault::Character(c));
@@ -91,7 +91,7 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// Whether what it makes begins with a slash, whatever is asked.
+    /// Whether all targets of the template begin with a slash.
     #[must_use]
     pub fn begins_with_slash(&self) -> bool {
         match self.parts.first() {
@@ -101,7 +101,7 @@ impl Template {
         }
     }
 
-    /// Whether it says itself what becomes of the query.
+    /// Whether the template contains a query, or a place for the query of the request.
     #[must_use]
     pub fn names_query(&self) -> bool {
         self.parts.iter().any(|part| match part {
@@ -114,18 +114,19 @@ impl Template {
         self.parts.contains(&Part::Host)
     }
 
-    /// Whether it needs the prefix of its route.
+    /// Whether the template uses the prefix of its route.
     #[must_use]
     pub fn names_rest(&self) -> bool {
         self.parts.contains(&Part::Rest)
     }
 
-    /// Appends what it makes of a request. Where a slash stands before a path there is one and not
-    /// two: `//` at the beginning of a target would name a host, and the client would choose it.
+    /// Appends the target for a request. If both the text and the following path have a slash where they meet, only one
+    /// slash is written: `//` at the beginning of a target would name a host, and the client would choose that host.
     ///
     /// # Errors
-    /// When the host that it names leads elsewhere, or is none: of `https://{host}{path}` the first segment of
-    /// the path would become the host, and the client would choose it. `out` is then as it was.
+    /// If the template uses the host, and the host would change the path or is missing. In `https://{host}{path}`, the
+    /// first segment of the path would become the host, and the client would choose that host. On an error, `out` is
+    /// unchanged.
     pub fn write(&self, filling: &Filling<'_>, out: &mut Vec<u8>) -> Result<(), PathFault> {
         if self.names_host() && !is_clear(filling.host) {
             return Err(PathFault::Host);
@@ -155,18 +156,18 @@ fn write_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// What a server is asked for in place of the path. The query stays.
+/// How the path is replaced in the request to the server. The query is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rewrite {
-    /// The first path takes the place of the second, which ends at a slash; neither has one at its
-    /// end. A path that is not below it stays as it is.
+    /// Replaces the prefix `strip` by `add`. Neither has a slash at its end. A path that is not below `strip` is
+    /// unchanged.
     Prefix {
-        /// What comes in.
+        /// The new prefix.
         add: Box<[u8]>,
-        /// What goes.
+        /// The prefix to remove. It matches whole segments only.
         strip: Box<[u8]>,
     },
-    /// What this makes; it begins with a slash.
+    /// The target of this template, which begins with a slash.
     To(Template),
 }
 
@@ -174,7 +175,7 @@ impl Rewrite {
     /// Appends the target for the server: path and query.
     ///
     /// # Errors
-    /// When the host becomes part of the path and would lead elsewhere. `out` is then as it was.
+    /// If the host becomes a part of the path and would change it. On an error, `out` is unchanged.
     pub fn write(
         &self,
         path: &Path<'_>,

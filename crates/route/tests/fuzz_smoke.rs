@@ -1,4 +1,4 @@
-//! The fuzz targets over bytes from a fixed seed: paths, broken a little and much.
+//! Runs the fuzz targets with bytes from a fixed seed: paths with few and with many errors.
 
 #[path = "../../../fuzz/entries/route.rs"]
 mod entries;
@@ -9,7 +9,7 @@ use random::Random;
 
 const ROUNDS: u64 = 200_000;
 
-/// What paths are made of.
+/// The pieces that paths are built from.
 const PIECES: [&[u8]; 22] = [
     b"/",
     b"a",

@@ -134,7 +134,7 @@ fn a_prefix_ends_at_a_slash() {
     assert!(!below("/apix", "/api") && !below("/ap", "/api") && !below("/API", "/api"));
 }
 
-/// Decodes what a path says once, and walks its segments as a file system does.
+/// Decodes a path once, and resolves its segments like a file system.
 fn walked(raw: &str) -> Vec<String> {
     let bytes = raw.as_bytes();
     let (mut decoded, mut place) = (Vec::new(), 0);
@@ -185,7 +185,7 @@ proptest! {
 
     #[test]
     fn two_spellings_of_one_way_are_compared_alike(raw in spellings()) {
-        // Whoever drops parameters before or after anything else comes to the same path.
+        // Removing parameters before or after other normalisations results in the same path.
         if let Ok((_, plain)) = read(&raw) {
             prop_assert_eq!(read(&plain), Ok((plain.clone(), plain)));
         }

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// The definition, tried in every way.
+/// The definition of a match, by exhaustive search.
 fn naive(pattern: &[u8], text: &[u8]) -> bool {
     match pattern {
         [] => text.is_empty(),

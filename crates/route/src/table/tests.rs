@@ -134,7 +134,7 @@ fn rules() -> impl Strategy<Value = Rule> {
     )
 }
 
-/// Whether a route is for a host, as its definition says.
+/// Whether a route matches a host, by the definition.
 fn is_for(rule: &Rule, host: &str) -> bool {
     rule.hosts.is_empty()
         || rule.hosts.iter().any(|one| match one {
