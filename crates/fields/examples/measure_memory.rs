@@ -1,6 +1,5 @@
-//! Counts what each store asks of the allocator: one line a subject with allocations,
-//! reallocations and bytes that live when a set of 20 members was made, and what a second one in
-//! the same memory adds.
+//! Counts the allocations of each store. Prints one line per subject: allocations, reallocations and live bytes after a
+//! set of 20 members was created, and the additional ones for a second set in the same memory.
 
 #[path = "measure/subjects.rs"]
 mod subjects;
@@ -19,7 +18,7 @@ fn counted<T>(subject: &str, work: impl FnOnce() -> T) -> T {
     let region = Region::new(ALLOCATOR);
     let made = work();
     let change = region.change();
-    // What a reallocation adds is counted among what is allocated.
+    // The growth by a reallocation is included in the allocated bytes.
     let live = change.bytes_allocated as isize - change.bytes_deallocated as isize;
     println!("{subject}\t{}\t{}\t{live}", change.allocations, change.reallocations);
     made
@@ -30,7 +29,7 @@ fn store<S: Store>(members: &Members) {
     counted(&format!("{}, filled again", S::NAME), || set.refill(members));
 }
 
-/// As hyper does it: the values are parts of the one block that was received.
+/// The method of hyper: the values are slices of the received block.
 fn sliced(ended: &bytes::Bytes) -> HeaderMap {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let (_, parsed) = httparse::parse_headers(ended, &mut headers).expect("a head").unwrap();

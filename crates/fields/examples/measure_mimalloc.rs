@@ -1,4 +1,4 @@
-//! As `measure`, under mimalloc.
+//! The same as `measure`, with mimalloc.
 
 #[path = "measure/main.rs"]
 mod measure;

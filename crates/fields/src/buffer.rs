@@ -1,24 +1,24 @@
-//! Bytes that grow at their end, mostly by a few at a time.
+//! A byte buffer for many short appends.
 //!
 //! ```text
-//!   |======= written =======|--- spare ---|        all of it initialised, so that short parts can
-//!   0                    length        capacity    be copied by two words that overlap
+//!   |======= written =======|--- spare ---|        all of it is initialised, so that short parts can
+//!   0                    length        capacity    be copied as two overlapping words
 //! ```
 //!
-//! A `Vec` calls `memcpy` for each part, and its call is most of what a name of ten bytes costs.
+//! A `Vec` calls `memcpy` for each part. For a name of ten bytes, the call is most of the cost.
 
 use std::ops::{Deref, DerefMut};
 
-/// Bytes that can be appended to. Reads and writes as the slice of those that were written.
+/// A growable byte buffer. It dereferences to the slice of the written bytes.
 #[derive(Default)]
 pub(crate) struct Buffer {
-    /// Law: its length is its capacity, but for what an allocator gave beyond what was asked.
+    /// Invariant: its length equals its capacity, except for excess capacity from the allocator.
     memory: Vec<u8>,
-    /// Law: at most the length of `memory`.
+    /// Invariant: at most the length of `memory`.
     length: usize,
 }
 
-/// Bytes of the first memory that is obtained without being asked for.
+/// The minimum capacity after automatic growth, in bytes.
 const CAPACITY_MIN: usize = 64;
 
 impl Buffer {
@@ -41,11 +41,12 @@ impl Buffer {
         self.memory.capacity()
     }
 
-    /// Makes room for that much more.
+    /// Reserves capacity for `more` bytes after the written bytes.
     pub(crate) fn reserve_exact(&mut self, more: usize) {
         let capacity = self.length + more;
         if capacity > self.memory.len() {
-            // Zeroed pages would not do: `calloc` passes by the quick lists of most allocators.
+            // Zeroed memory from `calloc` is not used, because `calloc` bypasses the fast free lists of most
+            // allocators.
             self.memory.reserve_exact(capacity - self.memory.len());
             self.memory.resize(capacity, 0);
         }
@@ -80,7 +81,7 @@ impl Buffer {
         self.length = end;
     }
 
-    /// Appends a part of what was written before.
+    /// Appends a copy of a part of the written bytes.
     pub(crate) fn extend_from_within(&mut self, part: std::ops::Range<usize>) {
         let end = self.length + part.len();
         if end > self.memory.len() {
@@ -98,7 +99,7 @@ impl Buffer {
         self.length = 0;
     }
 
-    /// Gives memory back, down to `capacity` or what was written.
+    /// Frees memory, down to `capacity` or the length of the written bytes, whichever is larger.
     pub(crate) fn shrink_to(&mut self, capacity: usize) {
         self.memory.truncate(capacity.max(self.length));
         self.memory.shrink_to_fit();
@@ -121,7 +122,7 @@ impl DerefMut for Buffer {
     }
 }
 
-/// A copy has the room of what was written.
+/// The capacity of a copy is the length of the written bytes.
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         Self { memory: self[..].to_vec(), length: self.length }
@@ -134,7 +135,7 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
-/// Copies parts of up to 32 bytes by two words, which overlap.
+/// Copies a part of 4 to 32 bytes as two words that may overlap.
 #[inline(always)]
 fn copy(from: &[u8], to: &mut [u8]) {
     let length = from.len();

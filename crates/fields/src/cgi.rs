@@ -1,5 +1,5 @@
-//! The variables of CGI (RFC 3875): `NAME=value`, each ended by NUL, as an environment lies in
-//! memory; and what header fields are called among them.
+//! The variables of CGI (RFC 3875): `NAME=value`, each terminated by NUL, as in the memory of an environment; and the
+//! CGI names of header fields.
 
 use block::Slice;
 
@@ -7,10 +7,10 @@ use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written
 use crate::set::Filling;
 use crate::{Case, FieldError, Fields, Lookup, known};
 
-/// Appends `NAME=value` and NUL for each field. A NULL one is left out: it is not set.
+/// Appends `NAME=value` and NUL for each field. NULL fields are omitted: the variable is not set.
 ///
 /// # Errors
-/// When a name is empty or has `=` or NUL, or a value has NUL.
+/// If a name is empty or contains `=` or NUL, or a value contains NUL.
 pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     written(out, |out| {
         for (index, field) in fields.fields().enumerate() {
@@ -29,20 +29,19 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     })
 }
 
-/// Adds a field for each `NAME=value` that ends with NUL.
+/// Adds a field for each `NAME=value` that is terminated by NUL.
 ///
 /// # Errors
-/// When one has no name, no `=` or no end; nothing is added then.
+/// If a variable has no name, no `=` or no terminator. In this case nothing is added.
 pub fn decode(fields: &mut Fields, bytes: &[u8]) -> Result<(), DecodeError> {
     whole(fields, |fields| read(fields, bytes))
 }
 
-/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
-/// are indexed where they lie. A thin part of a large block is
-/// copied out of it instead.
+/// Like [`decode`], but without copying: `fields` is cleared, keeps the block, and indexes names and values in it. If
+/// the record is a small part of a large block, it is copied instead.
 ///
 /// # Errors
-/// As [`decode`]; `fields` is then empty.
+/// As for [`decode`]. In this case `fields` is empty.
 pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
     fields.adopt_record(record, read)
 }
@@ -66,14 +65,13 @@ fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Adds the variables that stand for header fields to `to`: `HTTP_` and the name in capitals with
-/// `_` for `-`, but `CONTENT_LENGTH` and `CONTENT_TYPE` as they are. Fields of one name become
-/// one, their values joined by `, ` (`; ` for cookies). Left out are NULL ones; `Proxy`, which
-/// programs would take for a setting of theirs; and names that have a `_` themselves, which could
-/// pass for another field.
+/// Adds the CGI variables of header fields to `to`. A variable is named `HTTP_` and the field's name in capitals, with
+/// `_` for `-`; `CONTENT_LENGTH` and `CONTENT_TYPE` have no prefix. Fields with the same name become one variable, with
+/// the values joined by `, ` (for cookies: `; `). Omitted are NULL fields; `Proxy`, because programs would read it as
+/// their proxy setting; and names with a `_`, because they could be mistaken for another field.
 ///
 /// # Errors
-/// When `to` does not take them; what was added before stays.
+/// If `to` rejects a variable. The variables that were added before remain.
 ///
 /// ```
 /// let mut head = fields::Fields::headers();

@@ -1,27 +1,27 @@
-//! What encoders cannot say and decoders cannot read.
+//! Errors of encoders and decoders.
 
 use std::fmt;
 
 use crate::set::Filling;
 use crate::{FieldError, Fields};
 
-/// A field that a format has no way to say. What was written to is as it was before.
+/// A field that a format cannot represent. The output is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// Which field, counted from 0.
+    /// The index of the field, counted from 0.
     pub index: usize,
-    /// What about it.
+    /// The part of the field that cannot be represented.
     pub reason: UnfitReason,
 }
 
-/// What about a field a format cannot say.
+/// The part of a field that a format cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfitReason {
-    /// Its name.
+    /// The name.
     Name,
-    /// Its value.
+    /// The value.
     Value,
-    /// That it is NULL.
+    /// NULL.
     Null,
 }
 
@@ -38,36 +38,37 @@ impl fmt::Display for Unfit {
 
 impl std::error::Error for Unfit {}
 
-/// Why bytes are not what they should be.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeReason {
     /// A length is missing, too long, or written with a leading zero.
     Length,
-    /// The end came too early.
+    /// The end of the input was reached too early.
     Unended,
-    /// Something else stands where a mark of the format should.
+    /// A delimiter of the format was expected.
     Mark,
-    /// A name is missing or holds what it must not.
+    /// A name is missing or contains a byte that is not allowed.
     Name,
-    /// A backslash stands before something that it cannot be.
+    /// An unknown escape follows a backslash.
     Escape,
-    /// There are so many values.
+    /// The number of values is wrong.
     Values {
-        /// This many were wanted.
+        /// The expected number of values.
         wanted: usize,
-        /// This many are there, or more.
+        /// The number of values that were found. There may be more.
         found: usize,
     },
-    /// The set does not take it.
+    /// A limit of the set was exceeded.
     Limit(FieldError),
 }
 
-/// Bytes that are not what they should be: why, and where.
+/// A decoding error: its reason and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Why.
+    /// The reason.
     pub reason: DecodeReason,
-    /// The byte at which that was seen, counted from 1; the length plus one at the end.
+    /// The position of the byte at which the error was found, counted from 1. At the end of the input: the length plus
+    /// one.
     pub byte: usize,
 }
 
@@ -97,7 +98,7 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Lets `read` add to `fields` and takes back what it added when it fails.
+/// Calls `read` to add to `fields`. If it fails, the added fields are removed.
 pub(crate) fn whole<E>(
     fields: &mut Fields,
     read: impl FnOnce(&mut Filling<'_>) -> Result<(), E>,
@@ -110,7 +111,7 @@ pub(crate) fn whole<E>(
     result
 }
 
-/// Runs `write` on `out` and takes back what it added when it fails.
+/// Calls `write` to append to `out`. If it fails, the appended bytes are removed.
 pub(crate) fn written(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), Unfit>,
@@ -123,7 +124,7 @@ pub(crate) fn written(
     result
 }
 
-/// Appends a count in decimal digits.
+/// Appends a number in decimal digits.
 pub(crate) fn push_count(out: &mut Vec<u8>, count: usize) {
     use std::io::Write as _;
     write!(out, "{count}").expect("a buffer takes what is written to it");

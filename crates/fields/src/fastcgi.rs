@@ -1,5 +1,5 @@
-//! The name-value pairs of FastCGI (specification 1.0, §3.4): both lengths, one byte each up to
-//! 127, else four with the highest bit set; then both texts.
+//! The name-value pairs of FastCGI (specification 1.0, §3.4): the lengths of name and value, then name and value. A
+//! length up to 127 takes one byte, a longer one takes four bytes with the highest bit set.
 
 use block::Slice;
 
@@ -10,7 +10,7 @@ use crate::{Fields, Lookup};
 /// Appends the pair of each field.
 ///
 /// # Errors
-/// When a field is NULL, or longer than 31 bits tell.
+/// If a field is NULL, or a length does not fit in 31 bits.
 pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     written(out, |out| {
         for (index, field) in fields.fields().enumerate() {
@@ -28,7 +28,7 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
 /// Adds a field for each pair.
 ///
 /// # Errors
-/// When the last pair is not whole; nothing is added then.
+/// If the last pair is incomplete. In this case nothing is added.
 ///
 /// ```
 /// use fields::{Fields, fastcgi};
@@ -42,12 +42,11 @@ pub fn decode(fields: &mut Fields, bytes: &[u8]) -> Result<(), DecodeError> {
     whole(fields, |fields| read(fields, bytes))
 }
 
-/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
-/// are indexed where they lie. A thin part of a large block is
-/// copied out of it instead.
+/// Like [`decode`], but without copying: `fields` is cleared, keeps the block, and indexes names and values in it. If
+/// the record is a small part of a large block, it is copied instead.
 ///
 /// # Errors
-/// As [`decode`]; `fields` is then empty.
+/// As for [`decode`]. In this case `fields` is empty.
 pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
     fields.adopt_record(record, read)
 }
@@ -68,7 +67,7 @@ fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Marks a length of four bytes.
+/// The bit that marks a length of four bytes.
 const LONG: u32 = 1 << 31;
 
 fn push_length(out: &mut Vec<u8>, length: usize) -> Option<()> {

@@ -1,9 +1,9 @@
-//! Patterns over names: `*` stands for any bytes, `?` for one.
+//! Patterns for names: `*` matches any bytes, `?` matches one byte.
 
-/// True when all of `text` fits `pattern`. Costs at most their product.
+/// Whether `pattern` matches the whole `text`. The cost is at most proportional to the product of their lengths.
 pub(crate) fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut place) = (0, 0);
-    // Where to go on when what follows the last `*` does not fit: one byte further.
+    // Where to continue if the text after the last `*` does not match: the `*` then covers one more byte.
     let mut again = None;
     while place < text.len() {
         match pattern.get(at) {

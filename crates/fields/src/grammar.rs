@@ -1,6 +1,6 @@
-//! What may stand in the lines of a head (RFC 9110 §5), looked at eight bytes at a time.
+//! The grammar of header lines (RFC 9110 §5), checked eight bytes at a time.
 
-/// Bytes of a token.
+/// The bytes that are allowed in a token.
 const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let marks = b"!#$%&'*+-.^_`|~0123456789";
@@ -18,7 +18,7 @@ const TOKEN: [bool; 256] = {
     table
 };
 
-/// The first byte at `from` or behind that does not belong to a token, or the length.
+/// The index of the first byte at or after `from` that is not allowed in a token, or the length.
 #[inline]
 pub(crate) fn token_end(bytes: &[u8], from: usize) -> usize {
     let Some(mut rest) = bytes.get(from..) else { return from };
@@ -43,8 +43,8 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
     words_pass(bytes, unusual) || !bytes.is_empty() && token_end(bytes, 0) == bytes.len()
 }
 
-/// True when `found` finds nothing in any word; the last overlaps the one before. False when there
-/// is no word.
+/// Whether `found` returns 0 for all words. The last word may overlap the one before. False if there are fewer than
+/// eight bytes.
 #[inline]
 fn words_pass(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
     let Some(last) = bytes.last_chunk::<8>() else { return false };
@@ -57,7 +57,7 @@ fn words_pass(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
     all == 0
 }
 
-/// The high bit of each byte that is no letter, digit or hyphen: names seldom have another.
+/// Sets the high bit of each byte that is not a letter, digit or hyphen. Other bytes are rare in names.
 #[inline]
 const fn unusual(word: u64) -> u64 {
     const LOW: u64 = !HIGH;
@@ -70,8 +70,8 @@ const fn unusual(word: u64) -> u64 {
     !(letters | digits | !others) & HIGH | word & HIGH
 }
 
-/// The high bit of each byte from `first` to `last`; all bytes are below 128, so sums stay below 256
-/// and none carries into the next.
+/// Sets the high bit of each byte from `first` to `last`. All bytes must be below 128, so that sums stay below 256 and
+/// do not carry into the next byte.
 #[inline]
 const fn within(word: u64, first: u8, last: u8) -> u64 {
     let (from, behind) = (0x80 - first as u64, 0x7f - last as u64);
@@ -81,15 +81,15 @@ const fn within(word: u64, first: u8, last: u8) -> u64 {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The high bit of each byte that is below 32 or 127. Bytes above the lowest one found may be
-/// found in error, because a borrow runs through them.
+/// Sets the high bit of each byte that is below 32 or equal to 127. Bytes above the lowest match may be marked wrongly,
+/// because a borrow propagates through them.
 const fn controls(word: u64) -> u64 {
     let below = word.wrapping_sub(ONES * 32) & !word;
     let delete = word ^ (ONES * 127);
     (below | delete.wrapping_sub(ONES) & !delete) & HIGH
 }
 
-/// The first control character at `from` or behind that is no tab, or the length.
+/// The index of the first control character other than a tab at or after `from`, or the length.
 #[inline]
 pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
     let Some(mut rest) = bytes.get(from..) else { return from };
@@ -119,7 +119,7 @@ const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// The bytes without the blanks around them, which are not part of a value.
+/// The bytes without leading and trailing blanks, which are not part of a value.
 #[inline]
 pub(crate) fn trimmed(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().take_while(|&&byte| is_blank(byte)).count();

@@ -1,7 +1,7 @@
-//! Fields as an `http::HeaderMap`, and back.
+//! Conversion between fields and `http::HeaderMap`.
 //!
-//! A `HeaderMap` keeps neither the spelling of names nor the order between them: on the way to it
-//! names become small letters, and on the way back fields of one name stand together.
+//! A `HeaderMap` preserves neither the spelling of names nor the order of fields with different names. Conversion to a
+//! `HeaderMap` changes names to lower case. Conversion back groups the fields with the same name.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -10,7 +10,7 @@ use crate::{FieldError, Fields, Unfit, UnfitReason};
 impl TryFrom<&Fields> for HeaderMap {
     type Error = Unfit;
 
-    /// NULL fields are left out.
+    /// NULL fields are omitted.
     fn try_from(fields: &Fields) -> Result<Self, Unfit> {
         let too_many = |index| Unfit { index, reason: UnfitReason::Name };
         let mut map = Self::try_with_capacity(fields.len()).map_err(|_| too_many(fields.len()))?;
@@ -30,7 +30,7 @@ impl TryFrom<&Fields> for HeaderMap {
 impl TryFrom<&HeaderMap> for Fields {
     type Error = FieldError;
 
-    /// Header fields with the limits of a head.
+    /// Creates header fields with the default limits of a head.
     fn try_from(map: &HeaderMap) -> Result<Self, FieldError> {
         let mut fields = Self::headers();
         for (name, value) in map {

@@ -1,9 +1,8 @@
-//! The lines of an HTTP/1 head: adopted where they were received, and sent as they lie.
+//! The lines of an HTTP/1 head: indexed in the block in which they were received, and sent without copying.
 //!
-//! The reader is stricter than most (RFC 9112 §5 with none of its allowances): a line ends with CR
-//! LF and nothing else, a name is a token with the colon right behind it, a value has no control
-//! character but tabs, and no line continues another. So what is accepted here means the same to
-//! whoever reads it next.
+//! The parser is stricter than most (RFC 9112 §5 without its allowances): each line ends with CR LF, a name is a token
+//! with the colon immediately after it, a value contains no control character except tabs, and no line continues the
+//! previous one. Therefore every recipient reads an accepted head in the same way.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -16,12 +15,12 @@ use crate::name::Tag;
 use crate::set::{Place, Run};
 use crate::{FieldError, Fields, Limits, Lookup};
 
-/// Fields that belong to one connection, or say where a message ends: they are written anew for each
-/// message, and nobody else may set them.
+/// Fields that belong to one connection or determine where a message ends. They are generated for each message and
+/// cannot be set otherwise.
 pub const WRITTEN_ANEW: [&str; 10] = [
     "connection",
     "content-length",
-    // Who waits to be told that its body may come waits for that on this connection.
+    // A sender that waits for 100 (Continue) waits for it on this connection.
     "expect",
     "http2-settings",
     "keep-alive",
@@ -32,37 +31,37 @@ pub const WRITTEN_ANEW: [&str; 10] = [
     "upgrade",
 ];
 
-/// Whether a field of this name is written anew for each message.
+/// Whether a field with this name is generated for each message.
 #[must_use]
 pub fn is_written_anew(name: &[u8]) -> bool {
     WRITTEN_ANEW.iter().any(|ours| name.eq_ignore_ascii_case(ours.as_bytes()))
 }
 
-/// Why lines are no head.
+/// Why header lines are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadReason {
-    /// A name is empty, or holds what no token has.
+    /// A name is empty or contains a byte that is not allowed in a token.
     Name,
-    /// A line begins with a blank: the sender continues the line before.
+    /// A line begins with a blank: it continues the previous line.
     Continued,
-    /// A value holds a control character.
+    /// A value contains a control character.
     Control,
-    /// A line ends with a line feed alone.
+    /// A line ends with LF without CR.
     LineFeed,
-    /// A carriage return stands alone.
+    /// A CR is not followed by LF.
     CarriageReturn,
-    /// The last line does not end.
+    /// The last line has no end.
     Unended,
-    /// There are too many, or they are too long.
+    /// A limit on the number or the length of fields was exceeded.
     Limit(FieldError),
 }
 
-/// Lines that are no head: why, and where.
+/// An error in header lines: its reason and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadError {
-    /// Why.
+    /// The reason.
     pub reason: HeadReason,
-    /// The byte that is wrong, counted from 0.
+    /// The position of the invalid byte, counted from 0.
     pub byte: usize,
 }
 
@@ -83,13 +82,12 @@ impl fmt::Display for HeadError {
 
 impl std::error::Error for HeadError {}
 
-/// Indexes header lines where they lie: each `name: value` CR LF, without the request line before
-/// them and the empty line behind. The block is kept, unless it is larger than 4 KiB and the lines
-/// are less than half of it; then they are copied out of it. `set` is emptied and used again; its
-/// limits hold.
+/// Indexes header lines without copying. Each line is `name: value` CR LF; the request line and the empty line are not
+/// included. The set keeps the block, except if the block is larger than 4 KiB and the lines are less than half of it;
+/// then the lines are copied. `set` is cleared and reused, and its limits apply.
 ///
 /// # Errors
-/// When they are no head; `set` is then empty.
+/// If the lines are invalid. In this case `set` is empty.
 ///
 /// ```
 /// use fields::{Fields, http1, known};
@@ -107,11 +105,11 @@ pub fn adopt(set: &mut Fields, lines: Slice) -> Result<(), HeadError> {
     set.adopt_lines(lines, |set, lines| read(set, lines, limits))
 }
 
-/// As [`adopt`], with a copy of the lines in the memory of the set. Where it is used again and again
-/// that costs less than to count a block, unless the lines are many KiB.
+/// Like [`adopt`], but copies the lines into the memory of the set. For a set that is reused, copying is cheaper than
+/// counting references to a block, except for lines of many KiB.
 ///
 /// # Errors
-/// When they are no head; `set` is then empty.
+/// If the lines are invalid. In this case `set` is empty.
 ///
 /// ```
 /// use fields::{Fields, http1, known};
@@ -127,7 +125,7 @@ pub fn copy(set: &mut Fields, lines: &[u8]) -> Result<(), HeadError> {
     set.copy_lines(lines, |set, lines| read(set, lines, limits))
 }
 
-/// Refuses what is longer than a set takes.
+/// Rejects lines that are longer than the byte limit of the set.
 fn fits(set: &mut Fields, lines: &[u8]) -> Result<(), HeadError> {
     let bytes = set.limits().bytes;
     if lines.len() <= bytes as usize {
@@ -205,10 +203,10 @@ const fn within(
     Ok(())
 }
 
-/// Appends a line for each field; a NULL one has none. Copies whole runs where the set holds lines.
+/// Appends a line for each field, except NULL fields. If the set contains lines, contiguous runs are copied.
 ///
 /// # Errors
-/// When a name or a value cannot stand in a line; `out` is then as it was before.
+/// If a name or a value is not allowed in a line. In this case `out` is unchanged.
 pub fn encode(fields: &Fields, out: &mut Vec<u8>) -> Result<(), Unfit> {
     if fields.has_lines() {
         fields.runs().for_each(|run| out.extend_from_slice(run.bytes()));
@@ -217,10 +215,10 @@ pub fn encode(fields: &Fields, out: &mut Vec<u8>) -> Result<(), Unfit> {
     encode_any(fields, out)
 }
 
-/// As [`encode`], for whatever reads like a set.
+/// Like [`encode`], but for any [`Lookup`].
 ///
 /// # Errors
-/// When a name or a value cannot stand in a line; `out` is then as it was before.
+/// If a name or a value is not allowed in a line. In this case `out` is unchanged.
 pub fn encode_any(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let before = out.len();
     for (index, field) in fields.fields().enumerate() {
@@ -242,13 +240,13 @@ pub fn encode_any(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> 
     Ok(())
 }
 
-/// The lines as they lie in memory, of a set that was made by [`Fields::headers`]; none of any
-/// other. An unchanged adopted set is one part.
+/// The lines in memory of a set that was created by [`Fields::headers`]. For other sets there are none. An unchanged
+/// adopted set has one part.
 pub fn io_slices(fields: &Fields) -> impl Iterator<Item = IoSlice<'_>> {
     fields.runs().map(|run| IoSlice::new(run.bytes()))
 }
 
-/// The lines as counted slices, ready to be queued: parts of the adopted block are not copied.
+/// The lines as counted slices, which can be queued. Parts of the adopted block are not copied.
 #[must_use]
 pub fn slices(fields: &Fields) -> Vec<Slice> {
     let slice = |run| match run {

@@ -1,14 +1,14 @@
-//! Fields from one JSON object, and back.
+//! Conversion between fields and one JSON object.
 //!
 //! | JSON            | value                                                       |
 //! |-----------------|-------------------------------------------------------------|
 //! | string          | its bytes, unescaped                                        |
-//! | number          | a number: its text as it stands, never rounded              |
-//! | `true`, `false` | JSON: its text as it stands                                   |
+//! | number          | a number: its text, unchanged and never rounded             |
+//! | `true`, `false` | JSON: its text, unchanged                                   |
 //! | `null`          | NULL                                                        |
-//! | array, object   | JSON: its text as it stands                                   |
+//! | array, object   | JSON: its text, unchanged                                   |
 //!
-//! A name that occurs twice is an error: which of the two was meant cannot be known.
+//! A duplicate name is an error, because it is ambiguous.
 
 mod plain;
 
@@ -27,31 +27,31 @@ use crate::{FieldError, Fields, Lookup, Unfit, UnfitReason, Value};
 
 pub use plain::Plain;
 
-/// Members of one object at most. Looking for duplicates costs the square of them.
+/// The maximum number of members of an object. The cost of the check for duplicates is quadratic in this number.
 pub const MEMBERS_MAX: usize = 1000;
 
-/// Why a record could not be read.
+/// Why a record could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonReason {
-    /// It is not JSON, or not an object; the text says what was expected.
+    /// The text is not JSON, or not an object. The text says what was expected.
     Syntax(Box<str>),
-    /// It is not UTF-8.
+    /// The text is not UTF-8.
     Utf8,
     /// This name occurs twice.
     Duplicate(Box<str>),
-    /// It has more than [`MEMBERS_MAX`] members.
+    /// The object has more than [`MEMBERS_MAX`] members.
     Members,
-    /// The set does not take it.
+    /// A limit of the set was exceeded.
     Limit(FieldError),
 }
 
-/// A record that could not be read: why, and where.
+/// An error in a record: its reason and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
-    /// Why.
+    /// The reason.
     pub reason: JsonReason,
-    /// The byte at which the reader stood when it saw that, counted from 1: the offending one or
-    /// a neighbour of it; the length plus one when the end came too early.
+    /// The position at which the parser found the error, counted from 1: the invalid byte or a neighbour of it. If the
+    /// text ended too early: its length plus one.
     pub byte: usize,
 }
 
@@ -70,11 +70,11 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// Adds the members of the JSON object `text` to `fields`, in their order. Allocates nothing once
-/// `fields` has room, unless a string is escaped.
+/// Adds the members of the JSON object `text` to `fields`, in their order. If `fields` has enough capacity, memory is
+/// allocated only for strings with escapes.
 ///
 /// # Errors
-/// When `text` is not one JSON object with unique names; `fields` is then as it was before.
+/// If `text` is not one JSON object with unique names. In this case `fields` is unchanged.
 ///
 /// ```
 /// use fields::{Fields, Value, json};
@@ -92,21 +92,20 @@ pub fn decode(fields: &mut Fields, text: &[u8]) -> Result<(), JsonError> {
     whole(fields, |fields| read(fields, text))
 }
 
-/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
-/// are indexed where they lie; only what is escaped is copied. A thin part of a large block is
-/// copied out of it instead.
+/// Like [`decode`], but without copying: `fields` is cleared, keeps the block, and indexes names and values in it. Only
+/// strings with escapes are copied. If the record is a small part of a large block, it is copied instead.
 ///
 /// # Errors
-/// As [`decode`]; `fields` is then empty.
+/// As for [`decode`]. In this case `fields` is empty.
 pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), JsonError> {
     fields.adopt_record(record, read)
 }
 
-/// Appends one JSON object with all fields in their order; numbers and
-/// JSON stand as they are, without line ends.
+/// Appends one JSON object with all fields in their order. Numbers and JSON values are written unchanged, but without
+/// line ends.
 ///
 /// # Errors
-/// When a name or a value is not UTF-8, or a number or JSON is none; `out` is then as it was before.
+/// If a name or a value is not UTF-8, or a number or a JSON value is invalid. In this case `out` is unchanged.
 pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     crate::codec::written(out, |out| {
         out.push(b'{');
@@ -143,7 +142,7 @@ fn push_number(out: &mut Vec<u8>, digits: &[u8]) -> Option<()> {
     is_number.then(|| out.extend_from_slice(raw.get().as_bytes()))
 }
 
-/// A value on one line: in JSON, line ends stand between values alone, where a space means the same.
+/// Appends a JSON value on one line. In JSON, line ends occur only between values, where a space has the same meaning.
 fn push_json(out: &mut Vec<u8>, text: &[u8]) -> Option<()> {
     let raw: &RawValue = serde_json::from_slice(text).ok()?;
     let is_end = |byte: u8| matches!(byte, b'\n' | b'\r');
@@ -163,11 +162,11 @@ fn read(fields: &mut Filling<'_>, text: &[u8]) -> Result<(), JsonError> {
         .map_err(|error| fault.take().unwrap_or_else(|| syntax(text, &error)))
 }
 
-/// A fault that serde's own error type cannot carry, kept beside it.
+/// An error that serde's error type cannot carry. It is stored next to the deserializer.
 type Fault = RefCell<Option<JsonError>>;
 
 struct Object<'a> {
-    /// How many fields were there before this object.
+    /// The number of fields before this object.
     first: usize,
     text: &'a str,
     fields: Filling<'a>,
@@ -180,7 +179,7 @@ impl Object<'_> {
         E::custom("refused")
     }
 
-    /// Refuses the field opened last when another of this object has its name.
+    /// Rejects the last opened field if an earlier field of this object has the same name.
     fn check_name<E: serde_core::de::Error>(&self, byte: usize) -> Result<(), E> {
         let last = self.fields.set.len() - 1;
         if last - self.first == MEMBERS_MAX {
@@ -226,7 +225,7 @@ impl<'de> Visitor<'de> for Object<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while map.next_key_seed(Text { fields: self.fields.again(), fill: false })?.is_some() {
             let raw: &'de RawValue = map.next_value()?;
-            // The name was checked after its value only because serde does not tell where it stands.
+            // The name is checked after its value was read, because serde does not report the position of a name.
             let byte = raw.get().as_ptr().addr() - self.text.as_ptr().addr() + 1;
             self.check_name(byte)?;
             self.check_value(raw.get())?;
@@ -235,7 +234,7 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 }
 
-/// A JSON string that becomes a name, or the value of the field opened last.
+/// A JSON string that becomes a name, or the value of the last opened field.
 struct Text<'a> {
     fields: Filling<'a>,
     fill: bool,
@@ -266,7 +265,7 @@ impl Visitor<'_> for Text<'_> {
     }
 }
 
-/// serde_json's error without its own idea of the position, which counts lines.
+/// The error of serde_json with its position as a byte offset. serde_json reports line and column.
 fn syntax(text: &str, error: &serde_json::Error) -> JsonError {
     let full = error.to_string();
     let reason = full.rsplit_once(" at line ").map_or(full.as_str(), |(reason, _)| reason);

@@ -1,23 +1,23 @@
-//! Names and values in one buffer.
+//! Named values in one buffer.
 //!
-//! What it is: [`Fields`], an ordered list of named values whose bytes all lie in one buffer;
-//! [`Rows`], a batch of them that share their names; and the formats that both are read from and
-//! written to. What it depends on: bytes, how names are compared, that a value may be NULL or a number,
-//! and how lists of names and values are written down. What it must never depend on: where the bytes
-//! come from, who reads them, what they mean.
+//! What it is: [`Fields`], an ordered list of named values whose bytes are all in one buffer; [`Rows`], a batch of
+//! value lists with the same names; and the formats that both are read from and written to. What it depends on: bytes,
+//! the comparison of names, values that may be NULL or numbers, and the formats of lists of names and values. What it
+//! must never depend on: the source of the bytes, their reader, their meaning.
 //!
 //! ```text
-//!   entries  [name, value, length + marks, tag] …              16 bytes each, in their order
-//!   memory   |== adopted block ==|===== own buffer =====|      positions count through both
-//!   packed   |name|value|name|value| …                         parameters, what is made here
-//!   record   |{"|name|":"|value|"}                             adopted: what stands between is dead
-//!   lines    |name: value CR LF|name: value CR LF| …           heads: sent as they lie
-//!   law      used = live + dead, and dead ≤ max(live, 512 bytes) after every change
+//!   entries    [name, value, length + marks, tag] …              16 bytes each, in their order
+//!   memory     |== adopted block ==|===== own buffer =====|      positions count through both
+//!   packed     |name|value|name|value| …                         parameters, fields that are created here
+//!   record     |{"|name|":"|value|"}                             adopted: the bytes in between are dead
+//!   lines      |name: value CR LF|name: value CR LF| …           heads: sent without copying
+//!   invariant  used = live + dead, and dead ≤ max(live, 512 bytes) after every change
 //! ```
 //!
-//! Names may occur more than once and keep their spelling; case is ignored where a set says so;
-//! NULL is not the empty value; `clear` keeps the memory. A look-up is one bit for most names that
-//! are absent, and else a walk over the tags in the entries: there is no table to be flooded.
+//! A name may occur several times. Names keep their spelling; case is ignored if the set is created with
+//! [`Case::Ignored`]. NULL differs from the empty value. `clear` keeps the memory. For most absent names, a lookup
+//! tests one bit; otherwise it scans the tags in the entries. There is no hash table that a client could fill with
+//! collisions.
 
 mod buffer;
 pub mod cgi;
@@ -51,7 +51,7 @@ pub use rows::{ROWS_BYTES_MAX, Row, RowError, Rows, Schema};
 pub use set::{Fields, Format, Iter, Stats};
 pub use value::{Field, Value};
 
-/// The examples of the README, as tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;

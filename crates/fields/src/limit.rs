@@ -1,27 +1,27 @@
-//! What a set holds at most, and why it does not take a field.
+//! Limits of a set, and errors of adding fields.
 
 use std::fmt;
 
-/// What a set holds at most. A set that is filled from outside has limits of its own; one that is
-/// filled by us has [`Limits::MAX`], which the layout of the index sets.
+/// The limits of a set. Sets with external data have limits of their own. Sets with internal data have [`Limits::MAX`],
+/// the limits of the index layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Fields.
+    /// The maximum number of fields.
     pub fields: u32,
-    /// Bytes of all names and values, and of what stands between them.
+    /// The maximum length of all names and values, including the bytes between them, in bytes.
     pub bytes: u32,
-    /// Bytes of one name.
+    /// The maximum length of a name, in bytes.
     pub name: u32,
-    /// Bytes of one value.
+    /// The maximum length of a value, in bytes.
     pub value: u32,
 }
 
 impl Limits {
-    /// What the index can describe: 2³⁰ bytes, names of 65,535, values of 2²⁷ − 1.
+    /// The limits of the index: 2³⁰ fields, 2³⁰ bytes, names of 65,535 bytes, values of 2²⁷ − 1 bytes.
     pub const MAX: Self =
         Self { fields: 1 << 30, bytes: 1 << 30, name: u16::MAX as u32, value: (1 << 27) - 1 };
 
-    /// These limits, none of them above [`Self::MAX`].
+    /// These limits, each reduced to at most that of [`Self::MAX`].
     #[must_use]
     pub fn within_max(self) -> Self {
         Self {
@@ -34,26 +34,26 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// Those of a head that a peer sends: 128 fields, 64 KiB, names of 256 bytes, values of 32 KiB.
+    /// The limits for a head from a peer: 128 fields, 64 KiB, names of 256 bytes, values of 32 KiB.
     fn default() -> Self {
         Self { fields: 128, bytes: 64 * 1024, name: 256, value: 32 * 1024 }
     }
 }
 
-/// Why a set does not take a field. It is as it was before.
+/// Why a set rejected a field. The set is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldError {
-    /// It would hold more fields than this.
+    /// The set would have more fields than this.
     Fields(u32),
-    /// It would hold more bytes than this.
+    /// The set would have more bytes than this.
     Bytes(u32),
     /// The name is longer than this.
     NameLength(u32),
     /// The value is longer than this.
     ValueLength(u32),
-    /// A line of a head cannot have this name: it is empty or not a token.
+    /// The name is not allowed in a header line: it is empty or not a token.
     NameBytes,
-    /// A line of a head cannot have this value: it holds a control character.
+    /// The value is not allowed in a header line: it contains a control character.
     ValueBytes,
 }
 

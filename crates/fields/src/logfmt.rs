@@ -1,6 +1,6 @@
-//! logfmt: `at=17 path="/a b" user`. A value with blanks, quotes, `=` or control characters is
-//! quoted, in which `\"`, `\\`, `\n`, `\r` and `\t` stand for what they do in most languages. A
-//! name without `=` is NULL, one with nothing behind it is empty. Values are bytes, never numbers.
+//! logfmt: `at=17 path="/a b" user`. A value with blanks, quotes, `=` or control characters is quoted. In quotes, the
+//! escapes `\"`, `\\`, `\n`, `\r` and `\t` have their usual meanings. A name without `=` is NULL. A name with `=` and
+//! no value is empty. Values are bytes, never numbers.
 
 use block::Slice;
 
@@ -8,10 +8,10 @@ use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written
 use crate::set::Filling;
 use crate::{Fields, Lookup, Value};
 
-/// Appends all fields with a blank between, without a line end.
+/// Appends all fields, separated by blanks, without a line end.
 ///
 /// # Errors
-/// When a name is empty or holds a blank, a quote, `=` or a control character.
+/// If a name is empty or contains a blank, a quote, `=` or a control character.
 pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     written(out, |out| {
         for (index, field) in fields.fields().enumerate() {
@@ -49,7 +49,7 @@ fn push(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
 }
 
-/// True for what may stand without quotes.
+/// Whether a byte is allowed without quotes.
 const fn is_bare(byte: u8) -> bool {
     byte > b' ' && !matches!(byte, b'"' | b'=' | 127)
 }
@@ -57,7 +57,7 @@ const fn is_bare(byte: u8) -> bool {
 /// Adds the fields of one line.
 ///
 /// # Errors
-/// When it is no logfmt; nothing is added then.
+/// If the line is not valid logfmt. In this case nothing is added.
 ///
 /// ```
 /// use fields::{Fields, Value, logfmt};
@@ -73,12 +73,11 @@ pub fn decode(fields: &mut Fields, line: &[u8]) -> Result<(), DecodeError> {
     whole(fields, |fields| read(fields, line))
 }
 
-/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
-/// are indexed where they lie; only what is escaped is copied. A thin part of a large block is
-/// copied out of it instead.
+/// Like [`decode`], but without copying: `fields` is cleared, keeps the block, and indexes names and values in it. Only
+/// values with escapes are copied. If the record is a small part of a large block, it is copied instead.
 ///
 /// # Errors
-/// As [`decode`]; `fields` is then empty.
+/// As for [`decode`]. In this case `fields` is empty.
 pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
     fields.adopt_record(record, read)
 }
@@ -114,7 +113,7 @@ fn count(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> usize {
     bytes.iter().take_while(|&&byte| wanted(byte)).count()
 }
 
-/// The value at `place`, which is then behind it.
+/// Parses the value at `place`, and moves `place` to its end.
 fn value<'a>(
     line: &'a [u8],
     place: &mut usize,

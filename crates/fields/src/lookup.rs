@@ -1,30 +1,30 @@
-//! What can be read like a set of fields.
+//! Read access to named values.
 
 use crate::name::AsName;
 use crate::{Field, Value};
 
-/// What can be read like a set of fields: [`Fields`](crate::Fields) and the [`Row`](crate::Row) of a batch.
+/// Read access to named values: [`Fields`](crate::Fields) and the [`Row`](crate::Row) of a batch.
 pub trait Lookup {
-    /// How many fields there are.
+    /// The number of fields.
     fn len(&self) -> usize;
 
-    /// Field number `index`, counted from 0.
+    /// The field at `index`, counted from 0.
     fn field(&self, index: usize) -> Option<Field<'_>>;
 
-    /// The number of the first field of that name at `from` or behind it.
+    /// The index of the first field with this name at or after `from`.
     fn position_from(&self, name: &(impl AsName + ?Sized), from: usize) -> Option<usize>;
 
-    /// True when there is no field.
+    /// Whether there are no fields.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of the first field of that name.
+    /// The index of the first field with this name.
     fn position(&self, name: &(impl AsName + ?Sized)) -> Option<usize> {
         self.position_from(name, 0)
     }
 
-    /// The value of the first field of that name.
+    /// The value of the first field with this name.
     fn get(&self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
         self.position(name).and_then(|index| self.field(index)).map(|field| field.value)
     }

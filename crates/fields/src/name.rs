@@ -1,25 +1,25 @@
-//! Names as they are looked up: bytes and a tag.
+//! Names for lookups: bytes and a tag.
 //!
-//! The tag is the length of the name and a hash that does not tell case (all letters of both cases
-//! have the same one), so a look-up compares bytes only where tags are equal. From the tag follows one of 64
-//! bits that a set has when it may hold the name: each name in [`known`] has a bit that no other
-//! known name has, all others share the rest. A set without the bit need not be searched.
+//! A tag consists of the length of the name and a hash that ignores case. A lookup compares the bytes only if the tags
+//! are equal. A tag also selects one of 64 bits. A set has this bit if it may contain the name: each name in [`known`]
+//! has a bit that no other known name has, and all other names share the remaining bits. A set without the bit need not
+//! be searched.
 
 /// How the names of a set are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// Byte by byte: rows, parameters.
+    /// Byte by byte, for rows and parameters.
     Exact,
-    /// Letters of both cases are the same: header fields. The spelling is kept all the same.
+    /// Without case, for header fields. The spelling is preserved.
     Ignored,
 }
 
-/// Something that names a field: text, bytes, or a [`Name`] whose tag is made when compiling.
+/// The name of a field: text, bytes, or a [`Name`] whose tag is computed at compile time.
 pub trait AsName {
-    /// Its bytes.
+    /// The bytes of the name.
     fn as_name(&self) -> &[u8];
 
-    /// Its tag.
+    /// The tag of the name.
     #[inline]
     fn tag(&self) -> Tag {
         Tag::of(self.as_name())
@@ -73,7 +73,7 @@ impl<N: AsName + ?Sized> AsName for &N {
     }
 }
 
-/// A name whose tag is known before the program runs.
+/// A name whose tag is computed at compile time.
 ///
 /// ```
 /// use fields::{Fields, Name};
@@ -90,13 +90,13 @@ pub struct Name {
 }
 
 impl Name {
-    /// The name with this text.
+    /// Creates a name from its text.
     #[must_use]
     pub const fn new(text: &'static str) -> Self {
         Self { text, tag: Tag::of(text.as_bytes()) }
     }
 
-    /// Its text.
+    /// The text of the name.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         self.text
@@ -115,7 +115,7 @@ impl AsName for Name {
     }
 }
 
-/// Several names: whether a set may have one of them is told by one comparison.
+/// Several names. One comparison tests whether a set may contain one of them.
 ///
 /// ```
 /// use fields::{Fields, NameSet, known};
@@ -130,7 +130,7 @@ impl AsName for Name {
 pub struct NameSet(u64);
 
 impl NameSet {
-    /// These.
+    /// Creates a set of these names.
     #[must_use]
     pub const fn of(names: &[&Name]) -> Self {
         let (mut bits, mut rest) = (0, names);
@@ -141,28 +141,29 @@ impl NameSet {
         Self(bits)
     }
 
-    /// The bits of all of them.
+    /// The bits of all names.
     #[inline]
     pub(crate) const fn bits(self) -> u64 {
         self.0
     }
 }
 
-/// What is compared before the bytes of two names are: equal for names that differ in case only.
+/// A tag that is compared before the bytes of two names. It is equal for names that differ only in case.
 ///
 /// ```text
 ///   | bit 6 | hash 10 | length 16 |
 /// ```
 ///
-/// The bit is the number of the one that a set has when it may hold the name; it follows from
-/// eight bits more of the hash. The length is cut where it is more than a set takes.
+/// The bit is the number of the bit that a set has if it may contain the name. It is derived from eight additional bits
+/// of the hash. Only the lower 16 bits of the length are stored. A name that does not fit is longer than any set
+/// accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag(u32);
 
-/// Its bits are evenly spread (the golden ratio).
+/// A factor with evenly distributed bits (the golden ratio).
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Makes the two cases of a letter alike. It also makes some other bytes alike, which costs a
-/// comparison where such names meet and nothing else.
+/// Makes the upper and lower case of a letter equal. It also makes some other bytes equal, which only costs an
+/// additional comparison of such names.
 const FOLD: u64 = 0x2020_2020_2020_2020;
 
 impl Tag {
@@ -177,22 +178,22 @@ impl Tag {
         Self(bit << 26 | rest | u16::from_le_bytes([low, high]) as u32)
     }
 
-    /// Bytes of the name, up to 65,535.
+    /// The length of the name, up to 65,535 bytes.
     #[inline]
     pub(crate) const fn length(self) -> usize {
         (self.0 & 0xffff) as usize
     }
 
-    /// The bit that a set has when it may hold a name with this tag.
+    /// The bit that a set has if it may contain a name with this tag.
     #[inline]
     pub(crate) const fn bit(self) -> u64 {
         1 << (self.0 >> 26)
     }
 }
 
-/// Three words are looked at, which overlap in short names: the first, the last, and in long
-/// names the one in the middle. What lies between them does not count; a name is cheap to tag
-/// whatever its length, and names that differ only there are compared.
+/// Hashes three words: the first, the last, and in names of more than 16 bytes the middle one. In short names the words
+/// overlap. Bytes between the words are not hashed, so the cost does not depend on the length. Names that differ only
+/// in those bytes have equal hashes and are compared byte by byte.
 #[inline]
 const fn hash(name: &[u8], seed: u64) -> u64 {
     let (first, last) = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
@@ -209,13 +210,13 @@ const fn hash(name: &[u8], seed: u64) -> u64 {
     word.wrapping_mul(FACTOR.wrapping_add(seed))
 }
 
-/// The eight bits of a hash from which the bit of a set follows.
+/// The eight bits of a hash that select the bit of a set.
 #[inline]
 const fn slot_of(hash: u64) -> usize {
     (hash >> 56) as usize
 }
 
-/// All bytes of a name of at most seven.
+/// A word with all bytes of a name of at most seven bytes.
 #[inline]
 const fn short_word(name: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (name.first_chunk::<4>(), name.last_chunk::<4>()) {
@@ -229,7 +230,7 @@ const fn short_word(name: &[u8]) -> u64 {
     }
 }
 
-/// True when the names are the same; both have the same tag.
+/// Whether two names with equal tags are equal.
 #[inline]
 pub(crate) fn same(one: &[u8], other: &[u8], case: Case) -> bool {
     match case {
@@ -238,7 +239,7 @@ pub(crate) fn same(one: &[u8], other: &[u8], case: Case) -> bool {
     }
 }
 
-/// Compares names of one length eight bytes at a time; the last word overlaps the one before.
+/// Compares names of equal length without case, eight bytes at a time. The last word may overlap the one before.
 #[inline]
 fn same_but_for_case(one: &[u8], other: &[u8]) -> bool {
     let (Some(last), Some(other_last)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) else {
@@ -256,7 +257,8 @@ fn same_but_for_case(one: &[u8], other: &[u8]) -> bool {
     unlike(*last, *other_last) == 0
 }
 
-/// Compares names of less than eight bytes: those of four and more as two halves, which overlap.
+/// Compares names of fewer than eight bytes. Names of at least four bytes are compared as two halves, which may
+/// overlap.
 #[inline]
 fn same_short(one: &[u8], other: &[u8]) -> bool {
     match (halves(one), halves(other)) {
@@ -271,13 +273,13 @@ fn halves(name: &[u8]) -> Option<[u8; 8]> {
     Some([*a, *b, *c, *d, *e, *f, *g, *h])
 }
 
-/// The bits in which two words differ, but for the case of letters.
+/// The bits in which two words differ. The case of letters is ignored.
 #[inline]
 fn unlike(one: [u8; 8], other: [u8; 8]) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     const ONES: u64 = 0x0101_0101_0101_0101;
     let (one, other) = (u64::from_le_bytes(one), u64::from_le_bytes(other));
-    // The high bit of each byte that is a letter: at least `a`, not above `z`, and ASCII.
+    // The high bit of each byte that is a letter: at least `a`, at most `z`, and ASCII.
     let small = (one | FOLD) & LOW;
     let from_a = small + ONES * (0x80 - b'a' as u64);
     let behind_z = small + ONES * (0x80 - b'z' as u64 - 1);
@@ -287,8 +289,7 @@ fn unlike(one: [u8; 8], other: [u8; 8]) -> u64 {
 
 macro_rules! known {
     ($($ident:ident $text:literal)*) => {
-        /// Names of header fields that a proxy asks for; whether a set has none of that name is
-        /// told by one bit.
+        /// Names of header fields that a proxy looks up. One bit tells whether a set may contain such a name.
         pub mod known {
             use super::Name;
             $(
@@ -341,10 +342,10 @@ known! {
     X_REQUEST_ID "x-request-id"
 }
 
-/// Bits that names which are not known share: those above the bits of the known ones.
+/// The number of bits for all names that are not known. They follow the bits of the known names.
 const SHARED: usize = 64 - KNOWN.len();
 
-/// The first seed under which no two known names have the same slot.
+/// The first seed for which no two known names have the same slot.
 const SEED: u64 = {
     let mut seed = 1;
     while !distinct(seed) {
@@ -367,7 +368,7 @@ const fn distinct(seed: u64) -> bool {
     true
 }
 
-/// The number of the bit, by slot.
+/// The number of the bit for each slot.
 const BITS: [u8; 256] = {
     let mut bits = [0; 256];
     let mut slot = 0;

@@ -1,5 +1,5 @@
-//! Netstrings: `LENGTH:BYTES,` for each name and each value in turn; and the head of SCGI, one
-//! netstring of names and values that end with NUL.
+//! Netstrings: `LENGTH:BYTES,` for each name and each value, alternately. Also the head of SCGI: one netstring of names
+//! and values, each terminated by NUL.
 
 use block::Slice;
 
@@ -7,13 +7,13 @@ use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, push_count, wh
 use crate::set::Filling;
 use crate::{Fields, Lookup, Value};
 
-/// Digits of a length at most; more would pass what a set holds.
+/// The maximum number of digits of a length. A number with more digits exceeds the limits of a set.
 const DIGITS_MAX: usize = 10;
 
-/// Appends two netstrings a field.
+/// Appends two netstrings for each field.
 ///
 /// # Errors
-/// When a field is NULL.
+/// If a field is NULL.
 ///
 /// ```
 /// use fields::{Fields, netstring};
@@ -36,20 +36,19 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     })
 }
 
-/// Adds a field for each two netstrings.
+/// Adds a field for each pair of netstrings.
 ///
 /// # Errors
-/// When they are none, or a name has no value; nothing is added then.
+/// If a netstring is invalid, or a name has no value. In this case nothing is added.
 pub fn decode(fields: &mut Fields, bytes: &[u8]) -> Result<(), DecodeError> {
     whole(fields, |fields| read(fields, bytes))
 }
 
-/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
-/// are indexed where they lie. A thin part of a large block is
-/// copied out of it instead.
+/// Like [`decode`], but without copying: `fields` is cleared, keeps the block, and indexes names and values in it. If
+/// the record is a small part of a large block, it is copied instead.
 ///
 /// # Errors
-/// As [`decode`]; `fields` is then empty.
+/// As for [`decode`]. In this case `fields` is empty.
 pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
     fields.adopt_record(record, read)
 }
@@ -66,10 +65,10 @@ fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Appends one netstring with all names and values, each ended by NUL.
+/// Appends one netstring with all names and values, each terminated by NUL.
 ///
 /// # Errors
-/// When a field is NULL, or a name or value has a NUL, or a name is empty.
+/// If a field is NULL, a name or value contains NUL, or a name is empty.
 pub fn encode_scgi(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let mut length = 0;
     for (index, field) in fields.fields().enumerate() {
@@ -95,11 +94,11 @@ pub fn encode_scgi(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit>
     Ok(())
 }
 
-/// Adds the fields of one netstring of names and values that end with NUL. What follows it, the
-/// body, is left; returned is where that begins.
+/// Adds the fields of one netstring of names and values that are terminated by NUL. Returns the position after the
+/// netstring, where the body begins. The body is not read.
 ///
 /// # Errors
-/// When it is none; nothing is added then.
+/// If the netstring is invalid. In this case nothing is added.
 pub fn decode_scgi(fields: &mut Fields, bytes: &[u8]) -> Result<usize, DecodeError> {
     let mut end = 0;
     let inside = take(bytes, &mut end)?;
@@ -128,7 +127,7 @@ fn push(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b',');
 }
 
-/// The netstring at `place`, which is then behind it.
+/// Parses the netstring at `place`, and moves `place` to its end.
 fn take<'a>(bytes: &'a [u8], place: &mut usize) -> Result<&'a [u8], DecodeError> {
     let fail = |place, reason| Err(DecodeError::at(place, reason));
     let rest = bytes.get(*place..).unwrap_or_default();

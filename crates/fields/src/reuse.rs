@@ -1,15 +1,15 @@
-//! Sets that are used again: a small pool for each thread, so that a steady loop allocates nothing.
+//! Reuse of sets: a small pool for each thread, so that a steady load allocates no memory.
 
 use std::cell::RefCell;
 
 use crate::Fields;
 use crate::set::Memory;
 
-/// Sets that a thread keeps at most.
+/// The maximum number of sets in the pool of a thread.
 pub const POOLED_SETS_MAX: usize = 64;
-/// Entries for which a kept set has room at most.
+/// The maximum capacity of a pooled set, in fields.
 pub const POOLED_FIELDS_MAX: usize = 256;
-/// Bytes for which a kept set has room at most.
+/// The maximum capacity of a pooled set, in bytes.
 pub const POOLED_BYTES_MAX: usize = 16 * 1024;
 
 thread_local! {
@@ -17,15 +17,15 @@ thread_local! {
 }
 
 impl Fields {
-    /// An empty set, as [`Self::new`] makes it, with the memory of one that this thread
-    /// [gave back](Self::give_back), if there is one.
+    /// Creates an empty set like [`Self::new`], with memory from the pool of this thread, if there is any.
+    /// [`Self::give_back`] returns memory to the pool.
     #[must_use]
     pub fn pooled() -> Self {
         Self::new().with_kept_memory()
     }
 
-    /// An empty set of header fields, as [`Self::headers`] makes it, with the memory of one that
-    /// this thread gave back, if there is one.
+    /// Creates an empty set of header fields like [`Self::headers`], with memory from the pool of this thread, if there
+    /// is any.
     #[must_use]
     pub fn pooled_headers() -> Self {
         Self::headers().with_kept_memory()
@@ -38,14 +38,13 @@ impl Fields {
         self
     }
 
-    /// Gives the memory to this thread's pool, for the next set. More than
-    /// [`POOLED_FIELDS_MAX`] and [`POOLED_BYTES_MAX`], or more than [`POOLED_SETS_MAX`] sets, are
-    /// freed; an adopted block is let go at once.
+    /// Returns the memory to the pool of this thread, for the next set. Memory beyond [`POOLED_FIELDS_MAX`] and
+    /// [`POOLED_BYTES_MAX`], and sets beyond [`POOLED_SETS_MAX`], are freed. An adopted block is released immediately.
     pub fn give_back(mut self) {
         self.clear();
         self.shrink_to(POOLED_FIELDS_MAX, POOLED_BYTES_MAX);
         let memory = self.take_memory();
-        // A thread that is ending has no pool any more; then the memory is freed.
+        // A thread that is ending no longer has a pool. In this case the memory is freed.
         let _ = POOL.try_with(|pool| {
             let mut pool = pool.borrow_mut();
             if pool.len() < POOLED_SETS_MAX {

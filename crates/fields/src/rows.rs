@@ -1,10 +1,10 @@
-//! Rows of one shape: the names once, the values of a whole batch in one buffer.
+//! Rows with the same columns. The names are stored once, and the values of a whole batch are stored in one buffer.
 //!
 //! ```text
-//!   bytes   |value|value|value| … |value|         row after row, column after column
-//!   ends    [end, end, end, …]                    4 bytes a cell
-//!   kinds   2 bits a cell                         bytes, number, NULL or JSON
-//!   law     ends never fall, the last is bytes.len(); cells = rows × columns
+//!   bytes      |value|value|value| … |value|         row after row, column after column
+//!   ends       [end, end, end, …]                    4 bytes per cell
+//!   kinds      2 bits per cell                       bytes, number, NULL or JSON
+//!   invariant  ends never decrease, the last is bytes.len(); cells = rows × columns
 //! ```
 
 use std::fmt;
@@ -15,30 +15,30 @@ use crate::name::AsName;
 use crate::set::Kind;
 use crate::{Case, Field, Fields, Lookup, Value};
 
-/// Bytes of values that a batch holds at most.
+/// The maximum length of the values in a batch, in bytes.
 pub const ROWS_BYTES_MAX: usize = u32::MAX as usize;
 
-/// The names of the columns, which rows share.
+/// The names of the columns, which all rows share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema(Arc<Fields>);
 
 impl Schema {
-    /// Columns with these names, which are compared like that.
+    /// Creates a schema. `case` determines how names are compared.
     ///
     /// # Panics
-    /// When a name is longer than 65,535 bytes.
+    /// If a name is longer than 65,535 bytes.
     pub fn new<N: AsName>(names: impl IntoIterator<Item = N>, case: Case) -> Self {
         let names = names.into_iter().map(|name| (name, Value::Null));
         Self(Arc::new(names.collect::<Fields>().with_case(case)))
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// True when there is no column.
+    /// Whether there are no columns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -49,7 +49,7 @@ impl Schema {
         self.0.names()
     }
 
-    /// The name of column number `column`.
+    /// The name of a column.
     #[must_use]
     pub fn name(&self, column: usize) -> Option<&[u8]> {
         self.0.field(column).map(|field| field.name)
@@ -61,33 +61,33 @@ impl Schema {
         self.0.case()
     }
 
-    /// The number of the first column of that name.
+    /// The index of the first column with this name.
     #[must_use]
     pub fn position(&self, name: &(impl AsName + ?Sized)) -> Option<usize> {
         self.0.position(name)
     }
 }
 
-/// Why a batch does not take a row. It is as it was before.
+/// Why a batch rejected a row. The batch is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowError {
-    /// It would hold more than [`ROWS_BYTES_MAX`].
+    /// The values would exceed [`ROWS_BYTES_MAX`].
     Bytes,
     /// The row has more or fewer values than there are columns.
     Values {
-        /// Columns.
+        /// The number of columns.
         wanted: usize,
-        /// Values, or how many were looked at.
+        /// The number of values, or the number of values that were read before the error.
         found: usize,
     },
-    /// The record has nothing under the name of this column.
+    /// The record has no field with the name of this column.
     Absent {
-        /// The number of the column, counted from 0.
+        /// The index of the column, counted from 0.
         column: usize,
     },
-    /// The record has the name of this column more than once; which is meant cannot be known.
+    /// The record has several fields with the name of this column, which is ambiguous.
     Repeated {
-        /// The number of the column, counted from 0.
+        /// The index of the column, counted from 0.
         column: usize,
     },
 }
@@ -105,7 +105,7 @@ impl fmt::Display for RowError {
 
 impl std::error::Error for RowError {}
 
-/// Rows in their order.
+/// A batch of rows in their order.
 ///
 /// ```
 /// use fields::{Case, Lookup, Rows, Schema, Value};
@@ -122,11 +122,11 @@ impl std::error::Error for RowError {}
 pub struct Rows {
     schema: Schema,
     cells: Cells,
-    /// Rows; told apart from the cells because there may be no column.
+    /// The number of rows. It is not derived from the cells, because there may be no columns.
     count: usize,
 }
 
-/// Values behind each other.
+/// Consecutive values.
 #[derive(Clone, Debug, Default)]
 struct Cells {
     bytes: Buffer,
@@ -134,7 +134,7 @@ struct Cells {
     kinds: Vec<u64>,
 }
 
-/// Cells whose kinds lie in one word.
+/// The number of cells whose kinds fit in one word.
 const KINDS_A_WORD: usize = 32;
 
 impl Cells {
@@ -182,14 +182,14 @@ impl Cells {
 }
 
 impl Rows {
-    /// No rows of this shape.
+    /// Creates an empty batch with this schema.
     #[must_use]
     pub const fn new(schema: Schema) -> Self {
         let cells = Cells { bytes: Buffer::new(), ends: Vec::new(), kinds: Vec::new() };
         Self { schema, cells, count: 0 }
     }
 
-    /// No rows of this shape, with room for `rows` with `bytes` of values in all.
+    /// Creates an empty batch with this schema and capacity for `rows` rows and `bytes` bytes of values.
     #[must_use]
     pub fn with_capacity(schema: Schema, rows: usize, bytes: usize) -> Self {
         let count = rows.saturating_mul(schema.len());
@@ -201,10 +201,10 @@ impl Rows {
         Self { schema, cells, count: 0 }
     }
 
-    /// Adds a row with these values, one for each column, and returns its number.
+    /// Appends a row with one value for each column, and returns its index.
     ///
     /// # Errors
-    /// When there are more or fewer of them, or too many bytes.
+    /// If there are more or fewer values than columns, or too many bytes.
     pub fn push<'v>(
         &mut self,
         values: impl IntoIterator<Item = Value<'v>>,
@@ -227,11 +227,11 @@ impl Rows {
         Ok(self.count - 1)
     }
 
-    /// Adds a row with what `record` has under the names of the columns, whatever else it has,
-    /// and returns its number. Names are compared as the schema says.
+    /// Appends a row with the values of `record` under the names of the columns, and returns its index. Other fields of
+    /// the record are ignored. Names are compared as in the schema.
     ///
     /// # Errors
-    /// When a column has no value there or more than one, or when there are too many bytes.
+    /// If the record has no value or several values for a column, or there are too many bytes.
     ///
     /// ```
     /// use fields::{Case, Fields, RowError, Rows, Schema, Value};
@@ -245,7 +245,7 @@ impl Rows {
     /// ```
     pub fn push_record(&mut self, record: &Fields) -> Result<usize, RowError> {
         let names = &self.schema.0;
-        // Only a record with more fields than there are columns can have one of them twice.
+        // Only a record with more fields than columns can repeat the name of a column.
         let spare = record.len() > names.len();
         let mut next = 0;
         for column in 0..names.len() {
@@ -274,19 +274,19 @@ impl Rows {
         &self.schema
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// True when there is no row.
+    /// Whether there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// What row number `row` has in column number `column`, both counted from 0.
+    /// The value in a row and a column, both counted from 0.
     #[inline]
     #[must_use]
     pub fn value(&self, row: usize, column: usize) -> Option<Value<'_>> {
@@ -296,7 +296,7 @@ impl Rows {
         Some(self.cells.value(row * self.schema.len() + column))
     }
 
-    /// Row number `row`, counted from 0.
+    /// The row at index `row`, counted from 0.
     #[must_use]
     pub fn row(&self, row: usize) -> Option<Row<'_>> {
         (row < self.count).then_some(Row { rows: self, row })
@@ -307,31 +307,32 @@ impl Rows {
         (0..self.count).map(|row| Row { rows: self, row })
     }
 
-    /// Forgets all rows but the first `count`.
+    /// Removes all rows except the first `count`.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
         self.cells.truncate(self.count * self.schema.len());
     }
 
-    /// Forgets all rows and keeps the memory.
+    /// Removes all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.truncate(0);
     }
 
-    /// Forgets all rows, keeps the memory, and takes rows of that shape from now on.
+    /// Removes all rows, keeps the memory, and changes the schema.
     pub fn reshape(&mut self, schema: Schema) {
         self.clear();
         self.schema = schema;
     }
 
-    /// Gives memory back, down to room for `cells` cells and `bytes` bytes or what is used.
+    /// Frees memory, down to capacity for `cells` cells and `bytes` bytes or for the current content, whichever is
+    /// larger.
     pub fn shrink_to(&mut self, cells: usize, bytes: usize) {
         self.cells.ends.shrink_to(cells);
         self.cells.kinds.shrink_to(cells.div_ceil(KINDS_A_WORD));
         self.cells.bytes.shrink_to(bytes);
     }
 
-    /// Bytes of memory held, used or not.
+    /// The allocated memory in bytes, whether used or not.
     #[must_use]
     pub const fn bytes_held(&self) -> usize {
         self.cells.bytes.capacity()
@@ -344,7 +345,7 @@ const fn place(cell: usize) -> (usize, usize) {
     (cell / KINDS_A_WORD, cell % KINDS_A_WORD * 2)
 }
 
-/// One row of a batch; reads like [`Fields`].
+/// One row of a batch. It can be read like [`Fields`].
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     rows: &'a Rows,
@@ -352,19 +353,19 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The value in column number `column`.
+    /// The value in a column.
     #[must_use]
     pub fn value(&self, column: usize) -> Option<Value<'a>> {
         self.rows.value(self.row, column)
     }
 
-    /// The value of the first column of that name.
+    /// The value of the first column with this name.
     #[must_use]
     pub fn get(&self, name: &(impl AsName + ?Sized)) -> Option<Value<'a>> {
         self.value(self.rows.schema.position(name)?)
     }
 
-    /// Name and value of each column.
+    /// The name and the value of each column.
     pub fn iter(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
         let row = *self;
         let names = row.rows.schema.0.names();
@@ -376,7 +377,7 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// A set of its own with these fields.
+    /// Copies the row to a separate set.
     #[must_use]
     pub fn to_fields(&self) -> Fields {
         let mut fields = self.rows.schema.0.like();

@@ -1,6 +1,6 @@
-//! Fields for serde: a map in the order of the fields, in which a name may come twice. NULL is
-//! none; values and names are text where they are UTF-8 and bytes elsewhere; numbers are written
-//! as numbers where 64 bits hold them.
+//! Serialisation of fields with serde: as a map in the order of the fields, in which a name may occur twice. NULL is
+//! written as none. Names and values are written as text if they are UTF-8, otherwise as bytes. Numbers are written as
+//! numbers if they fit in 64 bits.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ impl Serialize for Shown<'_> {
         if let Ok(integer) = number.parse() {
             return to.serialize_i64(integer);
         }
-        // A double stands for the digits only if it gives them back.
+        // A double is written only if it converts back to the same digits.
         match number.parse::<f64>() {
             Ok(real) if real.is_finite() && real.to_string() == number => to.serialize_f64(real),
             _ => to.serialize_str(number),
@@ -54,7 +54,7 @@ impl Serialize for Shown<'_> {
 }
 
 impl<'de> Deserialize<'de> for Fields {
-    /// A set with names compared byte by byte.
+    /// Creates a set whose names are compared byte by byte.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(Map)
     }

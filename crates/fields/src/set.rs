@@ -1,7 +1,7 @@
-//! The ordered list of named values: where its bytes lie.
+//! The ordered list of named values: the layout of its bytes.
 //!
-//! This file knows the two parts of the memory, what an entry points to, and what is dead; its
-//! children read, write, combine and show without touching a position.
+//! This module defines the two parts of the memory, the positions in entries, and the accounting of dead bytes. Its
+//! child modules read, write, combine and format fields.
 
 mod adopt;
 mod combine;
@@ -18,19 +18,19 @@ use crate::buffer::Buffer;
 use crate::name::{Tag, same};
 use crate::{Case, Field, FieldError, Limits, Value};
 
-/// Dead bytes that are left in peace whatever the set holds.
+/// The number of dead bytes that is always tolerated.
 const DEAD_MIN: usize = 512;
 
-/// How the bytes of a set lie, which decides how cheaply it becomes a head.
+/// The layout of the bytes of a set. It determines how a head is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Name and value, nothing between.
+    /// Name and value without bytes between them.
     Packed,
-    /// `name: value` CR LF, as in a head of HTTP/1; so unchanged runs are sent as they lie.
+    /// `name: value` CR LF, as in an HTTP/1 head. Unchanged runs are sent without copying.
     Lines,
 }
 
-/// What kind of value an entry has; part of its marks.
+/// The kind of a value. It is stored in the marks of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
@@ -60,29 +60,29 @@ impl Kind {
     }
 }
 
-/// Where a name and a value lie. Positions count through the adopted slice and on through the
-/// buffer of the set itself.
+/// The positions of a name and a value. Positions count through the adopted slice and continue in the buffer of the
+/// set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     name: u32,
     value: u32,
-    /// Length of the value in the low 27 bits, marks above.
+    /// The length of the value in the low 27 bits, and marks in the bits above.
     length_and_marks: u32,
-    /// What tells the length of the name, too.
+    /// The tag of the name. It also contains the length of the name.
     tag: Tag,
 }
 
 const _: () = assert!(size_of::<Entry>() == 16);
 
-/// The value is NULL; with [`NUMBER`] it is JSON.
+/// The value is NULL. Together with [`NUMBER`]: it is JSON.
 const NULL: u32 = 1 << 31;
 /// The value is a number.
 const NUMBER: u32 = 1 << 30;
-/// The value must not be shown.
+/// The value is secret and is not displayed.
 const SENSITIVE: u32 = 1 << 29;
-/// Somebody asked for it.
+/// The field was looked up with [`Fields::take_note`].
 const READ: u32 = 1 << 28;
-/// Name and value lie as a line, with all that belongs to one.
+/// Name and value are stored as a complete header line.
 const LINE: u32 = 1 << 27;
 const LENGTH: u32 = LINE - 1;
 
@@ -114,7 +114,7 @@ impl Entry {
         }
     }
 
-    /// Sets place, length and kind of the value; other marks stay.
+    /// Sets position, length and kind of the value. Other marks are kept.
     fn set_value(&mut self, place: usize, length: usize, kind: Kind) {
         self.value = position(place);
         self.length_and_marks =
@@ -122,7 +122,7 @@ impl Entry {
     }
 }
 
-/// What a set owns: room for bytes and for entries.
+/// The memory of a set: the buffer for bytes and the list of entries.
 pub(crate) type Memory = (Buffer, Vec<Entry>);
 
 /// Names and values in their order, in one buffer.
@@ -144,16 +144,16 @@ pub(crate) type Memory = (Buffer, Vec<Entry>);
 /// ```
 #[derive(Clone)]
 pub struct Fields {
-    /// The bytes that were received, if they were adopted.
+    /// The adopted bytes, if there are any.
     head: Option<Slice>,
-    /// The bytes behind them, which are ours.
+    /// The buffer of the set, whose positions follow those of `head`.
     bytes: Buffer,
     entries: Vec<Entry>,
-    /// The bits of all names; it may have others too.
+    /// The bits of all names. Bits of removed names may remain.
     mask: u64,
-    /// The bits that several fields have had.
+    /// The bits that occurred for more than one field.
     repeated: u64,
-    /// Bytes of `head` and `bytes` that no entry needs.
+    /// The number of bytes in `head` and `bytes` that no entry uses.
     dead: usize,
     limits: Limits,
     case: Case,
@@ -168,7 +168,7 @@ impl Default for Fields {
 }
 
 impl Fields {
-    /// An empty set that owns no memory. Its names are compared byte by byte.
+    /// Creates an empty set that owns no memory. Names are compared byte by byte.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -185,7 +185,7 @@ impl Fields {
         }
     }
 
-    /// An empty set with room for `fields` entries and `bytes` bytes of names and values.
+    /// Creates an empty set with capacity for `fields` entries and `bytes` bytes of names and values.
     #[must_use]
     pub fn with_capacity(fields: usize, bytes: usize) -> Self {
         let mut set = Self::new();
@@ -193,42 +193,41 @@ impl Fields {
         set
     }
 
-    /// An empty set of header fields: case is ignored, names and values lie as the lines of a
-    /// head, so what cannot stand in one is refused, and there are the limits of one
-    /// ([`Limits::default`]).
+    /// Creates an empty set of header fields. Case is ignored. Names and values are stored as header lines, so a field
+    /// that is not allowed in a line is rejected. The limits are those of a head ([`Limits::default`]).
     #[must_use]
     pub fn headers() -> Self {
         Self { form: Form::Lines, limits: Limits::default(), ..Self::new() }
             .with_case(Case::Ignored)
     }
 
-    /// An empty set with a name of its own.
+    /// Creates an empty set with a title.
     #[must_use]
     pub fn named(title: impl Into<Cow<'static, str>>) -> Self {
         Self { title: Some(title.into()), ..Self::new() }
     }
 
-    /// This set, which compares names like that from now on.
+    /// Changes how names are compared.
     #[must_use]
     pub fn with_case(mut self, case: Case) -> Self {
         self.case = case;
         self
     }
 
-    /// This set, which takes no more than that from now on.
+    /// Changes the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.set_limits(limits);
         self
     }
 
-    /// Takes no more than that from now on.
+    /// Changes the limits.
     #[inline]
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits.within_max();
     }
 
-    /// An empty set that is like this one in all but its fields and its name.
+    /// Creates an empty set with the limits, case and layout of this one. The title is not copied.
     pub(crate) const fn like(&self) -> Self {
         let mut set = Self::new();
         set.limits = self.limits;
@@ -237,7 +236,7 @@ impl Fields {
         set
     }
 
-    /// Makes room for that much more, so that filling allocates nothing.
+    /// Reserves capacity for additional fields and bytes, so that adding them allocates nothing.
     pub fn reserve(&mut self, fields: usize, bytes: usize) {
         self.entries.reserve_exact(fields);
         self.bytes.reserve_exact(bytes);
@@ -247,7 +246,7 @@ impl Fields {
         self.head.as_ref().map_or(0, |head| head.len())
     }
 
-    /// Bytes in both parts; the position of what is written next.
+    /// The number of bytes in both parts. It is also the position of the next byte to write.
     fn used(&self) -> usize {
         self.head_length() + self.bytes.len()
     }
@@ -258,7 +257,7 @@ impl Fields {
 
     #[inline]
     fn at(&self, place: u32, length: usize) -> &[u8] {
-        // Nothing lies anywhere: what was behind it may be cut off by now.
+        // An empty part may have a position that was cut off.
         if length == 0 {
             return b"";
         }
@@ -292,10 +291,10 @@ impl Fields {
         Field { name, value, sensitive: entry.has(SENSITIVE) }
     }
 
-    /// The number of the first field of that name at `from` or behind it.
+    /// The index of the first field with this name at or after `from`.
     #[inline]
     fn find(&self, name: &[u8], tag: Tag, case: Case, from: usize) -> Option<usize> {
-        // Most names that are asked for are absent, and this is all that it costs to see that.
+        // Most looked-up names are absent. For them, this test is the whole cost.
         if self.mask & tag.bit() == 0 { None } else { self.search(name, tag, case, from) }
     }
 
@@ -305,7 +304,7 @@ impl Fields {
         Some(from + self.entries.get(from..)?.iter().position(named)?)
     }
 
-    /// Bytes that an entry needs.
+    /// The number of bytes that an entry uses.
     fn footprint(&self, entry: Entry) -> usize {
         if entry.has(LINE) {
             self.line_end(entry) - entry.name as usize
@@ -314,7 +313,7 @@ impl Fields {
         }
     }
 
-    /// Counts bytes as dead, or cuts them off where they are the last.
+    /// Counts bytes as dead. If they are the last bytes, they are cut off instead.
     fn abandon(&mut self, start: usize, length: usize) {
         let border = self.head_length();
         if start >= border && start + length == self.used() {
@@ -324,7 +323,7 @@ impl Fields {
         }
     }
 
-    /// Abandons all that an entry needs.
+    /// Abandons all bytes of an entry.
     fn release(&mut self, entry: Entry) {
         let (name, value) = (entry.name as usize, entry.value as usize);
         if entry.has(LINE) || value == name + entry.name_length() {
@@ -335,8 +334,8 @@ impl Fields {
         }
     }
 
-    /// After something was abandoned: an empty set has nothing dead, and no other set more than
-    /// it lives on, but for [`DEAD_MIN`].
+    /// Restores the invariant after bytes were abandoned: an empty set has no dead bytes, and a set has at most as many
+    /// dead bytes as live bytes, or at most [`DEAD_MIN`].
     fn settle(&mut self) {
         if self.entries.is_empty() {
             self.clear();
@@ -345,7 +344,7 @@ impl Fields {
         }
     }
 
-    /// Forgets all fields and keeps the memory, limits and name.
+    /// Removes all fields. Memory, limits and title are kept.
     pub fn clear(&mut self) {
         self.head = None;
         self.bytes.clear();
@@ -355,28 +354,28 @@ impl Fields {
         self.dead = 0;
     }
 
-    /// A field with this tag is added.
+    /// Updates `mask` and `repeated` for a new field with this tag.
     #[inline]
     fn note_name(&mut self, tag: Tag) {
         self.repeated |= self.mask & tag.bit();
         self.mask |= tag.bit();
     }
 
-    /// The memory of this set, which is empty.
+    /// Takes the memory out of this set, which must be empty.
     pub(crate) fn take_memory(&mut self) -> Memory {
         debug_assert!(self.is_empty(), "only an empty set gives its memory away");
         (std::mem::take(&mut self.bytes), std::mem::take(&mut self.entries))
     }
 
-    /// Gets that memory in place of its own; this set is empty.
+    /// Replaces the memory of this set, which must be empty.
     pub(crate) fn set_memory(&mut self, memory: Memory) {
         debug_assert!(self.is_empty(), "only an empty set gets other memory");
         (self.bytes, self.entries) = memory;
     }
 
-    /// Copies what is alive into a buffer of at least `capacity`, in the order of the fields.
+    /// Copies the live bytes into a buffer with at least `capacity`, in the order of the fields.
     fn compact(&mut self, capacity: usize) {
-        // Where all that is alive was adopted, the buffer of the set is free.
+        // If all live bytes are adopted, the buffer of the set is unused and can be reused.
         let mut to =
             if self.bytes.is_empty() { std::mem::take(&mut self.bytes) } else { Buffer::new() };
         to.reserve_exact(capacity);
@@ -402,7 +401,8 @@ impl Fields {
         self.dead = 0;
     }
 
-    /// Panics where the picture at the head of the crate does not hold. For tests, after each step.
+    /// Checks the invariants in the documentation of the crate, and panics if one is violated. For tests, after each
+    /// step.
     #[doc(hidden)]
     pub fn check(&self) {
         let mut live = 0;
@@ -456,7 +456,7 @@ fn position(place: usize) -> u32 {
     u32::try_from(place).expect("limits keep positions far below 32 bits")
 }
 
-/// The fields of a set in their order.
+/// An iterator over the fields of a set in their order.
 #[derive(Clone, Debug)]
 pub struct Iter<'a> {
     set: &'a Fields,
@@ -464,19 +464,19 @@ pub struct Iter<'a> {
     end: usize,
 }
 
-/// Lines that lie behind each other.
+/// Contiguous header lines.
 #[derive(Debug)]
 pub(crate) enum Run<'a> {
-    /// A part of what was adopted.
+    /// A part of the adopted block.
     Adopted { head: &'a Slice, start: usize, end: usize },
     /// A part of the buffer of the set.
     Own(&'a [u8]),
 }
 
-/// What a line has beside name and value.
+/// The number of bytes of a line in addition to name and value.
 const LINE_EXTRA: usize = ": \r\n".len();
 
-/// Fields to be shown, made by [`Fields::format`].
+/// A formatted list of fields, created by [`Fields::format`].
 #[derive(Clone, Copy, Debug)]
 pub struct Format<'a> {
     fields: &'a Fields,
@@ -484,30 +484,30 @@ pub struct Format<'a> {
     separator: &'a str,
 }
 
-/// What a set holds.
+/// Statistics of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// Fields.
+    /// The number of fields.
     pub fields: usize,
-    /// Bytes that are needed.
+    /// The number of live bytes.
     pub bytes_live: usize,
-    /// Bytes that are taken, needed or not.
+    /// The number of bytes in use, live or dead.
     pub bytes_used: usize,
-    /// Bytes of memory, the index and an adopted block included.
+    /// The allocated memory in bytes, including the index and an adopted block.
     pub bytes_held: usize,
-    /// True while bytes that were received are read where they arrived.
+    /// Whether the set uses received bytes without copying.
     pub adopted: bool,
 }
 
-/// Where some bytes of an adopted block lie.
+/// The position of bytes in an adopted block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) start: usize,
     pub(crate) length: usize,
 }
 
-/// A set that a codec fills. What the codec found is indexed where it lies if the set has adopted
-/// that, and copied else. It gives each part of what was adopted at most once.
+/// A set that a decoder fills. Decoded bytes that are in the adopted block are indexed there; other bytes are copied. A
+/// decoder must pass each part of the adopted block at most once.
 pub(crate) struct Filling<'a> {
     pub(crate) set: &'a mut Fields,
     adopted: bool,

@@ -1,6 +1,6 @@
-//! One line of values with tabs between, as PostgreSQL's `COPY` writes it in text format: `\N` is
-//! NULL, and `\t`, `\n`, `\r`, `\\` stand for a tab, a line feed, a carriage return and a
-//! backslash. The names are not in the line; reader and writer agree on them.
+//! Values separated by tabs on one line, as in the text format of PostgreSQL's `COPY`: `\N` is NULL, and `\t`, `\n`,
+//! `\r`, `\\` represent a tab, a line feed, a carriage return and a backslash. The line does not contain names; reader
+//! and writer must use the same names.
 
 use block::Slice;
 
@@ -34,8 +34,8 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) {
 /// Adds a field for each of `names`, with the values of `line` in their order.
 ///
 /// # Errors
-/// When there are more or fewer values than names, or a backslash stands before something else
-/// than the format has; nothing is added then.
+/// If there are more or fewer values than names, or a backslash is followed by an unknown character. In this case
+/// nothing is added.
 ///
 /// ```
 /// use fields::{Fields, Value, tsv};
@@ -54,12 +54,11 @@ pub fn decode<N: AsName>(
     whole(fields, |fields| read(fields, names.into_iter(), line))
 }
 
-/// As [`decode`], in place: `fields` is emptied and keeps the block, in which values are indexed
-/// where they lie; names are copied, and so is what is escaped. A thin part of a large block is
-/// copied out of it instead.
+/// Like [`decode`], but without copying: `fields` is cleared, keeps the block, and indexes values in it. Names are
+/// copied, and so are values with escapes. If the record is a small part of a large block, it is copied instead.
 ///
 /// # Errors
-/// As [`decode`]; `fields` is then empty.
+/// As for [`decode`]. In this case `fields` is empty.
 pub fn adopt<N: AsName>(
     fields: &mut Fields,
     names: impl IntoIterator<Item = N>,
@@ -76,7 +75,7 @@ fn read<N: AsName>(
     let mut unescaped = Vec::new();
     let mut start = 0;
     let mut found = 0;
-    // A line without names is empty; one with a name has a value, which may be empty.
+    // Without names, the line must be empty. With one name, an empty line is an empty value.
     let mut next = names.next();
     loop {
         let Some(name) = next else {

@@ -1,23 +1,22 @@
-//! What a field is, seen from outside.
+//! Fields and values, as callers see them.
 
 use std::fmt;
 
-/// A value as it was given.
+/// The value of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// There is none, which is not the same as an empty one.
+    /// No value. It differs from an empty value.
     Null,
-    /// Bytes; text where they are UTF-8.
+    /// Bytes. They are text if they are valid UTF-8.
     Bytes(&'a [u8]),
     /// The text of a number.
     Number(&'a [u8]),
-    /// The text of a JSON value that is neither a string, a number nor null: `true`, `false`, an array
-    /// or an object.
+    /// The text of a JSON value other than a string, a number or null: `true`, `false`, an array or an object.
     Json(&'a [u8]),
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of the value, or none when it is NULL.
+    /// The bytes of the value. `None` if it is NULL.
     #[must_use]
     pub const fn bytes(self) -> Option<&'a [u8]> {
         match self {
@@ -26,7 +25,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of the value; none when it is NULL.
+    /// The bytes of the value. Empty if it is NULL.
     #[must_use]
     pub const fn bytes_or_empty(self) -> &'a [u8] {
         match self.bytes() {
@@ -35,13 +34,13 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as text, unless it is NULL or not UTF-8.
+    /// The value as text. `None` if it is NULL or not UTF-8.
     #[must_use]
     pub fn text(self) -> Option<&'a str> {
         self.bytes().and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// True for NULL.
+    /// Whether the value is NULL.
     #[must_use]
     pub const fn is_null(self) -> bool {
         matches!(self, Self::Null)
@@ -97,15 +96,15 @@ impl<'a, V: Into<Self>> From<Option<V>> for Value<'a> {
 /// A name and its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// As it was spelled.
+    /// The name, in its original spelling.
     pub name: &'a [u8],
-    /// What it is.
+    /// The value.
     pub value: Value<'a>,
-    /// Its value is not shown by `Debug` and `Display`.
+    /// Whether the value is secret. `Debug` and `Display` do not show a secret value.
     pub sensitive: bool,
 }
 
-/// What stands in place of a value that must not be shown.
+/// The text that replaces a secret value.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
 impl fmt::Debug for Field<'_> {

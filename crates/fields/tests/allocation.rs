@@ -1,8 +1,8 @@
-//! The steady loop allocates nothing: ten thousand pooled requests, records that become rows, rows
-//! filled again; and how many blocks each thing is made of.
+//! Checks that a steady load allocates nothing: ten thousand pooled requests, records that become rows, and refilled
+//! rows. Also checks the number of memory blocks of each object.
 //!
-//! The counts are of the whole process, and the usual harness allocates on a thread of its own
-//! while a test runs. So this has its own, with one thread.
+//! The counts are for the whole process, and the standard test harness allocates on a separate thread while a test
+//! runs. Therefore this test has its own harness with one thread.
 
 use std::alloc::System;
 
@@ -22,14 +22,14 @@ fn main() {
         ("room_for_tiny_headers_is_estimated_twice", tiny_headers),
     ];
     for (name, check) in checks {
-        // A panic ends the program and is the failure.
+        // A panic ends the program and fails the test.
         check();
         println!("test {name} ... ok");
     }
     println!("\ntest result: ok. {} passed; 0 failed; 0 ignored", checks.len());
 }
 
-/// Allocations and reallocations while `work` runs.
+/// The number of allocations and reallocations while `work` runs.
 fn counted(work: impl FnOnce()) -> (usize, usize) {
     let region = Region::new(ALLOCATOR);
     work();

@@ -1,10 +1,10 @@
-//! What programs rely on in the store that this one follows, topic by topic. The numbers follow
-//! the topics of its test file, not each of its cases; wording and calls are ours.
+//! The behaviour that programs rely on in the original store, topic by topic. The topics have the numbers of its test
+//! file. Not every case of that file is included, and names and calls are those of this crate.
 
 use fields::{Case, Fields, Value};
 
 fn abc() -> Fields {
-    // Two fields differ in case only, and one name stands twice.
+    // Two names differ only in case, and one name occurs twice.
     Fields::from_iter([("a", "1"), ("b", "2"), ("A", "3"), ("a", "4"), ("c", "5")])
 }
 

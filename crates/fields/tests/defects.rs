@@ -1,5 +1,5 @@
-//! The five defects that were found by running the store that this one follows: each is a test of
-//! what happens here instead. And what it does not test itself.
+//! The five defects that were found by running the original store. Each is a test of the behaviour of this crate. Also
+//! tests of behaviour that the original does not test.
 
 use fields::{Fields, Limits, Value};
 
@@ -38,7 +38,7 @@ fn an_empty_value_over_null_is_empty_and_null_over_empty_is_null() {
 
 #[test]
 fn two_thousand_growing_updates_leave_twice_the_live_bytes_at_most() {
-    // The other field lies behind, so that the value cannot grow where it is.
+    // With another field behind it, the value cannot grow in place.
     for behind in [false, true] {
         let mut fields = Fields::from_iter([("grows", "")]);
         if behind {
@@ -207,7 +207,7 @@ fn an_empty_value_behind_what_was_cut_off_is_still_empty() {
     assert_eq!(format!("{fields:?}"), r#"[="", b=""]"#);
 }
 
-/// A peer that sends one name a hundred thousand times had each removal move all that was behind it.
+/// A peer sends one name a hundred thousand times. In the original, each removal moved all following fields.
 #[test]
 fn a_name_that_is_there_many_times_is_removed_in_one_walk() {
     const MANY: usize = 100_000;
@@ -228,7 +228,7 @@ fn a_name_that_is_there_many_times_is_removed_in_one_walk() {
     assert_eq!(fields.get("drop"), Some(Value::Bytes(b"one")));
 }
 
-/// The first example of the README: a client fills the set, and we add a field of our own.
+/// The first example of the README: a client fills the set, and internal code adds a field.
 #[test]
 fn a_set_that_a_peer_has_filled_takes_no_further_field_and_does_not_panic() {
     let lines: String = (0..Limits::default().fields).map(|n| format!("X-{n}: 1\r\n")).collect();

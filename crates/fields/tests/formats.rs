@@ -1,4 +1,4 @@
-//! Each format: what it writes, that it is read back, and what it refuses.
+//! For each format: the encoded form, decoding of that form, and rejected input.
 
 use fields::{
     Case, Fields, Rows, Schema, UnfitReason, Value, cgi, fastcgi, json, logfmt, netstring, tsv,

@@ -1,5 +1,5 @@
-//! The fuzz targets over bytes from a fixed seed: samples of each format, broken a little, crossed,
-//! and broken further where some format still took them.
+//! Runs the fuzz targets with bytes from a fixed seed: slightly damaged samples of each format, combinations of
+//! samples, and further damaged versions of input that a format accepted.
 
 use block::Slice;
 use fields::{Fields, cgi, fastcgi, http1, json, logfmt, netstring};
@@ -12,10 +12,10 @@ mod random;
 use random::Random;
 
 const ROUNDS: u64 = 30_000;
-/// Inputs that were accepted somewhere and are broken further, at most.
+/// The maximum number of accepted inputs that are kept for further damage.
 const KEPT_MAX: usize = 400;
 
-/// What the formats look like, to be broken.
+/// Samples of the formats.
 const SAMPLES: [&[u8]; 20] = [
     b"Host: example.org\r\nUser-Agent:  x \t\r\naccept:*/*\r\nX-Empty:\r\nhost: b\r\n",
     b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
@@ -41,7 +41,7 @@ const SAMPLES: [&[u8]; 20] = [
 
 const LIKELY: &[u8] = b"\r\n\t :,=\"\\0123\0{}[]aN\x7f\x80\xff";
 
-/// One of those that are known, or two of them crossed, broken in up to four places.
+/// One known sample, or a combination of two, damaged in up to four places.
 fn input(random: &mut Random, known: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = known[random.below(known.len())].clone();
     if random.below(4) == 0 {
@@ -57,13 +57,13 @@ fn input(random: &mut Random, known: &[Vec<u8>]) -> Vec<u8> {
             1 if place < bytes.len() => bytes[place] = byte,
             2 if place < bytes.len() => drop(bytes.remove(place)),
             3 => bytes.truncate(place),
-            // A part again, so that names repeat and lengths are wrong.
+            // Repeats a part, so that names occur twice and lengths are wrong.
             4 => {
                 let end = place + random.below(bytes.len() - place + 1).min(20);
                 let part = bytes[place..end].to_vec();
                 bytes.splice(place..place, part);
             }
-            // A long run, so that blocks are left and limits are met.
+            // Inserts a long run, so that blocks are replaced and limits are exceeded.
             5 if random.below(20) == 0 => {
                 let run = vec![byte; random.below(3000)];
                 bytes.splice(place..place, run);
@@ -74,8 +74,8 @@ fn input(random: &mut Random, known: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Runs `entry` over broken samples. Those that `accepts` are kept and broken further, in place of
-/// older ones, so that what is tried moves away from the samples.
+/// Runs `entry` with damaged samples. Inputs that `accepts` returns true for replace older samples and are damaged
+/// further. Thus the inputs move away from the original samples.
 fn smoke(seed: u64, entry: fn(&[u8]), accepts: fn(&[u8]) -> bool) {
     let mut random = Random(seed);
     let mut known: Vec<Vec<u8>> = SAMPLES.iter().map(|sample| sample.to_vec()).collect();
@@ -104,7 +104,7 @@ fn smoke(seed: u64, entry: fn(&[u8]), accepts: fn(&[u8]) -> bool) {
         }
     }
     SAMPLES.iter().for_each(|sample| entry(sample));
-    // Else the entry saw little but refusals, and proved little.
+    // With fewer accepted inputs, the test would mostly cover rejections.
     assert!(accepted > ROUNDS / 10, "{accepted} of {ROUNDS} were accepted");
 }
 

@@ -1,7 +1,6 @@
-//! A hundred thousand random operations against a naive list, every invariant swept after each.
+//! A hundred thousand random operations, compared with a naive list. Every invariant is checked after each operation.
 //!
-//! Seed and step are in every message. The seeds are fixed: a failure
-//! is repeated by running the test again.
+//! Seed and step are in every message. The seeds are fixed, so a failure can be reproduced by running the test again.
 
 use fields::{Case, Fields, http1, netstring};
 
@@ -9,7 +8,7 @@ const STEPS: usize = 100_000;
 
 type Model = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// A small generator of our own (xorshift64*), so that a seed means the same for ever.
+/// A small generator (xorshift64*). It is implemented here so that a seed always produces the same operations.
 struct Random(u64);
 
 impl Random {
@@ -188,7 +187,7 @@ impl Walk {
         set.with_case(self.case).with_limits(fields::Limits::MAX)
     }
 
-    /// What the set would send, with blanks here and there, becomes the set.
+    /// Encodes the set as header lines with additional blanks, and adopts them.
     fn adopt(&mut self) {
         let mut lines = Vec::new();
         self.model.retain(|(_, value)| value.is_some());
@@ -208,7 +207,7 @@ impl Walk {
         assert_eq!(sent, lines, "what was adopted is sent as it came");
     }
 
-    /// What the set would say as netstrings, in a block of some size, becomes the set.
+    /// Encodes the set as netstrings in a block of random size, and adopts it.
     fn adopt_record(&mut self) {
         self.model.retain(|(_, value)| value.is_some());
         self.set.retain(|field| !field.value.is_null());

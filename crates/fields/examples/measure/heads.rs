@@ -1,4 +1,4 @@
-//! Heads: parsed and stored, asked eight times, sent; and sent again with two out and two in.
+//! Heads: parsed and stored, eight lookups, sent; and sent again after two fields were removed and two were added.
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use super::subjects::{self, Members};
 use super::{Run, alternate, unit};
 
-/// What a proxy asks each head: three that most have, and five that most have not.
+/// The lookups of a proxy for each head: three names that most heads have, and five that most heads do not have.
 const ASKED: [Name; 8] = [
     known::HOST,
     known::CONNECTION,
@@ -28,7 +28,7 @@ pub(crate) fn httparse(lines: &[u8]) -> usize {
     black_box(parsed.1.len())
 }
 
-/// The lines with the empty one behind, as httparse wants them.
+/// The lines with the terminating empty line, as httparse expects them.
 pub(crate) fn ended(lines: &[u8]) -> Vec<u8> {
     [lines, b"\r\n"].concat()
 }
@@ -50,7 +50,7 @@ pub(crate) fn header_map(ended: &[u8]) -> HeaderMap {
     map
 }
 
-/// As hyper does it: the values are parts of the one block that was received.
+/// The method of hyper: the values are slices of the received block.
 pub(crate) fn header_map_sliced(ended: &Bytes) -> HeaderMap {
     let mut headers = [httparse::EMPTY_HEADER; 128];
     let (_, parsed) = httparse::parse_headers(ended, &mut headers).expect("a head").unwrap();
@@ -196,7 +196,7 @@ fn head(rounds: usize, name: &str, members: &Members) {
     alternate(&task, 1, rounds, subjects);
 }
 
-/// What could be saved if tags were made when the first name is asked for.
+/// The cost that lazy computation of tags could save.
 fn tags(members: &Members) {
     for (name, _) in members {
         black_box(Tag::of(name));

@@ -1,5 +1,5 @@
-//! The layouts that an index may have, each in the fewest lines that store and find: what the one
-//! that was chosen is weighed against.
+//! Possible layouts of an index, each in a minimal implementation that stores and looks up fields. The chosen layout is
+//! compared with them.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ trait Layout: Default + Clone + 'static {
     const NAME: &'static str;
     fn clear(&mut self);
     fn append(&mut self, name: &[u8], value: &[u8]);
-    /// The value of the first field of that name, whatever its case.
+    /// The value of the first field with this name, compared without case.
     fn get(&self, name: &[u8]) -> Option<&[u8]>;
 }
 
@@ -25,7 +25,7 @@ fn small(length: usize) -> u32 {
     u32::try_from(length).expect("what is measured is small")
 }
 
-/// The tag stands in the entry of 16 bytes.
+/// The tag is a part of the 16-byte entry.
 #[derive(Clone, Default)]
 struct TagInEntry {
     bytes: Vec<u8>,
@@ -57,7 +57,7 @@ impl Layout for TagInEntry {
     }
 }
 
-/// The tags stand in a list of their own.
+/// The tags are in a separate list.
 #[derive(Clone, Default)]
 struct TagsApart {
     bytes: Vec<u8>,
@@ -94,7 +94,7 @@ impl Layout for TagsApart {
     }
 }
 
-/// One block: bytes from its front, entries from its end.
+/// One block: bytes grow from its start, entries grow from its end.
 #[derive(Clone, Default)]
 struct OneBlock {
     block: Vec<u8>,
@@ -102,7 +102,7 @@ struct OneBlock {
     count: usize,
 }
 
-/// Name, value, length of the value, hash of the name.
+/// The size of an entry, in bytes: positions of name and value, length of the value, hash of the name.
 const ENTRY: usize = 16;
 
 impl OneBlock {
@@ -123,7 +123,7 @@ impl OneBlock {
     }
 
     fn hash(name: &[u8]) -> u32 {
-        // The tag has no bytes for others to see: two words of the name do as well here.
+        // The bytes of a tag are private. A hash of two words of the name is an adequate replacement here.
         let word = |bytes: Option<&[u8; 4]>| bytes.map_or(0, |word| u32::from_le_bytes(*word));
         let fold = 0x2020_2020;
         let both =
@@ -168,7 +168,7 @@ impl Layout for OneBlock {
     }
 }
 
-/// Offsets of 16 bits, so entries of 12 bytes; nothing beyond 64 KiB.
+/// Offsets of 16 bits, so that entries have 12 bytes. The text is limited to 64 KiB.
 #[derive(Clone, Default)]
 struct Short {
     bytes: Vec<u8>,
@@ -202,7 +202,7 @@ impl Layout for Short {
     }
 }
 
-/// As A, and a table of places by hash once there are more than 64 fields.
+/// Like A, with an additional hash table for more than 64 fields.
 #[derive(Clone, Default)]
 struct WithTable {
     list: TagInEntry,
@@ -262,7 +262,7 @@ impl Layout for WithTable {
     }
 }
 
-/// No tag at all: lengths are compared, then bytes. The most that making tags late could save.
+/// No tags: lengths are compared, then bytes. This is the most that lazy computation of tags could save.
 #[derive(Clone, Default)]
 struct NoTag {
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! One name looked up among twenty.
+//! Lookup of one name among twenty.
 
 use std::hint::black_box;
 
@@ -42,7 +42,7 @@ pub(crate) fn time(rounds: usize) {
     }
 }
 
-/// A name that the set has not; it must walk to see that when another one `shares` its bit.
+/// A name that the set does not contain. If another name `shares` its bit, the lookup must scan the set.
 fn unlike(set: &Fields, shares: bool) -> fields::Name {
     let names =
         ["x-a", "x-b", "x-c", "x-d", "x-e", "x-f", "x-g", "x-h", "x-i", "x-j", "x-k", "x-l"];
@@ -57,7 +57,7 @@ pub(crate) fn present() -> Box<dyn Fn()> {
     })
 }
 
-/// Looks an absent known name up.
+/// Looks up an absent known name.
 pub(crate) fn count(times: usize) {
     let set = twenty();
     let mut found = 0;
@@ -67,7 +67,7 @@ pub(crate) fn count(times: usize) {
     black_box(found);
 }
 
-/// The loop of [`count`] alone.
+/// Runs the loop of [`count`] without the lookup.
 pub(crate) fn count_nothing(times: usize) {
     let set = twenty();
     let mut found = 0;

@@ -1,14 +1,14 @@
-//! Measures the stores under the system's allocator. `cargo xtask bench fields` runs it and makes the
-//! page of it.
+//! Measures the stores with the system's allocator. `cargo xtask bench fields` runs this program and generates a page
+//! from its output.
 //!
 //! ```text
-//! measure time PART ROUNDS     one line a measurement: task, subject, threads, the quartiles of the
-//!                              nanoseconds of one unit, and their 99th percentile within the rounds
-//! measure count WHAT TIMES     does one thing so often, to be counted by a tool
-//! measure peak STORE           how much the process grows when 1000 sets of that store are alive, KiB
+//! measure time PART ROUNDS     prints one line per measurement: task, subject, threads, the quartiles of the
+//!                              nanoseconds per unit, and their 99th percentile within the rounds
+//! measure count WHAT TIMES     repeats one operation, so that a tool can count its instructions
+//! measure peak STORE           prints how much the process grows with 1000 sets of that store, in KiB
 //! ```
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // It measures: clock and threads.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)] // A benchmark needs a clock and threads.
 
 #[path = "heads.rs"]
 mod heads;
@@ -28,7 +28,7 @@ use std::time::Instant;
 
 const THREADS: [usize; 5] = [1, 2, 4, 8, 30];
 
-/// What a round gave: nanoseconds of one unit, and the same for each small part of the round.
+/// The result of a round: nanoseconds per unit, for the whole round and for each small part of it.
 struct Round {
     ns: f64,
     parts: Vec<f64>,
@@ -36,14 +36,14 @@ struct Round {
 
 type Run = Box<dyn Fn() -> Round>;
 
-/// One measurement: what it is called, and how long a unit took in each round.
+/// One measurement: its name, and the nanoseconds per unit in each round.
 struct Measured {
     subject: &'static str,
     ns: Vec<f64>,
     parts: Vec<f64>,
 }
 
-/// Runs all subjects of a task round after round, in each round in another random order.
+/// Runs all subjects of a task in several rounds, in a different random order in each round.
 fn alternate(task: &str, threads: usize, rounds: usize, subjects: Vec<(&'static str, Run)>) {
     let new = |subject| Measured { subject, ns: Vec::new(), parts: Vec::new() };
     let mut all: Vec<_> = subjects.iter().map(|(subject, _)| new(*subject)).collect();
@@ -53,7 +53,7 @@ fn alternate(task: &str, threads: usize, rounds: usize, subjects: Vec<(&'static 
         for &at in &order {
             let measured = &mut all[at];
             let Round { ns, parts } = (subjects[at].1)();
-            // The first round warms caches and pools up.
+            // The first round fills caches and pools.
             if round > 0 {
                 measured.ns.push(ns);
                 measured.parts.extend(parts);
@@ -70,10 +70,10 @@ fn alternate(task: &str, threads: usize, rounds: usize, subjects: Vec<(&'static 
     }
 }
 
-/// Of the order of the subjects; the same in every run, so that a run can be repeated.
+/// The seed for the order of the subjects. It is fixed, so that a run can be repeated.
 const SEED: u64 = 0x5eed;
 
-/// Shuffles by a linear congruential generator, whose high bits are good enough for an order.
+/// Shuffles with a linear congruential generator. Its high bits are sufficient for an order.
 fn shuffle(order: &mut [usize], state: &mut u64) {
     for last in (1..order.len()).rev() {
         *state =
@@ -83,7 +83,7 @@ fn shuffle(order: &mut [usize], state: &mut u64) {
     }
 }
 
-/// Wall time of one unit when `threads` do `units` each.
+/// The wall time per unit when each of `threads` threads processes `units` units.
 fn timed(threads: usize, units: usize, work: impl Fn() + Sync) -> Round {
     let began = Instant::now();
     std::thread::scope(|scope| {
@@ -96,7 +96,7 @@ fn timed(threads: usize, units: usize, work: impl Fn() + Sync) -> Round {
     Round { ns, parts: Vec::new() }
 }
 
-/// Times `count` parts of `units` each, on this thread.
+/// Measures `count` parts of `units` units each, on this thread.
 fn in_parts(count: usize, units: usize, mut work: impl FnMut()) -> Round {
     let part = |_| {
         let began = Instant::now();
@@ -107,7 +107,7 @@ fn in_parts(count: usize, units: usize, mut work: impl FnMut()) -> Round {
     Round { ns: parts.iter().sum::<f64>() / count as f64, parts }
 }
 
-/// A unit that is done ten thousand times on one thread.
+/// A unit that is repeated ten thousand times on one thread.
 fn unit<R>(work: impl Fn() -> R + 'static) -> Run {
     Box::new(move || in_parts(100, 100, || (0..100).for_each(|_| drop(black_box(work())))))
 }

@@ -1,5 +1,5 @@
-//! The original's own case: a query of 1000 rows with 12 columns, again and again on each thread; with
-//! a real database before it, and only what is stored.
+//! The use case of the original store: repeated queries of 1000 rows with 12 columns on each thread. It is measured
+//! with a real database, and without one (storing only).
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::{Run, THREADS, alternate, timed};
 const ROWS: usize = 1000;
 const COLUMNS: usize = 12;
 const VALUE: [u8; 22] = *b"a value of 22 bytes ok";
-/// Queries on each thread in each round; the original was measured with 100.
+/// The number of queries per thread and round. The original was measured with 100.
 const QUERIES: usize = 20;
 
 fn schema() -> Schema {
     Schema::new((0..COLUMNS).map(|column| format!("column_{column}")), Case::Exact)
 }
 
-/// Keeps all rows of a query until its end.
+/// A store that keeps all rows of a query until its end.
 trait Keep {
     fn begin(schema: &Schema) -> Self;
     fn row<'v>(&mut self, schema: &Schema, values: impl Iterator<Item = Value<'v>>);
@@ -51,7 +51,7 @@ impl Keep for Vec<Fields> {
     }
 }
 
-/// One allocation for each name and value of each row: the original before its reform.
+/// One allocation for each name and value of each row: the original before its rewrite.
 impl Keep for Vec<Vec<[Box<[u8]>; 2]>> {
     fn begin(_: &Schema) -> Self {
         Self::new()
@@ -75,7 +75,7 @@ fn store<K: Keep>(schema: &Schema, cells: &[[u8; 22]]) {
     black_box(&all);
 }
 
-/// A database in memory with the rows in it. Each thread has its own, so they share no lock.
+/// An in-memory database with the rows. Each thread has its own database, so that threads share no lock.
 fn database() -> Connection {
     let connection = Connection::open_in_memory().expect("a database in memory");
     let columns: Vec<_> = (0..COLUMNS).map(|column| format!("column_{column} text")).collect();
@@ -107,7 +107,7 @@ fn query<K: Keep>(connection: &Connection, schema: &Schema) {
     black_box(&all);
 }
 
-/// Only what the database itself takes.
+/// The cost of the database alone.
 fn query_alone(connection: &Connection) {
     let mut statement = connection.prepare_cached("select * from hits").expect("a query");
     let mut rows = statement.raw_query();
@@ -169,8 +169,8 @@ fn real(rounds: usize) {
     }
 }
 
-/// Wall time of one row, from when all threads are prepared and the first begins to when the last
-/// has done its work.
+/// The wall time per row, from the start of the first thread after all threads are prepared, to the end of the last
+/// thread.
 fn timed_after<T>(
     threads: usize,
     ready: &std::sync::Barrier,

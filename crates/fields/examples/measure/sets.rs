@@ -1,4 +1,4 @@
-//! Sets of twenty members: filled and kept, or one filled again and again.
+//! Sets of twenty members: many sets that are kept, or one set that is refilled repeatedly.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ use super::{Round, Run, THREADS, alternate, in_parts, timed};
 const SETS: usize = 1000;
 const TIMES: usize = 5;
 
-/// Only the copies that every store of text has to make, into memory that is there: the floor.
+/// The copies that every store must make, into existing memory: the lower bound.
 struct Copies(Vec<u8>);
 
 impl Store for Copies {
@@ -111,7 +111,7 @@ fn refilled<S: Store + 'static>() -> Box<dyn Fn()> {
     })
 }
 
-/// Fills a set of that store again; nothing for a name that is none.
+/// Refills a set of this store. Does nothing for an unknown name.
 pub(crate) fn refill(store: &str) -> Box<dyn Fn()> {
     match store {
         Fields::NAME => refilled::<Fields>(),
@@ -125,7 +125,7 @@ pub(crate) fn refill(store: &str) -> Box<dyn Fn()> {
     }
 }
 
-/// By how many KiB the resident memory of this process grows at most.
+/// The maximum growth of the resident memory of this process, in KiB.
 fn grown<S: Store>() -> u64 {
     let members = subjects::twenty();
     drop(S::fill(&members));
@@ -135,14 +135,14 @@ fn grown<S: Store>() -> u64 {
     status("VmHWM:").saturating_sub(before)
 }
 
-/// A number of `/proc/self/status`, KiB.
+/// A number from `/proc/self/status`, in KiB.
 fn status(name: &str) -> u64 {
     let all = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = all.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
 }
 
-/// What 1000 sets of that store take at most, with what the allocator adds.
+/// The maximum memory of 1000 sets of this store, including the overhead of the allocator, in KiB.
 pub(crate) fn peak(store: &str) -> u64 {
     match store {
         Fields::NAME => grown::<Fields>(),

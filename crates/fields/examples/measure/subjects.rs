@@ -1,4 +1,4 @@
-//! The stores that are compared, each doing the same work in its own best way.
+//! The stores that are compared. Each does the same work in the way that suits it best.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub(crate) fn lines(members: &Members) -> Vec<u8> {
     members.iter().flat_map(line).collect()
 }
 
-/// A store that is filled, kept, and filled again.
+/// A store that can be filled, kept and refilled.
 pub(crate) trait Store: Sized + Send {
     const NAME: &'static str;
     fn fill(members: &Members) -> Self;
@@ -105,7 +105,7 @@ impl Store for Strings {
     }
 }
 
-/// A map in the order of its names; the last of several with one name stays.
+/// A map sorted by name. If several members have the same name, the last one is kept.
 pub(crate) type Tree = BTreeMap<String, String>;
 
 impl Store for Tree {
@@ -124,8 +124,8 @@ impl Store for Tree {
     }
 }
 
-/// One allocation for each name and value, ended by NUL; the list of pointers starts at ten and
-/// doubles: the original before its reform.
+/// One allocation for each name and value, terminated by NUL. The list of pointers starts with ten and doubles. This is
+/// the original before its rewrite.
 pub(crate) struct Classic(Vec<[Box<[u8]>; 2]>);
 
 impl Store for Classic {
@@ -149,8 +149,8 @@ impl Store for Classic {
     }
 }
 
-/// One buffer of NUL-ended strings and a list of places in it that has to be walked when the
-/// buffer moves, lengths not kept: the original after its reform.
+/// One buffer of strings that are terminated by NUL, and a list of addresses that must be updated when the buffer
+/// moves. Lengths are not stored. This is the original after its rewrite.
 pub(crate) struct Reform {
     bytes: Vec<u8>,
     places: Vec<[usize; 2]>,

@@ -1,25 +1,25 @@
-//! Records as plain as most are, read straight into rows: one object with a member for each column,
-//! in any order, and no other; nothing escaped, nothing nested. What is less plain is for
-//! [`adopt`](super::adopt) and [`Rows::push_record`], which also say what is wrong with it.
+//! A fast parser from plain records into rows. A plain record is one object with exactly one member for each column, in
+//! any order, without escapes and nesting. Use [`adopt`](super::adopt) and [`Rows::push_record`] for other records;
+//! they also report errors.
 
 use crate::{Case, Rows, Schema, Value};
 
-/// Columns that are read straight at most: what was found of each has a place on the stack.
+/// The maximum number of columns for this parser. The values of the columns are stored on the stack.
 const COLUMNS_MAX: usize = 32;
 
-/// Bytes of a record that is read straight at most, within what every set takes.
+/// The maximum length of a record for this parser, in bytes. It is within the limits of every set.
 const BYTES_MAX: usize = 16 * 1024;
 
-/// A reader of plain records into rows of one shape.
+/// A parser from plain records into rows with one schema.
 #[derive(Clone, Debug)]
 pub struct Plain {
-    /// The names in their quotes.
+    /// The names in quotes.
     names: Box<[Box<[u8]>]>,
 }
 
 impl Plain {
-    /// One for rows of this shape, unless their columns are too many, compared without case, not all
-    /// different, or have names that JSON would escape.
+    /// Creates a parser for rows with this schema. `None` if there are more than 32 columns, names are compared without
+    /// case, two names are equal, or a name needs escapes in JSON.
     #[must_use]
     pub fn new(schema: &Schema) -> Option<Self> {
         let names: Vec<&[u8]> = schema.names().collect();
@@ -35,8 +35,8 @@ impl Plain {
         Some(Self { names: names.iter().map(quoted).collect() })
     }
 
-    /// Adds the record `text` as a row to `rows`, which must be of the shape that this was made for.
-    /// False when it is not plain, or is no record: `rows` is then as it was.
+    /// Appends the record `text` as a row to `rows`, which must have the schema of this parser. Returns false if the
+    /// record is not plain or is invalid. In this case `rows` is unchanged.
     ///
     /// ```
     /// use fields::{Case, Rows, Schema, Value, json::Plain};
@@ -53,8 +53,8 @@ impl Plain {
         fits && (self.push_in_order(rows, text) || self.push_in_any_order(rows, text))
     }
 
-    /// As [`Self::push`], of a record whose members come in the order of the columns, as those of one
-    /// writer most often do: each value goes to its cell as it is found.
+    /// Like [`Self::push`], but for records whose members are in the order of the columns. Most writers keep that
+    /// order. Each value is written to its cell immediately.
     fn push_in_order(&self, rows: &mut Rows, text: &[u8]) -> bool {
         let Some(mut rest) = behind(text, b'{') else { return false };
         let mut names = self.names.iter().enumerate();
@@ -81,7 +81,7 @@ impl Plain {
             && rows.push(found[..self.names.len()].iter().copied()).is_ok()
     }
 
-    /// Finds the value of each column. None when that is not all there is to `text`.
+    /// Finds the value of each column. `None` if `text` contains anything else.
     fn read<'t>(&self, text: &'t [u8], found: &mut [Value<'t>; COLUMNS_MAX]) -> Option<()> {
         let mut rest = behind(text, b'{')?;
         let mut seen = 0_u32;
@@ -101,7 +101,7 @@ impl Plain {
         blanks(behind(rest, b'}')?).is_empty().then_some(())
     }
 
-    /// Which column's name `text` begins with: most often that behind the one before.
+    /// The column whose name `text` begins with. Usually it is the column after the previous one.
     fn column(&self, text: &[u8], next: usize) -> Option<usize> {
         let is_named = |name: &[u8]| text.starts_with(name);
         if is_named(&self.names[next]) {
@@ -111,7 +111,7 @@ impl Plain {
     }
 }
 
-/// What is behind blanks and this byte.
+/// The text after optional blanks and `byte`.
 #[inline]
 fn behind(text: &[u8], byte: u8) -> Option<&[u8]> {
     match blanks(text) {
@@ -120,7 +120,7 @@ fn behind(text: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// What is behind blanks. Most often there are none, and no blank is above a space.
+/// The text after optional blanks. Usually there are no blanks. All blanks are at most a space.
 #[inline]
 fn blanks(text: &[u8]) -> &[u8] {
     match text.first() {
@@ -136,7 +136,7 @@ fn behind_blanks(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Bytes at which a plain text ends, or is none: the quote, the backslash, and controls.
+/// The bytes that end a plain string or that it must not contain: the quote, the backslash, and control characters.
 static STOPS: [bool; 256] = {
     let mut stops = [false; 256];
     let mut byte = 0;
@@ -149,7 +149,7 @@ static STOPS: [bool; 256] = {
     stops
 };
 
-/// The value behind blanks at the beginning of `text`, if it is plain, and what is behind it.
+/// Parses a plain value after optional blanks, and returns it with the remaining text.
 #[inline]
 fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
     let text = blanks(text);
@@ -169,7 +169,7 @@ fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
     }
 }
 
-/// Bytes of the number at the beginning of `text` (RFC 8259, section 6).
+/// The length of the number at the beginning of `text` (RFC 8259, section 6), in bytes.
 fn number(text: &[u8]) -> Option<usize> {
     let at_least_one = |from: usize| {
         let rest = &text[from..];
@@ -205,7 +205,7 @@ mod tests {
         format!("{:?}", rows.iter().collect::<Vec<_>>())
     }
 
-    /// What the way for all records makes of it.
+    /// The result of the parser for all records.
     fn general(text: &[u8]) -> Option<String> {
         let (_, mut rows) = plain();
         let mut record = Fields::new();

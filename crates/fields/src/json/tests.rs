@@ -115,7 +115,7 @@ fn an_object_with_too_many_members_is_refused() {
     assert_eq!(error.reason, JsonReason::Members);
 }
 
-/// Bytes that are close enough to JSON to reach every branch.
+/// Bytes that are similar enough to JSON to reach every branch.
 fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
     const PIECES: [&[u8]; 20] = [
         b"{",

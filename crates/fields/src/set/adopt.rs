@@ -1,8 +1,8 @@
-//! Bytes that were received, indexed where they lie.
+//! Indexing of received bytes without copying.
 //!
 //! ```text
-//!   lines     |name: value CR LF|name: value CR LF| …      all of it belongs to the fields
-//!   record    |{"|name|":"|value|",…                       what stands between them is dead
+//!   lines     |name: value CR LF|name: value CR LF| …      all bytes belong to the fields
+//!   record    |{"|name|":"|value|",…                       the bytes in between are dead
 //! ```
 
 use block::Slice;
@@ -11,21 +11,21 @@ use super::{Entry, Fields, Filling, Form, Kind, LINE, Place, position};
 use crate::name::Tag;
 use crate::{FieldError, Value};
 
-/// Bytes of a line, roughly: how many entries are made room for when lines are adopted.
+/// The estimated length of a line, in bytes. It determines how many entries are reserved when lines are adopted.
 const LINE_LENGTH: usize = 32;
 
-/// Blocks of this size or smaller are kept whatever part of them is used.
+/// Blocks up to this size, in bytes, are always kept.
 const SMALL_BLOCK: usize = 4096;
 
-/// A block is kept alive only by a head that fills half of it, or when it is small; what waits in
-/// a set must not pin memory that nobody counts.
+/// Whether a block should be kept: if it is small, or if the head fills at least half of it. Otherwise a waiting set
+/// would keep memory allocated that is not accounted for.
 fn is_worth_keeping(head: &Slice) -> bool {
     head.held() <= SMALL_BLOCK || head.len() >= head.held() / 2
 }
 
 impl Fields {
-    /// Forgets all fields and lets `read` find lines in `head`, which is then theirs. It adds them by
-    /// [`Self::adopt_line`] and calls nothing else.
+    /// Removes all fields, then calls `read` to find the lines in `head`, which becomes the memory of the set. `read`
+    /// adds lines with [`Self::adopt_line`] and must call nothing else.
     pub(crate) fn adopt_lines<E>(
         &mut self,
         head: Slice,
@@ -40,7 +40,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The same with a copy of `lines`.
+    /// Like [`Self::adopt_lines`], but copies `lines`.
     #[inline]
     pub(crate) fn copy_lines<E>(
         &mut self,
@@ -65,8 +65,8 @@ impl Fields {
         read(self, lines).inspect_err(|_| self.clear())
     }
 
-    /// Adds a field that lies as a line in what is adopted, checked by the caller: the name and
-    /// the value by their positions, the end of the line in `end`.
+    /// Adds a field that is a line in the adopted bytes. The caller has checked the line. `name` and `value` are
+    /// positions, and `end` is the end of the line.
     #[inline]
     pub(crate) fn adopt_line(&mut self, name: Place, value: Place, end: usize, tag: Tag) {
         self.dead -= end - name.start;
@@ -82,8 +82,8 @@ impl Fields {
         });
     }
 
-    /// Makes room for as many lines as what is left of the head has if they are as long as those
-    /// that ended at `end`; doubling would give twice that to a head of many short lines.
+    /// Reserves entries for the remaining lines, on the assumption that they are as long as the lines up to `end`.
+    /// Doubling would reserve up to twice as much for a head with many short lines.
     #[cold]
     fn reserve_lines(&mut self, end: usize) {
         let length = end / (self.entries.len() + 1);
@@ -91,9 +91,9 @@ impl Fields {
         self.entries.reserve_exact((self.dead / length.max(1) + 2).min(allowed));
     }
 
-    /// Forgets all fields and lets `read` find those of `record` in it. The block is kept unless
-    /// that would pin more than it is worth; then `read` copies. Names and values that are less
-    /// than half of a record are copied out of it as well, as [`Self::settle`] does.
+    /// Removes all fields, then calls `read` to find the fields of `record`. The block is kept, unless it is much
+    /// larger than the record; then `read` copies. If names and values are less than half of the record, they are
+    /// copied as well, by [`Self::settle`].
     pub(crate) fn adopt_record<E>(
         &mut self,
         record: &Slice,
@@ -101,7 +101,8 @@ impl Fields {
     ) -> Result<(), E> {
         self.clear();
         self.form = Form::Packed;
-        // Positions have 32 bits; of a longer record so much as fits is copied, or it is refused.
+        // Positions have 32 bits. A longer record is not adopted: its fields are copied if they are within the limits
+        // of the set, otherwise the record is rejected.
         let adopted = is_worth_keeping(record) && record.len() <= self.limits.bytes as usize;
         if adopted {
             self.dead = record.len();
@@ -115,14 +116,15 @@ impl Fields {
         result
     }
 
-    /// Where `bytes` lie if that is within the adopted block.
+    /// The position of `bytes` in the adopted block, if they are a part of it.
     fn adopted_place(&self, bytes: &[u8]) -> Option<usize> {
         let head = self.head.as_ref()?;
         let place = bytes.as_ptr().addr().checked_sub(head.as_ptr().addr())?;
         (place < head.len() && bytes.len() <= head.len() - place).then_some(place)
     }
 
-    /// Where `bytes` lie from now on: where they are if they were adopted, else in our buffer.
+    /// Stores bytes and returns their position. Adopted bytes keep their position. Other bytes are copied to the
+    /// buffer.
     fn keep(&mut self, bytes: &[u8]) -> usize {
         let Some(place) = self.adopted_place(bytes) else {
             let place = self.used();
@@ -156,12 +158,12 @@ impl Fields {
 }
 
 impl<'a> Filling<'a> {
-    /// Copies what is found to the end of `set`.
+    /// Creates a `Filling` that copies fields to the end of `set`.
     pub(crate) const fn copying(set: &'a mut Fields) -> Self {
         Self { set, adopted: false }
     }
 
-    /// This one, for a shorter time.
+    /// Reborrows this value.
     pub(crate) const fn again(&mut self) -> Filling<'_> {
         Filling { set: self.set, adopted: self.adopted }
     }
@@ -175,12 +177,12 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Adds a field that is NULL until it is [filled](Self::fill).
+    /// Adds a field that is NULL until [`Self::fill`] is called.
     pub(crate) fn open(&mut self, name: &[u8]) -> Result<(), FieldError> {
         self.add(name, Value::Null)
     }
 
-    /// Gives the field opened last its value.
+    /// Sets the value of the last opened field.
     pub(crate) fn fill(&mut self, value: Value<'_>) -> Result<(), FieldError> {
         let opened = self.set.entries.len().checked_sub(1);
         let last = opened.expect("a field is opened before it is filled");

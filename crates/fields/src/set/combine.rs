@@ -1,15 +1,15 @@
-//! Sets with sets.
+//! Operations on several sets.
 
 use super::{Fields, Iter};
 use crate::name::AsName;
 use crate::{Field, FieldError, Value};
 
 impl Fields {
-    /// Appends the fields of `other` whose names are absent here; of several with one name the
-    /// first. Returns how many were appended.
+    /// Appends the fields of `other` whose names do not occur in this set. If several fields of `other` have the same
+    /// name, only the first is appended. Returns the number of appended fields.
     ///
     /// # Errors
-    /// As [`Self::try_append`]; what was appended before stays.
+    /// As for [`Self::try_append`]. Fields that were appended before remain.
     pub fn merge_missing(&mut self, other: &Self) -> Result<usize, FieldError> {
         let before = self.len();
         for entry in &other.entries {
@@ -21,10 +21,10 @@ impl Fields {
         Ok(self.len() - before)
     }
 
-    /// Appends all fields of `other`, which is empty then.
+    /// Moves all fields of `other` to the end of this set.
     ///
     /// # Errors
-    /// As [`Self::try_append`]; both are then as they were before.
+    /// As for [`Self::try_append`]. In this case both sets are unchanged.
     pub fn append_all(&mut self, other: &mut Self) -> Result<(), FieldError> {
         let before = self.len();
         for entry in &other.entries {
@@ -37,9 +37,9 @@ impl Fields {
         Ok(())
     }
 
-    /// One set for each part of the names before the first `separator`, which is its name, in the
-    /// order in which they come; the fields are named by what is behind it. Fields without one are
-    /// in a set without a name.
+    /// Splits the set by name prefix. The text before the first `separator` becomes the title of a set, and the text
+    /// after it becomes the name of the field. Sets are in the order of their first fields. Fields without a separator
+    /// are in a set without a title.
     #[must_use]
     pub fn split_by(&self, separator: u8) -> Vec<Self> {
         let mut sets: Vec<Self> = Vec::new();
@@ -56,13 +56,13 @@ impl Fields {
                 sets.push(Self { title, ..self.like() });
                 sets.len() - 1
             });
-            // A name cut short can be refused only where it must be a token, and is then empty.
+            // A shortened name is rejected only if it is empty and must be a token.
             let _ = sets[index].add_like(Field { name, ..field }, name.tag());
         }
         sets
     }
 
-    /// The first of these sets that has that name.
+    /// The first of these sets with this title.
     pub fn find_named<'a>(
         sets: impl IntoIterator<Item = &'a Self>,
         title: &str,
@@ -80,7 +80,7 @@ impl Fields {
 /// Appends each field.
 ///
 /// # Panics
-/// As [`Fields::append`].
+/// As for [`Fields::append`].
 impl<'v, N: AsName, V: Into<Value<'v>>> Extend<(N, V)> for Fields {
     fn extend<I: IntoIterator<Item = (N, V)>>(&mut self, fields: I) {
         for (name, value) in fields {
@@ -89,10 +89,10 @@ impl<'v, N: AsName, V: Into<Value<'v>>> Extend<(N, V)> for Fields {
     }
 }
 
-/// Appends each field, with what must not be shown.
+/// Appends each field. Secret values remain secret.
 ///
 /// # Panics
-/// As [`Fields::append`].
+/// As for [`Fields::append`].
 impl<'v> Extend<Field<'v>> for Fields {
     fn extend<I: IntoIterator<Item = Field<'v>>>(&mut self, fields: I) {
         for field in fields {
@@ -102,10 +102,10 @@ impl<'v> Extend<Field<'v>> for Fields {
     }
 }
 
-/// A set with these fields, its names compared byte by byte.
+/// Creates a set with these fields. Names are compared byte by byte.
 ///
 /// # Panics
-/// When they exceed [`Limits::MAX`](crate::Limits::MAX).
+/// If the fields exceed [`Limits::MAX`](crate::Limits::MAX).
 impl<'v, N: AsName, V: Into<Value<'v>>> FromIterator<(N, V)> for Fields {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> Self {
         let mut set = Self::new();
@@ -114,10 +114,10 @@ impl<'v, N: AsName, V: Into<Value<'v>>> FromIterator<(N, V)> for Fields {
     }
 }
 
-/// A set with these fields, its names compared byte by byte.
+/// Creates a set with these fields. Names are compared byte by byte.
 ///
 /// # Panics
-/// When they exceed [`Limits::MAX`](crate::Limits::MAX).
+/// If the fields exceed [`Limits::MAX`](crate::Limits::MAX).
 impl<'v> FromIterator<Field<'v>> for Fields {
     fn from_iter<I: IntoIterator<Item = Field<'v>>>(fields: I) -> Self {
         let mut set = Self::new();
@@ -159,7 +159,8 @@ impl<'a> IntoIterator for &'a Fields {
     }
 }
 
-/// Equal are sets with the same fields in the same order, spelling and kind of value included.
+/// Two sets are equal if they have the same fields in the same order, including the spelling of names and the kinds of
+/// values.
 impl PartialEq for Fields {
     fn eq(&self, other: &Self) -> bool {
         let same = |(a, b): (Field<'_>, Field<'_>)| a.name == b.name && a.value == b.value;

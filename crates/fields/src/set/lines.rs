@@ -1,4 +1,4 @@
-//! Fields that lie as the lines of a head, so that they are sent as they lie.
+//! Fields that are stored as header lines, so that they can be sent without copying.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ impl Fields {
         Ok(index)
     }
 
-    /// The bytes of a value as they will lie here, if it and the name can.
+    /// Checks a name and a value, and returns the bytes to store.
     #[inline]
     pub(super) fn accepted<'v>(
         &self,
@@ -54,7 +54,7 @@ impl Fields {
         }
     }
 
-    /// Writes a value for `entry` at the end of the buffer, where its name ends if it is a line.
+    /// Writes the value of `entry` to the end of the buffer. For a line, the name must be the last text in the buffer.
     #[inline]
     pub(super) fn write_value(&mut self, entry: &mut Entry, value: &[u8], kind: Kind) {
         let line = self.form == Form::Lines && kind != Kind::Null;
@@ -69,7 +69,8 @@ impl Fields {
         }
     }
 
-    /// Writes the line of field number `index` anew, or only its value where that fits exactly.
+    /// Replaces the value in the line of a field. If the new value has the same length, it is overwritten in place.
+    /// Otherwise the line is written to the end of the buffer.
     pub(super) fn change_line(&mut self, index: usize, value: &[u8], kind: Kind) {
         let old = self.entries[index];
         let (place, length) = (old.value as usize, old.value_length());
@@ -89,7 +90,7 @@ impl Fields {
         self.gather(index);
     }
 
-    /// Copies what lies at `place` to the end of our buffer.
+    /// Copies the bytes at `place` to the end of the buffer of the set.
     fn copy_to_end(&mut self, place: usize, length: usize) {
         match place.checked_sub(self.head_length()) {
             Some(own) => self.bytes.extend_from_within(own..own + length),
@@ -100,13 +101,13 @@ impl Fields {
         }
     }
 
-    /// Keeps what a set is sent in to few parts, after the line of field number `moved` was written
-    /// anew. Of an adopted set all such lines and those between them become one part, and the lines
-    /// that were appended another; so two edits, whatever they are, leave at most four. A set of
-    /// which nothing is adopted is copied behind its first part when there would be a fifth.
+    /// Limits the number of parts in which a set is sent, after the line of the field at `moved` was rewritten. In an
+    /// adopted set, all rewritten lines and the lines between them become one part, and the appended lines become
+    /// another. Therefore any two edits leave at most four parts. A set without adopted bytes is copied from its second
+    /// part on if there would be a fifth part.
     ///
     /// ```text
-    ///   adopted | changed and what is between | adopted | appended
+    ///   adopted | changed lines and the lines between them | adopted | appended
     /// ```
     fn gather(&mut self, moved: usize) {
         let border = self.head_length();
@@ -131,7 +132,7 @@ impl Fields {
         }
     }
 
-    /// How many fields the first run has, with those that have no line.
+    /// The number of fields in the first run, including fields without a line.
     fn first_run_fields(&self) -> usize {
         let lines = self.entries.iter().enumerate().filter(|(_, entry)| entry.has(LINE));
         let mut end = None;
@@ -144,7 +145,7 @@ impl Fields {
         self.entries.len()
     }
 
-    /// Copies lines to the end of our buffer, where they then lie behind each other.
+    /// Copies lines to the end of the buffer, where they are contiguous.
     fn rewrite(&mut self, fields: Range<usize>) {
         for index in fields {
             let old = self.entries[index];
@@ -159,7 +160,7 @@ impl Fields {
         }
     }
 
-    /// Where the line of an entry that lies as one ends. Blanks may stand behind its value.
+    /// The end of the line of an entry that is stored as a line. There may be blanks after its value.
     pub(super) fn line_end(&self, entry: Entry) -> usize {
         let mut end = entry.value as usize + entry.value_length();
         let in_head = end < self.head_length();
@@ -173,8 +174,7 @@ impl Fields {
         end + 2
     }
 
-    /// The bytes of runs of lines that lie behind each other, in the order of their fields; none
-    /// for fields that are no line.
+    /// Runs of contiguous lines, in the order of their fields. Fields without a line are skipped.
     pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
         let mut rest = &self.entries[..];
         std::iter::from_fn(move || {
@@ -205,7 +205,7 @@ impl Fields {
         })
     }
 
-    /// True when fields lie as lines.
+    /// Whether fields are stored as lines.
     pub(crate) fn has_lines(&self) -> bool {
         self.form == Form::Lines
     }

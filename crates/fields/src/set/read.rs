@@ -1,4 +1,4 @@
-//! Looking fields up.
+//! Lookup of fields.
 
 use super::{Entry, Fields, LINE, READ, Stats};
 use crate::name::{AsName, NameSet, same};
@@ -23,56 +23,56 @@ impl Lookup for Fields {
 }
 
 impl Fields {
-    /// How many fields there are.
+    /// The number of fields.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// True when there is no field.
+    /// Whether there are no fields.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The name of the set itself, if it has one.
+    /// The title of the set, if it has one.
     #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// How names are compared here.
+    /// How names are compared.
     #[must_use]
     pub const fn case(&self) -> Case {
         self.case
     }
 
-    /// What this set takes at most.
+    /// The limits of this set.
     #[must_use]
     pub const fn limits(&self) -> crate::Limits {
         self.limits
     }
 
-    /// Field number `index`, counted from 0.
+    /// The field at `index`, counted from 0.
     #[must_use]
     pub fn field(&self, index: usize) -> Option<Field<'_>> {
         self.entries.get(index).map(|entry| self.read(*entry))
     }
 
-    /// The value of the first field of that name.
+    /// The value of the first field with this name.
     #[inline]
     #[must_use]
     pub fn get(&self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
         self.get_with(name, self.case)
     }
 
-    /// The value of the first field of that name, spelled so.
+    /// The value of the first field with this name, compared byte by byte.
     #[must_use]
     pub fn get_exact(&self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
         self.get_with(name, Case::Exact)
     }
 
-    /// The value of the first field of that name, whatever its case.
+    /// The value of the first field with this name, compared without case.
     #[must_use]
     pub fn get_ignore_case(&self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
         self.get_with(name, Case::Ignored)
@@ -84,8 +84,8 @@ impl Fields {
         Some(self.value_of(self.entries[index]))
     }
 
-    /// The value of the first field of that name, or `default` when there is none, or when it is
-    /// NULL or empty.
+    /// The value of the first field with this name. If there is no such field, or if the value is NULL or empty:
+    /// `default`.
     #[must_use]
     pub fn get_or<'a>(&'a self, name: &(impl AsName + ?Sized), default: &'a [u8]) -> &'a [u8] {
         match self.get(name).and_then(Value::bytes) {
@@ -94,7 +94,7 @@ impl Fields {
         }
     }
 
-    /// The values of all fields of that name, in their order.
+    /// The values of all fields with this name, in their order.
     pub fn get_all<'a>(
         &'a self,
         name: &'a (impl AsName + ?Sized),
@@ -102,7 +102,7 @@ impl Fields {
         self.get_all_with(name, self.case)
     }
 
-    /// As [`Self::get_all`], with names compared like that.
+    /// Like [`Self::get_all`], with `case` for the comparison of names.
     pub fn get_all_with<'a>(
         &'a self,
         name: &'a (impl AsName + ?Sized),
@@ -114,26 +114,26 @@ impl Fields {
         self.entries.iter().filter(wanted).map(|entry| self.value_of(*entry))
     }
 
-    /// The number of the first field of that name.
+    /// The index of the first field with this name.
     #[must_use]
     pub fn position(&self, name: &(impl AsName + ?Sized)) -> Option<usize> {
         self.position_from(name, 0)
     }
 
-    /// The number of the first field of that name at `from` or behind it.
+    /// The index of the first field with this name at or after `from`.
     #[must_use]
     pub fn position_from(&self, name: &(impl AsName + ?Sized), from: usize) -> Option<usize> {
         self.find(name.as_name(), name.tag(), self.case, from)
     }
 
-    /// The number of the first field of that name, with names compared like that.
+    /// The index of the first field with this name, with `case` for the comparison of names.
     #[must_use]
     pub fn position_with(&self, name: &(impl AsName + ?Sized), case: Case) -> Option<usize> {
         self.find(name.as_name(), name.tag(), case, 0)
     }
 
-    /// The number of a field that has the name of field number `index` of `names`, compared as
-    /// `names` does: the one at `hint` if it has, else the first.
+    /// The index of a field with the name of the field at `index` of `names`, compared as in `names`. If the field at
+    /// `hint` has this name, it is returned. Otherwise the first one is returned.
     pub(crate) fn position_like(&self, names: &Self, index: usize, hint: usize) -> Option<usize> {
         let wanted = *names.entries.get(index)?;
         let name = names.name_of(wanted);
@@ -145,7 +145,7 @@ impl Fields {
         self.find(name, wanted.tag, names.case, 0)
     }
 
-    /// True when more than one field has the name of field number `index` of `names`.
+    /// Whether several fields have the name of the field at `index` of `names`.
     pub(crate) fn is_repeated_like(&self, names: &Self, index: usize) -> bool {
         let Some(&wanted) = names.entries.get(index) else { return false };
         let (name, tag, case) = (names.name_of(wanted), wanted.tag, names.case);
@@ -153,65 +153,65 @@ impl Fields {
         first.and_then(|first| self.find(name, tag, case, first + 1)).is_some()
     }
 
-    /// The value of field number `index`; NULL when there is none.
+    /// The value of the field at `index`. NULL if there is no such field.
     pub(crate) fn value_at(&self, index: usize) -> Value<'_> {
         self.entries.get(index).map_or(Value::Null, |entry| self.value_of(*entry))
     }
 
-    /// True when there is a field of that name.
+    /// Whether there is a field with this name.
     #[must_use]
     pub fn contains(&self, name: &(impl AsName + ?Sized)) -> bool {
         self.position(name).is_some()
     }
 
-    /// False when one bit tells that there is no field of that name; else it must be looked for.
+    /// Tests one bit. Returns false if there is certainly no field with this name.
     #[doc(hidden)]
     #[must_use]
     pub fn may_have(&self, name: &(impl AsName + ?Sized)) -> bool {
         self.mask & name.tag().bit() != 0
     }
 
-    /// False when there is no field of any of these names; else each must be looked for.
+    /// Tests the bits of several names. Returns false if there is certainly no field with any of these names.
     #[inline]
     #[must_use]
     pub const fn may_have_any(&self, names: NameSet) -> bool {
         self.mask & names.bits() != 0
     }
 
-    /// How many fields have that name.
+    /// The number of fields with this name.
     #[must_use]
     pub fn count(&self, name: &(impl AsName + ?Sized)) -> usize {
         self.get_all(name).count()
     }
 
-    /// True when at most one field has that name.
+    /// Whether at most one field has this name.
     #[must_use]
     pub fn is_unique(&self, name: &(impl AsName + ?Sized)) -> bool {
         self.is_unique_with(name, self.case)
     }
 
-    /// As [`Self::is_unique`], with names compared like that.
+    /// Like [`Self::is_unique`], with `case` for the comparison of names.
     #[must_use]
     pub fn is_unique_with(&self, name: &(impl AsName + ?Sized), case: Case) -> bool {
-        // Nearly all names come once, and this is all that it costs to see that.
+        // Nearly all names occur once. For them, the first test is the whole cost.
         self.repeated & name.tag().bit() == 0 || self.get_all_with(name, case).nth(1).is_none()
     }
 
-    /// True when the first field of that name lies as a line in its canonical spelling: one space behind
-    /// the colon, and nothing between the value and the end of the line.
+    /// Whether the first field with this name is stored as a line in canonical form: one space after the colon, and no
+    /// blank between the value and the end of the line.
     #[must_use]
     pub fn is_canonical_line(&self, name: &(impl AsName + ?Sized)) -> bool {
         let Some(index) = self.find(name.as_name(), name.tag(), self.case, 0) else { return false };
         let entry = self.entries[index];
         let (start, end) = (entry.value as usize, entry.value as usize + entry.value_length());
-        // The colon is one byte, so a value that begins two bytes behind the name has one blank before it.
+        // The colon is one byte. A value that begins two bytes after the name has exactly one blank before it.
         entry.has(LINE)
             && start == entry.name as usize + entry.name_length() + 2
             && self.byte(start - 1) == Some(b' ')
             && self.line_end(entry) == end + 2
     }
 
-    /// The byte at a position of an entry.
+    /// The byte at a position.
     fn byte(&self, place: usize) -> Option<u8> {
         match place.checked_sub(self.head_length()) {
             Some(own) => self.bytes.get(own).copied(),
@@ -234,24 +234,24 @@ impl Fields {
         self.iter().map(|field| field.value)
     }
 
-    /// The fields whose name fits `pattern`: `*` stands for any bytes, `?` for one.
+    /// The fields whose name matches `pattern`: `*` matches any bytes, `?` matches one byte.
     pub fn matching<'a>(&'a self, pattern: &'a [u8]) -> impl Iterator<Item = Field<'a>> {
         self.iter().filter(|field| glob::fits(pattern, field.name))
     }
 
-    /// True when somebody asked for that field by [`Self::take_note`].
+    /// Whether the field at `index` was looked up with [`Self::take_note`].
     #[must_use]
     pub fn is_read(&self, index: usize) -> bool {
         self.entries.get(index).is_some_and(|entry| entry.has(READ))
     }
 
-    /// Bytes that are taken, needed or not: at most twice what is needed, and 512.
+    /// The number of bytes in use, live or dead: at most twice the number of live bytes plus 512.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         self.used()
     }
 
-    /// Bytes of memory held, used or not.
+    /// The allocated memory in bytes, whether used or not.
     #[must_use]
     pub fn bytes_held(&self) -> usize {
         self.head.as_ref().map_or(0, |head| head.held())
@@ -259,7 +259,7 @@ impl Fields {
             + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// What the set holds.
+    /// Statistics of the set.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {

@@ -1,5 +1,4 @@
-//! Fields for people. A value that must not be shown is not; the encoders are for bytes that go
-//! out, and write it.
+//! Formatting of fields for people. Secret values are replaced. The encoders write them, because their output is data.
 
 use std::fmt;
 
@@ -12,7 +11,7 @@ impl fmt::Debug for Fields {
     }
 }
 
-/// A line `name: value` for each field, NULL as `name:`.
+/// Writes a line `name: value` for each field. For NULL: `name:`.
 impl fmt::Display for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.format("", ": ").fmt(f)
@@ -20,7 +19,7 @@ impl fmt::Display for Fields {
 }
 
 impl Fields {
-    /// Shows a line for each field: `lead`, name, `separator`, value.
+    /// Formats a line for each field: `lead`, name, `separator`, value.
     ///
     /// ```
     /// let fields = fields::Fields::from_iter([("a", "1"), ("b", "2")]);
@@ -41,7 +40,7 @@ impl fmt::Display for Format<'_> {
                 None => f.write_str(self.separator.trim_end())?,
                 Some(_) if field.sensitive => write!(f, "{}{HIDDEN}", self.separator)?,
                 Some(bytes) => {
-                    // A line end within a value would look like another field.
+                    // Without the tab, a line end in a value would look like the start of another field.
                     let text = String::from_utf8_lossy(bytes).replace('\n', "\n\t");
                     write!(f, "{}{text}", self.separator)?;
                 }

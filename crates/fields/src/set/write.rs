@@ -5,11 +5,11 @@ use crate::name::{AsName, Tag, same};
 use crate::{FieldError, Value};
 
 impl Fields {
-    /// Adds a field at the end, also when the name is there already, and returns its number.
+    /// Appends a field, even if the name already exists, and returns its index.
     ///
     /// # Panics
-    /// When a limit is exceeded, or when the set holds lines of a head and this cannot be one. For sets
-    /// that are filled by one's own code alone: one that holds what others sent may be full, and takes
+    /// If a limit is exceeded, or the set stores header lines and the field is not allowed in one. Use this method only
+    /// for sets that are filled by internal code. For sets with external data, which may be full, use
     /// [`Self::try_append`].
     pub fn append<'v>(
         &mut self,
@@ -19,10 +19,10 @@ impl Fields {
         self.try_append(name, value).expect("a field of our own is within the limits")
     }
 
-    /// Adds a field at the end, also when the name is there already, and returns its number.
+    /// Appends a field, even if the name already exists, and returns its index.
     ///
     /// # Errors
-    /// When a limit is exceeded, or when the set holds lines of a head and this cannot be one.
+    /// If a limit is exceeded, or the set stores header lines and the field is not allowed in one.
     pub fn try_append<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -31,10 +31,10 @@ impl Fields {
         self.add(name.as_name(), name.tag(), value.into())
     }
 
-    /// Adds a field whose value must not be shown: a credential.
+    /// Appends a field whose value is secret, such as a credential.
     ///
     /// # Errors
-    /// As [`Self::try_append`].
+    /// As for [`Self::try_append`].
     pub fn try_append_sensitive<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -45,7 +45,7 @@ impl Fields {
         Ok(index)
     }
 
-    /// Says whether the value of that field may be shown. False when there is no such field.
+    /// Sets whether the value of the field at `index` is secret. Returns false if there is no such field.
     pub fn set_sensitive(&mut self, index: usize, sensitive: bool) -> bool {
         let entry = self.entries.get_mut(index);
         entry.map(|entry| entry.mark(SENSITIVE, sensitive)).is_some()
@@ -76,18 +76,18 @@ impl Fields {
         Ok(index)
     }
 
-    /// Gives field number `index` another value. False when there is no such field.
+    /// Replaces the value of the field at `index`. Returns false if there is no such field.
     ///
     /// # Panics
-    /// As [`Self::append`].
+    /// As for [`Self::append`].
     pub fn set_value<'v>(&mut self, index: usize, value: impl Into<Value<'v>>) -> bool {
         self.try_set_value(index, value).expect("a value of our own is within the limits")
     }
 
-    /// Gives field number `index` another value. False when there is no such field.
+    /// Replaces the value of the field at `index`. Returns false if there is no such field.
     ///
     /// # Errors
-    /// As [`Self::try_append`]; the field is then as it was before.
+    /// As for [`Self::try_append`]. In this case the field is unchanged.
     pub fn try_set_value<'v>(
         &mut self,
         index: usize,
@@ -107,7 +107,7 @@ impl Fields {
     ) -> Result<(), FieldError> {
         let (kind, value) = self.accepted(self.name_of(old), value)?;
         let more = value.len().saturating_sub(old.value_length());
-        // A field that was NULL becomes a line.
+        // A field that was NULL gets a line.
         let extra = if self.form == Form::Lines && !old.has(LINE) { LINE_EXTRA } else { 0 };
         self.room_for(old.name_length(), value.len(), more + extra)?;
         if self.form == Form::Lines {
@@ -137,11 +137,11 @@ impl Fields {
         }
     }
 
-    /// Gives the first field of that name another value and the spelling of `name`, or appends
-    /// one. Returns its number.
+    /// Replaces the value of the first field with this name, and its spelling by that of `name`. Appends a field if
+    /// there is none. Returns the index.
     ///
     /// # Panics
-    /// As [`Self::append`].
+    /// As for [`Self::append`].
     pub fn update<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -150,11 +150,11 @@ impl Fields {
         self.try_update(name, value).expect("a field of our own is within the limits")
     }
 
-    /// Gives the first field of that name another value and the spelling of `name`, or appends
-    /// one. Returns its number.
+    /// Replaces the value of the first field with this name, and its spelling by that of `name`. Appends a field if
+    /// there is none. Returns the index.
     ///
     /// # Errors
-    /// As [`Self::try_append`]; nothing is changed then.
+    /// As for [`Self::try_append`]. In this case nothing is changed.
     pub fn try_update<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -167,11 +167,10 @@ impl Fields {
         Ok(index)
     }
 
-    /// Makes this the one field of that name: the first gets the value, all others go. Returns its
-    /// number.
+    /// Sets the only field with this name: the first one gets the value, and the others are removed. Returns its index.
     ///
     /// # Panics
-    /// As [`Self::append`].
+    /// As for [`Self::append`].
     pub fn insert<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -180,11 +179,10 @@ impl Fields {
         self.try_insert(name, value).expect("a field of our own is within the limits")
     }
 
-    /// Makes this the one field of that name: the first gets the value, all others go. Returns its
-    /// number.
+    /// Sets the only field with this name: the first one gets the value, and the others are removed. Returns its index.
     ///
     /// # Errors
-    /// As [`Self::try_append`]; nothing is changed then.
+    /// As for [`Self::try_append`]. In this case nothing is changed.
     pub fn try_insert<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -196,10 +194,10 @@ impl Fields {
         Ok(index)
     }
 
-    /// Appends a field unless the name is there. Returns the number of the first of that name.
+    /// Appends a field if the name does not exist. Returns the index of the first field with this name.
     ///
     /// # Panics
-    /// As [`Self::append`].
+    /// As for [`Self::append`].
     pub fn append_if_absent<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -208,10 +206,10 @@ impl Fields {
         self.try_append_if_absent(name, value).expect("a field of our own is within the limits")
     }
 
-    /// Appends a field unless the name is there. Returns the number of the first of that name.
+    /// Appends a field if the name does not exist. Returns the index of the first field with this name.
     ///
     /// # Errors
-    /// As [`Self::try_append`].
+    /// As for [`Self::try_append`].
     pub fn try_append_if_absent<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -220,7 +218,7 @@ impl Fields {
         self.position(name).map_or_else(|| self.try_append(name, value), Ok)
     }
 
-    /// Writes a name of the same length, which differs in case only, over that of a field.
+    /// Overwrites the name of a field with a name that differs only in case.
     fn respell(&mut self, index: usize, name: &[u8]) {
         let entry = self.entries[index];
         if self.name_of(entry) == name {
@@ -231,20 +229,21 @@ impl Fields {
             self.bytes[own..own + name.len()].copy_from_slice(name);
             return;
         }
-        // What is adopted cannot be written to. A line was written anew by the change itself.
+        // Adopted bytes are read-only. If the field is a line, the change of its value has already moved it to the
+        // buffer.
         self.dead += name.len();
         self.entries[index].name = position(self.used());
         self.bytes.extend_from_slice(name);
     }
 
-    /// Removes all fields of that name and returns how many they were.
+    /// Removes all fields with this name and returns their number.
     pub fn remove(&mut self, name: &(impl AsName + ?Sized)) -> usize {
         let removed = self.remove_from(0, name.as_name(), name.tag());
         self.settle();
         removed
     }
 
-    /// Removes all fields of that name from number `from` on, in one walk however many they are.
+    /// Removes all fields with this name at or after index `from`, in one pass.
     fn remove_from(&mut self, from: usize, name: &[u8], tag: Tag) -> usize {
         let Some(first) = self.find(name, tag, self.case, from) else { return 0 };
         if self.find(name, tag, self.case, first + 1).is_none() {
@@ -270,7 +269,7 @@ impl Fields {
         removed
     }
 
-    /// Removes the first field of that name. False when there is none.
+    /// Removes the first field with this name. Returns false if there is none.
     pub fn remove_first(&mut self, name: &(impl AsName + ?Sized)) -> bool {
         let removed = self.remove_one(name);
         self.settle();
@@ -284,7 +283,7 @@ impl Fields {
         true
     }
 
-    /// Removes field number `index`; those behind it move up. False when there is no such field.
+    /// Removes the field at `index` and moves the following fields up. Returns false if there is no such field.
     pub fn remove_at(&mut self, index: usize) -> bool {
         if index >= self.len() {
             return false;
@@ -295,7 +294,7 @@ impl Fields {
         true
     }
 
-    /// Keeps the fields for which `keep` says so.
+    /// Keeps only the fields for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(crate::Field<'_>) -> bool) {
         let mut entries = std::mem::take(&mut self.entries);
         let mut dead = 0;
@@ -309,7 +308,7 @@ impl Fields {
         self.settle();
     }
 
-    /// Forgets all fields but the first `count`, and their bytes where nothing lies behind them.
+    /// Removes all fields except the first `count`. Their bytes are freed if they are at the end of the buffer.
     pub fn truncate(&mut self, count: usize) {
         while self.entries.len() > count {
             if let Some(entry) = self.entries.pop() {
@@ -319,7 +318,7 @@ impl Fields {
         self.settle();
     }
 
-    /// Makes all values NULL and keeps the names, so that a row can be filled in over the last.
+    /// Sets all values to NULL and keeps the names, so that the next row can be filled in.
     pub fn clear_values(&mut self) {
         let mut end = 0;
         let mut packed = self.head.is_none();
@@ -340,7 +339,7 @@ impl Fields {
             entry.mark(LINE | READ, false);
         }
         if packed {
-            // The names lie at the front already: what is behind them is cut off.
+            // The names are already at the front. All bytes after them are cut off.
             self.bytes.truncate(end);
             self.dead = 0;
         } else {
@@ -348,14 +347,15 @@ impl Fields {
         }
     }
 
-    /// Gives memory back, down to room for `fields` entries and `bytes` bytes or what is used.
+    /// Frees memory, down to capacity for `fields` entries and `bytes` bytes or for the current content, whichever is
+    /// larger.
     pub fn shrink_to(&mut self, fields: usize, bytes: usize) {
         self.entries.shrink_to(fields);
         self.bytes.shrink_to(bytes);
     }
 
-    /// Forgets all fields, and gives memory back that is more than `fields` entries and `bytes`
-    /// bytes, where less than a quarter of it was in use.
+    /// Removes all fields. Capacity beyond `fields` entries and `bytes` bytes is freed if less than a quarter of the
+    /// capacity was in use.
     pub fn recycle(&mut self, fields: usize, bytes: usize) {
         let (fields_used, bytes_used) = (self.entries.len(), self.bytes.len());
         self.clear();
@@ -367,19 +367,19 @@ impl Fields {
         }
     }
 
-    /// The value of the first field of that name, which counts as asked for from now on.
+    /// The value of the first field with this name. Marks the field as read.
     pub fn take_note(&mut self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
         let index = self.position(name)?;
         self.entries[index].mark(READ, true);
         self.field(index).map(|field| field.value)
     }
 
-    /// Fields that nobody asked for by [`Self::take_note`]: words that were set and do nothing.
+    /// The fields that were not looked up with [`Self::take_note`]: options that were set but have no effect.
     pub fn unread(&self) -> impl Iterator<Item = crate::Field<'_>> {
         self.entries.iter().filter(|entry| !entry.has(READ)).map(|entry| self.read(*entry))
     }
 
-    /// Fields whose value is NULL.
+    /// The number of fields whose value is NULL.
     #[must_use]
     pub fn nulls(&self) -> usize {
         self.entries.iter().filter(|entry| entry.kind() == Kind::Null).count()

@@ -15,7 +15,7 @@ fn a_block_is_kept_when_it_is_small_or_half_full() {
     assert!(!is_worth_keeping(&block(16384, 8191)));
 }
 
-/// The record in the format, how it is adopted and decoded, and the bytes that must be copied.
+/// The record in a format, how it is adopted and decoded, and the bytes that must be copied.
 type Format =
     (&'static [u8], fn(&mut Fields, &Slice) -> bool, fn(&mut Fields, &[u8]) -> bool, usize);
 
@@ -71,7 +71,7 @@ fn a_record_is_indexed_where_it_lies() {
         assert!(set.stats().adopted, "{shown}");
         assert_eq!(set.bytes.len(), copied, "{shown}");
         assert_eq!(set.stats().bytes_live, other.stats().bytes_live, "{shown}");
-        // What was adopted can be changed like anything else.
+        // Adopted fields can be changed like other fields.
         set.update("at", "18");
         set.remove_at(1);
         set.append("name with blanks", "\r\n");
@@ -122,7 +122,7 @@ fn what_is_no_record_leaves_nothing() {
     assert_eq!(refused("a=1 b=2 c=3"), "more than 2 fields at byte 9");
     assert_eq!(refused("abcde=1"), "a name of more than 4 bytes at byte 1");
     assert_eq!(refused("a=12345678901"), "a value of more than 10 bytes at byte 1");
-    // A record that is longer than the limit is copied, and refused when its fields are too long.
+    // A record that is longer than the limit is copied. It is rejected if its fields are too long.
     let mut set = Fields::new().with_limits(limits);
     logfmt::adopt(&mut set, &Slice::from(&*format!("a=1{}b=2", " ".repeat(100)))).unwrap();
     assert_eq!((set.len(), set.stats().adopted), (2, false));

@@ -12,8 +12,8 @@ fn adopted() -> Fields {
     set
 }
 
-/// All edits that there are: of each field its removal, a value of its own length, of another, or
-/// none; and one that is appended.
+/// All possible edits: for each field its removal, a value of the same length, a value of another length, or NULL; and
+/// one appended field.
 fn edit(set: &mut Fields, edit: usize) {
     let index = edit / 4;
     match edit % 4 {
@@ -61,7 +61,7 @@ fn changes_alone_are_sent_in_four_parts_however_many() {
         set.append("appended", "1");
         set.append("appended", "2");
         for number in 0..3 * FIELDS {
-            // All fields but the last that was adopted, in an order that jumps.
+            // All fields except the last adopted one, in a non-sequential order.
             let index = number * step % (FIELDS + 2);
             if index != FIELDS - 1 {
                 set.set_value(index, &"v".repeat(number % 7));
