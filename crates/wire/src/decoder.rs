@@ -1,4 +1,4 @@
-//! Finds frames in the bytes of one direction of one stream, whatever the framing.
+//! Finds frames in the bytes of one direction of a stream, for all framings.
 //!
 //! ```
 //! use wire::{Decoder, Framing, Over, Piece};
@@ -24,85 +24,85 @@ mod announced;
 mod fault;
 mod head;
 
-/// What becomes of a stream with a frame over the limit.
+/// How a stream continues after a frame over the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// The frame is reported and passed over; the next one is read.
+    /// The frame is reported and skipped, and the next frame is read.
     Skip,
     /// The stream is [`Broken`](Piece::Broken).
     End,
 }
 
-/// What was found.
+/// An item that the decoder found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// A frame without its envelope, at this place of the bytes shown. A chunk for `raw`.
+    /// A frame without its envelope: its range in the given bytes. A chunk for `raw`.
     Frame(Range<usize>),
-    /// A frame over the limit. Reported once, as soon as that is certain.
+    /// A frame over the limit. It is reported once, as soon as the length is known to exceed the limit.
     TooLong {
-        /// Its length, where the framing says it beforehand.
+        /// The length of the frame, if the framing contains it.
         announced: Option<u64>,
     },
-    /// What the message is that was reported as too long. Reported once, as soon as that is certain, by a
-    /// decoder that is [`skimming`](Decoder::skimming).
+    /// The type of a message that was reported as too long. It is reported once, as soon as the type is known, and only
+    /// by a decoder that is [`skimming`](Decoder::skimming).
     Skimmed(Skimmed),
-    /// No frame can be found any more. Reported once; whatever follows is passed over.
+    /// No more frames can be found. It is reported once, and all following bytes are skipped.
     Broken(Fault),
 }
 
-/// What one step found.
+/// The result of one step.
 enum Step {
     Piece(Piece),
     /// The end of a frame that was reported as too long.
     Passed,
 }
 
-/// What the end of a stream makes of the bytes behind the last frame.
+/// How the bytes after the last frame are classified at the end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Last {
-    /// A frame, for the end of the stream is the end of a frame: `oneshot`.
+    /// A frame that is terminated by the end of the stream: `oneshot`.
     Frame(Range<usize>),
-    /// All of a frame but its end mark, in the bytes shown. Whoever asks decides what it is worth.
+    /// A frame without its terminator: its range in the given bytes. The caller decides how to treat it.
     Unterminated(Range<usize>),
     /// A part of a frame.
     Partial,
-    /// A frame over the limit that had not been reported.
+    /// A frame over the limit that was not reported before.
     TooLong,
 }
 
-/// Finds frames.
+/// Finds frames in a stream.
 ///
-/// The caller shows all bytes that it has not consumed yet and asks for one piece after the other
-/// with [`Self::next`]. When there is none it calls [`Self::consume`] and forgets that many. A
-/// caller that stops before there is none consumes what lies before `from`. No byte is searched
-/// twice, and what waits for its end never exceeds [`Framing::recv_buffer_max`].
+/// The caller passes all bytes that it has not consumed yet, and calls [`Self::next`] repeatedly. When `next` returns
+/// `None`, the caller calls [`Self::consume`] and discards that many bytes. A caller that stops earlier discards the
+/// bytes before `from`. No byte is searched twice. The bytes of an incomplete frame never exceed
+/// [`Framing::recv_buffer_max`].
 #[derive(Debug)]
 pub struct Decoder {
     framing: Framing,
     over: Over,
     machine: Machine,
     broken: bool,
-    /// Where the body of the frame begins that was reported last as too long.
+    /// The position of the body of the last frame that was reported as too long.
     too_long_at: usize,
-    /// Reads what is passed over.
+    /// Parses the skipped bytes.
     skim: Option<Box<Skim>>,
 }
 
 #[derive(Debug)]
 enum Machine {
-    /// The frame ends with a mark.
+    /// Frames that end with a terminator.
     Marked(Lines),
-    /// Its length comes first.
+    /// Frames that begin with their length.
     Announced(Announced),
-    /// There are no frames.
+    /// No frames: chunks of bytes.
     Chunks { chunk_max: usize },
-    /// The end of the stream ends it.
+    /// One frame, terminated by the end of the stream.
     Whole { frame_max: usize, skipping: bool },
 }
 
 impl Decoder {
-    /// Finds frames of at most `frame_max` bytes, envelope excluded. `raw` is divided into chunks
-    /// of that size, and of 1 byte when it is 0.
+    /// Creates a decoder for frames of at most `frame_max` bytes, excluding the envelope. `raw` is divided into chunks
+    /// of that size, or of 1 byte if `frame_max` is 0.
     #[must_use]
     pub const fn new(framing: Framing, frame_max: usize, over: Over) -> Self {
         let machine = match framing {
@@ -121,7 +121,7 @@ impl Decoder {
         Self { framing, over, machine, broken: false, too_long_at: 0, skim: None }
     }
 
-    /// Tells of messages in JSON-RPC that are too long what they are, too.
+    /// Also reports the types of JSON-RPC messages that are too long.
     #[must_use]
     pub fn skimming(self) -> Self {
         Self { skim: Some(Box::default()), ..self }
@@ -133,7 +133,7 @@ impl Decoder {
         self.framing
     }
 
-    /// The piece at `from`, which is moved behind it.
+    /// Returns the piece at `from`, and moves `from` to its end.
     pub fn next(&mut self, bytes: &[u8], from: &mut usize) -> Option<Piece> {
         if self.broken {
             *from = bytes.len();
@@ -169,22 +169,22 @@ impl Decoder {
         Some(piece)
     }
 
-    /// What the message is that was too long, where the stream has ended before that was certain.
+    /// The type of the message that was too long, if the stream has ended before the type was known.
     pub fn finish_skimming(&mut self) -> Option<Skimmed> {
         let skim = self.skim.as_mut().filter(|_| !self.broken)?;
         skim.finish();
         skim.tell()
     }
 
-    /// The beginning of the frame that was found just now to be too long, in the bytes shown: of a
-    /// message as much as its id may be in, of others what has come.
+    /// The beginning of the frame that was just reported as too long, in the given bytes. For a message: at most the
+    /// bytes in which its id can be. For other frames: the bytes that were received.
     #[must_use]
     pub fn start_of_too_long<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let start = bytes.get(self.too_long_at..).unwrap_or_default();
         &start[..start.len().min(START_MAX)]
     }
 
-    /// A frame is too long, of which what lies before `from` has been passed over, or nothing.
+    /// Starts to skip a frame that is too long. Either the bytes before `from` were already skipped, or no bytes.
     fn begin_too_long(&mut self, bytes: &[u8], from: usize) {
         let marked = match &self.machine {
             Machine::Marked(lines) => Some(lines.too_long_at()),
@@ -198,7 +198,7 @@ impl Decoder {
             return;
         };
         skim.begin();
-        // Its end may be there already.
+        // The frame may already be complete.
         let is_whole = from > start;
         let end = if is_whole { from } else { bytes.len() };
         skim.feed(bytes.get(start..end).unwrap_or_default());
@@ -207,7 +207,7 @@ impl Decoder {
         }
     }
 
-    /// Reads what was passed over just now. False when that is nothing.
+    /// Parses the bytes that the last step skipped. Returns false if there were none.
     fn skim_passed(&mut self, bytes: &[u8]) -> bool {
         let Some(skim) = &mut self.skim else { return false };
         let passed = match &self.machine {
@@ -255,8 +255,7 @@ impl Decoder {
         }))
     }
 
-    /// How many of the `shown` bytes the caller may forget when [`Self::next`] found no piece at
-    /// `from`.
+    /// The number of the `shown` bytes that the caller must discard after [`Self::next`] found no piece at `from`.
     pub fn consume(&mut self, shown: usize, from: usize) -> usize {
         match &mut self.machine {
             _ if self.broken => shown,
@@ -266,7 +265,7 @@ impl Decoder {
         }
     }
 
-    /// Whether a frame was begun that has not ended: the last `rest` bytes, or one passed over.
+    /// Whether there is an incomplete frame: the last `rest` bytes, or a frame that is being skipped.
     #[must_use]
     pub fn is_begun(&self, rest: usize) -> bool {
         match &self.machine {
@@ -278,7 +277,7 @@ impl Decoder {
         }
     }
 
-    /// What the end of the stream makes of the `rest` in which [`Self::next`] found no piece.
+    /// Classifies `rest`, in which [`Self::next`] found no piece, at the end of the stream.
     pub fn finish(&mut self, rest: &[u8]) -> Option<Last> {
         if std::mem::replace(&mut self.broken, true) {
             return None;
@@ -299,9 +298,9 @@ impl Decoder {
         }
     }
 
-    /// Whether the `rest` that waits for its end looks like text although the framing begins with
-    /// a binary length: a stray print, or a program that speaks in lines. A length prefix of one or
-    /// two bytes cannot tell this by itself, so it is worth asking when the rest has waited in vain.
+    /// Whether the incomplete frame in `rest` looks like text although the framing begins with a binary length. Typical
+    /// causes are a stray print statement and a program that uses lines. A length prefix of one or two bytes does not
+    /// show this by itself. Call this method when `rest` stays incomplete for too long.
     #[must_use]
     pub fn is_text(&self, rest: &[u8]) -> bool {
         let is_binary = matches!(self.framing, Framing::Len(_));
@@ -309,7 +308,7 @@ impl Decoder {
     }
 }
 
-/// White space of JSON only.
+/// Whether a line contains only white space of JSON.
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }

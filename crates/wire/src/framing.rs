@@ -1,36 +1,36 @@
-//! How frames lie in a stream, and how a body is put into one.
+//! Framings: how frames are delimited in a stream, and how a body is put into a frame.
 //!
-//! | framing          | a frame                                            | passed over when too long |
+//! | framing          | a frame                                            | skipped when too long     |
 //! |------------------|----------------------------------------------------|---------------------------|
 //! | `lines`          | bytes, LF; a CR before it belongs to the line end  | up to its LF              |
 //! | `nul`            | bytes, NUL                                         | up to its NUL             |
 //! | `len1` `len2` `len4` | length, big-endian; bytes                      | by its length             |
 //! | `netstring`      | length in decimal, `:`, bytes, `,`                 | by its length             |
 //! | `content-length` | `Content-Length: N` CRLF CRLF, bytes               | by its length             |
-//! | `jsonrpc`        | as `lines`; blank lines mean nothing               | up to its LF              |
-//! | `raw`            | whatever bytes came together                       | never: it is divided      |
+//! | `jsonrpc`        | as `lines`; blank lines are ignored                | up to its LF              |
+//! | `raw`            | the bytes of one read                              | never: it is divided      |
 //! | `oneshot`        | all bytes up to the end of the stream              | up to the end             |
 
 use std::fmt;
 
 use memchr::memchr;
 
-/// Bytes that a head of `content-length` may have, its last CRLF included.
+/// The maximum length of a `content-length` head, including its last CRLF, in bytes.
 pub const HEAD_MAX: usize = 4096;
 
-/// Bytes of a length prefix.
+/// The length of a length prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
-    /// Bodies of up to 255 bytes.
+    /// One byte, for bodies of up to 255 bytes.
     One,
-    /// Bodies of up to 65,535 bytes.
+    /// Two bytes, for bodies of up to 65,535 bytes.
     Two,
-    /// Bodies of up to 4,294,967,295 bytes.
+    /// Four bytes, for bodies of up to 4,294,967,295 bytes.
     Four,
 }
 
 impl Width {
-    /// Bytes of the prefix.
+    /// The length of the prefix, in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -40,7 +40,7 @@ impl Width {
         }
     }
 
-    /// Bytes of the longest body.
+    /// The maximum length of a body, in bytes.
     #[must_use]
     pub const fn body_max(self) -> usize {
         match self {
@@ -51,24 +51,24 @@ impl Width {
     }
 }
 
-/// How frames lie in a stream.
+/// How frames are delimited in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
-    /// One frame a line.
+    /// One frame per line.
     Lines,
-    /// A NUL behind each frame.
+    /// A NUL after each frame.
     Nul,
-    /// A big-endian length before each frame, as Erlang's `{packet, 1|2|4}`.
+    /// A big-endian length before each frame, as in Erlang's `{packet, 1|2|4}`.
     Len(Width),
-    /// `5:hello,`
+    /// Netstrings, such as `5:hello,`.
     Netstring,
     /// The base protocol of the Language Server Protocol.
     ContentLength,
-    /// One JSON object a line, as the stdio transport of the Model Context Protocol.
+    /// One JSON object per line, as in the stdio transport of the Model Context Protocol.
     JsonRpc,
-    /// Bytes as they come, without bounds.
+    /// Bytes without frames.
     Raw,
-    /// The end of the stream ends the one frame.
+    /// One frame, terminated by the end of the stream.
     Oneshot,
 }
 
@@ -87,7 +87,7 @@ impl Framing {
         Self::Oneshot,
     ];
 
-    /// Its word in the configuration.
+    /// The name of the framing in the configuration.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -104,20 +104,20 @@ impl Framing {
         }
     }
 
-    /// Whether its frames are JSON-RPC messages as a rule, so that refusals are error objects.
+    /// Whether frames usually are JSON-RPC messages. If so, rejections are error objects.
     #[must_use]
     pub const fn is_json(self) -> bool {
         matches!(self, Self::JsonRpc | Self::ContentLength)
     }
 
-    /// Whether the sender closes its direction to end the frame.
+    /// Whether the sender closes its direction of the stream to end the frame.
     #[must_use]
     pub const fn ends_with_stream(self) -> bool {
         matches!(self, Self::Oneshot)
     }
 
-    /// Bytes that a [`Decoder`](crate::Decoder) leaves unconsumed at most: the room that a
-    /// stream's hold needs for frames of up to `frame_max` bytes.
+    /// The maximum number of bytes that a [`Decoder`](crate::Decoder) leaves unconsumed: the size of the receive buffer
+    /// for frames of up to `frame_max` bytes.
     #[must_use]
     pub const fn recv_buffer_max(self, frame_max: usize) -> usize {
         let overhead = match self {
@@ -132,22 +132,22 @@ impl Framing {
     }
 }
 
-/// Digits of the greatest length that a netstring may announce, over its limit or not.
+/// The maximum number of digits in the length of a netstring, even if the length is over the limit.
 pub(crate) const NETSTRING_DIGITS_MAX: usize = 19;
 
 /// Why a framing cannot carry a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unframable {
-    /// It holds a line feed, which would end the frame.
+    /// The body contains a line feed, which would end the frame.
     LineFeed,
-    /// It holds a NUL, which would end the frame.
+    /// The body contains a NUL, which would end the frame.
     Nul,
-    /// It is longer than the length prefix can say.
+    /// The body is too long for the length prefix.
     Length(Width),
 }
 
 impl Unframable {
-    /// One sentence for a refusal.
+    /// A description of the reason in one sentence, for a rejection.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -168,7 +168,7 @@ impl fmt::Display for Unframable {
 
 impl std::error::Error for Unframable {}
 
-/// What goes before and behind a body, so that the body itself need not be copied.
+/// The bytes before and after a body. With an envelope, the body itself need not be copied.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope {
     head: [u8; Self::HEAD],
@@ -177,7 +177,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// `Content-Length: ` with 20 digits and two CRLF.
+    /// The maximum length of a head: `Content-Length: ` with 20 digits and two CRLF.
     const HEAD: usize = 40;
 
     const fn new(tail: &'static [u8]) -> Self {
@@ -210,20 +210,20 @@ impl Envelope {
         &self.head[..self.head_length]
     }
 
-    /// The bytes behind the body.
+    /// The bytes after the body.
     #[must_use]
     pub const fn tail(&self) -> &'static [u8] {
         self.tail
     }
 }
 
-/// The envelope in which `framing` carries `body`.
+/// The envelope for `body` in `framing`.
 ///
-/// A CR at the end of a line is carried, and a receiver that takes CRLF for a line end, as
-/// [`Decoder`](crate::Decoder) does, takes that one for part of it.
+/// A body of `lines` may end with CR. A receiver that accepts CRLF as a line end, as [`Decoder`](crate::Decoder) does,
+/// treats this CR as part of the line end.
 ///
 /// # Errors
-/// When the framing cannot carry this body.
+/// If the framing cannot carry this body.
 pub fn envelope(framing: Framing, body: &[u8]) -> Result<Envelope, Unframable> {
     let length = body.len();
     match framing {
@@ -249,7 +249,7 @@ pub fn envelope(framing: Framing, body: &[u8]) -> Result<Envelope, Unframable> {
     }
 }
 
-/// Writes `body` as one frame behind what `out` holds.
+/// Appends `body` as one frame to `out`.
 ///
 /// ```
 /// use wire::{Framing, Unframable, encode};
@@ -261,9 +261,9 @@ pub fn envelope(framing: Framing, body: &[u8]) -> Result<Envelope, Unframable> {
 /// ```
 ///
 /// # Errors
-/// When the framing cannot carry this body; nothing is written then.
+/// If the framing cannot carry this body. In this case nothing is written.
 pub fn encode(framing: Framing, body: &[u8], out: &mut Vec<u8>) -> Result<(), Unframable> {
-    // Most replies are lines, and short: making an envelope would be most of the work.
+    // Most replies are short lines. For them, creating an envelope would be most of the work.
     if matches!(framing, Framing::Lines | Framing::JsonRpc) {
         if memchr(b'\n', body).is_some() {
             return Err(Unframable::LineFeed);

@@ -1,9 +1,9 @@
-//! HTTP/1.1 and 1.0 (RFC 9112), both ways.
+//! A codec for HTTP/1.1 and HTTP/1.0 (RFC 9112), in both directions.
 //!
-//! What it is: the machines of one message after the other on one direction of a connection: find
-//! a head, read it, tell body from what follows, and write a head again. What it knows: the rules
-//! and the limits, and a [`Refusal`] with a reason for each. What it must never know: a stream, a
-//! clock, who answers, what becomes of a refusal.
+//! What it is: state machines for a sequence of messages in one direction of a connection. They find a head, parse it,
+//! separate the body from the following bytes, and write a head. What it depends on: the rules, the limits, and a
+//! [`Refusal`] with a reason for each. What it must never depend on: a stream, a clock, the worker that answers, the
+//! handling of a refusal.
 //!
 //! ```text
 //!           HeadScan::next        read                Body::run / Body::next
@@ -11,22 +11,21 @@
 //!     ▲                                  ReplyHead                             │
 //!     └────────────── the next message, unless this one was the last ◀──is_done┘
 //!
-//!   from    what comes          to       where
-//!   Head    a part of a head    Head     what was looked at is not looked at again
-//!   Head    all of it           Body     its framing is what the head says, and nothing else
-//!   Head    1xx, not 101        Head     of replies: eight at most before the final one
-//!   Head    101                 Tunnel   only where an upgrade was asked for
-//!   Body    bytes of it         Body     `Pass` goes on as it lies, `Drop` does not
-//!   Body    its last byte       Head     what follows belongs to the next message
-//!   Body    the end             Over     whole where the end ends it, truncated elsewhere
-//!   any     a broken rule       Over     nothing behind it is ever read
+//!   from    input               to       note
+//!   Head    a part of a head    Head     scanned bytes are not scanned again
+//!   Head    a complete head     Body     the head alone determines the framing
+//!   Head    1xx, not 101        Head     replies only: at most eight before the final one
+//!   Head    101                 Tunnel   only if the request asked for an upgrade
+//!   Body    bytes of it         Body     `Pass` is forwarded unchanged, `Drop` is not forwarded
+//!   Body    its last byte       Head     the following bytes belong to the next message
+//!   Body    end of stream       Over     complete if the end of the stream ends the body, otherwise truncated
+//!   any     a broken rule       Over     the following bytes are never read
 //! ```
 //!
-//! Whatever is accepted means the same to everyone who reads it after us: that, and not politeness,
-//! decides what is refused. There are no allowances for bare line feeds, folded lines, blanks
-//! before colons, lists of lengths or codings other than one final `chunked`. A head goes on as it
-//! was read, line by line, with its framing, its version and the sizes of its chunks in canonical spelling:
-//! what is accepted in more than one spelling is forwarded in one.
+//! A message is rejected if another recipient could interpret it differently. There are no exceptions for bare line
+//! feeds, folded lines, blanks before colons, lists of lengths, or codings other than one final `chunked`. A head is
+//! forwarded line by line as it was read; its framing, its version and the sizes of its chunks are written in canonical
+//! form. Syntax that is accepted in several forms is forwarded in one form.
 
 mod body;
 mod chunked;

@@ -1,13 +1,13 @@
-//! Recognises HTTP and TLS in the first bytes of a connection that is to speak something else.
+//! Detection of HTTP and TLS in the first bytes of a connection for another protocol.
 //!
-//! A web page can send HTTP requests to any address that its browser reaches, and chooses their bodies. A
-//! listener of another protocol would take each line of such a request, or each frame found in it, for a
-//! request of its own. With `https` the page chooses less of what is sent, but not nothing: a session ticket is
-//! what its server issued.
+//! A web page can send HTTP requests to any address that its browser can reach, and it determines their bodies. A
+//! listener for another protocol would treat each line of such a request, or each frame in it, as a request. With
+//! `https`, the page determines fewer of the bytes, but not none: for example, its server has issued the session
+//! ticket.
 
 use crate::framing::Framing;
 
-/// What browsers send, and the preface of HTTP/2.
+/// The methods that browsers send, and the beginning of the HTTP/2 preface.
 const METHODS: [&[u8]; 10] = [
     b"GET ",
     b"HEAD ",
@@ -23,13 +23,13 @@ const METHODS: [&[u8]; 10] = [
 
 const VERSION: &[u8] = b" HTTP/";
 
-/// A record of a handshake, its major version, and the message that a client begins with (RFC 8446).
+/// The type of a handshake record, its major version, and the first message of a client (RFC 8446).
 const HANDSHAKE: u8 = 22;
 const MAJOR: u8 = 3;
 const CLIENT_HELLO: u8 = 1;
 const CLIENT_HELLO_AT: usize = 5;
 
-/// What the first bytes are.
+/// The protocol of the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// An HTTP request, or the preface of HTTP/2.
@@ -38,21 +38,21 @@ pub enum Start {
     Tls,
     /// Something else.
     Other,
-    /// That depends on the bytes to come. No frame is complete in these.
+    /// It depends on the next bytes. These bytes contain no complete frame.
     Undecided,
 }
 
-/// Looks at the first bytes of a connection until it is certain what they are. No byte is searched twice.
+/// Examines the first bytes of a connection until the protocol is known. No byte is searched twice.
 #[derive(Debug)]
 pub struct HttpStart {
-    /// After a length prefix the method alone decides: what follows it may be part of the next frame.
+    /// Whether the method alone decides. With a length prefix, the bytes after the method may belong to the next frame.
     by_method: bool,
-    /// Bytes that are a method and a part of its target.
+    /// The number of bytes that are a method and a part of its target.
     looked: usize,
 }
 
 impl HttpStart {
-    /// None for a framing whose frames may be anything, so that HTTP is one of the things that they may be.
+    /// Creates a detector. `None` for a framing whose frames may have any content, including HTTP.
     #[must_use]
     pub const fn new(framing: Framing) -> Option<Self> {
         let by_method = match framing {
@@ -67,7 +67,7 @@ impl HttpStart {
         Some(Self { by_method, looked: 0 })
     }
 
-    /// `bytes` are all that have come, and begin with those shown before.
+    /// Examines the bytes. `bytes` are all bytes received so far, beginning with those of earlier calls.
     pub fn look(&mut self, bytes: &[u8]) -> Start {
         if bytes.first() == Some(&HANDSHAKE) {
             return self.look_for_tls(bytes);
@@ -94,8 +94,8 @@ impl HttpStart {
 }
 
 impl HttpStart {
-    /// Two control characters begin no text. Where they may be a length, more is looked at, and still less
-    /// than a frame of that length.
+    /// No text begins with two control characters, so two bytes are enough. If the bytes may be a length, six bytes are
+    /// examined, which is less than a frame of that length.
     const fn look_for_tls(&self, bytes: &[u8]) -> Start {
         let enough = if self.by_method { CLIENT_HELLO_AT + 1 } else { 2 };
         if bytes.len() > 1 && bytes[1] != MAJOR {
@@ -127,7 +127,7 @@ mod tests {
         HttpStart::new(framing).expect("it is looked at").look(bytes)
     }
 
-    /// The first decision, and after how many bytes.
+    /// The first decision, and the number of bytes that it needed.
     fn one_by_one(framing: Framing, bytes: &[u8]) -> (Start, usize) {
         let mut start = HttpStart::new(framing).expect("it is looked at");
         for end in 1..=bytes.len() {

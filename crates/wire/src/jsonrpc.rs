@@ -1,14 +1,12 @@
-//! JSON-RPC 2.0 messages: where their ids are, so that they can be rewritten and restored.
+//! JSON-RPC 2.0 messages: the positions of their ids, so that ids can be replaced and restored.
 //!
-//! Several clients share one server by ids of ours: each request goes out with a tag instead of its
-//! id, and its reply comes back with the id instead of the tag. Nothing else of a message is
-//! touched. [`scan`] reads a message once, without allocating, and tells the places; [`rewrite`] and
-//! [`splice`] put something else there.
+//! Several clients share one server. Each request is sent with a tag instead of its id, and its reply is returned with
+//! the id instead of the tag. Nothing else in a message is changed. [`scan`] reads a message once, without allocating,
+//! and returns the positions. [`rewrite`] and [`splice`] replace the text at these positions.
 //!
-//! What a shared server would read differently than we do is refused: a member that is there twice
-//! (also when one of them is written with escapes), one whose name differs from a watched one in
-//! case alone (some parsers do not tell them apart), and whatever is not JSON. Otherwise one client
-//! could pass an id by us and get another's reply.
+//! A message is rejected if a shared server could interpret it differently: a duplicate member (even if one of them is
+//! written with escapes), a member whose name differs from a checked name only in case (some parsers ignore case), and
+//! anything that is not JSON. Otherwise a client could hide an id from this check and receive another client's reply.
 //!
 //! ```
 //! use wire::jsonrpc::{Kind, rewrite, scan};
@@ -43,22 +41,21 @@ pub(crate) use skim::Skim;
 pub use skim::{Skimmed, skim};
 pub use start::{START_MAX, lone_member, named_at_start};
 
-/// The frame with something else at one place, in three pieces.
+/// Replaces the text at one position. Returns the frame in three pieces.
 ///
 /// # Panics
-/// When `place` does not lie within the frame, as every place does that [`scan`] found in it.
+/// If `place` is not within the frame. The positions that [`scan`] returns for this frame are within it.
 #[must_use]
 pub fn rewrite<'a>(frame: &'a [u8], place: &Range<usize>, new: &'a [u8]) -> [&'a [u8]; 3] {
     [&frame[..place.start], new, &frame[place.end..]]
 }
 
-/// Writes the frame behind what `out` holds, with something else at each of some places, which are
-/// in their order. The frame is a message that [`scan`] accepted, and what is written is one line for
-/// every reader: LF and CR become blanks, since in JSON they are white space between two tokens, and
-/// U+0085, U+2028 and U+2029, which can only stand in strings, become escapes.
+/// Appends the frame to `out`, with replaced text at several positions in ascending order. The frame is a message that
+/// [`scan`] accepted. The output is one line for every reader: LF and CR, which in JSON are white space between two
+/// tokens, become blanks; U+0085, U+2028 and U+2029, which occur only in strings, become escapes.
 ///
 /// # Panics
-/// When the places are not in their order or do not lie within the frame.
+/// If the positions are not in ascending order or not within the frame.
 pub fn splice(frame: &[u8], edits: &[(Range<usize>, &[u8])], out: &mut Vec<u8>) {
     let mut from = 0;
     for (place, new) in edits {
@@ -69,7 +66,7 @@ pub fn splice(frame: &[u8], edits: &[(Range<usize>, &[u8])], out: &mut Vec<u8>) 
     write_flat(&frame[from..], out);
 }
 
-/// Whether a message that [`scan`] accepted is one line for every reader, as [`splice`] writes it.
+/// Whether every reader treats a message that [`scan`] accepted as one line, as in the output of [`splice`].
 #[must_use]
 pub fn is_flat(frame: &[u8]) -> bool {
     let may_break = memchr::memchr3(b'\n', b'\r', 0xe2, frame).is_some()
@@ -90,7 +87,7 @@ pub(crate) fn write_flat(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[from..]);
 }
 
-/// What some reader takes for the end of a line, and what means the same in JSON.
+/// The positions of characters that some readers treat as a line end, with equivalent JSON text.
 fn line_breaks(bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, &'static str)> {
     (0..bytes.len()).filter_map(|at| {
         let (length, instead) = match bytes[at..] {
@@ -104,8 +101,8 @@ fn line_breaks(bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, &'static str
     })
 }
 
-/// Writes the notification that cancels the request with this tag, without an envelope. A client's
-/// own is never passed on: another one could have its id.
+/// Writes the notification that cancels the request with this tag, without an envelope. A client's own notification is
+/// never forwarded, because another client could use the same id.
 pub fn write_cancel(dialect: Dialect, tag: Tag, out: &mut Vec<u8>) {
     let name = match dialect {
         Dialect::Mcp => "requestId",
@@ -118,7 +115,8 @@ pub fn write_cancel(dialect: Dialect, tag: Tag, out: &mut Vec<u8>) {
     );
 }
 
-/// Writes the request with this tag by which a client begins, without an envelope; `version` is ours.
+/// Writes a client's first request, `initialize`, with this tag and without an envelope. `version` is the version of
+/// the daemon.
 pub fn write_initialize(dialect: Dialect, tag: Tag, version: &str, out: &mut Vec<u8>) {
     let revision = handshake::LATEST;
     let params = match dialect {
@@ -134,7 +132,7 @@ pub fn write_initialize(dialect: Dialect, tag: Tag, version: &str, out: &mut Vec
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Writes what a client says once that is answered, without an envelope.
+/// Writes the notification of a client after the reply to `initialize`, without an envelope.
 pub fn write_initialized(dialect: Dialect, out: &mut Vec<u8>) {
     out.extend_from_slice(match dialect {
         Dialect::Mcp => br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
@@ -142,33 +140,33 @@ pub fn write_initialized(dialect: Dialect, out: &mut Vec<u8>) {
     });
 }
 
-/// An id or a token of ours, a number that every reader of JSON keeps as it is: LSP allows 31 bits.
+/// An id or a token that the daemon assigns. It is a number that every JSON parser preserves: LSP allows 31 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(u32);
 
 impl Tag {
-    /// The greatest.
+    /// The largest tag.
     pub const MAX: Self = Self(i32::MAX as u32);
 
-    /// This tag, or none above [`Self::MAX`].
+    /// Creates a tag. `None` if the number is above [`Self::MAX`].
     #[must_use]
     pub const fn new(number: u32) -> Option<Self> {
         if number <= Self::MAX.0 { Some(Self(number)) } else { None }
     }
 
-    /// Its number.
+    /// The number of the tag.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// The one after it; after the greatest comes 0.
+    /// The next tag. After the largest tag, the next one is 0.
     #[must_use]
     pub const fn next(self) -> Self {
         if self.0 == Self::MAX.0 { Self(0) } else { Self(self.0 + 1) }
     }
 
-    /// The tag that is written here, exactly as we write them.
+    /// Parses a tag in exactly the form in which tags are written.
     #[must_use]
     pub fn parse(written: &[u8]) -> Option<Self> {
         let plain = written.iter().all(u8::is_ascii_digit);

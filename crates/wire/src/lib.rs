@@ -1,11 +1,10 @@
-//! Protocols: bytes in, messages out, and back.
+//! Protocol codecs: from bytes to messages, and back.
 //!
-//! What it is: codecs that find messages in received bytes and write replies. What it depends on: the
-//! rules and limits of each protocol. What it must never depend on: a stream, a clock, who answers.
+//! What it is: codecs that find messages in received bytes and write replies. What it depends on: the rules and limits
+//! of each protocol. What it must never depend on: a stream, a clock, the worker that answers.
 //!
-//! [`Decoder`] finds frames whatever the [`Framing`], [`envelope`] and [`encode`] put a body into
-//! one, [`write_reply`] writes an outcome as a frame. [`jsonrpc`] looks into frames that are
-//! JSON-RPC messages.
+//! [`Decoder`] finds frames in any [`Framing`]. [`envelope`] and [`encode`] put a body into a frame. [`write_reply`]
+//! writes an outcome as a frame. [`jsonrpc`] parses frames that are JSON-RPC messages.
 
 #![forbid(unsafe_code)]
 

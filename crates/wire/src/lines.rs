@@ -1,8 +1,7 @@
-//! One message a line.
+//! A decoder for one message per line.
 //!
-//! A line ends with LF; a CR before it belongs to the line end. A line longer than the limit is
-//! reported once and passed over up to its LF, so that one of them does not end the collection for
-//! good.
+//! A line ends with LF; a CR before it belongs to the line end. A line over the limit is reported once and skipped up
+//! to its LF, so that one long line does not end the stream.
 //!
 //! ```
 //! use wire::lines::{Lines, Piece};
@@ -24,23 +23,24 @@ use memchr::memchr;
 use crate::reply;
 pub use crate::reply::Marks;
 
-/// Finds lines in the bytes of one direction of one stream.
+/// Finds lines in the bytes of one direction of a stream.
 ///
-/// The caller shows all bytes that it has not consumed yet and asks for one piece after the other
-/// with [`Self::next`]; when there is none it calls [`Self::consume`], which also remembers how
-/// far the rest was searched, so that no byte is looked at twice.
+/// The caller passes all bytes that it has not consumed yet, and calls [`Self::next`] repeatedly. When `next` returns
+/// `None`, the caller calls [`Self::consume`]. The position up to which the rest was searched is stored, so that no
+/// byte is searched twice.
 #[derive(Debug)]
 pub struct Lines {
     line_max: usize,
-    /// What ends a line.
+    /// The terminator of a line.
     mark: Mark,
-    /// Bytes at the front of the unconsumed rest that hold no line end.
+    /// The number of unconsumed bytes at the front without a line end.
     scanned: usize,
-    /// The line at the front was reported as too long and its end has not been seen.
+    /// Whether the current line was reported as too long and its end was not found yet.
     skipping: bool,
-    /// Where the line began that was reported last as too long, in the bytes shown then.
+    /// The position of the last line that was reported as too long, in the bytes given at that time.
     reported: usize,
-    /// What the last step passed over of a line that had been reported, in the bytes shown then.
+    /// The bytes that the last step skipped of a line that had been reported: their range in the bytes given at that
+    /// time.
     passed: Range<usize>,
 }
 
@@ -51,30 +51,30 @@ enum Mark {
     Nul,
 }
 
-/// What one step found.
+/// The result of one step.
 pub(crate) enum Step {
     Piece(Piece),
     /// The end of a line that was reported as too long.
     Passed,
 }
 
-/// What was found.
+/// An item that the decoder found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// A line, without its line end, at this place of the bytes shown.
+    /// A line without its line end: its range in the given bytes.
     Line(Range<usize>),
-    /// A line that exceeds the limit. Reported once, as soon as that is certain.
+    /// A line over the limit. It is reported once, as soon as the length is known to exceed the limit.
     TooLong,
 }
 
 impl Lines {
-    /// Finds lines of at most `line_max` bytes, line end excluded.
+    /// Creates a decoder for lines of at most `line_max` bytes, excluding the line end.
     #[must_use]
     pub const fn new(line_max: usize) -> Self {
         Self::of(Mark::Newline, line_max)
     }
 
-    /// Finds what ends with a NUL, of at most `frame_max` bytes without it.
+    /// Creates a decoder for frames that end with NUL, of at most `frame_max` bytes, excluding the NUL.
     #[must_use]
     pub(crate) const fn nul(frame_max: usize) -> Self {
         Self::of(Mark::Nul, frame_max)
@@ -84,7 +84,7 @@ impl Lines {
         Self { line_max, mark, scanned: 0, skipping: false, reported: 0, passed: 0..0 }
     }
 
-    /// The piece at `from`, which is moved behind it.
+    /// Returns the piece at `from`, and moves `from` to its end.
     pub fn next(&mut self, bytes: &[u8], from: &mut usize) -> Option<Piece> {
         loop {
             if let Step::Piece(piece) = self.step(bytes, from)? {
@@ -93,7 +93,7 @@ impl Lines {
         }
     }
 
-    /// As [`Self::next`], but stops at the end of a line that was too long, too.
+    /// Like [`Self::next`], but also returns at the end of a line that was too long.
     pub(crate) fn step(&mut self, bytes: &[u8], from: &mut usize) -> Option<Step> {
         let start = *from;
         let rest = bytes.get(start..)?;
@@ -120,26 +120,27 @@ impl Lines {
         Some(Step::Piece(if fits { Piece::Line(start..start + length) } else { Piece::TooLong }))
     }
 
-    /// What the last step passed over of a line that had been reported as too long, in the bytes shown.
+    /// The bytes that the last step skipped of a line that had been reported as too long: their range in the given
+    /// bytes.
     pub(crate) fn passed(&self) -> Range<usize> {
         self.passed.clone()
     }
 
-    /// Remembers that the `length` bytes of the rest hold no line end.
+    /// Stores that the `length` bytes of the rest contain no line end.
     fn unfinished(&mut self, length: usize, mark_ahead: usize) -> Option<Piece> {
         self.scanned = length;
-        // The bytes more may be the CR of a line end that has not come yet.
+        // The additional byte may be the CR of a line end whose LF was not received yet.
         let too_long = length > self.line_max.saturating_add(mark_ahead) && !self.skipping;
         self.skipping |= too_long;
         too_long.then_some(Piece::TooLong)
     }
 
-    /// Where the line begins that was reported just now as too long, in the bytes shown.
+    /// The position of the line that was just reported as too long, in the given bytes.
     pub(crate) const fn too_long_at(&self) -> usize {
         self.reported
     }
 
-    /// How many of the `shown` bytes the caller may forget when the next piece begins at `from`.
+    /// The number of the `shown` bytes that the caller must discard if the next piece begins at `from`.
     pub fn consume(&mut self, shown: usize, from: usize) -> usize {
         if self.skipping {
             self.scanned = 0;
@@ -149,14 +150,14 @@ impl Lines {
         }
     }
 
-    /// Whether a line was begun that has not ended: the last `rest` bytes, or one being skipped.
+    /// Whether there is an incomplete line: the last `rest` bytes, or a line that is being skipped.
     #[must_use]
     pub fn is_begun(&self, rest: usize) -> bool {
         rest > 0 || self.skipping
     }
 
-    /// What a peer's end makes of the `rest` bytes after the last line end: nothing, a line without
-    /// its end, or the rest of a line that was too long.
+    /// Handles the end of the stream. The `rest` bytes after the last line end are nothing, a line without its end, or
+    /// the rest of a line that was too long.
     pub fn finish(&mut self, rest: &[u8]) -> Option<Piece> {
         let skipping = std::mem::take(&mut self.skipping);
         self.scanned = 0;
@@ -169,9 +170,9 @@ impl Lines {
     }
 }
 
-/// Whether a line holds what readers of lines other than this one take for the end of one: CR (universal
-/// newlines, as in Python), U+2028 and U+2029 (as in the `readline` of Node.js), and U+0085 (with these
-/// as in `Scanner.nextLine` of Java).
+/// Whether a line contains a character that other readers of lines treat as a line end: CR (universal newlines, as in
+/// Python), U+2028 and U+2029 (as in `readline` of Node.js), and U+0085 (in addition to these, as in `Scanner.nextLine`
+/// of Java).
 ///
 /// ```
 /// use wire::lines::holds_line_break;
@@ -187,7 +188,7 @@ pub fn holds_line_break(line: &[u8]) -> bool {
     })
 }
 
-/// Writes one reply with its line end behind what `out` holds.
+/// Appends one reply with its line end to `out`.
 pub fn write_reply(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
     reply::write_text(out, marks, outcome);
     out.push(b'\n');
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
     use exchange::{Cause, Phase, Slice};
 
-    /// All pieces of `bytes` when they are shown in parts of `step` bytes.
+    /// All pieces of `bytes` when they arrive in parts of `step` bytes.
     fn pieces(bytes: &[u8], line_max: usize, step: usize) -> (Vec<Result<Vec<u8>, ()>>, Vec<u8>) {
         let mut lines = Lines::new(line_max);
         let (mut held, mut found) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! How an outcome is written in a frame of each framing.
+//! Writing an outcome as a frame of each framing.
 
 use exchange::{Cause, Outcome, Verdict};
 
@@ -8,22 +8,22 @@ use crate::jsonrpc::{self, Asked};
 /// How replies are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marks {
-    /// Replies as they are; refusals begin with `!`, what failed or is unknown with `!failed` or
+    /// Replies are unchanged. Refusals begin with `!`, and failed or unknown outcomes begin with `!failed` or
     /// `!unknown`.
     Plain,
     /// Every reply begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
     Status,
 }
 
-/// Writes an outcome as one frame behind what `out` holds.
+/// Appends an outcome as one frame to `out`.
 ///
-/// A reply goes as it is, marked as `marks` says. Any other ending is `!CODE text` in a frame, as
-/// on lines, and an error object of JSON-RPC where [`Framing::is_json`]; `marks` mean nothing there.
-/// `raw` has no frames, so an ending there is a line.
+/// A reply is written unchanged, with a mark according to `marks`. Any other outcome is written as `!CODE text`, as on
+/// lines. If [`Framing::is_json`], it is written as a JSON-RPC error object, and `marks` is ignored. `raw` has no
+/// frames, so there the outcome is a line.
 ///
 /// # Errors
-/// When the framing cannot carry this reply; nothing is written then, and an ending for that
-/// ([`Cause::Reply`]) should be. Endings can always be carried: their text is cut to what fits.
+/// If the framing cannot carry this reply. In this case nothing is written, and the caller should write an end with
+/// [`Cause::Reply`]. Other outcomes can always be carried, because their text is truncated.
 pub fn write_reply(
     framing: Framing,
     marks: Marks,
@@ -42,8 +42,8 @@ pub fn write_reply(
     }
 }
 
-/// Writes what is not the bytes of a worker alone: it is made behind what `out` holds, and its
-/// envelope put around it.
+/// Writes an outcome that is not only the bytes of a worker: it is written to `out`, and its envelope is added around
+/// it.
 fn write_made(
     framing: Framing,
     marks: Marks,
@@ -76,7 +76,7 @@ fn write_made(
     }
 }
 
-/// Writes an outcome as one line without its end.
+/// Writes an outcome as one line without its line end.
 pub(crate) fn write_text(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
     let (end, text) = match outcome {
         Outcome::Reply(body) => {
@@ -100,7 +100,7 @@ pub(crate) fn write_text(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
         }
         _ => out.push(b'!'),
     }
-    // A worker's own refusal is passed on in its own words.
+    // A refusal by a worker is forwarded in the worker's words.
     if end.cause != Cause::Worker {
         out.extend_from_slice(end.cause.word().as_bytes());
         if !text.is_empty() {
@@ -110,7 +110,7 @@ pub(crate) fn write_text(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
     write_words(out, text);
 }
 
-/// Writes a text that must not end a line before its time.
+/// Writes a text. Bytes that would end a line or a frame become blanks.
 fn write_words(out: &mut Vec<u8>, text: &[u8]) {
     out.extend(text.iter().map(|&byte| if matches!(byte, b'\n' | 0) { b' ' } else { byte }));
 }

@@ -1,5 +1,5 @@
-//! The fuzz targets over what is kept in `fuzz/corpus`, and over bytes from a fixed seed: valid messages,
-//! and those that are kept, broken a little and much. `cargo xtask fuzz` goes on from there.
+//! Runs the fuzz targets with the inputs in `fuzz/corpus`, and with bytes from a fixed seed: valid messages and inputs
+//! of the corpus, with few or many errors. `cargo xtask fuzz` continues from there.
 
 #[path = "../../../fuzz/entries/http1.rs"]
 mod entries;
@@ -10,7 +10,7 @@ use random::Random;
 
 const ROUNDS: u64 = 20_000;
 
-/// What messages look like, to be broken.
+/// Samples of messages, which are then damaged.
 const SAMPLES: [&[u8]; 11] = [
     b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nAccept:*/*\r\n\r\n",
     b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde",
@@ -27,7 +27,7 @@ const SAMPLES: [&[u8]; 11] = [
 
 const LIKELY: &[u8] = b"\r\n\t :,;=/?#*0159afg\0[]HTPx\x7f\x80\xff";
 
-/// Inputs that are kept for a target: each breaks a rule in a way of its own, or keeps to it barely.
+/// The corpus of a target. Each input violates a rule in a different way, or barely satisfies it.
 #[expect(clippy::disallowed_methods, reason = "what is kept is in files")]
 fn kept(target: &str) -> Vec<Vec<u8>> {
     let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
@@ -82,7 +82,7 @@ fn requests() {
 #[test]
 fn objects() {
     smoke(3, "http1_objects", entries::objects);
-    // Answers stand alone; most of what the loop makes is none.
+    // Answers are not concatenated. Most inputs of the loop above are not answers.
     let mut random = Random(4);
     for sample in SAMPLES.iter().filter(|sample| sample.starts_with(b"{")) {
         for _ in 0..ROUNDS {

@@ -1,12 +1,12 @@
-//! Frames whose length comes first.
+//! Frames that begin with their length.
 //!
 //! ```text
-//!            head whole, length ≤ max            all there
+//!            complete head, length ≤ max            complete
 //!   Head ───────────────────────────► Body ─────────────────► Head   (a frame)
-//!    │  head whole, length > max
-//!    └──────────────────────────────► Skip ──► Tail ─────────► Head   (reported at once)
+//!    │  complete head, length > max
+//!    └──────────────────────────────► Skip ──► Tail ─────────► Head   (reported immediately)
 //!                                      ▲
-//!                     of a message ── Start: its beginning is waited for, so that it can be named
+//!                of a message ──── Start: waits for its first bytes, because they contain its id
 //! ```
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::head::Head;
 use crate::framing::{NETSTRING_DIGITS_MAX, Width};
 use crate::jsonrpc::START_MAX;
 
-/// What says the length.
+/// The form of the length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prefix {
     Len(Width),
@@ -29,21 +29,21 @@ pub(super) struct Announced {
     prefix: Prefix,
     frame_max: usize,
     ahead: Ahead,
-    /// What the last step passed over of a frame that is too long, in the bytes shown then.
+    /// The bytes that the last step skipped of a frame that is too long: their range in the bytes given to that step.
     passed: Range<usize>,
 }
 
-/// What comes next. `Head` and `Body` are about the frame at the front, of which nothing was
-/// consumed.
+/// The state. In `Head`, `Body` and `Start`, no byte of the current frame is consumed.
 #[derive(Debug)]
 enum Ahead {
-    /// A head of which something may have come.
+    /// A head that may be incomplete.
     Head(Head),
-    /// The rest of a frame whose head has so many bytes, and whose body so many.
+    /// An incomplete frame: the lengths of its head and of its body, in bytes.
     Body { head: usize, body: usize },
-    /// The beginning of a message that is too long: its head has so many bytes, its body `announced`.
+    /// The beginning of a message that is too long: the length of its head, the length of its body (`announced`), and
+    /// the number of body bytes to wait for (`wanted`).
     Start { head: usize, announced: u64, wanted: usize },
-    /// Bytes of a frame that is too long, and then its tail.
+    /// The remaining bytes of a frame that is too long, followed by its tail.
     Skip { left: u64 },
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Found {
     Broken(Fault),
 }
 
-/// A whole head.
+/// A complete head: its length, and the length of the body.
 struct Length {
     head: usize,
     announced: u64,
@@ -70,7 +70,8 @@ impl Announced {
         matches!(self.ahead, Ahead::Skip { .. })
     }
 
-    /// What the last step passed over of a frame that had been reported as too long, in the bytes shown.
+    /// The bytes that the last step skipped of a frame that had been reported as too long: their range in the given
+    /// bytes.
     pub(super) fn passed(&self) -> Range<usize> {
         self.passed.clone()
     }
@@ -119,7 +120,7 @@ impl Announced {
         }
     }
 
-    /// The head at the front, once it is whole.
+    /// Parses the head of the current frame. `None` if it is incomplete.
     fn head(&mut self, rest: &[u8]) -> Option<Result<Length, Fault>> {
         if rest.is_empty() {
             return None;
@@ -139,7 +140,7 @@ impl Announced {
         }
     }
 
-    /// A head is whole: its frame is waited for, or passed over and reported.
+    /// Handles a complete head: waits for the frame, or reports and skips it.
     fn begin(&mut self, length: &Length, rest: &[u8], from: &mut usize) -> Option<Found> {
         let announced = length.announced;
         match usize::try_from(announced) {
@@ -149,7 +150,7 @@ impl Announced {
             }
             _ if self.is_text(&rest[..length.head]) => Some(Found::Broken(Fault::Text)),
             _ if self.prefix == Prefix::Head => {
-                // Within what a stream holds for a frame that is not too long.
+                // At most the bytes that a stream may buffer for a frame within the limit.
                 let wanted = START_MAX.min(self.frame_max);
                 self.ahead = Ahead::Start { head: length.head, announced, wanted };
                 None
@@ -162,7 +163,7 @@ impl Announced {
         }
     }
 
-    /// Whether a length over the limit is rather text. Only four bytes are enough to tell.
+    /// Whether a length over the limit is probably text. Only a prefix of four bytes is long enough to decide this.
     fn is_text(&self, head: &[u8]) -> bool {
         self.prefix == Prefix::Len(Width::Four) && head.iter().all(|&byte| is_printable(byte))
     }
@@ -182,13 +183,13 @@ impl Announced {
         Some(Found::Frame(start + head..start + end))
     }
 
-    /// Bytes behind a body: the comma of a netstring.
+    /// The length of the tail, in bytes: the comma of a netstring.
     fn tail_length(&self) -> usize {
         usize::from(self.prefix == Prefix::Netstring)
     }
 }
 
-/// The length of the netstring at the front: digits without leading zeros, and a colon.
+/// Parses the length of the current netstring: digits without leading zeros, and a colon.
 fn netstring(rest: &[u8]) -> Option<Result<Length, Fault>> {
     let mut announced = 0;
     for (place, &byte) in rest.iter().enumerate() {
@@ -203,7 +204,7 @@ fn netstring(rest: &[u8]) -> Option<Result<Length, Fault>> {
     None
 }
 
-/// What a text in ASCII is made of.
+/// Whether a byte can occur in ASCII text.
 pub(super) const fn is_printable(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }

@@ -1,4 +1,4 @@
-//! Why no frame can be found any more.
+//! Why no more frames can be found.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use crate::framing::HEAD_MAX;
 
 const _: () = assert!(HEAD_MAX == 4096, "the text of `Fault::Head` says it");
 
-/// What is wrong with a stream. Whoever writes to it is to blame.
+/// An error in a stream. The sender of the stream caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A frame is over the limit and such frames end the stream.
+    /// A frame is over the limit, and such frames end the stream.
     TooLong,
-    /// Where a length should be there is text.
+    /// There is text in the place of a length.
     Text,
-    /// The length of a netstring is not a number, has leading zeros or is out of all bounds.
+    /// The length of a netstring is not a number, has leading zeros or has too many digits.
     NetstringLength,
     /// A netstring does not end with a comma.
     NetstringComma,
     /// A line of the head is not a name, a colon and a value.
     Header,
-    /// A line of the head ends with LF alone.
+    /// A line of the head ends with LF without CR.
     LineFeed,
-    /// The head is longer than it may be.
+    /// The head is longer than [`HEAD_MAX`].
     Head,
-    /// The head does not say how long the body is.
+    /// The head does not contain the length of the body.
     NoLength,
-    /// The head says how long the body is twice, or not as a number.
+    /// The head contains the length of the body twice, or not as a number.
     Length,
 }
 
@@ -43,7 +43,7 @@ impl Fault {
         Self::Length,
     ];
 
-    /// One sentence for a log or a refusal.
+    /// A description of the fault in one sentence, for a log or a rejection.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

@@ -1,19 +1,19 @@
-//! The head of a message of the Language Server Protocol's base protocol.
+//! The head of a message in the base protocol of the Language Server Protocol.
 //!
-//! Lines of a name, a colon and a value, each with CRLF; an empty line ends it. Names are compared
-//! as in HTTP, without regard to case. `Content-Length` is read, whatever else is there is not.
+//! It consists of lines with a name, a colon and a value, each terminated by CRLF, and an empty line. Names are
+//! compared without case, as in HTTP. `Content-Length` is read; other fields are ignored.
 
 use memchr::memchr;
 
 use super::fault::Fault;
 use crate::framing::HEAD_MAX;
 
-/// How far the head at the front was read.
+/// The state of reading the current head.
 #[derive(Debug)]
 pub(super) struct Head {
-    /// Where the first line begins that was not whole.
+    /// The position of the first incomplete line.
     line: usize,
-    /// Bytes that hold no line end but those before `line`.
+    /// The number of scanned bytes. They contain no line end at or after `line`.
     scanned: usize,
     length: Option<u64>,
 }
@@ -23,8 +23,8 @@ impl Head {
         Self { line: 0, scanned: 0, length: None }
     }
 
-    /// The bytes of the head and of the body, once the head is whole. `rest` begins with the head
-    /// and what was shown before.
+    /// The lengths of the head and of the body, if the head is complete. `rest` begins with the head, including all
+    /// bytes of earlier calls.
     pub(super) fn next(&mut self, rest: &[u8]) -> Option<Result<(usize, u64), Fault>> {
         let shown = &rest[..rest.len().min(HEAD_MAX)];
         while let Some(found) = memchr(b'\n', shown.get(self.scanned..)?) {
@@ -60,7 +60,7 @@ impl Head {
     }
 }
 
-/// The characters of a header's name: RFC 9110, section 5.6.2.
+/// Whether a byte is allowed in a header name: RFC 9110, section 5.6.2.
 const fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')

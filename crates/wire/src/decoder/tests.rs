@@ -4,7 +4,7 @@ use super::*;
 use crate::framing::HEAD_MAX;
 use crate::framing::{Width, encode};
 
-/// What comes of a whole stream.
+/// The events of a whole stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Frame(Vec<u8>),
@@ -21,7 +21,7 @@ fn frame(body: &[u8]) -> Seen {
     Seen::Frame(body.to_vec())
 }
 
-/// Everything that a decoder tells of `bytes` when they come in parts of `step`.
+/// All results of a decoder for `bytes` that arrive in parts of `step` bytes.
 fn seen_in(mut decoder: Decoder, frame_max: usize, bytes: &[u8], step: usize) -> Vec<Seen> {
     let (mut held, mut seen) = (Vec::new(), Vec::new());
     for part in bytes.chunks(step) {
@@ -58,7 +58,7 @@ fn seen_in(mut decoder: Decoder, frame_max: usize, bytes: &[u8], step: usize) ->
     seen
 }
 
-/// The same, once it is certain that the parts make no difference.
+/// Like `seen_in`, after checking that the size of the parts makes no difference.
 fn seen(framing: Framing, frame_max: usize, bytes: &[u8]) -> Vec<Seen> {
     let all = |step| seen_in(Decoder::new(framing, frame_max, Over::Skip), frame_max, bytes, step);
     let whole = all(bytes.len().max(1));
@@ -123,7 +123,7 @@ fn a_length_over_the_limit_is_told_before_its_body_comes() {
         (Framing::Len(Width::One), &b"\x04"[..]),
         (Framing::Len(Width::Four), b"\0\0\0\x04"),
         (Framing::Netstring, b"4:"),
-        // Of a message as much is waited for as its id may be in.
+        // For a message, the decoder waits for the bytes that may contain its id.
         (Framing::ContentLength, b"Content-Length: 4\r\n\r\nxxx"),
     ] {
         let mut decoder = Decoder::new(framing, 3, Over::Skip);
@@ -151,13 +151,13 @@ fn lines_over_the_limit_end_the_stream_where_that_is_asked_for() {
 fn text_in_place_of_a_length_is_said() {
     let text = b"Traceback (most recent call last):\n";
     assert_eq!(seen(Framing::Len(Width::Four), 1 << 20, text), [Broken(Fault::Text)]);
-    // 1,701,603,681 bytes that are no text.
+    // A length of 1,701,603,681 bytes that is not text.
     let length = [b"\x00\x00\x00\x01y".as_slice(), &0x656c_6f80_u32.to_be_bytes()].concat();
     assert_eq!(
         seen(Framing::Len(Width::Four), 1 << 20, &length),
         [frame(b"y"), TooLong(Some(0x656c_6f80))]
     );
-    // Two bytes of text are a length like others; what waits for its end can be asked.
+    // Two bytes of text are a valid length. `is_text` checks the incomplete frame.
     let mut decoder = Decoder::new(Framing::Len(Width::Two), 65_535, Over::Skip);
     assert_eq!(decoder.next(text, &mut 0), None);
     assert!(decoder.is_text(text));
@@ -358,7 +358,7 @@ mod properties {
         proptest::sample::select(Framing::ALL)
     }
 
-    /// Bytes that often mean something to a framing.
+    /// Bytes that often have a meaning in a framing.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let words: &[&[u8]] = &[
             b"\n",
@@ -384,7 +384,7 @@ mod properties {
         vec(prop_oneof![4 => word, 1 => vec(any::<u8>(), 0..6)], 0..20).prop_map(|it| it.concat())
     }
 
-    /// Raw has no frames: only what it carries counts.
+    /// Raw has no frames, so only the concatenated bytes are compared.
     fn joined(framing: Framing, seen: Vec<Seen>) -> Vec<Seen> {
         if framing != Framing::Raw {
             return seen;
@@ -420,7 +420,7 @@ mod properties {
             for mut body in bodies {
                 let length = body.trim_ascii_end().len();
                 match framing {
-                    // What would be taken for a line end or for nothing.
+                    // Bytes that would be treated as a line end or be ignored.
                     Framing::Lines => while body.ends_with(b"\r") { body.pop(); },
                     Framing::JsonRpc => body.truncate(length),
                     _ => {}

@@ -1,52 +1,52 @@
-//! Tells the bytes of a body from what follows, and says which of them may go on as they lie.
+//! Separates the bytes of a body from the following bytes, and determines which of them can be forwarded unchanged.
 
 use super::chunked::{Chunked, Kind, Span, counted};
 use super::{Limits, Refusal};
 
-/// How long a body is, as its head says.
+/// The length of a body, as determined by its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyKind {
-    /// There is none.
+    /// No body.
     None,
-    /// So many bytes.
+    /// The length in bytes.
     Length(u64),
-    /// In chunks, the last of which is empty.
+    /// Chunked: the last chunk is empty.
     Chunked,
-    /// Up to the end of the stream. Of replies only.
+    /// Up to the end of the stream. For replies only.
     UntilEnd,
 }
 
 impl BodyKind {
-    /// Whether there may be a body: one of no bytes is none.
+    /// Whether the message can have a body of at least one byte.
     #[must_use]
     pub const fn is_some(self) -> bool {
         !matches!(self, Self::None | Self::Length(0))
     }
 }
 
-/// What becomes of the bytes at the front.
+/// How the bytes at the front are forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// So many go on as they lie.
+    /// The number of bytes to forward unchanged.
     pub pass: usize,
-    /// So many of those are the body itself, and not its framing.
+    /// The number of these bytes that are data of the body, not framing.
     pub data: usize,
-    /// So many behind them belong to the body and must not go on.
+    /// The number of following bytes that belong to the body and must not be forwarded.
     pub drop: usize,
 }
 
-/// A body in chunks that is there to its end.
+/// A chunked body that was received completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WholeChunks {
-    /// Bytes of the body itself.
+    /// The length of the data, in bytes.
     pub data: usize,
-    /// Bytes of it with all framing.
+    /// The length including all framing, in bytes.
     pub used: usize,
 }
 
 impl WholeChunks {
-    /// Looks whether the body in chunks at the front is there to its end and can go on with a length
-    /// instead. One with trailers that may go on cannot, nor one that breaks a rule.
+    /// Checks whether the chunked body at the front is complete and can be forwarded with a length instead of chunks.
+    /// `None` if it has a trailer that must be forwarded, or if it violates a rule.
     #[must_use]
     pub fn find(bytes: &[u8], limits: &Limits) -> Option<Self> {
         let mut chunked = Chunked::new(limits);
@@ -61,7 +61,7 @@ impl WholeChunks {
         (!chunked.has_trailer()).then_some(whole)
     }
 
-    /// Appends the bytes of the body itself, which is at the front of `bytes`.
+    /// Appends the data of the body, which is at the front of `bytes`.
     pub fn copy(self, bytes: &[u8], limits: &Limits, out: &mut Vec<u8>) {
         let (mut chunked, mut rest) = (Chunked::new(limits), &bytes[..self.used]);
         while let Ok(Some(span)) = chunked.next(rest, limits) {
@@ -74,11 +74,11 @@ impl WholeChunks {
     }
 }
 
-/// The body that is being received.
+/// A body that is being received.
 ///
-/// The caller shows what it has and forgets what it is told, until [`Self::is_done`]; bytes that
-/// are left then belong to the next message. Where nothing can be told, because a trailer has not
-/// ended, it shows them again with the next ones.
+/// The caller passes the received bytes and discards as many as reported, until [`Self::is_done`]. The remaining bytes
+/// belong to the next message. If nothing is reported because a trailer is incomplete, the caller passes the same bytes
+/// again together with the next ones.
 #[derive(Debug)]
 pub struct Body {
     state: State,
@@ -93,7 +93,7 @@ enum State {
 }
 
 impl Body {
-    /// The body behind a head that says so.
+    /// Creates the body for a head with this body kind.
     #[must_use]
     pub fn new(kind: BodyKind, limits: &Limits) -> Self {
         let state = match kind {
@@ -105,23 +105,22 @@ impl Body {
         Self { state }
     }
 
-    /// No body.
+    /// Creates an empty body.
     #[must_use]
     pub const fn none() -> Self {
         Self { state: State::Done }
     }
 
-    /// Whether all of it was shown.
+    /// Whether the whole body was received.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
 
-    /// What the bytes at the front are, one kind at a time. None when there is nothing more to
-    /// tell.
+    /// Classifies the bytes at the front, one kind at a time. `None` if no more bytes can be classified.
     ///
     /// # Errors
-    /// When they break a rule or pass a limit.
+    /// If the bytes violate a rule or exceed a limit.
     pub fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Span>, Refusal> {
         let span = match &mut self.state {
             State::Done => return Ok(None),
@@ -149,11 +148,11 @@ impl Body {
         Ok((span.length > 0).then_some(span))
     }
 
-    /// How many of the bytes at the front may go on as they lie, framing and all, towards a peer of
+    /// The number of bytes at the front that can be forwarded unchanged, including framing, to a peer that uses
     /// HTTP/1.1.
     ///
     /// # Errors
-    /// When they break a rule or pass a limit.
+    /// If the bytes violate a rule or exceed a limit.
     pub fn run(&mut self, bytes: &[u8], limits: &Limits) -> Result<Run, Refusal> {
         let mut run = Run::default();
         while let Some(rest) = bytes.get(run.pass..).filter(|rest| !rest.is_empty()) {
@@ -170,7 +169,7 @@ impl Body {
         Ok(run)
     }
 
-    /// How many bytes to come can go on unseen.
+    /// The number of following bytes that can be forwarded without parsing.
     #[must_use]
     pub const fn ahead(&self) -> u64 {
         match &self.state {
@@ -180,10 +179,10 @@ impl Body {
         }
     }
 
-    /// So many bytes went on unseen.
+    /// Records that `count` bytes were forwarded without parsing.
     ///
     /// # Panics
-    /// When there were fewer [ahead](Self::ahead): what follows would be read as another message.
+    /// If `count` is larger than [`Self::ahead`], because the following bytes would be parsed as another message.
     pub fn passed(&mut self, count: u64) {
         assert!(count <= self.ahead(), "no more goes on unseen than lies ahead");
         match &mut self.state {
@@ -199,10 +198,10 @@ impl Body {
         }
     }
 
-    /// The stream has ended.
+    /// Handles the end of the stream.
     ///
     /// # Errors
-    /// When that is not where the body ends.
+    /// If the body does not end there.
     pub fn end(&mut self) -> Result<(), Refusal> {
         match self.state {
             State::Done | State::UntilEnd { .. } => {

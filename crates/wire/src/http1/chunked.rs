@@ -1,40 +1,40 @@
-//! A body in chunks (RFC 9112 §7.1), byte by byte where it is framing and at once where it is data.
+//! A chunked body (RFC 9112 §7.1). Framing is parsed byte by byte, data as a whole.
 //!
 //! ```text
 //!   1a;ext CR LF data… CR LF … 0 CR LF name: value CR LF CR LF
 //!   Size   └Drop  Data           Last   Trailer           FinalLf
 //! ```
 //!
-//! A size is forwarded in one spelling only: leading zeros, blanks behind it and extensions are dropped.
+//! A size is forwarded in one form only: leading zeros, blanks after it and extensions are dropped.
 
 use super::grammar::{text_length, token_length};
 use super::{Limits, Refusal};
 use memchr::memchr;
 
-/// Trailers that may go on: what is only known when the body has been made. Any other could be
-/// taken for a field of the head by somebody who merges them.
+/// Trailers that are forwarded: values that are known only when the body is complete. Other trailers are dropped,
+/// because a recipient that merges trailers could treat them as fields of the head.
 const TRAILERS: [&[u8]; 5] =
     [b"content-digest", b"repr-digest", b"server-timing", b"grpc-status", b"grpc-message"];
 
 const DIGITS_MAX: u8 = 16;
 
-/// What some bytes of a body are.
+/// The kind of some bytes of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The body itself.
+    /// Data.
     Data,
-    /// Framing and trailers that may go on as they lie.
+    /// Framing, and trailers that are forwarded unchanged.
     Frame,
-    /// What must not go on: extensions, trailers that are not allowed.
+    /// Bytes that must not be forwarded: extensions, and trailers that are not allowed.
     Drop,
 }
 
-/// The bytes at the front are of this kind.
+/// The kind and the number of the bytes at the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What they are.
+    /// The kind.
     pub kind: Kind,
-    /// How many.
+    /// The number of bytes.
     pub length: usize,
 }
 
@@ -43,7 +43,7 @@ enum At {
     Size {
         digits: u8,
     },
-    /// Blanks behind a size (BWS): the line end or an extension follows.
+    /// Blanks after a size (BWS): the line end or an extension follows.
     Blank,
     Extension,
     SizeLf,
@@ -57,14 +57,14 @@ enum At {
 #[derive(Debug)]
 pub(super) struct Chunked {
     at: At,
-    /// The size that is being read, then what is left of the chunk.
+    /// In a size: the value of the digits so far. In data: the remaining bytes of the chunk.
     left: u64,
-    /// Bytes of data that may still come.
+    /// The number of data bytes that are still allowed.
     body: u64,
     extension: usize,
     extensions: usize,
     trailers: usize,
-    /// A trailer came that may go on.
+    /// Whether there was a trailer that must be forwarded.
     has_trailer: bool,
 }
 
@@ -81,7 +81,7 @@ impl Chunked {
         }
     }
 
-    /// Whether a trailer came that may go on: only chunks can carry it.
+    /// Whether there was a trailer that must be forwarded. Only a chunked body can carry it.
     pub(super) const fn has_trailer(&self) -> bool {
         self.has_trailer
     }
@@ -90,7 +90,7 @@ impl Chunked {
         self.at == At::Done
     }
 
-    /// What is left of the data of the chunk: its framing is always seen.
+    /// The remaining data bytes of the chunk. Framing is always parsed.
     pub(super) const fn ahead(&self) -> u64 {
         if matches!(self.at, At::Data) { self.left } else { 0 }
     }
@@ -102,7 +102,7 @@ impl Chunked {
         }
     }
 
-    /// None when nothing can be told before more is shown.
+    /// Classifies the bytes at the front. `None` if more bytes are needed.
     pub(super) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Span>, Refusal> {
         let span = |kind, length| Ok(Some(Span { kind, length }));
         match self.at {
@@ -141,8 +141,8 @@ impl Chunked {
         matches!(self.at, At::Blank | At::Extension | At::Trailer)
     }
 
-    /// How many zeros at the front have another digit behind them: they are dropped. None while the byte
-    /// behind them is not shown.
+    /// The number of zeros at the front that are followed by another digit. They are dropped. `None` if the byte after
+    /// the zeros was not received yet.
     fn leading_zeros(&mut self, digits: u8, bytes: &[u8]) -> Result<Option<usize>, Refusal> {
         let zeros = bytes.iter().take_while(|byte| **byte == b'0').count();
         let is_digit = bytes.get(zeros).map(u8::is_ascii_hexdigit);
@@ -154,7 +154,7 @@ impl Chunked {
         Ok((length > 0 || is_digit.is_some()).then_some(length))
     }
 
-    /// How many blanks stand at the front, behind a size.
+    /// The number of blanks at the front, after a size.
     fn blanks(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
         let length = bytes.iter().take_while(|byte| matches!(**byte, b' ' | b'\t')).count();
         self.spend_extension(length)?;
@@ -167,7 +167,7 @@ impl Chunked {
         Ok(length)
     }
 
-    /// So many bytes between a size and its line end are dropped.
+    /// Subtracts dropped bytes between a size and its line end from the limits.
     fn spend_extension(&mut self, length: usize) -> Result<(), Refusal> {
         if length > self.extension.min(self.extensions) {
             return Err(Refusal::ChunkExtension);
@@ -177,10 +177,10 @@ impl Chunked {
         Ok(())
     }
 
-    /// Reads sizes and line ends up to data, an extension, or the trailers.
+    /// Parses sizes and line ends up to data, an extension or the trailers.
     fn frame(&mut self, bytes: &[u8], limits: &Limits) -> Result<usize, Refusal> {
         for (place, &byte) in bytes.iter().enumerate() {
-            // Zeros that lead a size are looked at before the size is read.
+            // Leading zeros of a size are handled before the size is parsed.
             if place > 0 && byte == b'0' && self.left == 0 && matches!(self.at, At::Size { .. }) {
                 return Ok(place);
             }
@@ -206,7 +206,7 @@ impl Chunked {
                 }
             };
             match self.at {
-                // The semicolon belongs to the extension, and blanks are dropped.
+                // The semicolon is a part of the extension, and blanks are dropped.
                 At::Blank | At::Extension => return Ok(place),
                 At::Data | At::Trailer => return Ok(place + 1),
                 _ => {}
@@ -227,19 +227,19 @@ impl Chunked {
         Ok(At::Size { digits: digits + 1 })
     }
 
-    /// A chunk begins: is there room for it?
+    /// Begins a chunk, if the limit of the body allows it.
     fn begin(&mut self) -> Result<At, Refusal> {
         self.body = self.body.checked_sub(self.left).ok_or(Refusal::BodyTooLong)?;
         Ok(At::Data)
     }
 
-    /// How many bytes at the front belong to the extensions.
+    /// The number of bytes at the front that belong to the extensions.
     fn extension(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
         let length = text_length(bytes);
         self.spend_extension(length)?;
         match bytes.get(length) {
             None => Ok(length),
-            // The line end goes on, as all framing.
+            // The line end is forwarded, like all framing.
             Some(b'\r') => {
                 self.at = At::Size { digits: 1 };
                 Ok(length)
@@ -248,7 +248,7 @@ impl Chunked {
         }
     }
 
-    /// One line of the trailers, or the empty one behind them. None while it is not whole.
+    /// Parses one line of the trailers, or the empty line after them. `None` if the line is incomplete.
     fn trailer(&mut self, bytes: &[u8]) -> Result<Option<Span>, Refusal> {
         let Some(end) = memchr(b'\n', bytes) else {
             return if bytes.len() > self.trailers { Err(Refusal::Trailers) } else { Ok(None) };
@@ -274,7 +274,7 @@ impl Chunked {
     }
 }
 
-/// Takes at most so many off what is left, and says how many that were.
+/// Subtracts at most `shown` from `left`, and returns the number that was subtracted.
 pub(super) fn counted(left: &mut u64, shown: usize) -> usize {
     let length = usize::try_from(*left).unwrap_or(usize::MAX).min(shown);
     *left -= length as u64;

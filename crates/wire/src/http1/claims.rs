@@ -1,15 +1,15 @@
-//! What a request says of its client and of what the client asked for, in fields that servers believe
-//! because proxies write them. Only proxies before us that are trusted may say it.
+//! Fields in which a request describes its client or the original request. Servers trust them, because proxies write
+//! them. Only trusted proxies in front of this one may set them.
 //!
-//! Programs that get fields in their environment know no difference between `X_Real_IP`, `X.Real.IP` and
-//! `X-Real-IP`: such spellings are removed whoever wrote them.
+//! Programs that receive fields in their environment cannot distinguish `X_Real_IP`, `X.Real.IP` and `X-Real-IP`. Such
+//! spellings are always removed, even from trusted proxies.
 
 use fields::Fields;
 
-/// Every name that begins with this, and a dash behind it.
+/// This name, and all names that begin with it and a dash.
 const FORWARDED: &[u8] = b"x-forwarded";
 
-/// By their first letters. The page about HTTP lists them.
+/// Names by their first letters. The page about HTTP lists them.
 const C: &[&[u8]] = &[b"cf-connecting-ip", b"cf-connecting-ipv6", b"client-ip"];
 const F: &[&[u8]] = &[b"fastly-client-ip", b"fly-client-ip", b"forwarded", b"front-end-https"];
 const P: &[&[u8]] = &[b"proxy-client-ip"];
@@ -37,20 +37,21 @@ const X: &[&[u8]] = &[
     b"x-scheme",
     b"x-url-scheme",
 ];
-/// What frames and describes a body: another spelling could pass for it.
+/// Fields that delimit or describe a body. A server could mistake another spelling for one of them.
 const OF_BODY: &[&[u8]] = &[b"content-length", b"content-type", b"transfer-encoding"];
 
-/// What the name of a field is taken for.
+/// The classification of a field name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     None,
-    /// A field of the list, as it is written everywhere.
+    /// A field of the list, in its usual spelling.
     Plain,
-    /// Another spelling of a field that only we, or a proxy, may write.
+    /// Another spelling of a field that only this proxy or a trusted proxy may write.
     Alike,
 }
 
-/// Removes what is said of the client; of one that is `believed`, odd spellings alone.
+/// Removes the fields that describe the client. If the client is trusted (`believed`), only unusual spellings are
+/// removed.
 pub(super) fn remove(fields: &mut Fields, believed: bool) {
     let goes = |name: &[u8]| match claim(name) {
         Claim::None => false,
@@ -89,7 +90,8 @@ fn claim(name: &[u8]) -> Claim {
     if OF_BODY.iter().any(is_odd) { Claim::Alike } else { Claim::None }
 }
 
-/// Whether a name is `told`, with any character that is neither a letter nor a digit for each dash.
+/// Whether a name is equal to `told`, where each dash may be replaced by any character that is neither a letter nor a
+/// digit.
 fn is_alike(name: &[u8], told: &[u8]) -> bool {
     let same = |one: u8, other: u8| match other {
         b'-' => !one.is_ascii_alphanumeric(),

@@ -1,5 +1,5 @@
-//! What a proxy changes in a head that it passes on: what concerned one connection goes, the
-//! framing gets its canonical spelling, and what is said of the client is said by us.
+//! Changes of a head that a proxy forwards: fields for one connection are removed, the framing is written in canonical
+//! form, and the fields about the client are set by this proxy.
 
 use std::net::IpAddr;
 
@@ -12,17 +12,18 @@ use super::request::VERSION;
 use super::semantics;
 use super::{Added, BodyKind, Connection, ReplyHead, RequestHead, Sending, Version};
 
-/// As it is spelled where we write it.
+/// Field names in the spelling that this proxy writes.
 const CONTENT_LENGTH: Name = Name::new("Content-Length");
 const TRANSFER_ENCODING: Name = Name::new("Transfer-Encoding");
 const HOST: Name = Name::new("Host");
 const UPGRADE: Name = Name::new("Upgrade");
 const FORWARDED_HOST: Name = Name::new("x-forwarded-host");
 const HTTP2_SETTINGS: Name = Name::new("http2-settings");
-/// No header field, but the variable `HTTP_PROXY` for programs that get fields in their environment.
+/// Not a standard header field. It is removed because programs that receive fields in their environment would see it as
+/// the variable `HTTP_PROXY`.
 const PROXY: Name = Name::new("proxy");
 
-/// What concerns one connection only.
+/// Hop-by-hop fields: they apply to one connection only.
 const OF_CONNECTION: NameSet = NameSet::of(&[
     &known::CONNECTION,
     &known::KEEP_ALIVE,
@@ -32,10 +33,10 @@ const OF_CONNECTION: NameSet = NameSet::of(&[
     &HTTP2_SETTINGS,
     &known::UPGRADE,
 ]);
-/// Which fields tell the server who asked.
+/// The fields that describe the client to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarded {
-    /// None, and nothing that a client says of itself either.
+    /// None. Such fields from the client are removed.
     #[default]
     Nothing,
     /// `X-Forwarded-For`, `-Proto` and `-Host`.
@@ -44,29 +45,29 @@ pub enum Forwarded {
     Standard,
 }
 
-/// Who asked, for the server.
+/// The client of a request, as described to the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardedFor<'a> {
-    /// Which fields tell of it.
+    /// The fields that describe the client.
     pub fields: Forwarded,
-    /// Whether what the client says of those before it is believed and kept.
+    /// Whether such fields from the client are trusted and kept.
     pub trusted: bool,
-    /// The address of the client; none on a Unix socket.
+    /// The address of the client. `None` on a Unix socket.
     pub client: Option<IpAddr>,
-    /// The client came over TLS.
+    /// Whether the client uses TLS.
     pub secure: bool,
-    /// The line `Via` that is added, or nothing.
+    /// The `Via` line to add, or empty.
     pub via: &'a [u8],
 }
 
 impl RequestHead {
-    /// Makes it a head for the server: nothing that concerned the client's connection is left, and
-    /// nothing that only we may say. What we say is written by [`Self::encode`].
+    /// Prepares the head for the server: removes fields for the client's connection, and fields that only this proxy
+    /// may set. [`Self::encode`] writes the latter.
     pub fn prepare(&mut self, from: &ForwardedFor<'_>) {
         if self.upgrade && self.upgrades().count() > self.forwarded_upgrades().count() {
             let others: Vec<_> = self.forwarded_upgrades().collect();
             let others = others.join(&b", "[..]);
-            // It is no longer than what stood there.
+            // The new value is not longer than the old one.
             let _ = self.fields.try_insert(&UPGRADE, &*others);
         }
         let upgrade = self.upgrade;
@@ -79,16 +80,16 @@ impl RequestHead {
         let named = &self.line[self.places.authority.clone()];
         if !named.is_empty() && self.fields.get(&known::HOST).and_then(Value::bytes) != Some(named)
         {
-            // The host of an absolute target replaces the field (RFC 9112 §3.2.2), which HTTP/1.0 may
-            // lack, and may be spelled with the port of its scheme or without. The route was found by
-            // it, so the server is to see no other, however full the head is.
+            // The host of an absolute target replaces the field (RFC 9112 §3.2.2). HTTP/1.0 requests may lack the
+            // field. It may have or lack the default port of the scheme. The route was chosen by this host, so the
+            // server must receive the same host, even if the head is full.
             self.fields.set_limits(fields::Limits::MAX);
             let _ = self.fields.try_insert(&HOST, named);
         }
     }
 
-    /// Appends the head as it goes to the server, with another target if there is one, and `host`
-    /// where the client named none.
+    /// Appends the head for the server. `target` replaces the target of the request, if it is given. `host` is used if
+    /// the client sent no host.
     pub fn encode(
         &self,
         target: Option<&[u8]>,
@@ -121,7 +122,7 @@ impl RequestHead {
             out.extend_from_slice(b"Connection: upgrade\r\n");
         }
         self.write_framing(out);
-        // What the client named is not what a route has made of it.
+        // The host that the client requested, not the host that a route has set.
         let asked = &self.line[self.places.authority.clone()];
         let asked = if asked.is_empty() { named.unwrap_or_default() } else { asked };
         self.write_client(from, asked, out);
@@ -143,7 +144,7 @@ impl RequestHead {
         }
     }
 
-    /// `host`: what the client asked for.
+    /// Writes the fields that describe the client. `host`: the host that the client requested.
     fn write_client(&self, from: &ForwardedFor<'_>, host: &[u8], out: &mut Vec<u8>) {
         match from.fields {
             Forwarded::Nothing => {}
@@ -183,9 +184,9 @@ impl RequestHead {
 }
 
 impl ReplyHead {
-    /// Makes it a head for the client, and says how the body behind it is sent.
+    /// Prepares the head for the client, and returns how its body is sent.
     pub fn prepare(&mut self, client: Version) -> Sending {
-        // The server says which protocols it wants instead (RFC 9110 §15.5.22). HTTP/1.0 has no upgrade.
+        // With 426, the server lists the protocols that it requires (RFC 9110 §15.5.22). HTTP/1.0 has no upgrade.
         let wants = self.status == 426 && client == Version::Http11;
         strip(&mut self.fields, self.connection, self.status == 101 || wants);
         self.is_dated = self.fields.contains(&known::DATE);
@@ -201,8 +202,7 @@ impl ReplyHead {
         }
     }
 
-    /// Appends the head as it goes to the client. `keep_alive` says whether we go on with the
-    /// client's connection.
+    /// Appends the head for the client. `keep_alive`: whether the client's connection is kept open.
     pub fn encode(
         &self,
         sending: Sending,
@@ -241,7 +241,7 @@ impl ReplyHead {
     }
 }
 
-/// Removes what concerns one connection only, and what `Connection` names besides.
+/// Removes hop-by-hop fields, including the fields that `Connection` names.
 fn strip(fields: &mut Fields, connection: Connection, upgrade: bool) {
     if !fields.may_have_any(OF_CONNECTION) {
         return;
@@ -275,8 +275,8 @@ fn drop_field(fields: &mut Fields, name: &Name) {
     }
 }
 
-/// Leaves one `Content-Length` in canonical spelling where the body has a length, and no
-/// `Transfer-Encoding`: that is written anew. `is_plain`: such a length is there already.
+/// Keeps one `Content-Length` in canonical form if the body has a length, and removes `Transfer-Encoding`, which is
+/// written separately. `is_plain`: the existing length is already canonical.
 fn canonical(fields: &mut Fields, body: BodyKind, is_plain: bool) {
     let is_done = is_plain && matches!(body, BodyKind::Length(_));
     if is_done || !fields.may_have_any(semantics::OF_BODY) {
@@ -292,8 +292,8 @@ fn canonical(fields: &mut Fields, body: BodyKind, is_plain: bool) {
     }
 }
 
-/// What tells of a body that does not come: one length, and no chunks where the client knows none.
-/// `is_plain`: such a length is there already.
+/// Normalises the fields that describe a body that is not sent: one length, and no chunks if the client does not
+/// support them. `is_plain`: the existing length is already canonical.
 fn described(fields: &mut Fields, is_plain: bool, client: Version) {
     if is_plain || !fields.may_have_any(semantics::OF_BODY) {
         return;
@@ -305,29 +305,29 @@ fn described(fields: &mut Fields, is_plain: bool, client: Version) {
             write_field(fields, &TRANSFER_ENCODING, b"chunked");
         }
     }
-    // All of them say the same.
+    // All of them have the same value.
     let first = fields.get(&known::CONTENT_LENGTH).and_then(|value| semantics::length(value).ok());
     if let Some(length) = first {
         write_length(fields, length);
     }
 }
 
-/// Leaves one `Content-Length`, in its canonical spelling, in place of those that are there.
+/// Replaces all `Content-Length` fields by one in canonical form.
 fn write_length(fields: &mut Fields, length: u64) {
     let (digits, start) = decimal(length);
     fields.remove(&known::CONTENT_LENGTH);
     write_field(fields, &CONTENT_LENGTH, &digits[start..]);
 }
 
-/// Appends a field of ours. A message must not lose its framing because its head is full: what is ours is
-/// not held to the limits of the peer.
+/// Appends a field that the daemon generates. It is not subject to the limits of the peer, because a message must not
+/// lose its framing if its head is full.
 fn write_field(fields: &mut Fields, name: &Name, value: &[u8]) {
     fields.set_limits(fields::Limits::MAX);
     let written = fields.try_append(name, value);
     debug_assert!(written.is_ok(), "a field of our own can be one: {written:?}");
 }
 
-/// A node of RFC 7239 §6: an IPv6 address in brackets and quotes.
+/// Writes a node of RFC 7239 §6: an IPv6 address is in brackets and quotes.
 fn write_for(client: Option<IpAddr>, out: &mut Vec<u8>) {
     match client {
         Some(IpAddr::V6(_)) => {
@@ -340,7 +340,7 @@ fn write_for(client: Option<IpAddr>, out: &mut Vec<u8>) {
     }
 }
 
-/// Where its digits end, which begin at `at`.
+/// Writes the decimal digits of an octet at `at`, and returns their end.
 #[inline]
 fn write_octet(octet: u8, text: &mut [u8; 16], mut at: usize) -> usize {
     if octet >= 100 {
@@ -355,11 +355,11 @@ fn write_octet(octet: u8, text: &mut [u8; 16], mut at: usize) -> usize {
     at + 1
 }
 
-/// An address as text. IPv4 by hand: this is done for every request.
+/// Writes an address as text. IPv4 addresses are formatted by special code, because this is done for every request.
 fn write_address(address: IpAddr, out: &mut Vec<u8>) {
     match address {
         IpAddr::V4(address) => {
-            // Where no digit is written a point stands already.
+            // The buffer is filled with points. A point remains wherever no digit is written.
             let (mut text, mut end) = ([b'.'; 16], 0);
             for octet in address.octets() {
                 end = write_octet(octet, &mut text, end) + 1;

@@ -1,12 +1,12 @@
-//! What may stand where (RFC 9110 §5.6, RFC 3986 §3.2), as tables.
+//! Character classes (RFC 9110 §5.6, RFC 3986 §3.2), as tables.
 
 const TOKEN: u8 = 1;
-/// Visible ASCII but `#`: what a target is made of.
+/// Characters of a target: visible ASCII except `#`.
 const TARGET: u8 = 2;
-/// What a host that is no address in brackets is made of: unreserved and sub-delims. Percent
-/// signs are left out: a name that has to be decoded is compared differently by everyone.
+/// Characters of a host other than an address in brackets: unreserved and sub-delims. Percent signs are excluded,
+/// because recipients compare an encoded name in different ways.
 const HOST: u8 = 4;
-/// All but controls; tabs are no controls here.
+/// All characters except control characters. Tabs are included.
 const TEXT: u8 = 8;
 
 const fn put(table: &mut [u8; 256], bytes: &[u8], class: u8) {
@@ -45,22 +45,23 @@ fn length(bytes: &[u8], class: u8) -> usize {
     bytes.iter().position(|&byte| !has(byte, class)).unwrap_or(bytes.len())
 }
 
-/// How many bytes at the front belong to a token.
+/// The length of the token at the front, in bytes.
 pub(super) fn token_length(bytes: &[u8]) -> usize {
     length(bytes, TOKEN)
 }
 
-/// How many bytes at the front may stand in a target.
+/// The number of bytes at the front that are allowed in a target.
 pub(super) fn target_length(bytes: &[u8]) -> usize {
     length(bytes, TARGET)
 }
 
-/// How many bytes at the front are no controls.
+/// The number of bytes at the front before the first control character. Tabs do not count as control characters.
 pub(super) fn text_length(bytes: &[u8]) -> usize {
     length(bytes, TEXT)
 }
 
-/// `host [":" port]`: a name or an IPv4 address, or an IPv6 address in brackets. Empty is none.
+/// Whether the bytes are `host [":" port]`. The host is a name, an IPv4 address, or an IPv6 address in brackets. It
+/// must not be empty.
 pub(super) fn is_authority(bytes: &[u8]) -> bool {
     let port = if let [b'[', rest @ ..] = bytes {
         let Some(end) = rest.iter().position(|&byte| byte == b']') else { return false };
@@ -83,12 +84,12 @@ pub(super) fn is_authority(bytes: &[u8]) -> bool {
     }
 }
 
-/// The elements of a list, without the blanks around them; empty ones are left out.
+/// The elements of a list without surrounding blanks. Empty elements are skipped.
 pub(super) fn elements(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|&byte| byte == b',').map(trimmed).filter(|element| !element.is_empty())
 }
 
-/// The bytes without the blanks around them: nothing but SP and HTAB is a blank.
+/// The bytes without leading and trailing blanks. Only SP and HTAB are blanks.
 pub(super) fn trimmed(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;

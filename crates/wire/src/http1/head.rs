@@ -1,65 +1,62 @@
-//! Finds the end of a head, line by line, and never looks at a byte twice.
+//! Finds the end of a head line by line. No byte is scanned twice.
 
 use std::ops::Range;
 
 use super::{Limits, Refusal};
 
-/// A head that is whole.
+/// A complete head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Where it lies in the bytes shown, the empty line at its end included. What is before it is
-    /// an empty line that was passed over.
+    /// The range of the head in the given bytes, including the empty line at its end. An empty line before the head is
+    /// not included.
     pub head: Range<usize>,
-    /// Bytes of its first line, without the line end.
+    /// The length of the first line without its line end, in bytes.
     pub line: usize,
 }
 
 impl Found {
-    /// The first line of the head, without its end, and the lines of the fields, with theirs.
+    /// The first line of the head without its line end, and the field lines with their line ends.
     pub(super) fn split<'a>(&self, head: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         (&head[..self.line], &head[self.line + 2..head.len() - 2])
     }
 }
 
-/// Fields for which the place of a head keeps room.
+/// The field capacity that a reused head keeps.
 pub(super) const KEPT_FIELDS: usize = 128;
-/// Bytes of memory that the place of a head keeps for its lines.
+/// The memory that a reused head keeps for its lines, in bytes.
 pub(super) const KEPT_BYTES: usize = 4096;
 
-/// How far the bytes at the front were looked at.
+/// The state of scanning the bytes at the front.
 ///
-/// A scan only caches what the bytes themselves say. So a scan may be dropped at any time, and a new
-/// one over all bytes that are not consumed finds the same; but a scan must never be used for the
-/// bytes of another stream.
+/// A scan is only a cache. It may be dropped at any time: a new scan over all unconsumed bytes finds the same head. A
+/// scan must never be used for the bytes of another stream.
 ///
 /// ```text
 ///   0 ≤ start ≤ line ≤ scanned ≤ shown;  first = 0 until the first line has ended
-///   |- CR LF -|= first =|…|- the line that has not ended -|
+///   |- CR LF -|= first =|…|- the incomplete line -|
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadScan {
     start: usize,
     line: usize,
     scanned: usize,
-    /// Where the first line ended, its CR not included.
+    /// The end of the first line, without its CR.
     first: usize,
 }
 
 impl HeadScan {
-    /// Whether bytes of a head were seen that has not ended. An empty line before it is none, though
-    /// the scan is behind it.
+    /// Whether a part of a head was received. An empty line before a head does not count.
     #[must_use]
     pub const fn is_begun(&self) -> bool {
         self.scanned > self.start
     }
 
-    /// The head at the front, once it is whole; the scan then begins anew. `bytes` begins with
-    /// what was shown before. One empty line before a head is passed over, as RFC 9112 §2.2 asks
-    /// for of those who read requests. If `bytes` is shorter than what was shown, it is something
-    /// else, and the scan begins anew.
+    /// Returns the head at the front if it is complete, and restarts the scan. `bytes` begins with the bytes of earlier
+    /// calls. One empty line before a head is skipped, as RFC 9112 §2.2 recommends for requests. If `bytes` is shorter
+    /// than in the previous call, it is treated as new input and the scan restarts.
     ///
     /// # Errors
-    /// When a line ends with LF alone, or a limit is passed.
+    /// If a line ends with LF without CR, or a limit is exceeded.
     pub fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Found>, Refusal> {
         if bytes.len() < self.scanned {
             *self = Self::default();
@@ -89,7 +86,7 @@ impl HeadScan {
         if shown > limits.head { Err(Refusal::HeadTooLong) } else { Ok(None) }
     }
 
-    /// Of the eight bytes at `at` these are line feeds.
+    /// Handles the line feeds among the eight bytes at `at`. `ends` has the high bit of each line feed.
     #[inline]
     fn lines_end(
         &mut self,
@@ -108,7 +105,7 @@ impl HeadScan {
         Ok(None)
     }
 
-    /// A line feed stands at `end`. The head, if that was its last.
+    /// Handles the line feed at `end`. Returns the head if the line was its last.
     #[inline]
     fn line_ends(
         &mut self,
@@ -148,18 +145,18 @@ impl HeadScan {
     }
 }
 
-/// The last bytes of `bytes`, fewer than eight, with zeros behind them.
+/// A word with the last bytes of `bytes`, fewer than eight, padded with zeros.
 #[inline]
 fn last_word(bytes: &[u8], last: &[u8]) -> u64 {
     match bytes.last_chunk::<8>() {
         _ if last.is_empty() => 0,
-        // What stands before them is shifted out.
+        // The bytes before them are shifted out.
         Some(word) => u64::from_le_bytes(*word) >> (8 * (8 - last.len())),
         None => last.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 
-/// The high bit of each byte that is a line feed, and no other bit.
+/// Sets the high bit of each byte that is a line feed, and no other bit.
 #[inline]
 const fn line_feeds(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;

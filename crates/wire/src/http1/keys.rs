@@ -1,14 +1,14 @@
-//! What requests are told apart by: a cookie, a parameter of the query; found in a head that was read,
-//! without a copy and without a table.
+//! Keys of requests: a cookie, or a parameter of the query. They are found in a parsed head without copying and without
+//! a table.
 //!
-//! Nothing is decoded: two spellings of one value are two values.
+//! Values are not decoded: two spellings of a value are two values.
 
 use std::ops::Range;
 
 use fields::{Fields, Value, known};
 use memchr::memchr;
 
-/// Without blanks at both ends.
+/// The range without leading and trailing blanks.
 fn trimmed(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let inner = &bytes[range.clone()];
     let start = range.end - inner.trim_ascii_start().len();
@@ -16,7 +16,7 @@ fn trimmed(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// The value of the first cookie of that name.
+/// The value of the first cookie with this name.
 ///
 /// ```
 /// use wire::http1::keys::cookie;
@@ -33,7 +33,7 @@ pub fn cookie<'a>(fields: &'a Fields, name: &[u8]) -> Option<&'a [u8]> {
     lines.find_map(|line| values(line, name).next().map(|place| &line[place]))
 }
 
-/// The values of all cookies of that name in one line of cookies, in their order.
+/// The positions of the values of all cookies with this name in one `Cookie` value, in their order.
 pub fn values<'a>(line: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -51,7 +51,7 @@ pub fn values<'a>(line: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<
     })
 }
 
-/// The value of the first parameter of that name in what stands behind the `?` of a target.
+/// The value of the first parameter with this name in the part of a target after `?`.
 #[must_use]
 pub fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     query.split(|byte| *byte == b'&').find_map(|pair| {
@@ -91,7 +91,7 @@ mod tests {
         ] {
             let found = cookie(&head(), name.as_bytes()).map(<[u8]>::to_vec);
             let due = due.map(|due| due.as_bytes().to_vec());
-            // A name that is empty stands in nothing but ` = `.
+            // An empty name occurs only in ` = `.
             assert!(found == due || name.is_empty(), "{name}: {found:?}");
         }
         assert_eq!(cookie(&Fields::headers(), b"a"), None);

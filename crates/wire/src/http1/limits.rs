@@ -1,38 +1,38 @@
-//! What a message may have at most.
+//! Limits of a message.
 
-/// Limits of messages; each names the [`Refusal`](super::Refusal) that follows from it.
+/// The limits of messages. Each names the [`Refusal`](super::Refusal) for exceeding it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request or status line: `line-too-long`.
+    /// The maximum length of a request or status line, in bytes: `line-too-long`.
     pub line: usize,
-    /// Bytes of a head, its first line included, at most 65,535: `head-too-long`.
+    /// The maximum length of a head including its first line, in bytes, at most 65,535: `head-too-long`.
     pub head: usize,
-    /// Lines of a head: `too-many-fields`.
+    /// The maximum number of lines of a head: `too-many-fields`.
     pub fields: u32,
-    /// Pairs in the cookies of a request: `cookies`.
+    /// The maximum number of pairs in the cookies of a request: `cookies`.
     pub cookies: usize,
-    /// Bytes of a body, without its framing: `body-too-long`.
+    /// The maximum length of a body without framing, in bytes: `body-too-long`.
     pub body: u64,
-    /// Bytes of the extensions of one chunk: `chunk-extension`.
+    /// The maximum length of the extensions of one chunk, in bytes: `chunk-extension`.
     pub extension: usize,
-    /// Bytes of all extensions of a body: `chunk-extension`.
+    /// The maximum length of all extensions of a body, in bytes: `chunk-extension`.
     pub extensions: usize,
-    /// Bytes of all trailers: `trailers`.
+    /// The maximum length of all trailers, in bytes: `trailers`.
     pub trailers: usize,
-    /// Replies of status 1xx before the final one: `interim`.
+    /// The maximum number of 1xx replies before the final one: `interim`.
     pub interim: u32,
 }
 
 impl Limits {
-    /// What they say of the fields of a head.
+    /// The limits for the fields of a head.
     pub(super) fn of_fields(&self) -> fields::Limits {
         let bytes = u32::try_from(self.head).unwrap_or(u32::MAX);
-        // A value may be as long as the head: that has its own limit.
+        // A value may be as long as the head, which has its own limit.
         fields::Limits { fields: self.fields, bytes, value: bytes, ..fields::Limits::default() }
     }
 
-    /// Those of a request of a client: 8 KiB a line, 16 KiB a head, 100 fields, 180 cookies, 1 MiB
-    /// of body, 256 bytes of extensions a chunk and 4 KiB in all, 4 KiB of trailers.
+    /// The limits for a request of a client: 8 KiB per line, 16 KiB per head, 100 fields, 180 cookies, 1 MiB of body,
+    /// 256 bytes of extensions per chunk and 4 KiB in total, 4 KiB of trailers.
     pub const REQUEST: Self = Self {
         line: 8 << 10,
         head: 16 << 10,
@@ -45,7 +45,7 @@ impl Limits {
         interim: 0,
     };
 
-    /// Those of a reply of a server: as of a request, a head of 32 KiB, a body without limit, and 8
-    /// replies of status 1xx.
+    /// The limits for a reply of a server: as for a request, but with a head of 32 KiB, no limit for the body, and 8
+    /// replies with status 1xx.
     pub const REPLY: Self = Self { head: 32 << 10, body: u64::MAX, interim: 8, ..Self::REQUEST };
 }

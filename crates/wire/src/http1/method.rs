@@ -1,11 +1,11 @@
-//! The methods that a proxy has to know.
+//! The methods that a proxy treats specially.
 
-/// What a request wants done, as far as a proxy has to know.
+/// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// GET
     Get,
-    /// HEAD: its reply has no body, whatever the head of it says.
+    /// HEAD: its reply never has a body, even if its head describes one.
     Head,
     /// POST
     Post,
@@ -35,13 +35,13 @@ impl Method {
         }
     }
 
-    /// Whether it asks for no change (RFC 9110 §9.2.1).
+    /// Whether the method is safe: it requests no change (RFC 9110 §9.2.1).
     #[must_use]
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }
 
-    /// Whether the request may be made again without harm (RFC 9110 §9.2.2).
+    /// Whether the method is idempotent: the request may be repeated (RFC 9110 §9.2.2).
     #[must_use]
     pub const fn is_idempotent(self) -> bool {
         !matches!(self, Self::Post | Self::Other)

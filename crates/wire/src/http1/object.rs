@@ -1,20 +1,20 @@
-//! Messages of HTTP as JSON objects, for programs that know nothing of HTTP.
+//! HTTP messages as JSON objects, for programs that do not support HTTP.
 //!
-//! | asked | what it is |
+//! | request | meaning |
 //! |---|---|
-//! | `method`, `path`, `query` | texts, as they came; `query` is what is behind the `?` |
-//! | `headers` | an object; names in lower case, values of one name joined |
-//! | `body` | a text; of bytes that are no UTF-8, with `"base64": true`, their base64 |
-//! | `client` | the address of who asked, where it has one |
+//! | `method`, `path`, `query` | text, unchanged; `query` is the part after `?` |
+//! | `headers` | an object; names in lower case, values of the same name joined |
+//! | `body` | text; if the bytes are not UTF-8: base64, with `"base64": true` |
+//! | `client` | the address of the client, if it has one |
 //!
-//! | answered | what it is | without it |
+//! | answer | meaning | default |
 //! |---|---|---|
 //! | `status` | 200 to 599 | 200 |
-//! | `headers` | an object; the value of a name is a text, a number, or a list of them | none |
-//! | `body` | a text, or its base64 with `"base64": true` | none |
+//! | `headers` | an object; a value is a text, a number, or a list of these | none |
+//! | `body` | text, or base64 with `"base64": true` | none |
 //!
-//! What is answered becomes the head of a reply that is read again by the rules for servers: a program
-//! can say no more than a server could. The rules that come before that have reasons of their own.
+//! An answer becomes the head of a reply, which is parsed by the rules for servers. Therefore a program cannot send
+//! anything that a server could not send. Rules that are checked before have separate reasons.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,13 +34,13 @@ use super::status::reason;
 use super::{Asked, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead, Upgrades};
 use crate::jsonrpc::{is_flat, write_flat};
 
-/// What a text is.
+/// The content type of a text.
 const TEXT: &str = "text/plain; charset=utf-8";
-/// Members of one object of an answer at most: looking for names that come twice costs the square.
+/// The maximum number of members of an object in an answer. The cost of the check for duplicate names is quadratic in
+/// this number.
 const MEMBERS_MAX: usize = 200;
 
-/// Writes the object of a request up to its body, which [`close`] adds. `target` is the path and the
-/// query as they go on.
+/// Writes the object of a request up to its body, which [`close`] writes. `target` is the forwarded path and query.
 pub fn open(head: &RequestHead, target: &[u8], client: Option<IpAddr>, out: &mut Vec<u8>) {
     let mut sides = target.splitn(2, |&byte| byte == b'?');
     out.extend_from_slice(b"{\"method\":");
@@ -82,7 +82,7 @@ pub fn open(head: &RequestHead, target: &[u8], client: Option<IpAddr>, out: &mut
     out.extend_from_slice(b"},\"body\":");
 }
 
-/// Adds the body to the object of a request, and ends it.
+/// Writes the body and the end of the object of a request.
 pub fn close(body: &[u8], out: &mut Vec<u8>) {
     match std::str::from_utf8(body) {
         Ok(text) => string(text, out),
@@ -94,16 +94,16 @@ pub fn close(body: &[u8], out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Whether an answer is meant to be an object; one that is not is a text.
+/// Whether an answer is an object. Otherwise it is a text.
 #[must_use]
 pub fn is_object(answer: &[u8]) -> bool {
     answer.trim_ascii_start().first() == Some(&b'{')
 }
 
-/// Reads the object that a program answered a request of this method with.
+/// Parses the object with which a program answered a request with this method.
 ///
 /// # Errors
-/// When it is no such object, or says what a program must not say.
+/// If the answer is not such an object, or contains something that a program must not send.
 pub fn read(answer: &[u8], method: Method) -> Result<(ReplyHead, Slice), Refusal> {
     let members: Members<'_> = serde_json::from_slice(answer).map_err(|_| Refusal::Answer)?;
     let (mut status, mut headers, mut body) = (200, None, Cow::Borrowed(""));
@@ -138,17 +138,17 @@ pub fn read(answer: &[u8], method: Method) -> Result<(ReplyHead, Slice), Refusal
     finish(head, has_body, body, method)
 }
 
-/// What a program answered as a text, as a reply with a head.
+/// Converts a text answer of a program to a reply with a head.
 ///
 /// # Errors
-/// None that a text can be the reason of.
+/// Never caused by the text.
 pub fn plain(answer: &Slice, method: Method) -> Result<(ReplyHead, Slice), Refusal> {
     let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
     line(b"Content-Type", TEXT.as_bytes(), &mut head);
     finish(head, true, answer.clone(), method)
 }
 
-/// Ends a head, and reads it by the rules for servers.
+/// Completes a head and parses it by the rules for servers.
 fn finish(
     mut head: Vec<u8>,
     has_body: bool,
@@ -174,7 +174,7 @@ fn read_status(value: &RawValue) -> Result<u16, Refusal> {
     if (200..=599).contains(&status) { Ok(status) } else { Err(Refusal::AnswerStatus) }
 }
 
-/// Writes the lines of the head. True when one says what the body is.
+/// Writes the lines of the head. Returns true if one is the content type.
 fn write_headers(headers: &RawValue, out: &mut Vec<u8>) -> Result<bool, Refusal> {
     let members: Members<'_> = parse(headers)?;
     let mut typed = false;
@@ -200,7 +200,7 @@ fn write_headers(headers: &RawValue, out: &mut Vec<u8>) -> Result<bool, Refusal>
 fn write_header(name: &str, value: &RawValue, out: &mut Vec<u8>) -> Result<(), Refusal> {
     let is_number = value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
     let value = if is_number { Cow::Borrowed(value.get()) } else { text(value)? };
-    // Also what ends a line: nothing in a value may begin another.
+    // Line ends are rejected as well, because a value must not begin another line.
     if text_length(value.as_bytes()) < value.len() {
         return Err(Refusal::Control);
     }
@@ -209,7 +209,7 @@ fn write_header(name: &str, value: &RawValue, out: &mut Vec<u8>) -> Result<(), R
 }
 
 fn text(value: &RawValue) -> Result<Cow<'_, str>, Refusal> {
-    // One without escapes is borrowed.
+    // A text without escapes is borrowed.
     match value.get().as_bytes() {
         [b'"', inner @ .., b'"'] if !inner.contains(&b'\\') => {
             Ok(Cow::Borrowed(&value.get()[1..value.get().len() - 1]))
@@ -224,16 +224,16 @@ fn parse<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, Refusal> {
 
 fn string(text: &str, out: &mut Vec<u8>) {
     let start = out.len();
-    // Writing a text into memory cannot fail.
+    // Writing text to memory cannot fail.
     let _ = serde_json::to_writer(&mut *out, text);
-    // U+2028 and the like are escaped: the object is one line for every reader.
+    // U+2028 and similar characters are escaped, so that every reader treats the object as one line.
     if !is_flat(&out[start..]) {
         let written = out.split_off(start);
         write_flat(&written, out);
     }
 }
 
-/// The members of an object in their order, each name once whatever its case.
+/// The members of an object in their order. Each name occurs once; case is ignored.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {

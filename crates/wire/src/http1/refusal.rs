@@ -1,16 +1,16 @@
-//! Why a message is refused: one table of reasons, each with its word, status and rule.
+//! Why a message is rejected: a table of reasons, each with its word, status and rule.
 //!
-//! The words are stable: logs, metrics and tests match them.
+//! The words are stable, because logs, metrics and tests match them.
 
 use std::fmt;
 
-/// The rule that a reason belongs to; the numbers are those of `docs/http1.md`.
+/// The rule that a reason belongs to. The numbers are those of `docs/http1.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule(pub u8);
 
 macro_rules! refusals {
     ($($name:ident $word:literal $status:literal $rule:literal $text:literal),+ $(,)?) => {
-        /// Why a message is refused. Whoever sent it is to blame, and nothing behind it is read.
+        /// Why a message is rejected. The sender caused it, and the following bytes are not read.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Refusal {
@@ -21,26 +21,26 @@ macro_rules! refusals {
             /// All reasons, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The word in logs and metrics.
+            /// The word for this reason in logs and metrics.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
-            /// The status of the answer to a request that is refused for it. A reply that is
-            /// refused becomes a 502, whatever the reason.
+            /// The status of the answer to a request that is rejected for this reason. A rejected reply always becomes
+            /// a 502.
             #[must_use]
             pub const fn status(self) -> u16 {
                 match self { $(Self::$name => $status),+ }
             }
 
-            /// The rule that it breaks.
+            /// The rule that the message violates.
             #[must_use]
             pub const fn rule(self) -> Rule {
                 match self { $(Self::$name => Rule($rule)),+ }
             }
 
-            /// One sentence for a person.
+            /// A description of the reason in one sentence, for people.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text),+ }

@@ -7,43 +7,43 @@ use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
 use super::{BodyKind, Limits, Method, Refusal, Upgrades};
 
-/// What the reply answers, as far as its framing depends on it.
+/// The properties of the request that determine the framing of its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The method of the request.
     pub method: Method,
-    /// The protocols that it asked for instead.
+    /// The protocols that the request offered with `Upgrade`.
     pub upgrades: Upgrades,
 }
 
-/// A reply without its body. What was read is copied here, so that one place serves for one head after
-/// the other and allocates nothing.
+/// A reply without its body. The parsed head is copied into this value, which can be reused for many heads without
+/// allocation.
 #[derive(Debug)]
 pub struct ReplyHead {
-    /// The status line, without its end.
+    /// The status line without its line end.
     pub(super) line: Vec<u8>,
-    /// The status, 100 to 999. Those from 600 are invalid and treated as a 500 (RFC 9110 §15).
+    /// The status, 100 to 999. A status of 600 or more is invalid and treated as 500 (RFC 9110 §15).
     pub status: u16,
-    /// The version that the server spoke.
+    /// The version of the reply.
     pub version: Version,
-    /// The lines of the head, in their order and spelling.
+    /// The fields of the head, in their order and spelling.
     pub fields: Fields,
-    /// What is behind the head.
+    /// The body after the head.
     pub body: BodyKind,
-    /// Its length is told by one field in canonical spelling.
+    /// Whether the head has exactly one length, in canonical form.
     pub(super) length_is_plain: bool,
-    /// What becomes of the connection.
+    /// The connection options of the reply.
     pub connection: Connection,
-    /// It tells of a body that it cannot have.
+    /// Whether the head describes a body although the status allows none.
     is_odd: bool,
-    /// A server made it, and we forward it; otherwise it was made here.
+    /// Whether the reply comes from a server and is forwarded. Otherwise the daemon generated it.
     pub(super) is_forwarded: bool,
-    /// It says when it was made.
+    /// Whether the head has a `Date`.
     pub(super) is_dated: bool,
 }
 
 impl Default for ReplyHead {
-    /// A place for a head that is still to be read.
+    /// Creates an empty value, into which a head can be read.
     fn default() -> Self {
         Self {
             line: Vec::new(),
@@ -61,11 +61,11 @@ impl Default for ReplyHead {
 }
 
 impl ReplyHead {
-    /// Reads the head that [`HeadScan`](super::HeadScan) found, which is all of `head`, in place of
-    /// what was here before.
+    /// Parses the head that [`HeadScan`](super::HeadScan) found. `head` is exactly this head. The previous content is
+    /// replaced.
     ///
     /// # Errors
-    /// When it breaks a rule or passes a limit. What is here then means nothing.
+    /// If the head violates a rule or exceeds a limit. In this case the content is undefined.
     pub fn read(
         &mut self,
         head: &[u8],
@@ -87,15 +87,15 @@ impl ReplyHead {
         self.read_body(asked, limits)
     }
 
-    /// Forgets what was read, and memory beyond what most heads need.
+    /// Removes the content, and frees memory that most heads do not need.
     pub fn clear(&mut self) {
         self.reset();
         self.fields.recycle(KEPT_FIELDS, KEPT_BYTES);
         self.line.shrink_to(KEPT_BYTES);
     }
 
-    /// Forgets what was read, and nothing of the memory. Each field is named, so that one which is added
-    /// is not forgotten; the lines in `fields` are replaced as a whole by whoever copies others there.
+    /// Removes the content and keeps the memory. All fields are listed, so that the compiler requires new fields to be
+    /// handled here. `fields` is not cleared, because the copy of the next lines replaces it.
     fn reset(&mut self) {
         let Self {
             line,
@@ -129,8 +129,8 @@ impl ReplyHead {
         }
         let none = matches!(self.status, 100..200 | 204 | 304) || asked.method == Method::Head;
         if none {
-            // What a server says of the body of these is about another reply; one that sends it all
-            // the same would have it read as the next reply, so it is not trusted with another.
+            // The framing fields of these replies do not announce a body. A server that sends a body anyway would have
+            // it parsed as the next reply. Therefore a 1xx or 204 reply that describes a body ends the connection.
             self.is_odd = matches!(self.status, 100..200 | 204)
                 && !matches!(framing, None | Some(BodyKind::Length(0)));
             self.connection.keep_alive &= !self.is_odd;
@@ -145,52 +145,51 @@ impl ReplyHead {
         }
     }
 
-    /// Another reply follows this one: its status is 1xx, but not 101.
+    /// Whether another reply follows this one: its status is 1xx, but not 101.
     #[must_use]
     pub const fn is_interim(&self) -> bool {
         self.status < 200 && self.status != 101
     }
 
-    /// Whether it tells of a body though one of its status has none: [`Refusal::Bodiless`]. It goes on
-    /// without, and the connection does not.
+    /// Whether the head describes a body although its status allows none: [`Refusal::Bodiless`]. The reply is forwarded
+    /// without a body, and the connection is closed.
     #[must_use]
     pub const fn tells_of_a_body_in_vain(&self) -> bool {
         self.is_odd
     }
 
-    /// The status as others understand it: an invalid one, from 600, is a 500.
+    /// The status as recipients interpret it: an invalid status of 600 or more is a 500.
     #[must_use]
     pub const fn understood_status(&self) -> u16 {
         if self.status < 600 { self.status } else { 500 }
     }
 
-    /// Whether it is to be given the time when it was received, after [`Self::prepare`] (RFC 9110 §6.6.1).
+    /// Whether a `Date` must be added, after [`Self::prepare`] (RFC 9110 §6.6.1).
     #[must_use]
     pub const fn lacks_date(&self) -> bool {
         self.status >= 200 && !self.is_dated
     }
 
-    /// Whether the body may be told by its fields, although there is none behind this head: of
-    /// HEAD and 304.
+    /// Whether the head may describe a body that is not sent: a reply to HEAD, or 304.
     pub(super) fn describes_body(&self) -> bool {
         self.body == BodyKind::None && !matches!(self.status, 100..200 | 204)
     }
 
-    /// Whether the length of its body is told.
+    /// Whether the head has a length.
     #[must_use]
     pub fn has_length(&self) -> bool {
         self.fields.contains(&known::CONTENT_LENGTH)
     }
 
-    /// The reason behind the status, as it came.
+    /// The reason phrase after the status, unchanged.
     #[must_use]
     pub fn reason(&self) -> &[u8] {
         self.line.get(13..).unwrap_or_default()
     }
 }
 
-/// The status in what follows the version: a blank, three digits, a blank and any text. Many
-/// servers leave the last blank away where the reason is empty.
+/// Parses the status after the version: a blank, three digits, a blank and any text. Many servers omit the last blank
+/// if the reason is empty.
 fn status(rest: &[u8]) -> Result<u16, Refusal> {
     let [b' ', a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', reason @ ..] = rest else {
         return Err(Refusal::StatusLine);

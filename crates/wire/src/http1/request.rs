@@ -10,58 +10,58 @@ use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
 use super::{BodyKind, Limits, Method, Refusal, Upgrades, upgrades};
 
-/// What most requests of programs have none of.
+/// Fields that most requests of programs do not have.
 const SELDOM: NameSet = NameSet::of(&[&known::EXPECT, &known::UPGRADE, &known::COOKIE]);
 
 const MAX_FORWARDS: Name = Name::new("max-forwards");
-/// What a client sends without its programs seeing it.
+/// Fields that a client sends but that its scripts cannot read.
 const SECRETS: [Name; 3] = [known::AUTHORIZATION, known::COOKIE, known::PROXY_AUTHORIZATION];
 
-/// Bytes of memory that may be left unused.
+/// The maximum amount of memory that may remain unused, in bytes.
 const UNUSED_MAX: usize = 1024;
 
-/// Characters of a method.
+/// The maximum length of a method, in characters.
 const METHOD_MAX: usize = 32;
 
-/// Where the parts of a request line are in its bytes.
+/// The positions of the parts of a request line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     pub(super) method_end: usize,
     pub(super) target: Range<usize>,
-    /// Where the path begins in the target; at its end for an address without one.
+    /// The beginning of the path in the target. For an absolute target without a path: the end of the target.
     path: usize,
-    /// The address in an absolute target.
+    /// The authority in an absolute target.
     pub(super) authority: Range<usize>,
 }
 
-/// A request without its body. What was read is copied here, so that one place serves for one head
-/// after the other and allocates nothing.
+/// A request without its body. The parsed head is copied into this value, which can be reused for many heads without
+/// allocation.
 #[derive(Clone, Debug)]
 pub struct RequestHead {
-    /// The request line with its end, and behind it a [host that is kept](Self::keep_host).
+    /// The request line with its line end, followed by a [host that is kept](Self::keep_host).
     pub(super) line: Vec<u8>,
     pub(super) method: Method,
     pub(super) places: Places,
-    /// The version that the client spoke.
+    /// The version of the request.
     pub version: Version,
-    /// The lines of the head, in their order and spelling.
+    /// The fields of the head, in their order and spelling.
     pub fields: Fields,
-    /// What is behind the head.
+    /// The body after the head.
     pub body: BodyKind,
-    /// Its length is told by one field in canonical spelling.
+    /// Whether the head has exactly one length, in canonical form.
     pub(super) length_is_plain: bool,
-    /// The length that it goes on with, though it came in chunks.
+    /// The length with which a chunked body is forwarded, instead of in chunks.
     pub(super) length_instead: Option<usize>,
-    /// What becomes of the connection.
+    /// The connection options of the request.
     pub connection: Connection,
-    /// The client waits for a `100 Continue` before it sends the body.
+    /// Whether the client waits for 100 (Continue) before it sends the body.
     pub expects_continue: bool,
-    /// The client asks for another protocol on this connection, by a method with which one can begin.
+    /// Whether the client requests a switch to another protocol, with a method that allows it.
     pub upgrade: bool,
 }
 
 impl Default for RequestHead {
-    /// A place for a head that is still to be read.
+    /// Creates an empty value, into which a head can be read.
     fn default() -> Self {
         Self {
             line: Vec::new(),
@@ -80,11 +80,11 @@ impl Default for RequestHead {
 }
 
 impl RequestHead {
-    /// Reads the head that [`HeadScan`](super::HeadScan) found, which is all of `head`, in place of
-    /// what was here before.
+    /// Parses the head that [`HeadScan`](super::HeadScan) found. `head` is exactly this head. The previous content is
+    /// replaced.
     ///
     /// # Errors
-    /// When it breaks a rule or passes a limit. What is here then means nothing.
+    /// If the head violates a rule or exceeds a limit. In this case the content is undefined.
     pub fn read(&mut self, head: &[u8], found: &Found, limits: &Limits) -> Result<(), Refusal> {
         self.reset();
         let (line, lines) = found.split(head);
@@ -118,20 +118,20 @@ impl RequestHead {
         self.check_rest(limits)
     }
 
-    /// Forgets what was read, and memory beyond what most heads need.
+    /// Removes the content, and frees memory that most heads do not need.
     pub fn clear(&mut self) {
         self.reset();
         self.fields.recycle(KEPT_FIELDS, KEPT_BYTES);
         self.line.shrink_to(KEPT_BYTES);
     }
 
-    /// Bytes of memory that it holds besides its own size, used or not.
+    /// The allocated memory in bytes, in addition to the size of the value, whether used or not.
     #[must_use]
     pub fn held(&self) -> usize {
         self.line.capacity() + self.fields.bytes_held()
     }
 
-    /// Gives back memory that it does not use, where that is most of it. True when it did.
+    /// Frees unused memory, if it is the larger part. Returns whether memory was freed.
     pub fn shrink(&mut self) -> bool {
         let used = self.line.len() + self.fields.bytes_used();
         let is_large = self.held() > 2 * used + UNUSED_MAX;
@@ -142,8 +142,8 @@ impl RequestHead {
         is_large
     }
 
-    /// Forgets what was read, and nothing of the memory. Each field is named, so that one which is added
-    /// is not forgotten; the lines in `fields` are replaced as a whole by whoever copies others there.
+    /// Removes the content and keeps the memory. All fields are listed, so that the compiler requires new fields to be
+    /// handled here. `fields` is not cleared, because the copy of the next lines replaces it.
     fn reset(&mut self) {
         let Self {
             line,
@@ -167,19 +167,19 @@ impl RequestHead {
         (*expects_continue, *upgrade) = (false, false);
     }
 
-    /// Lets a body that came in chunks go on with this length.
+    /// Sets the length with which a chunked body is forwarded.
     pub fn give_length(&mut self, length: usize) {
         self.length_instead = Some(length);
     }
 
-    /// Whether its body goes on in the chunks in which it came.
+    /// Whether the body is forwarded in the chunks in which it was received.
     #[must_use]
     pub fn sends_chunks(&self) -> bool {
         self.body == BodyKind::Chunked && self.length_instead.is_none()
     }
 
-    /// Takes the request as one whose client waits for nothing before its body, which is there, and asks for
-    /// no other protocol.
+    /// Treats the request as complete: removes `Upgrade` and `Expect`, because its body was received and it must not
+    /// switch to another protocol.
     pub fn become_whole(&mut self) {
         (self.upgrade, self.expects_continue) = (false, false);
         self.fields.remove(&known::UPGRADE);
@@ -205,7 +205,7 @@ impl RequestHead {
         if same { Ok(()) } else { Err(Refusal::HostTarget) }
     }
 
-    /// The port of the scheme of an absolute target.
+    /// The default port of the scheme of an absolute target.
     fn default_port(&self) -> &'static [u8] {
         let is_secure = self.line[self.places.target.start..]
             .get(..5)
@@ -232,11 +232,11 @@ impl RequestHead {
             if !is_known || !self.fields.is_unique(&known::EXPECT) {
                 return Err(Refusal::Expect);
             }
-            // Of HTTP/1.0 it means nothing (RFC 9110 §10.1.1).
+            // In HTTP/1.0 the field is ignored (RFC 9110 §10.1.1).
             self.expects_continue = self.version == Version::Http11 && self.body.is_some();
         }
         if self.fields.contains(&known::UPGRADE) {
-            // No protocol begins behind a reply that has no body, so of HEAD it is ignored (RFC 9110 §7.8).
+            // No protocol can follow a reply without a body, so `Upgrade` is ignored for HEAD (RFC 9110 §7.8).
             self.upgrade = self.connection.upgrade
                 && self.method != Method::Head
                 && self.version == Version::Http11
@@ -255,26 +255,26 @@ impl RequestHead {
         Ok(())
     }
 
-    /// What the request wants done.
+    /// The method of the request.
     #[must_use]
     pub const fn method(&self) -> Method {
         self.method
     }
 
-    /// The method as it was spelled.
+    /// The method in its original spelling.
     #[must_use]
     pub fn method_bytes(&self) -> &[u8] {
         &self.line[..self.places.method_end]
     }
 
-    /// The request line as it came, for logs.
+    /// The request line as it was received, for logs.
     #[must_use]
     pub fn line_bytes(&self) -> &[u8] {
         &self.line[..self.places.target.end + " HTTP/1.1".len()]
     }
 
-    /// The target as it goes on: path and query. Of an address without a path it is empty, and `*`
-    /// of OPTIONS is itself.
+    /// The target to forward: path and query. It is empty for an absolute target without a path, and `*` for OPTIONS
+    /// `*`.
     #[must_use]
     pub fn path_and_query(&self) -> &[u8] {
         &self.line[self.places.path..self.places.target.end]
@@ -287,15 +287,15 @@ impl RequestHead {
         memchr::memchr(b'?', both).map_or(both, |mark| &both[..mark])
     }
 
-    /// The query behind its `?`, if there is one.
+    /// The query after `?`, if there is one.
     #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
         let both = self.path_and_query();
         memchr::memchr(b'?', both).map(|mark| &both[mark + 1..])
     }
 
-    /// The host that the request is for, with its port: of the target, or else of `Host`. Empty for
-    /// a request of HTTP/1.0 that names none.
+    /// The host of the request, with its port: from the target, or otherwise from `Host`. Empty for an HTTP/1.0 request
+    /// without a host.
     #[must_use]
     pub fn host(&self) -> &[u8] {
         let named = &self.line[self.places.authority.clone()];
@@ -305,7 +305,7 @@ impl RequestHead {
         self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default()
     }
 
-    /// Lets [`Self::host`] tell what the client named even when the field is changed.
+    /// Stores the host that the client sent, so that [`Self::host`] returns it even if the field is changed.
     pub fn keep_host(&mut self) {
         if self.places.authority.is_empty() {
             let host = self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default();
@@ -315,11 +315,11 @@ impl RequestHead {
         }
     }
 
-    /// Counts this hop in `Max-Forwards` (RFC 9110 §7.6.2), which only TRACE and OPTIONS have. False when the
-    /// request is to be answered here.
+    /// Decrements `Max-Forwards` (RFC 9110 §7.6.2), which applies to TRACE and OPTIONS only. Returns false if the
+    /// request must be answered here.
     ///
     /// # Errors
-    /// When the field is not a number, or is there twice.
+    /// If the field is not a number, or occurs twice.
     pub fn take_hop(&mut self) -> Result<bool, Refusal> {
         let Some(digits) = self.fields.get(&MAX_FORWARDS).and_then(Value::bytes) else {
             return Ok(true);
@@ -339,8 +339,8 @@ impl RequestHead {
         Ok(true)
     }
 
-    /// Appends the head as it was received, for an answer to TRACE, without what must not be shown to
-    /// programs of the client (RFC 9110 §9.3.8).
+    /// Appends the head as it was received, for an answer to TRACE. Fields that scripts of the client must not see are
+    /// omitted (RFC 9110 §9.3.8).
     pub fn write_trace(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.line_bytes());
         out.extend_from_slice(b"\r\n");
@@ -353,46 +353,46 @@ impl RequestHead {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Takes the request as one that asks for no other protocol (RFC 9110 §7.8: it may be ignored).
+    /// Ignores the request to switch to another protocol (allowed by RFC 9110 §7.8).
     pub const fn ignore_upgrade(&mut self) {
         self.upgrade = false;
     }
 
-    /// The protocols that `Upgrade` lists.
+    /// The protocols in `Upgrade`.
     pub(super) fn upgrades(&self) -> impl Iterator<Item = &[u8]> {
         let values = self.fields.get_all(&known::UPGRADE).filter_map(Value::bytes);
         values.flat_map(elements)
     }
 
-    /// Those among them that go on to a server.
+    /// The protocols in `Upgrade` that are forwarded to a server.
     pub(super) fn forwarded_upgrades(&self) -> impl Iterator<Item = &[u8]> {
         let may_begin = |protocol: &&[u8]| upgrades::may_begin(protocol);
         self.upgrades().filter(may_begin).take(upgrades::FORWARDED_MAX)
     }
 
-    /// What the server may switch to, where [`Self::upgrade`] says that it may.
+    /// The protocols that the server may switch to, if [`Self::upgrade`] is set.
     #[must_use]
     pub fn switches_to(&self) -> Upgrades {
         Upgrades::of(self.forwarded_upgrades())
     }
 
-    /// Whether the request line can go on as it came.
+    /// Whether the request line can be forwarded unchanged.
     pub(super) fn line_goes_on(&self) -> bool {
         self.places.path == self.places.target.start
             && self.line[self.places.target.end..].starts_with(VERSION)
     }
 }
 
-/// How our request lines end.
+/// The end of request lines that this proxy writes.
 pub(super) const VERSION: &[u8] = b" HTTP/1.1\r\n";
 
-/// An authority without a port that says nothing: an empty one, or that of its scheme.
+/// An authority without a redundant port: an empty port, or the default port of its scheme.
 fn without_port<'a>(authority: &'a [u8], default: &[u8]) -> &'a [u8] {
     let shorter = authority.strip_suffix(default).or_else(|| authority.strip_suffix(b":"));
     shorter.unwrap_or(authority)
 }
 
-/// What is wrong with a line that is not divided as it should be.
+/// The reason for rejecting a line that cannot be split correctly.
 fn wrong_line(line: &[u8], method_end: usize, target_end: usize) -> Refusal {
     match (line.get(method_end), line.get(target_end)) {
         (Some(b' '), Some(&byte)) if byte != b'\t' => Refusal::Target,
@@ -401,7 +401,7 @@ fn wrong_line(line: &[u8], method_end: usize, target_end: usize) -> Refusal {
     }
 }
 
-/// Where things lie in a target.
+/// The positions of the parts of a target.
 struct Target {
     path: usize,
     authority: Range<usize>,

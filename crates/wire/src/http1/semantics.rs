@@ -1,11 +1,11 @@
-//! What the fields of a head say about the message and the connection, for both directions.
+//! The meaning of the fields of a head for the message and the connection, for both directions.
 
 use fields::{FieldError, Fields, NameSet, Value, http1::HeadReason, known};
 
 use super::grammar::elements;
 use super::{BodyKind, Refusal};
 
-/// What says how long a body is.
+/// The fields that determine the length of a body.
 pub(super) const OF_BODY: NameSet =
     NameSet::of(&[&known::CONTENT_LENGTH, &known::TRANSFER_ENCODING]);
 
@@ -19,7 +19,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version that these 8 bytes name. A minor version above 1 is read as 1.1 (RFC 9110 §6.2).
+    /// Parses the version in these 8 bytes. A minor version above 1 is treated as 1.1 (RFC 9110 §6.2).
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         match bytes {
             b"HTTP/1.0" => Ok(Self::Http10),
@@ -29,18 +29,18 @@ impl Version {
     }
 }
 
-/// What a message says of its connection.
+/// The connection options of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// The sender goes on with this connection after the message.
+    /// Whether the sender keeps the connection open after the message.
     pub keep_alive: bool,
-    /// `upgrade` is named.
+    /// Whether the option `upgrade` is present.
     pub upgrade: bool,
-    /// Fields are named that must not go on.
+    /// Whether `Connection` names fields that must not be forwarded.
     pub(super) names: bool,
 }
 
-/// Why lines are no head, in the words of this protocol.
+/// The reason for rejecting invalid header lines.
 pub(super) fn reason_of(error: fields::http1::HeadError, lines: &[u8]) -> Refusal {
     match error.reason {
         HeadReason::Name if lines.get(error.byte) == Some(&b'\r') => Refusal::NoColon,
@@ -49,7 +49,7 @@ pub(super) fn reason_of(error: fields::http1::HeadError, lines: &[u8]) -> Refusa
         HeadReason::Control => Refusal::Control,
         HeadReason::LineFeed => Refusal::LineFeed,
         HeadReason::CarriageReturn => Refusal::CarriageReturn,
-        // The scan found the end of each line.
+        // The scan has already found the end of each line.
         HeadReason::Unended => Refusal::CarriageReturn,
         HeadReason::Limit(FieldError::Fields(_)) => Refusal::TooManyFields,
         HeadReason::Limit(FieldError::Bytes(_)) => Refusal::HeadTooLong,
@@ -57,7 +57,7 @@ pub(super) fn reason_of(error: fields::http1::HeadError, lines: &[u8]) -> Refusa
     }
 }
 
-/// Reads `Connection`.
+/// Parses `Connection`.
 pub(super) fn connection(fields: &Fields, version: Version) -> Result<Connection, Refusal> {
     let mut read = Connection { keep_alive: version == Version::Http11, ..Connection::default() };
     if !fields.contains(&known::CONNECTION) {
@@ -83,23 +83,22 @@ pub(super) fn connection(fields: &Fields, version: Version) -> Result<Connection
     Ok(read)
 }
 
-/// Fields that no `Connection` may name: without them the message means something else.
+/// Whether a field must not be named in `Connection`, because the message would have another meaning without it.
 fn is_essential(name: &[u8]) -> bool {
     let essential: [&[u8]; 6] =
         [b"host", b"content-length", b"transfer-encoding", b"cookie", b"authorization", b"expect"];
     essential.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// What a head says of the length of its body.
+/// The length of a body, as determined by its head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing {
     pub(super) body: BodyKind,
-    /// It is a length that is told once, in its canonical spelling.
+    /// Whether the length occurs exactly once, in canonical form.
     pub(super) is_plain: bool,
 }
 
-/// How long the body is, as far as `Content-Length` and `Transfer-Encoding` say. None when neither
-/// is there.
+/// Determines the length of the body from `Content-Length` and `Transfer-Encoding`. `None` if both are absent.
 pub(super) fn framing(fields: &Fields, version: Version) -> Result<Option<Framing>, Refusal> {
     if !fields.may_have_any(OF_BODY) {
         return Ok(None);
@@ -124,7 +123,7 @@ pub(super) fn framing(fields: &Fields, version: Version) -> Result<Option<Framin
             }
         }
     }
-    // It was read as a number; leading zeros, and blanks in its line, are other spellings of it.
+    // The value is a valid number. Leading zeros and blanks in its line are not canonical.
     let is_plain = is_unique
         && matches!(first.bytes(), Some([b'0'] | [b'1'..=b'9', ..]))
         && fields.is_canonical_line(&known::CONTENT_LENGTH);
@@ -148,7 +147,7 @@ fn coding(fields: &Fields, version: Version) -> Result<BodyKind, Refusal> {
     }
 }
 
-/// Digits only, at most 2⁶³ − 1: some read it as a signed number.
+/// Parses a length: digits only, at most 2⁶³ − 1, because some recipients parse it as a signed number.
 pub(super) fn length(value: Value<'_>) -> Result<u64, Refusal> {
     let digits = value.bytes().unwrap_or_default();
     let mut number: u64 = 0;

@@ -1,6 +1,6 @@
-//! Reasons that go with a status (RFC 9110 §15).
+//! Reason phrases of status codes (RFC 9110 §15).
 
-/// The usual reason of a status; empty for one that has none.
+/// The usual reason phrase of a status. Empty if there is none.
 #[must_use]
 pub const fn reason(status: u16) -> &'static str {
     match status {

@@ -1,5 +1,5 @@
-//! The machines against the rules, one test a rule, for requests and for replies; then what holds
-//! for all messages however they are cut.
+//! Tests of the state machines against the rules, one test for each rule, for requests and for replies. Then tests of
+//! properties that hold for all messages, however their bytes are split.
 
 mod bodies;
 mod cut;
@@ -10,7 +10,7 @@ mod requests;
 
 use super::*;
 
-/// Reads a request as a session does.
+/// Reads a request in the same way as a session.
 fn request(bytes: &[u8]) -> Result<(RequestHead, usize), Refusal> {
     request_within(bytes, &Limits::REQUEST)
 }
@@ -22,7 +22,7 @@ fn request_within(bytes: &[u8], limits: &Limits) -> Result<(RequestHead, usize),
     Ok((head, found.head.end))
 }
 
-/// Why a request is refused, in its head or in its body.
+/// The reason for which a request is rejected, in its head or in its body.
 fn refused(bytes: &[u8]) -> Refusal {
     match request(bytes) {
         Err(refusal) => refusal,
@@ -42,7 +42,7 @@ fn body_refused(body: &mut Body, mut bytes: &[u8]) -> Refusal {
 
 const GET: Asked = Asked { method: Method::Get, upgrades: Upgrades::NONE };
 
-/// What a request for this protocol lets a server switch to.
+/// The protocols that a server may switch to for a request with this protocol.
 fn switching(protocol: &str) -> Upgrades {
     let text = format!("GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: {protocol}\n\n");
     request(&wire(&text)).unwrap().0.switches_to()
@@ -63,7 +63,7 @@ fn reply_refused(bytes: &[u8]) -> Refusal {
     }
 }
 
-/// The lines as they stand in the source, with CR LF.
+/// The lines as written in the source, with CR LF.
 fn wire(text: &str) -> Vec<u8> {
     text.replace('\n', "\r\n").into_bytes()
 }

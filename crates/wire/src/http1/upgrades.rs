@@ -2,13 +2,13 @@
 
 use super::grammar::token_length;
 
-/// How many protocols of one request are forwarded.
+/// The maximum number of protocols of a request that are forwarded.
 pub(super) const FORWARDED_MAX: usize = 4;
 
-/// The protocols that a server may switch to for a request: those that were forwarded.
+/// The protocols that a server may switch to for a request: the forwarded ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upgrades {
-    /// A hash of each, which ignores case; 0 is none.
+    /// A case-insensitive hash of each protocol. 0 means no protocol.
     hashes: [u32; FORWARDED_MAX],
 }
 
@@ -21,10 +21,10 @@ impl Upgrades {
         upgrades
     }
 
-    /// None.
+    /// No protocols.
     pub const NONE: Self = Self { hashes: [0; FORWARDED_MAX] };
 
-    /// Whether there is a protocol among `protocols`, and none that is not one of these.
+    /// Whether `protocols` is not empty and contains only protocols of this set.
     pub(super) fn allow<'a>(&self, protocols: impl Iterator<Item = &'a [u8]>) -> bool {
         let mut any = false;
         for protocol in protocols {
@@ -37,7 +37,7 @@ impl Upgrades {
     }
 }
 
-/// FNV-1a of the lower-case bytes; never 0.
+/// The FNV-1a hash of the lower-case bytes. It is never 0.
 fn hash(protocol: &[u8]) -> u32 {
     let step = |hash: u32, byte: &u8| {
         (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193)
@@ -45,9 +45,9 @@ fn hash(protocol: &[u8]) -> u32 {
     protocol.iter().fold(0x811c_9dc5, step).max(1)
 }
 
-/// Whether this is a protocol, a name that may have a version (RFC 9110 §7.8), and not HTTP. HTTP/2 without
-/// TLS (`h2c`) is not proxied: whoever asked for it would speak it behind our 101. A server may read what is
-/// no protocol (`"h2c"`, `h2c;q=1`) as it likes, so that is not forwarded either.
+/// Whether this is a protocol (a name with an optional version, RFC 9110 §7.8) other than HTTP. HTTP/2 without TLS
+/// (`h2c`) is not proxied, because a client that requested it would use it after our 101. Invalid values (`"h2c"`,
+/// `h2c;q=1`) are not forwarded either, because servers may interpret them differently.
 pub(super) fn may_begin(protocol: &[u8]) -> bool {
     let end = token_length(protocol);
     let (name, version) = protocol.split_at(end);

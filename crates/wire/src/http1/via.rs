@@ -1,25 +1,25 @@
-//! The `Via` field (RFC 9110 §7.6.3): the lines that a proxy adds, made once.
+//! The `Via` field (RFC 9110 §7.6.3): the lines that a proxy adds. They are formatted once.
 
 use super::Version;
 use super::grammar::{is_authority, token_length};
 
-/// What we add to messages that we forward.
+/// The `Via` lines that are added to forwarded messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Via {
-    /// For messages received in HTTP/1.0 and in HTTP/1.1; empty: nothing is added.
+    /// The lines for messages received in HTTP/1.0 and in HTTP/1.1. If they are empty, nothing is added.
     http10: Box<[u8]>,
     http11: Box<[u8]>,
 }
 
 impl Via {
-    /// Adds nothing.
+    /// Creates a value that adds no lines.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Adds this name of the proxy: a pseudonym (a token), or a host with or without a port. None when it
-    /// is neither.
+    /// Creates the lines with this name of the proxy: a pseudonym (a token), or a host with an optional port. `None` if
+    /// the name is neither.
     ///
     /// ```
     /// use wire::http1::{Version, Via};
@@ -38,7 +38,7 @@ impl Via {
         Some(Self { http10: line("1.0"), http11: line("1.1") })
     }
 
-    /// The line for a message received in this version, with its CR LF; empty where nothing is added.
+    /// The line for a message received in this version, with its CR LF. Empty if nothing is added.
     #[must_use]
     pub fn line(&self, received: Version) -> &[u8] {
         match received {

@@ -1,23 +1,23 @@
-//! Endings as error objects.
+//! Error objects for requests that ended without a reply.
 
 use exchange::{Cause, End};
 
-/// What an error object must name. Only framings with JSON look at it.
+/// The id in an error object. Only framings with JSON use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
-    /// A request with this id, as it was written.
+    /// The id of the request, unchanged.
     Id(&'a [u8]),
-    /// Something whose id is not known: the error's id is `null`.
+    /// The id is not known: the error has the id `null`.
     Unknown,
-    /// A notification, to which nothing may be answered.
+    /// No error object is sent, because a notification must not be answered.
     Nothing,
 }
 
-/// The code of an error object for an ending. Stable: clients match it.
+/// The code of an error object for a cause. It is stable, because clients match it.
 ///
-/// What the message itself is to blame for has the standard's code. The others lie where neither
-/// the standard nor LSP nor MCP has any: -3204x or -3205x was refused and may be sent again, -3206x was tried
-/// without effect, of -3207x nobody can say.
+/// Errors in the message itself have the codes of the standard. The other codes are used neither by the standard nor by
+/// LSP or MCP: -3204x and -3205x mean that the request was refused and may be sent again, -3206x that it was tried
+/// without effect, -3207x that its outcome is unknown.
 #[must_use]
 pub const fn code(cause: Cause) -> i32 {
     match cause {
@@ -54,15 +54,15 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Handler => -32074,
         Cause::Stopped => -32075,
         Cause::Garbled => -32076,
-        // Nobody is left to read these.
+        // No client is left to receive these codes.
         Cause::Cancelled | Cause::Left | Cause::Shed | Cause::Overtime | Cause::Idle => -32800,
         Cause::Stalled | Cause::SlowReader => -32801,
         Cause::Answered => -32603,
     }
 }
 
-/// Writes an error object for an ending behind what `out` holds, on one line and without an
-/// envelope. Nothing for [`Asked::Nothing`].
+/// Appends an error object for an end to `out`, on one line and without an envelope. Writes nothing for
+/// [`Asked::Nothing`].
 pub fn write_error(end: End, text: &[u8], asked: Asked<'_>, out: &mut Vec<u8>) {
     let id = match asked {
         Asked::Id(id) => id,
@@ -86,7 +86,7 @@ pub fn write_error(end: End, text: &[u8], asked: Asked<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(br#""}}}"#);
 }
 
-/// Writes text within a string. Controls become blanks, and what is not UTF-8 becomes U+FFFD.
+/// Writes text in a JSON string. Control characters become blanks, and bytes that are not UTF-8 become U+FFFD.
 fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
     for character in String::from_utf8_lossy(text).chars() {
         match character {

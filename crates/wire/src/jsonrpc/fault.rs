@@ -1,29 +1,29 @@
-//! Why a frame is not a message.
+//! Why a frame is not a valid message.
 
 use std::fmt;
 
-/// What is wrong with a frame. Whoever sent it is to blame.
+/// The error in a frame. The sender of the frame caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not JSON in UTF-8, or more than one value; this is the place.
+    /// The frame is not JSON in UTF-8, or is more than one value. Contains the position.
     Syntax(usize),
-    /// It has more levels than [`DEPTH_MAX`](super::DEPTH_MAX).
+    /// The values are nested in more than [`DEPTH_MAX`](super::DEPTH_MAX) levels.
     Deep,
-    /// It is an array: batches are not taken.
+    /// The frame is an array: batches are not supported.
     Batch,
-    /// It is JSON but no object.
+    /// The frame is JSON but not an object.
     NotObject,
-    /// A member is there twice.
+    /// A member occurs twice.
     Twice,
-    /// A member has a watched name in other case, or with a NUL behind it.
+    /// The name of a member differs from a checked name only in case, or is followed by a NUL.
     Case,
     /// The id is not a string, a number or `null`.
     Id,
-    /// An id or a token has more bytes than [`ID_MAX`](super::ID_MAX).
+    /// An id or a token is longer than [`ID_MAX`](super::ID_MAX) bytes.
     IdLong,
-    /// The method is not a string, or stands beside a result or an error.
+    /// The method is not a string, or the message also has a result or an error.
     Method,
-    /// It has neither a method nor a result nor an error, or is a response without an id.
+    /// The message has neither a method nor a result nor an error, or is a response without an id.
     Nothing,
 }
 
@@ -37,7 +37,7 @@ impl Fault {
         }
     }
 
-    /// One sentence for a refusal.
+    /// A description of the fault in one sentence, for a rejection.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

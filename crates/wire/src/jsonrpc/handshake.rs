@@ -1,26 +1,27 @@
-//! The handshake of MCP, where several clients share one program.
+//! The MCP handshake with several clients that share one program.
 //!
-//! The program is greeted once. What it answered is the answer to every client's `initialize`, but for
-//! the revision, which is negotiated with each client, and for what a shared program cannot do.
+//! The handshake with the program is done once. The program's result is the result of `initialize` for every client,
+//! except for the revision, which is negotiated with each client, and the capabilities that a shared program cannot
+//! provide.
 
 use super::json::{begins_alike, is_alike};
 use super::start::Members;
 
-/// Revisions of MCP that begin with a handshake, the oldest first.
+/// The revisions of MCP that begin with a handshake, from oldest to newest.
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// The revision in which a program is greeted.
+/// The revision in the handshake with a program.
 pub(super) const LATEST: &str = REVISIONS[REVISIONS.len() - 1];
 
-/// Methods that belong to the capabilities which are not announced: what they ask for (the level of a log,
-/// news of a resource) would come as notifications that name no client.
+/// Methods of the capabilities that are not announced. Their results (log messages, changes of a resource) would arrive
+/// as notifications without a client.
 const UNSHARED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
-/// How methods begin that are about tasks. The tasks of one client could be read and cancelled by every other.
+/// The prefixes of methods for tasks. Every client could read and cancel the tasks of the others.
 const TASKS: [&str; 2] = ["tasks/", "notifications/tasks/"];
 
-/// Whether this method, as it is written in a message that [`scan`](super::scan) accepted, is not for clients
-/// that share a program. Neither the case of its letters nor escapes in it make a difference.
+/// Whether a method is not available to clients that share a program. `method` is the text in a message that
+/// [`scan`](super::scan) accepted. Case and escapes are ignored.
 ///
 /// ```
 /// use wire::jsonrpc::is_unshared;
@@ -34,8 +35,8 @@ pub fn is_unshared(method: &[u8]) -> bool {
         || TASKS.iter().any(|start| begins_alike(method, start))
 }
 
-/// The result of a program's `initialize` as clients that share it get it: without the capabilities
-/// whose notifications or tasks belong to one client.
+/// The result of a program's `initialize` for clients that share it. Capabilities whose notifications or tasks belong
+/// to one client are removed.
 ///
 /// ```
 /// use wire::jsonrpc::shared_result;
@@ -57,8 +58,8 @@ pub fn shared_result(result: &[u8]) -> Vec<u8> {
     })
 }
 
-/// A program's result for a client that asked with these parameters. A client of an older revision is
-/// answered in its own; any other is told the revision of the program, and may leave.
+/// The result of a program for a client with these parameters. A client with an older known revision receives its own
+/// revision. Any other client receives the revision of the program, and may disconnect.
 #[must_use]
 pub fn result_for(result: &[u8], params: &[u8]) -> Vec<u8> {
     let asked = member(params, b"\"protocolVersion\"").and_then(revision);
@@ -72,7 +73,7 @@ pub fn result_for(result: &[u8], params: &[u8]) -> Vec<u8> {
     })
 }
 
-/// The revision that is written here, if it is one of them. Their order is that of their dates.
+/// The known revision in this JSON string. Revisions are ordered by date.
 fn revision(written: &[u8]) -> Option<&'static str> {
     let text = written.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     REVISIONS.into_iter().find(|revision| revision.as_bytes() == text)
@@ -83,8 +84,8 @@ fn member<'a>(object: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     Some(&object[value?])
 }
 
-/// An object with other members: each by its name as it is written, and its value; none: it goes. What is
-/// no object stays what it is.
+/// Edits the members of an object. `of` receives each name as written and each value, and returns the new value, or
+/// `None` to remove the member. A value that is not an object is returned unchanged.
 fn edit(object: &[u8], of: impl Fn(&[u8], &[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     if object.first() != Some(&b'{') {
         return object.to_vec();

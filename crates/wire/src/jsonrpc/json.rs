@@ -1,23 +1,23 @@
-//! A reader of JSON (RFC 8259) that checks and tells places, and keeps nothing.
+//! A JSON parser (RFC 8259) that validates and returns positions, without storing values.
 
 use std::ops::Range;
 
 use super::Fault;
 use super::measure::Measure;
 
-/// Objects and arrays within each other that a message may have, itself included.
+/// The maximum nesting of objects and arrays in a message, including the message itself.
 pub const DEPTH_MAX: usize = 128;
 
-/// A place in a text whose bytes are UTF-8.
+/// A parser position in a text in UTF-8.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     measure: Measure,
-    /// Where the name of the member begins that was read last.
+    /// The beginning of the name of the last member.
     name_at: usize,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Object,
@@ -36,17 +36,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How far it was read.
+    /// The current position.
     pub(super) const fn place(&self) -> usize {
         self.at
     }
 
-    /// What was read so far.
+    /// The depth and the numbers of the text read so far.
     pub(super) const fn measure(&self) -> Measure {
         self.measure
     }
 
-    /// The member that was read last and whose name begins there, with one comma beside it if there is one.
+    /// The range of the last member, whose name begins at `name_at`, including one adjacent comma if there is one.
     pub(super) fn member_from(&mut self, name_at: usize) -> Range<usize> {
         let end = self.at;
         self.blank();
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         start..end
     }
 
-    /// Where the name of the member begins that was read last.
+    /// The beginning of the name of the last member.
     pub(super) const fn name_at(&self) -> usize {
         self.name_at
     }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         if self.takes(byte) { Ok(()) } else { Err(self.wrong()) }
     }
 
-    /// What the value at hand is, by its first byte.
+    /// The type of the next value, by its first byte.
     pub(super) fn sort(&mut self) -> Result<Sort, Fault> {
         self.blank();
         Ok(match self.peek() {
@@ -102,13 +102,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Nothing but white space is left.
+    /// Checks that only white space is left.
     pub(super) fn end(&mut self) -> Result<(), Fault> {
         self.blank();
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.wrong()) }
     }
 
-    /// Reads the value at hand, which lies within `depth` others, and tells its place.
+    /// Parses the next value, which is nested in `depth` others. Returns its type and its range.
     pub(super) fn value(&mut self, depth: usize) -> Result<(Sort, Range<usize>), Fault> {
         let sort = self.sort()?;
         let start = self.at;
@@ -125,8 +125,8 @@ impl<'a> Reader<'a> {
         Ok((sort, start..self.at))
     }
 
-    /// Reads the object at hand. `member` gets the name of each as it is written, with its quotes,
-    /// and must read the value.
+    /// Parses the next object. `member` is called with each name as written, including its quotes, and must read the
+    /// value.
     pub(super) fn object(
         &mut self,
         depth: usize,
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes over the opening bracket.
+    /// Skips the opening bracket and checks the depth.
     fn enter(&mut self, depth: usize) -> Result<(), Fault> {
         self.at += 1;
         self.measure.depth = self.measure.depth.max(depth + 1);
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// At least one.
+    /// Reads at least one digit.
     fn digits(&mut self) -> Result<(), Fault> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -242,8 +242,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The characters of a string that was read without fault, with its quotes. Halves of surrogate
-/// pairs that stand alone are U+FFFD.
+/// The characters of a valid string that is given with its quotes. Unpaired surrogates become U+FFFD.
 pub(super) fn characters(written: &[u8]) -> impl Iterator<Item = char> {
     let inner = written.get(1..written.len().saturating_sub(1)).unwrap_or_default();
     let mut rest = std::str::from_utf8(inner).unwrap_or_default().chars();
@@ -268,15 +267,15 @@ pub(super) fn characters(written: &[u8]) -> impl Iterator<Item = char> {
     })
 }
 
-/// The inside of a string that is written in ASCII without escapes, as nearly all names are.
+/// The content of a string in ASCII without escapes. Nearly all names have this form.
 fn plain(written: &[u8]) -> Option<&[u8]> {
     let inner = written.get(1..written.len().saturating_sub(1))?;
     let is_plain = inner.iter().all(|&byte| byte.is_ascii() && byte != b'\\');
     is_plain.then_some(inner)
 }
 
-/// Whether a string, as it is written, is this one. Names outside the basic plane are never asked
-/// for.
+/// Whether a string as written is equal to `name`. Names must not contain characters outside the Basic Multilingual
+/// Plane.
 pub(super) fn is_string(written: &[u8], name: &str) -> bool {
     if let Some(inner) = plain(written) {
         return inner == name.as_bytes();
@@ -284,8 +283,8 @@ pub(super) fn is_string(written: &[u8], name: &str) -> bool {
     characters(written).eq(name.chars())
 }
 
-/// Whether a string is this one for readers that do not tell cases apart, or whose strings end at
-/// a NUL. Two letters beyond ASCII fold into it: the long s and the sign of the kelvin.
+/// Whether a string is equal to `name` for parsers that ignore case, or whose strings end at a NUL. Two characters
+/// outside ASCII are treated as letters: the long s and the Kelvin sign.
 pub(super) fn is_alike(written: &[u8], name: &str) -> bool {
     if let Some(inner) = plain(written) {
         return inner.eq_ignore_ascii_case(name.as_bytes());
@@ -294,7 +293,7 @@ pub(super) fn is_alike(written: &[u8], name: &str) -> bool {
     seen.map(fold).eq(name.chars().map(fold))
 }
 
-/// Whether a string begins so for readers that do not tell cases apart.
+/// Whether a string begins with `start` for parsers that ignore case.
 pub(super) fn begins_alike(written: &[u8], start: &str) -> bool {
     if let Some(inner) = plain(written) {
         return inner

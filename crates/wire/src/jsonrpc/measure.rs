@@ -1,25 +1,26 @@
-//! What of a message in JSON some libraries cannot read or write back.
+//! Properties of a JSON message that some libraries cannot parse or write.
 
-/// Bytes that a number may have, as it is written, in a message for a program that clients share. Some readers fail
-/// at a longer one: Jackson from 1000, Python from 4300.
+/// The maximum length of a number as written, in bytes, in a message for a shared program. Some parsers fail for longer
+/// numbers: Jackson from 1000, Python from 4300.
 pub const NUMBER_MAX: usize = 1000;
 
-/// Objects and arrays within each other, the message included, in a message for a program that clients share. A
-/// program may reply with what it was sent and some levels around it: that must stay below
+/// The maximum nesting of objects and arrays, including the message, in a message for a shared program. A program may
+/// reply with the received value and some levels around it. The reply must stay below
 /// [`DEPTH_MAX`](crate::jsonrpc::DEPTH_MAX).
 pub const SHARED_DEPTH_MAX: usize = 64;
 
-/// A number of fewer bytes without an exponent is less than the greatest double.
+/// A number without an exponent and with fewer bytes is less than the largest double.
 const FINITE_BYTES: usize = 300;
 
-/// The depth of a value and its numbers.
+/// The depth of a value, and the properties of its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measure {
-    /// Objects and arrays within each other.
+    /// The nesting of objects and arrays.
     pub depth: usize,
-    /// Bytes of the longest number, as it is written.
+    /// The length of the longest number as written, in bytes.
     pub longest_number: usize,
-    /// A number is greater than every double. Many libraries read it as infinity, which is not JSON when they write it.
+    /// Whether a number is larger than every double. Many libraries read such a number as infinity, and then write text
+    /// that is not JSON.
     pub overflows: bool,
 }
 
@@ -33,8 +34,8 @@ impl Measure {
         }
     }
 
-    /// Why it is not sent to a program that clients share, if it is not: some programs would fail at it, or reply with
-    /// what cannot be read, while they work for other clients.
+    /// The reason why the value must not be sent to a shared program, if there is one. Some programs would fail, or
+    /// reply with invalid JSON, while they serve other clients.
     ///
     /// ```
     /// use wire::jsonrpc::Measure;

@@ -1,84 +1,84 @@
-//! Where the parts of a message are, and what it is by them.
+//! The positions of the parts of a message, and its kind.
 
 use std::ops::Range;
 
 use super::json::{is_alike, is_string};
 use super::measure::Measure;
 
-/// Bytes that an id or a token may have, as it is written.
+/// The maximum length of an id or a token as written, in bytes.
 pub const ID_MAX: usize = 256;
 
 const _: () = assert!(ID_MAX == 256, "the text of `Fault::IdLong` says it");
 
-/// Where the parts of a message are that routing needs. A place covers the whole value as it is
-/// written, with its quotes.
+/// The positions of the parts of a message that routing needs. Each covers the whole value as written, including
+/// quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// The version of the protocol, of any sort.
+    /// The version of the protocol, of any type.
     pub version: Option<Range<usize>>,
-    /// A string, a number or `null`.
+    /// The id: a string, a number or `null`.
     pub id: Option<Range<usize>>,
-    /// A string.
+    /// The method: a string.
     pub method: Option<Range<usize>>,
-    /// Any value, normally an object.
+    /// The parameters: any value, usually an object.
     pub params: Option<Range<usize>>,
-    /// Any value.
+    /// The result: any value.
     pub result: Option<Range<usize>>,
-    /// Any value.
+    /// The error: any value.
     pub error: Option<Range<usize>>,
-    /// What `params` name.
+    /// The ids and tokens in `params`.
     pub tokens: Tokens,
-    /// How deep its values are nested, and its numbers.
+    /// The nesting of its values, and the properties of its numbers.
     pub measure: Measure,
-    /// Whether `params` ask for a task.
+    /// The task that `params` ask for.
     pub task: Task,
 }
 
-/// The member `params.task` (MCP): what is asked is to be done later, and its result asked for by the name of a
-/// task.
+/// The member `params.task` (MCP). With it, the request is executed later, and its result is requested with the name of
+/// a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Task {
-    /// It is not there.
+    /// The member is absent.
     #[default]
     None,
-    /// It is there, with its name and one comma, so that an object is left when this is removed.
+    /// The member is present: its range includes the name and one comma, so that removing it leaves a valid object.
     Member(Range<usize>),
-    /// It is there twice, or in other letters.
+    /// The member occurs twice, or in another case.
     Alike,
 }
 
-/// Ids and tokens within `params`: each a string, a number or `null`, else it has no place.
+/// Ids and tokens in `params`. A value that is not a string, a number or `null` has no position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// `params._meta.progressToken`: where a request wants to hear of its progress (MCP).
+    /// `params._meta.progressToken`: the token for reports about the progress of a request (MCP).
     pub meta_progress: Option<Range<usize>>,
-    /// `params.progressToken`: what `notifications/progress` is about (MCP).
+    /// `params.progressToken`: the token in `notifications/progress` (MCP).
     pub progress: Option<Range<usize>>,
-    /// `params.requestId`: what `notifications/cancelled` is about (MCP).
+    /// `params.requestId`: the id in `notifications/cancelled` (MCP).
     pub request_id: Option<Range<usize>>,
-    /// `params.id`: what `$/cancelRequest` is about (LSP).
+    /// `params.id`: the id in `$/cancelRequest` (LSP).
     pub cancelled_id: Option<Range<usize>>,
-    /// `params.token`: what `$/progress` is about (LSP).
+    /// `params.token`: the token in `$/progress` (LSP).
     pub token: Option<Range<usize>>,
-    /// `params.workDoneToken`: where a request wants to hear of its progress (LSP).
+    /// `params.workDoneToken`: the token for reports about the progress of a request (LSP).
     pub work_done: Option<Range<usize>>,
-    /// `params.partialResultToken`: where a request wants its result in parts (LSP).
+    /// `params.partialResultToken`: the token for partial results of a request (LSP).
     pub partial_result: Option<Range<usize>>,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has a method and an id.
+    /// A message with a method and an id.
     Request,
-    /// It has a method and no id.
+    /// A message with a method and without an id.
     Notification,
-    /// It has a result or an error.
+    /// A message with a result or an error.
     Response,
 }
 
 impl Message {
-    /// What it is.
+    /// The kind of the message.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match (&self.method, &self.id) {
@@ -88,43 +88,43 @@ impl Message {
         }
     }
 
-    /// Whether every program replies to it, and names it: it is a request, and its id is not `null`, which some
-    /// take for none.
+    /// Whether every program replies to the message, with its id: it is a request, and its id is not `null`, which some
+    /// programs treat as absent.
     #[must_use]
     pub fn is_replied_to(&self, frame: &[u8]) -> bool {
         let id = self.id.clone().and_then(|place| frame.get(place));
         self.kind() == Kind::Request && id.is_some_and(|id| id != b"null")
     }
 
-    /// Whether it says that it is of JSON-RPC 2.0. Some programs leave that out of what they say; what a
-    /// program is asked without it, it may ignore.
+    /// Whether the message has the version of JSON-RPC 2.0. Some programs omit the version in their messages. A program
+    /// may ignore a message without it.
     #[must_use]
     pub fn is_version_2(&self, frame: &[u8]) -> bool {
         let written = self.version.clone().and_then(|place| frame.get(place));
         written.is_some_and(|written| is_string(written, "2.0"))
     }
 
-    /// Whether its method is this one, however it is written.
+    /// Whether the method is `name`. Escapes are decoded.
     #[must_use]
     pub fn is_method(&self, frame: &[u8], name: &str) -> bool {
         let written = self.method.clone().and_then(|place| frame.get(place));
         written.is_some_and(|written| is_string(written, name))
     }
 
-    /// Whether it cancels something, by its method alone: whatever its letters' case, its parameters and
-    /// whether it has an id. A program may read it less strictly than it is written.
+    /// Whether the method cancels a request. Case, parameters and an id are ignored, because a program may parse the
+    /// message less strictly.
     #[must_use]
     pub fn is_cancel(&self, frame: &[u8]) -> bool {
         self.is_method_like(frame, &CANCELS)
     }
 
-    /// Whether it reports progress, by its method alone as [`Self::is_cancel`].
+    /// Whether the method reports progress. Case, parameters and an id are ignored, as in [`Self::is_cancel`].
     #[must_use]
     pub fn is_progress(&self, frame: &[u8]) -> bool {
         self.is_method_like(frame, &REPORTS)
     }
 
-    /// Whether its method is one of these for a program that does not look at the case of letters.
+    /// Whether the method is one of `names` for a program that ignores case.
     #[must_use]
     pub fn is_method_like(&self, frame: &[u8], names: &[&str]) -> bool {
         let written = self.method.clone().and_then(|place| frame.get(place));
@@ -139,8 +139,7 @@ impl Message {
         })
     }
 
-    /// Whether a request that this notification cancels is still to be replied to: LSP demands it, MCP
-    /// forbids it.
+    /// Whether a request that this notification cancels must still be answered. LSP requires a reply, MCP forbids it.
     #[must_use]
     pub fn cancels_with_reply(&self, frame: &[u8]) -> bool {
         !self.is_method(frame, Dialect::Mcp.cancel())
@@ -152,7 +151,7 @@ impl Message {
         self.about(frame, REPORTS, |tokens| [&tokens.progress, &tokens.token])
     }
 
-    /// The place that belongs to this notification's method.
+    /// The token or id for the method of this notification.
     fn about(
         &self,
         frame: &[u8],
@@ -165,14 +164,14 @@ impl Message {
     }
 }
 
-/// The methods by which a client takes a request back or stops what it named by a token (MCP, LSP).
+/// The methods by which a client cancels a request or the work with a token (MCP, LSP).
 const CANCELS: [&str; 3] =
     ["notifications/cancelled", "$/cancelRequest", "window/workDoneProgress/cancel"];
 
 /// The methods that report progress (MCP, LSP).
 const REPORTS: [&str; 2] = ["notifications/progress", "$/progress"];
 
-/// How the two protocols on top differ.
+/// The protocol on top of JSON-RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The Model Context Protocol.

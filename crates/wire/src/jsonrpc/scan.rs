@@ -1,4 +1,4 @@
-//! Reads a message once and tells where its ids are.
+//! Reads a message once and returns the positions of its ids.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ type Place = Option<Range<usize>>;
 const _: () = assert!(SHARED_DEPTH_MAX * 2 <= DEPTH_MAX, "replies may have twice as many levels");
 
 impl Measure {
-    /// Measures one value in JSON.
+    /// Measures one JSON value.
     ///
     /// # Errors
-    /// When it is not JSON, or has more than [`DEPTH_MAX`] levels.
+    /// If the text is not JSON, or has more than [`DEPTH_MAX`] levels.
     pub fn of(text: &[u8]) -> Result<Self, Fault> {
         let mut reader = Reader::new(text)?;
         reader.value(0)?;
@@ -24,13 +24,13 @@ impl Measure {
     }
 }
 
-/// Where the parts of the message are that this frame holds.
+/// Finds the parts of the message in this frame.
 ///
-/// The whole frame is checked to be JSON in UTF-8. The member `jsonrpc` is not asked for, since some
-/// servers leave it out ([`Message::is_version_2`]).
+/// The whole frame is validated as JSON in UTF-8. The member `jsonrpc` is not required, because some servers omit it
+/// ([`Message::is_version_2`]).
 ///
 /// # Errors
-/// When it is not one message, or one that two readers could read differently.
+/// If the frame is not one message, or if two parsers could interpret it differently.
 pub fn scan(frame: &[u8]) -> Result<Message, Fault> {
     let mut reader = Reader::new(frame)?;
     match reader.sort()? {
@@ -46,7 +46,7 @@ pub fn scan(frame: &[u8]) -> Result<Message, Fault> {
     Ok(message)
 }
 
-/// A member of the message.
+/// Reads a member of the message.
 fn member(reader: &mut Reader<'_>, name: &[u8], message: &mut Message) -> Result<(), Fault> {
     match strictly(name, &["jsonrpc", "id", "method", "params", "result", "error"])? {
         Some("jsonrpc") => once(&mut message.version, reader.value(1)?.1),
@@ -127,7 +127,7 @@ fn meta(reader: &mut Reader<'_>, tokens: &mut Tokens) -> Result<(), Fault> {
     })
 }
 
-/// Which of the watched names this is; none that is alike in all but case.
+/// The checked name that is equal to `written`. A name that differs only in case is an error.
 fn strictly<'n>(written: &[u8], names: &[&'n str]) -> Result<Option<&'n str>, Fault> {
     for name in names {
         if is_string(written, name) {
@@ -140,7 +140,7 @@ fn strictly<'n>(written: &[u8], names: &[&'n str]) -> Result<Option<&'n str>, Fa
     Ok(None)
 }
 
-/// Reads a value that is a token if its sort is one.
+/// Reads a value, and stores its position if its type is that of a token.
 fn token(reader: &mut Reader<'_>, place: &mut Place, depth: usize) -> Result<(), Fault> {
     let (sort, found) = reader.value(depth)?;
     if is_id(sort) { once(place, short(found)?) } else { Ok(()) }
@@ -161,7 +161,7 @@ fn once(place: &mut Place, found: Range<usize>) -> Result<(), Fault> {
     }
 }
 
-/// What belongs together is there.
+/// Checks that the members form a valid message.
 fn check(message: &Message) -> Result<(), Fault> {
     let answers = message.result.is_some() || message.error.is_some();
     match (&message.method, &message.id) {

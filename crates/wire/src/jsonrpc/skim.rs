@@ -1,10 +1,9 @@
-//! What a message is that is too long to be kept: its bytes are read once, as they come, and only its id
-//! is remembered, wherever that stands.
+//! Finds the kind and the id of a message that is too long to be buffered. Its bytes are read once as they arrive, and
+//! only its id is stored. The id may be anywhere in the message.
 //!
 //! Programs write the id at the beginning of a reply (`{"jsonrpc":"2.0","id":7,"result":…}`) or at its end
-//! (`{"result":…,"jsonrpc":"2.0","id":7}`). An id in a string or in a nested value, which a client may have
-//! chosen, is no id of the message. Whatever is not one object in JSON with at most one id is
-//! [`Skimmed::Unknown`].
+//! (`{"result":…,"jsonrpc":"2.0","id":7}`). An id in a string or in a nested value, which a client may have chosen, is
+//! not the id of the message. Anything but one JSON object with at most one id is [`Skimmed::Unknown`].
 //!
 //! ```text
 //!         {                 "name"           :           value            }
@@ -17,21 +16,21 @@ use memchr::memchr2;
 
 use super::message::ID_MAX;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skimmed {
-    /// The reply to the request with this id, as it is written.
+    /// The reply to the request with this id, as written.
     Reply(Vec<u8>),
-    /// A request with this id, as it is written.
+    /// A request with this id, as written.
     Request(Vec<u8>),
     /// A notification.
     Notification,
-    /// None of them for certain.
+    /// The kind is not certain.
     Unknown,
 }
 
-/// What a frame is that is not valid. Once an id and a `result` or an `error` were read, the rest of a reply need
-/// not be JSON; before that, nested values need not be, and `NaN` and `Infinity` are values.
+/// Finds the kind of an invalid frame. After an id and a `result` or an `error` were read, the rest of a reply need not
+/// be JSON. Before that, nested values need not be JSON, and `NaN` and `Infinity` are accepted as values.
 ///
 /// ```
 /// use wire::jsonrpc::{Skimmed, skim};
@@ -50,19 +49,19 @@ pub fn skim(frame: &[u8]) -> Skimmed {
     skim.tell().unwrap_or(Skimmed::Unknown)
 }
 
-/// Reads one message after the other.
+/// A reader of consecutive messages.
 #[derive(Debug, Default)]
 pub(crate) struct Skim {
     at: At,
-    /// The last byte was the backslash of an escape.
+    /// Whether the last byte was the backslash of an escape.
     escaped: bool,
-    /// Within a string of a nested value.
+    /// Whether the position is in a string of a nested value.
     quoted: bool,
-    /// Objects and arrays that are open within a member; a bit for each of the first [`KINDS_MAX`] is set for an
-    /// array. Deeper ones are only counted.
+    /// The number of open objects and arrays in a member. `arrays` has one bit for each of the first [`KINDS_MAX`] of
+    /// them, which is set for an array. Deeper ones are only counted.
     depth: usize,
     arrays: u128,
-    /// The name at hand, or the id, as far as they may be of use.
+    /// The current name or the id, truncated to the useful length.
     text: Vec<u8>,
     member: Member,
     seen: Seen,
@@ -87,7 +86,7 @@ enum At {
     Broken,
 }
 
-/// Members that matter.
+/// The members that are evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Member {
     #[default]
@@ -105,31 +104,31 @@ struct Seen {
     outcome: bool,
 }
 
-/// Whether the caller has the verdict on the message.
+/// Whether the caller has received the result for the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Told {
-    /// There is no message, or its verdict was told.
+    /// There is no message, or its result was returned.
     #[default]
     Yes,
-    /// More of it may come.
+    /// The message may continue.
     NotYet,
-    /// All of it has come.
+    /// The message is complete.
     Due,
 }
 
-/// Nested values whose closing bracket is compared with the opening one.
+/// The maximum depth at which a closing bracket is compared with its opening one.
 const KINDS_MAX: usize = u128::BITS as usize;
 
-/// A longer name is none that matters.
+/// The maximum length of the names that are evaluated.
 const NAME_MAX: usize = 8;
 
 impl Skim {
-    /// A message begins.
+    /// Begins a message.
     pub(crate) fn begin(&mut self) {
         *self = Self { told: Told::NotYet, ..Self::default() };
     }
 
-    /// More of the message.
+    /// Reads more bytes of the message.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut from = 0;
         while self.told == Told::NotYet && self.at != At::Broken && !self.is_reply() {
@@ -146,19 +145,19 @@ impl Skim {
         }
     }
 
-    /// Whether it is a reply that names its request. What stands behind that is not looked at.
+    /// Whether the message is a reply with an id. The rest of such a message is not read.
     const fn is_reply(&self) -> bool {
         self.seen.outcome && !self.seen.method && self.id.is_some()
     }
 
-    /// The message has ended.
+    /// Ends the message.
     pub(crate) fn finish(&mut self) {
         if self.told == Told::NotYet {
             self.told = Told::Due;
         }
     }
 
-    /// What the message is, once, as soon as that is certain.
+    /// Returns the kind of the message once, as soon as it is certain.
     pub(crate) fn tell(&mut self) -> Option<Skimmed> {
         if self.told == Told::Yes {
             return None;
@@ -226,7 +225,7 @@ impl Skim {
     fn in_name(&mut self, byte: u8) -> At {
         match byte {
             b'"' => self.end_name(),
-            // It may be one that matters, written with escapes.
+            // The name may be one of the evaluated names, written with escapes.
             b'\\' | ..0x20 => At::Broken,
             _ => self.keep(byte, NAME_MAX, At::InName),
         }
@@ -305,7 +304,7 @@ impl Skim {
         }
         match byte {
             b'"' => self.quoted = true,
-            // There is no limit to the depth: the id behind a deep value must be found.
+            // The depth is not limited, because an id after a deeply nested value must be found.
             b'{' | b'[' => {
                 if self.depth < KINDS_MAX {
                     self.arrays = self.arrays << 1 | u128::from(byte == b'[');
@@ -334,7 +333,7 @@ impl Skim {
 mod tests {
     use super::*;
 
-    /// What is told of a message that comes in parts of `step` bytes, and how many bytes of it had come.
+    /// The result for a message that arrives in parts of `step` bytes, and the number of bytes that were needed.
     fn skim(message: &str, step: usize) -> (Skimmed, usize) {
         let mut skim = Skim::default();
         skim.begin();
@@ -379,14 +378,14 @@ mod tests {
     #[test]
     fn what_may_be_chosen_by_a_client_is_no_id() {
         for message in [
-            // In a string, in a name, and in nested values.
+            // An id in a string, in a name, and in nested values.
             r#"{"result":"\",\"id\":7}"}"#,
             r#"{"result":"\\\",\"id\":7}"}"#,
             r#"{"result":1,"x,\"id":7}"#,
             r#"{"result":{"id":7}}"#,
             r#"{"result":[{"id":7},"id",7]}"#,
             r#"{"result":1,"x":{"y":[],"id":7}}"#,
-            // Twice, in other letters or with escapes, and as no id.
+            // A duplicate id, an id in another case or with escapes, and an invalid id.
             r#"{"result":1,"id":7,"id":8}"#,
             r#"{"id":8,"id":7,"result":1}"#,
             r#"{"result":1,"ID":7}"#,
@@ -411,7 +410,7 @@ mod tests {
             "",
         ] {
             let whole = skim(message, message.len().max(1)).0;
-            // What stands behind a reply that names its request is not looked at.
+            // The rest of a reply with an id is not read.
             let expected = match message {
                 r#"{"result":1,"id":7,"id":8}"# => vec![Skimmed::Unknown, reply("7")],
                 _ => vec![Skimmed::Unknown],
@@ -469,7 +468,7 @@ mod tests {
             let members: Vec<_> = parts.iter().map(|&part| PARTS[part]).collect();
             let message = format!("{{{}}}", members.join(","));
             let told = skim(&message, step).0;
-            // What is not known is never wrong.
+            // `Unknown` is never wrong.
             if let (Ok(read), true) = (super::super::scan(message.as_bytes()), told != Skimmed::Unknown) {
                 let id = read.id.clone().map(|place| message.as_bytes()[place].to_vec());
                 let expected = match (read.method.is_some(), id) {

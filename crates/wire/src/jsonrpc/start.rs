@@ -1,4 +1,4 @@
-//! What the beginning of a message tells of it that is too long to be read to its end.
+//! The id of a message that is too long, from its beginning.
 
 use std::ops::Range;
 
@@ -6,11 +6,10 @@ use super::error::Asked;
 use super::json::is_string;
 use super::message::ID_MAX;
 
-/// Bytes of a message that is too long in which its id is looked for.
+/// The number of bytes of a message that is too long in which its id is searched for.
 pub const START_MAX: usize = 64 << 10;
 
-/// How the message that begins so is named when it is rejected. A response is no request: nothing
-/// is answered to it.
+/// The id for rejecting a message with this beginning. A response is not a request, so it is not answered.
 ///
 /// ```
 /// use wire::{Asked, jsonrpc::named_at_start};
@@ -33,7 +32,7 @@ pub fn named_at_start(start: &[u8]) -> Asked<'_> {
     id.map_or(Asked::Unknown, |place| Asked::Id(&start[place]))
 }
 
-/// The value of the member with this name, as it is written, where exactly one member of the object has it. The other
+/// The value of the member with this name, as written, if exactly one member of the object has the name. The other
 /// members need not be JSON: their values may be `NaN` or nested to any depth.
 ///
 /// ```
@@ -57,8 +56,8 @@ fn may_be_id(start: &[u8], place: &Range<usize>) -> bool {
     !matches!(start[place.start], b'{' | b'[' | b't' | b'f') && place.len() <= ID_MAX
 }
 
-/// The members of an object of which only the beginning is there: where each name stands, and each
-/// value that is there as a whole. Ends at the first that is not.
+/// The members of an object whose end may be missing: the range of each name, and the range of each complete value.
+/// Ends at the first incomplete member.
 pub(super) struct Members<'a> {
     text: &'a [u8],
     at: Option<usize>,
@@ -94,7 +93,7 @@ fn expect(text: &[u8], at: usize, byte: u8) -> Option<usize> {
     (text.get(at) == Some(&byte)).then_some(at + 1)
 }
 
-/// The end of the string that begins there.
+/// The end of the string that begins at `from`.
 fn string(text: &[u8], from: usize) -> Option<usize> {
     let mut at = expect(text, from, b'"')?;
     loop {
@@ -106,7 +105,7 @@ fn string(text: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// The end of the value that begins there. One that may go on behind what was read has none.
+/// The end of the value that begins at `from`. `None` if the value may continue after the text.
 fn value(text: &[u8], from: usize) -> Option<usize> {
     match text.get(from)? {
         b'"' => string(text, from),

@@ -1,8 +1,8 @@
-//! Messages as they are, and as somebody might wish them to be misread.
+//! Valid messages, and messages that are constructed to be misinterpreted.
 
 use super::*;
 
-/// What is written at a place.
+/// The text at a position.
 fn at<'a>(frame: &'a str, place: &Option<Range<usize>>) -> Option<&'a str> {
     place.clone().map(|place| &frame[place])
 }
@@ -89,7 +89,7 @@ fn what_two_readers_could_read_differently_is_refused() {
     ] {
         assert_eq!(fault(frame), Fault::Case, "{frame}");
     }
-    // Elsewhere names are nobody's business.
+    // Names in other places are not checked.
     let frame = r#"{"method":"a","params":{"x":{"id":1,"ID":2,"id":3},"ID":1,"Token":2}}"#;
     assert!(scan(frame.as_bytes()).is_ok());
 }
@@ -140,7 +140,7 @@ fn a_written_message_holds_nothing_that_any_reader_takes_for_a_line_end() {
         let blanks = blank.replace(['\r', '\n'], " ");
         assert_eq!(String::from_utf8(out).unwrap(), frame.replace(blank, &blanks));
     }
-    // Within strings these are text, and their escapes mean the same.
+    // In strings these characters are text, and their escapes have the same meaning.
     let frame =
         "{\"method\":\"m\",\"params\":{\"a\u{85}\":\"\u{2028}b\u{2029}\u{2027}\u{a0}\u{e2}\"}}";
     scan(frame.as_bytes()).unwrap();
@@ -149,7 +149,7 @@ fn a_written_message_holds_nothing_that_any_reader_takes_for_a_line_end() {
     let expected =
         "{\"method\":\"m\",\"params\":{\"a\\u0085\":\"\\u2028b\\u2029\u{2027}\u{a0}\u{e2}\"}}";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
-    // The other characters at which some readers end a line stand nowhere in JSON.
+    // The other characters that some readers treat as line ends do not occur in JSON.
     for control in ["\u{b}", "\u{c}", "\u{1c}", "\u{1d}", "\u{1e}"] {
         for frame in
             [format!("{{\"method\":\"a{control}b\"}}"), format!("{{\"method\":{control}\"a\"}}")]

@@ -1,10 +1,10 @@
-//! Rules of bodies.
+//! Rules for bodies.
 
 use super::*;
 
 const HEAD: &str = "POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n";
 
-/// What goes on of a body and what of it is data, however it is cut.
+/// The forwarded bytes of a body and the number of data bytes, for any size of the parts.
 fn read(kind: BodyKind, bytes: &[u8], step: usize) -> Result<(Vec<u8>, usize), Refusal> {
     let mut body = Body::new(kind, &Limits::REQUEST);
     let (mut passed, mut from, mut shown) = (Vec::new(), 0, 0);

@@ -1,10 +1,10 @@
-//! However bytes are cut, the same is read; whatever they are, nothing panics.
+//! The result does not depend on how bytes are split, and no input causes a panic.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Reads all requests in `bytes`, shown in pieces of the lengths given, as a session does: what
-/// goes on, and why it ended.
+/// Reads all requests in `bytes`, in parts of the given lengths, in the same way as a session. Returns the forwarded
+/// bytes and the reason for the end.
 fn session(bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, Option<Refusal>) {
     let limits = Limits::REQUEST;
     let (mut out, mut scan, mut body) = (Vec::new(), HeadScan::default(), Body::none());
@@ -47,7 +47,7 @@ fn session(bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, Option<Refusal>) {
     }
 }
 
-/// Pieces of which requests are made, right and wrong.
+/// Valid and invalid pieces of requests.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let words: Vec<&[u8]> = vec![
         b"GET / HTTP/1.1\r\n",
@@ -103,7 +103,7 @@ proptest! {
         let (first, _) = session(&bytes, &[usize::MAX / 2]);
         let (second, refusal) = session(&first, &[usize::MAX / 2]);
         prop_assert_eq!(refusal, None);
-        // A zero at the end may be the first digit of a size, and waits for what follows.
+        // A zero at the end may be the first digit of a size, and waits for the next byte.
         let waits = first.strip_suffix(b"0").filter(|waits| waits.len() == second.len());
         prop_assert_eq!(waits.unwrap_or(&first), &second[..]);
     }

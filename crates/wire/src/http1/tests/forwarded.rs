@@ -1,4 +1,4 @@
-//! What goes on, and what is written.
+//! Forwarded and generated heads.
 
 use super::*;
 use std::net::IpAddr;
@@ -146,7 +146,7 @@ fn a_reply_without_a_body_says_what_it_may() {
     assert_eq!(answered(text, head, Version::Http11).0, text);
     let not_modified = "HTTP/1.1 304 Not Modified\nContent-Length: 5\n\n";
     assert_eq!(answered(not_modified, GET, Version::Http11).0, not_modified);
-    // One length is told once, and chunks are told to nobody who knows none.
+    // Equal lengths are written once. Chunks are not sent to a client that does not support them.
     let twice = "HTTP/1.1 200 OK\nContent-Length: 5\nContent-Length: 5\n\n";
     assert_eq!(answered(twice, head, Version::Http11).0, text);
     let chunked = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n";

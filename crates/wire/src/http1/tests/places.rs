@@ -1,4 +1,4 @@
-//! Heads are read into places that are used again: nothing of one may show in the next.
+//! Reused heads: no content of a head may appear in the next one.
 
 use super::*;
 

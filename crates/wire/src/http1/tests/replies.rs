@@ -1,4 +1,4 @@
-//! Rules of replies.
+//! Rules for replies.
 
 use super::*;
 

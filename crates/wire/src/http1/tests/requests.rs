@@ -1,8 +1,8 @@
-//! Rules of requests.
+//! Rules for requests.
 
 use super::*;
 
-/// What breaks each rule, and the reason given.
+/// Input that violates each rule, and the expected reason.
 const BROKEN: &[(Refusal, &str)] = &[
     (
         Refusal::LengthAndCoding,
@@ -110,7 +110,7 @@ const BROKEN: &[(Refusal, &str)] = &[
     ),
     (Refusal::Connection, "GET / HTTP/1.1\nHost: a\nConnection: close, Host\n\n"),
     (Refusal::Connection, "GET / HTTP/1.1\nHost: a\nConnection: content-length\n\n"),
-    // A server that is not asked for it never says that a body may come, for which a client waits.
+    // Without `Expect`, the server would never send 100 (Continue), for which the client waits.
     (
         Refusal::Connection,
         "POST / HTTP/1.1\nHost: a\nConnection: expect\nExpect: 100-continue\nContent-Length: 5\n\n",
