@@ -1,9 +1,8 @@
-//! What a pool does for a request, for counting its instructions: it is taken in, given to a worker,
-//! and its slot is released.
+//! Admits a request, gives it to a worker and releases its slot, to count the instructions of a pool per request.
 //!
-//! `admit SCHEDULE WORKERS REQUESTS`: half of all slots are in use, and each request frees the oldest.
-//! `valgrind --tool=callgrind` counts; the difference between two numbers of requests is theirs
-//! alone. `admit clients ENTRIES` binds as many clients and prints the bytes that each of them takes.
+//! `admit SCHEDULE WORKERS REQUESTS`: half of all slots are in use, and each request frees the oldest slot. `valgrind
+//! --tool=callgrind` counts the instructions; the difference between two numbers of requests is the cost of the
+//! requests alone. `admit clients ENTRIES` binds this number of clients and prints the bytes that each of them takes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -29,9 +28,9 @@ impl Queueable for Request {
     }
 }
 
-/// A pool whose members run, with four slots each.
+/// A pool whose members are running, with four slots each.
 fn pool(schedule: Schedule, workers: u32, sticky: Option<Sticky>) -> (Pool<Request>, Instant) {
-    // With weights round robin is another schedule: the weighted one.
+    // With weights, round robin becomes weighted round robin.
     let plain = schedule == Schedule::RoundRobin;
     let weight = |number: u32| if plain { 1 } else { 1 + number % 3 };
     let member =
@@ -50,7 +49,7 @@ fn pool(schedule: Schedule, workers: u32, sticky: Option<Sticky>) -> (Pool<Reque
     (pool, now)
 }
 
-/// One request; gives the worker that it was given to.
+/// Submits one request. Returns the worker that received it.
 fn ask(pool: &mut Pool<Request>, now: Instant, number: u64, keyed: bool) -> Option<WorkerId> {
     let request = Request { key: number.to_le_bytes(), keyed };
     let _ = pool.handle_request(now, request);
@@ -82,7 +81,7 @@ fn admit(schedule: Schedule, workers: u32, requests: u64) {
     println!("{given} of {requests} given");
 }
 
-/// Bytes of memory that this process has in its hands.
+/// The resident memory of this process in bytes.
 fn resident() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "an example may ask for its own memory")]
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

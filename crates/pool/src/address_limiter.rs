@@ -1,13 +1,12 @@
-//! What one address may do at a listener: connections at once, connections and requests a second.
+//! Limits for each client address of a listener: concurrent connections, and connections and requests per second.
 //!
-//! What it knows: addresses, the time that it is told. What it must never know: a socket, a clock,
-//! what a request is.
+//! It works with addresses and with the time that its caller passes. It never depends on a socket, a clock, or the
+//! content of a request.
 //!
-//! Addresses that begin with the same bits count as one: 32 of IPv4, 64 of IPv6, as one customer
-//! has them. The table has a limit. An address is forgotten when it has no connection open and
-//! nothing is held against it; when the table is full, the one without a connection that rested
-//! longest is forgotten before, and what it had used of its rates with it. One with a connection
-//! open is never forgotten, so connections are counted exactly.
+//! Addresses that begin with the same bits count as one: 32 bits of IPv4, 64 bits of IPv6, as one customer has them.
+//! The table has a limit. An address is removed when it has no open connection and its rates are fully available again.
+//! When the table is full, the address without a connection that was idle longest is removed early, together with the
+//! used part of its rates. An address with an open connection is never removed, so connections are counted exactly.
 
 use std::hash::Hasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,48 +22,48 @@ use crate::list::{Links, List};
 mod tests;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Addresses with nothing held against them that one step forgets at most.
+/// The maximum number of addresses with fully available rates that one operation removes.
 const FORGOTTEN_AT_ONCE: usize = 4;
 
-/// So many a second; as many at once as `burst` says, when there was rest before.
+/// A rate per second, with a burst that is available after idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// From 1 to a million.
+    /// 1 to 1,000,000.
     pub per_second: u32,
-    /// From 1 to a million.
+    /// 1 to 1,000,000.
     pub burst: u32,
 }
 
-/// The limits of each address; without a number there is none.
+/// The limits of each address; `None`: no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressLimiterSettings {
-    /// Connections at once.
+    /// The maximum number of concurrent connections.
     pub connections: Option<u32>,
-    /// New connections.
+    /// The rate of new connections.
     pub connects: Option<Rate>,
-    /// Requests.
+    /// The rate of requests.
     pub requests: Option<Rate>,
-    /// Bits of an IPv4 address that tell one from another, up to 32.
+    /// The number of leading bits that distinguish IPv4 addresses, up to 32.
     pub ipv4_bits: u8,
-    /// Bits of an IPv6 address that tell one from another, up to 128.
+    /// The number of leading bits that distinguish IPv6 addresses, up to 128.
     pub ipv6_bits: u8,
-    /// Addresses that are remembered; at least as many as connections can be open.
+    /// The maximum number of addresses in the table; at least as many as connections can be open.
     pub entries: u32,
 }
 
-/// Which limit was reached.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// Connections at once; also when the table is full of addresses with open connections.
+    /// Concurrent connections. It is also returned when the table is full of addresses with open connections.
     Connections,
-    /// New connections a second.
+    /// New connections per second.
     Connects,
-    /// Requests a second.
+    /// Requests per second.
     Requests,
 }
 
-/// A rate as a meter: the moment at which all that was taken is paid for moves on by `interval_ns`
-/// each time, and may lie ahead by `ahead_ns`.
+/// A rate limiter (GCRA). Each use moves the time at which everything is paid for by `interval_ns`. This time may be
+/// ahead of the current time by `ahead_ns`.
 #[derive(Clone, Copy, Debug)]
 struct Meter {
     interval_ns: u64,
@@ -86,7 +85,7 @@ impl Meter {
     }
 }
 
-/// One address, or those that count as one.
+/// One address, or several that count as one.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     key: u128,
@@ -96,26 +95,26 @@ struct Entry {
     requests_ns: u64,
 }
 
-/// The addresses that lately used a listener, and what they did.
+/// The addresses that have used a listener recently, and their use.
 #[derive(Debug)]
 pub struct AddressLimiter {
     settings: AddressLimiterSettings,
     connects: Option<Meter>,
     requests: Option<Meter>,
     start: Instant,
-    /// Keeps clients from choosing addresses that collide.
+    /// Prevents clients from choosing addresses that collide.
     secret: (u64, u64),
     index: HashTable<u32>,
     entries: Vec<Entry>,
     vacant: Vec<u32>,
-    /// Those without a connection; who rested longest is first.
+    /// The addresses without a connection. The one that was idle longest is first.
     resting: List,
     links: Links,
     evicted: u64,
 }
 
 impl AddressLimiter {
-    /// An empty table. The secret is for the hashes of addresses.
+    /// An empty table. The secret is for the hashes of the addresses.
     #[must_use]
     pub fn new(settings: AddressLimiterSettings, now: Instant, secret: (u64, u64)) -> Self {
         Self {
@@ -133,8 +132,7 @@ impl AddressLimiter {
         }
     }
 
-    /// Other limits from now on. Connections that are open stay counted, under the bits of their
-    /// addresses by which they came.
+    /// Sets the limits. Open connections stay counted, under the leading bits that were in force when they were opened.
     pub fn handle_settings(&mut self, settings: AddressLimiterSettings) {
         self.settings = settings;
         self.connects = settings.connects.map(Meter::new);
@@ -147,15 +145,15 @@ impl AddressLimiter {
         }
     }
 
-    /// Whether there are more addresses than there should be.
+    /// Whether there are more addresses than the limit.
     fn is_over(&self) -> bool {
         self.index.len() > self.settings.entries.max(1) as usize
     }
 
-    /// A connection of this address. It counts as open until [`Self::disconnect`].
+    /// Counts a connection of this address as open until [`Self::disconnect`].
     ///
     /// # Errors
-    /// The limit that it is over; nothing is counted then.
+    /// The limit that is exceeded. Then nothing is counted.
     pub fn connect(&mut self, now: Instant, address: IpAddr) -> Result<AddressId, Over> {
         let now_ns = self.ns(now);
         let place = self.enter(now_ns, address)?;
@@ -176,7 +174,7 @@ impl AddressLimiter {
         Ok(AddressId::new(place))
     }
 
-    /// One connection of this address has ended.
+    /// A connection of this address was closed.
     pub fn disconnect(&mut self, address: AddressId) {
         let place = address.index();
         let entry = &mut self.entries[place as usize];
@@ -190,19 +188,19 @@ impl AddressLimiter {
         }
     }
 
-    /// A request on an open connection.
+    /// Counts a request on an open connection.
     ///
     /// # Errors
-    /// When it is one too many.
+    /// When the request exceeds the rate.
     pub fn request(&mut self, now: Instant, address: AddressId) -> Result<(), Over> {
         let now_ns = self.ns(now);
         self.charge(now_ns, address.index())
     }
 
-    /// A request without a connection.
+    /// Counts a request without a connection.
     ///
     /// # Errors
-    /// When it is one too many.
+    /// When the request exceeds the rate.
     pub fn datagram(&mut self, now: Instant, address: IpAddr) -> Result<(), Over> {
         let now_ns = self.ns(now);
         let place = self.enter(now_ns, address)?;
@@ -213,13 +211,13 @@ impl AddressLimiter {
         self.charge(now_ns, place)
     }
 
-    /// Addresses in the table.
+    /// The number of addresses in the table.
     #[must_use]
     pub fn length(&self) -> usize {
         self.index.len()
     }
 
-    /// Addresses that were forgotten before their time, because the table was full.
+    /// The number of addresses that were removed early, because the table was full.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
@@ -235,7 +233,7 @@ impl AddressLimiter {
         Ok(())
     }
 
-    /// The place of this address, which is made when it has none.
+    /// Returns the place of this address. It is created if there is none.
     fn enter(&mut self, now_ns: u64, address: IpAddr) -> Result<u32, Over> {
         self.forget(now_ns);
         let key = self.key(address);
@@ -269,8 +267,8 @@ impl AddressLimiter {
         Ok(place)
     }
 
-    /// Forgets some of those that rested longest and have nothing held against them: more than
-    /// come in, so that none stays for ever.
+    /// Removes some of the addresses that were idle longest and whose rates are fully available: more than are added,
+    /// so that none stays forever.
     fn forget(&mut self, now_ns: u64) {
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(place) = self.resting.first() else { return };
@@ -296,8 +294,8 @@ impl AddressLimiter {
         u64::try_from(now.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The bits of an address that count. IPv4 stands where IPv6 has its mapped addresses, which
-    /// are IPv4 addresses themselves.
+    /// Returns the bits of an address that count. An IPv4 address is mapped to IPv6; mapped IPv6 addresses count as
+    /// IPv4 addresses.
     fn key(&self, address: IpAddr) -> u128 {
         match address.to_canonical() {
             IpAddr::V4(address) => {
@@ -318,10 +316,10 @@ impl AddressLimiter {
         hash(self.secret, key)
     }
 
-    /// Sweeps every invariant; looks at everything.
+    /// Checks every invariant. It examines all addresses.
     ///
     /// # Panics
-    /// When one of them does not hold.
+    /// If an invariant does not hold.
     pub fn check(&self) {
         let mut resting = 0;
         for place in self.resting.iter(&self.links) {

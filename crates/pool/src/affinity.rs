@@ -1,9 +1,9 @@
-//! Which worker a client is bound to: a table with real keys.
+//! Session affinity: a table of clients and the workers that they are bound to.
 //!
-//! Two clients never share an entry: a key of up to 22 bytes is kept as it is, a longer one as the
-//! first 22 bytes of its SHA-256. An entry that was not used for its lifetime is gone; when the
-//! table is full the one that rested longest makes room. All room is reserved at the start and
-//! touched when it is used: some 70 bytes an entry, and no pause in which a table grows.
+//! Two clients never share an entry: a key of up to 22 bytes is stored as it is, a longer one as the first 22 bytes of
+//! its SHA-256. An entry expires when it was not used for its lifetime. When the table is full, the entry that was idle
+//! longest is evicted. All memory is reserved at the start and touched when it is used: about 70 bytes per entry. The
+//! table never pauses to grow.
 
 use std::hash::Hasher;
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use siphasher::sip::SipHasher13;
 
 use crate::list::{Links, List};
 
-/// Bytes of a key that are kept as they are.
+/// The maximum length of a key that is stored as it is, in bytes.
 const INLINE: usize = 22;
-/// The length that says that the bytes are a digest.
+/// The value of `length` if the bytes are a digest.
 const DIGEST: u8 = 23;
-/// Entries whose time is over that one step removes at most.
+/// The maximum number of expired entries that one operation removes.
 const EXPIRED_AT_ONCE: usize = 4;
 
-/// What a client is known by, as the table keeps it.
+/// The key of a client, as it is stored in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Bytes in use, or `DIGEST`.
+    /// The number of bytes in use, or `DIGEST`.
     length: u8,
     bytes: [u8; INLINE],
 }
@@ -44,13 +44,13 @@ impl Key {
         }
     }
 
-    /// Where it stands on the circle of a hash: the same in every daemon.
+    /// The position on the hash ring. It is the same in every daemon.
     pub(crate) fn hash(&self) -> u64 {
         hash((0, 0), self)
     }
 }
 
-/// What a client is bound to; the pool knows which worker it is.
+/// The target that a client is bound to. The pool maps it to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AffinityTarget(pub(crate) u64);
 
@@ -58,37 +58,37 @@ pub(crate) struct AffinityTarget(pub(crate) u64);
 struct Entry {
     key: Key,
     affinity_target: AffinityTarget,
-    /// When it was used last, in milliseconds of the table's own time.
+    /// When the entry was last used, in milliseconds since the start of the table.
     used_ms: u64,
 }
 
 /// Limits of the table of bound clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AffinityLimits {
-    /// A client that did not ask for so long is no longer bound.
+    /// A client without a request for this time is no longer bound.
     pub lifetime: Duration,
-    /// Clients bound at once; beyond it the one that rested longest is let go.
+    /// The maximum number of bound clients. Above it, the one that was idle longest is removed.
     pub entries: u32,
 }
 
 impl Default for AffinityLimits {
-    /// A hundred thousand clients for an hour.
+    /// 100,000 clients, for one hour.
     fn default() -> Self {
         Self { lifetime: Duration::from_secs(3600), entries: 100_000 }
     }
 }
 
-/// Clients and what they are bound to.
+/// The clients and their affinity targets.
 #[derive(Debug)]
 pub(crate) struct Affinity {
     limits: AffinityLimits,
     start: Instant,
-    /// Keeps clients from choosing keys that collide.
+    /// Prevents clients from choosing keys that collide.
     secret: (u64, u64),
     index: HashTable<u32>,
     entries: Vec<Entry>,
     vacant: Vec<u32>,
-    /// Who rested longest is first.
+    /// The entry that was idle longest is first.
     order: List,
     links: Links,
     evicted: u64,
@@ -112,8 +112,8 @@ impl Affinity {
         }
     }
 
-    /// Other limits from now on. Who is bound stays bound, as far as there is room; where there is less
-    /// of it those that rested longest are let go.
+    /// Sets the limits. Bound clients stay bound as far as there is room; if there is less room, those that were idle
+    /// longest are removed.
     pub(crate) fn handle_limits(&mut self, now: Instant, limits: AffinityLimits) {
         if self.limits == limits {
             return;
@@ -134,12 +134,12 @@ impl Affinity {
         self.order.length()
     }
 
-    /// Clients that had to make room for others before their time.
+    /// Clients whose binding was removed early to make room for others.
     pub(crate) const fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// What this client is bound to; asking counts as use.
+    /// Returns the affinity target of this client. The lookup counts as use.
     pub(crate) fn find(&mut self, now: Instant, key: &Key) -> Option<AffinityTarget> {
         self.expire(now);
         let place = self.place(key)?;
@@ -151,7 +151,7 @@ impl Affinity {
         Some(self.entries[place as usize].affinity_target)
     }
 
-    /// Binds this client, from now on or to another than before.
+    /// Binds this client. An earlier binding is replaced.
     pub(crate) fn bind(&mut self, now: Instant, key: &Key, affinity_target: AffinityTarget) {
         self.expire(now);
         if let Some(place) = self.place(key) {
@@ -212,7 +212,7 @@ impl Affinity {
         self.vacant.push(place);
     }
 
-    /// Lets go of some whose time is over: more than come in, so that none stays for ever.
+    /// Removes some expired entries: more than are added, so that none stays forever.
     fn expire(&mut self, now: Instant) {
         for _ in 0..EXPIRED_AT_ONCE {
             match self.order.first() {
@@ -222,7 +222,7 @@ impl Affinity {
         }
     }
 
-    /// Sweeps every invariant; looks at everything.
+    /// Checks every invariant. It examines all entries.
     pub(crate) fn check(&self) {
         let mut used = 0;
         for place in self.order.iter(&self.links) {
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn it_does_what_a_list_would_do() {
         let (mut table, start) = table(16, 100);
-        // Key, berth, last use; who rested longest is first.
+        // Key, affinity target, last use. The entry that was idle longest is first.
         let mut naive: Vec<(Vec<u8>, u64, u64)> = Vec::new();
         let mut random = Random::new(1);
         let (mut ms, mut evicted) = (0, 0);
@@ -292,7 +292,7 @@ mod tests {
             naive.extend(entry.map(|entry| (entry.0, entry.1, ms)));
             table.check();
         }
-        // Entries whose time was over may have made room in place of others.
+        // Expired entries may have made room instead of others.
         assert!(table.evicted() <= evicted && evicted > 0);
     }
 

@@ -1,20 +1,20 @@
-//! What happens when workers do not start, or die before they have settled.
+//! The back-off after workers fail to start or end before their minimum uptime.
 //!
-//! *Rounds.* Workers that were started together and fail together are one failure of one round:
-//! the delay doubles once. The next start belongs to the next round.
+//! *Rounds.* If several workers that were started together fail, this is one failure of one round: the delay doubles
+//! once. The next start belongs to the next round.
 //!
-//! *Crashes.* A worker that was given a request has not failed to start, however soon it ends. Its
-//! place is paused for the first delay; no other place has to wait for that. Where crash follows on crash and no
-//! request is answered between them, the pause doubles up to [`PAUSE_MAX`] first delays. It is the first
-//! delay again when a request is answered, and while somebody waits whose requests had no part in these crashes: one client
-//! must not slow down the others.
+//! *Crashes.* A worker that received a request has started successfully, even if it ends soon. When it crashes, its
+//! place is paused for the first delay; other places are not delayed. After more than `open_after` crashes in a row,
+//! with no request answered between them, the pause doubles with each crash, up to [`PAUSE_MAX`] first delays. It is
+//! the first delay again when a request is answered, and while a request waits whose client had no part in these
+//! crashes: one client must not slow down the others.
 //!
-//! *In trouble*, that is after a failure, one worker is started a delay, and while the circuit is
-//! open none before the last one has become ready or failed.
+//! *Trouble.* After a failure, at most one worker is started per delay. While the circuit breaker is open, no worker is
+//! started before the last one has become ready or has failed.
 //!
-//! *Forgiven* is all at once when a worker of the current round, started after the last failure,
-//! answers a request or was given one, or has lived for twice the delay and has settled; also when nothing was tried
-//! for so long, for then nothing is known.
+//! *Reset.* All failures are cleared when a worker of the current round, which was started after the last failure,
+//! answers a request or receives one, or has been ready for twice the delay and for the minimum uptime. They are also
+//! cleared when no start was tried for that time, because the old failures are then no longer informative.
 
 use std::time::{Duration, Instant};
 
@@ -23,18 +23,18 @@ use exchange::WorkerId;
 use crate::random::Random;
 use crate::settings::BackoffSettings;
 
-/// The longest pause of a place, in first delays.
+/// The maximum pause of a place, in first delays.
 const PAUSE_MAX: u32 = 20;
 
-/// Clients that are remembered in a row of crashes. When there are more, every client may be one of them.
+/// The maximum number of clients that are remembered in a row of crashes. Above it, every client may be one of them.
 const ASKERS_MAX: usize = 64;
 
-/// Crashes without an answer between them.
+/// Crashes without an answered request between them.
 #[derive(Clone, Debug)]
 struct Crashes {
     in_a_row: u32,
     last: Option<Instant>,
-    /// Whose requests they were.
+    /// The clients whose requests the crashed workers had.
     askers: Vec<u64>,
 }
 
@@ -42,13 +42,13 @@ struct Crashes {
 struct Trouble {
     /// Failures in a row.
     failures: u32,
-    /// What passes between two starts, before jitter.
+    /// The delay between two starts, before jitter.
     delay: Duration,
-    /// No start before this.
+    /// The earliest time of the next start.
     start_at: Option<Instant>,
     /// The first worker of this round that became ready, and when.
     witness: Option<(WorkerId, Instant)>,
-    /// The last time that something became known.
+    /// The time of the last event about a worker.
     news_at: Instant,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Backoff {
     random: Random,
     round: u32,
     trouble: Option<Trouble>,
-    /// When the places of workers that crashed may be used again. No more than there are places.
+    /// When the places of crashed workers may be used again. There are no more entries than places.
     pauses: Vec<Instant>,
     crashes: Crashes,
 }
@@ -79,33 +79,34 @@ impl Backoff {
         self.trouble.is_some()
     }
 
-    /// Whether a worker that was ready since `ready_at` has not settled.
+    /// Whether a worker that became ready at `ready_at` has not reached the minimum uptime.
     pub(crate) fn is_quick(&self, ready_at: Option<Instant>, now: Instant) -> bool {
         ready_at.is_none_or(|at| now.saturating_duration_since(at) < self.settings.settle)
     }
 
-    /// Whether so many failed in a row that requests are refused when no worker is ready.
+    /// Whether the circuit breaker is open: so many starts failed in a row that requests are rejected while no worker
+    /// is ready.
     pub(crate) fn is_breaker_open(&self) -> bool {
         self.trouble.is_some_and(|trouble| trouble.failures >= self.settings.open_after)
     }
 
-    /// No start before this.
+    /// The earliest time of the next start.
     pub(crate) fn start_at(&self) -> Option<Instant> {
         self.trouble?.start_at
     }
 
-    /// How many places are paused.
+    /// The number of places that are paused.
     pub(crate) fn paused(&self, now: Instant) -> u32 {
         let paused = self.pauses.iter().filter(|until| **until > now).count();
         u32::try_from(paused).unwrap_or(u32::MAX)
     }
 
-    /// When the next of them is not any more.
+    /// When the next of these pauses ends.
     pub(crate) fn paused_until(&self, now: Instant) -> Option<Instant> {
         self.pauses.iter().filter(|until| **until > now).min().copied()
     }
 
-    /// How many workers may be started now.
+    /// The number of workers that may be started now.
     pub(crate) fn room(&self, now: Instant, starting: u32, open: bool) -> u32 {
         let Some(trouble) = self.trouble else { return u32::MAX };
         let too_early = trouble.start_at.is_some_and(|at| at > now);
@@ -113,7 +114,7 @@ impl Backoff {
         if too_early || probing { 0 } else { 1 }
     }
 
-    /// A worker is started now. Gives the round that it belongs to.
+    /// A worker is started now. Returns the round that it belongs to.
     pub(crate) fn handle_start(&mut self, now: Instant) -> u32 {
         if let Some(trouble) = &mut self.trouble {
             trouble.start_at = now.checked_add(self.random.jitter(trouble.delay));
@@ -136,7 +137,7 @@ impl Backoff {
         self.trouble.is_some() || self.crashes.in_a_row > 0
     }
 
-    /// A worker that was started in `round` answered a request: starts do not fail any more.
+    /// A worker that was started in `round` answered a request. This shows that starts no longer fail.
     pub(crate) fn handle_answer(&mut self, now: Instant, round: u32) {
         self.handle_given(round);
         self.crashes.in_a_row = 0;
@@ -144,15 +145,15 @@ impl Backoff {
         self.shorten_pauses(now);
     }
 
-    /// A worker that was started in `round` was given a request: starts do not fail any more.
+    /// A worker that was started in `round` received a request. This shows that starts no longer fail.
     pub(crate) fn handle_given(&mut self, round: u32) {
         if round == self.round {
             self.trouble = None;
         }
     }
 
-    /// A worker that had answered requests, or was given one, ended before it had settled. `others_wait`: clients
-    /// whose requests had no part in crashes.
+    /// A worker that had answered or received a request ended before its minimum uptime. `others_wait`: requests wait
+    /// whose clients had no part in crashes.
     pub(crate) fn handle_crash(&mut self, now: Instant, worker: WorkerId, others_wait: bool) {
         self.handle_gone(now, worker);
         self.pauses.retain(|until| *until > now);
@@ -162,7 +163,7 @@ impl Backoff {
         }
     }
 
-    /// A worker is about to be told crashed that had a request of this client.
+    /// Records the client whose request a crashed worker had. [`handle_crash`](Self::handle_crash) follows.
     pub(crate) fn note_asker(&mut self, now: Instant, client: Option<u64>) {
         let Crashes { in_a_row, last, askers } = &mut self.crashes;
         let is_old = |last: Instant| now.saturating_duration_since(last) > self.settings.max;
@@ -239,14 +240,14 @@ impl Backoff {
         self.trouble = Some(Trouble { failures, delay, start_at, witness, news_at: now });
     }
 
-    /// Forgives when it is time to.
+    /// Clears the failures if enough time has passed.
     pub(crate) fn handle_time(&mut self, now: Instant, starting: u32) {
         if self.reset_at(starting).is_some_and(|at| at <= now) {
             self.trouble = None;
         }
     }
 
-    /// When something changes by itself after `now`.
+    /// When the state next changes without an event, after `now`.
     pub(crate) fn next_time(&self, now: Instant, starting: u32) -> Option<Instant> {
         let start_at = self.start_at().filter(|at| *at > now);
         let times = [start_at, self.reset_at(starting), self.paused_until(now)];
@@ -285,7 +286,7 @@ mod tests {
         WorkerId::new(number, 0)
     }
 
-    /// The waits of a worker that fails as soon as it may be started.
+    /// The delays for workers that each fail as soon as they may be started.
     fn waits(seed: u64, count: u32) -> Vec<Duration> {
         let mut backoff = Backoff::new(SETTINGS, seed);
         let mut now = start();
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(backoff.next_time(gone, 1), None, "another one is starting");
         backoff.handle_time(now + SETTINGS.settle * 2, 1);
         assert!(backoff.in_trouble());
-        // Nobody else was started: then it counts from its end.
+        // No other worker was started: the time counts from the end of this one.
         assert_eq!(backoff.next_time(gone, 0), Some(gone + SETTINGS.settle));
         let ready = now + Duration::from_secs(9);
         backoff.handle_ready(ready, worker(2), round);

@@ -1,13 +1,12 @@
-//! What a cookie says of the worker that a client is bound to: a value in, a worker out, and back.
+//! The value of a cookie that names the worker of a client: encoding and decoding.
 //!
-//! The modes, in the words of the field: *insert* adds a cookie of ours; *rewrite* replaces the
-//! value that the worker gave to a cookie of its own; *prefix* puts ours before the worker's value
-//! and takes it off again; *passive* sets nothing and learns the worker's value
-//! (the table of affinity keeps it, so there is nothing to do here).
+//! There are four modes: *insert* adds a cookie of ours; *rewrite* replaces the value that the worker gave to its own
+//! cookie; *prefix* puts our value before the worker's value and removes it again; *passive* sets nothing and learns
+//! the worker's value (the affinity table stores it, so nothing is done here).
 //!
-//! A value never tells an address or a name. An *opaque* one is a keyed digest of the worker's
-//! name; a *signed* one carries the time too and a code (HMAC-SHA-256 of 128 bits), so that it can be neither
-//! made up nor used beyond its lifetime or in another pool.
+//! A value never reveals an address or a name. An *opaque* value is a keyed digest of the worker's name. A *signed*
+//! value also has the time and a code (HMAC-SHA-256, truncated to 128 bits), so that it cannot be forged, and cannot be
+//! used beyond its lifetime or in another pool.
 
 use std::hash::Hasher;
 
@@ -15,47 +14,47 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use siphasher::sip::SipHasher24;
 
-/// How a client is told its worker.
+/// How the cookie of a client is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookieMode {
     /// A cookie of ours is added.
     Insert,
     /// The value of the worker's cookie is replaced by ours.
     Rewrite,
-    /// Ours stands before the worker's value, with a `~` between.
+    /// Our value is put before the worker's value, separated by `~`.
     Prefix,
     /// The worker's value is learnt.
     Passive,
 }
 
-/// What a value is made of.
+/// The content of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookieValue {
     /// A digest of the worker's name.
     Opaque,
-    /// The digest, when it was made, and a code over both.
+    /// The digest, the time of its creation, and a code over both.
     Signed,
 }
 
-/// Why a value names nobody.
+/// Why a value names no worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookieFault {
-    /// It is not one of ours.
+    /// The value was not made by this daemon.
     Foreign,
-    /// Its code is wrong.
+    /// The code is wrong.
     Forged,
-    /// It is older than its lifetime, or from the future.
+    /// The value is older than its lifetime, or from the future.
     Old,
 }
 
-/// Bytes of a signed value: digest, seconds since the Unix epoch, code.
+/// The length of a signed value in bytes: digest, seconds since the Unix epoch, code.
 const SIGNED: usize = 8 + 4 + 16;
-/// A clock may be behind another's by so many seconds.
+/// The maximum difference between the clocks of two machines, in seconds.
 const SECONDS_AHEAD: u32 = 300;
-/// Stands between our part and the worker's.
+/// Separates our value from the worker's.
 const BETWEEN: u8 = b'~';
 
-/// Reads and writes the values of one pool's cookie.
+/// Encodes and decodes the cookie values of one pool.
 ///
 /// ```
 /// use pool::{CookieCodec, CookieFault, CookieValue};
@@ -73,14 +72,14 @@ pub struct CookieCodec {
 }
 
 impl std::fmt::Debug for CookieCodec {
-    /// Without its secret.
+    /// Omits the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CookieCodec").field("value", &self.value).finish_non_exhaustive()
     }
 }
 
 impl CookieCodec {
-    /// The codec of a pool. Machines that share clients share the secret.
+    /// Creates the codec of a pool. Machines that share clients must have the same secret.
     #[must_use]
     pub fn new(secret: &[u8], pool: &str, value: CookieValue, lifetime_s: u32) -> Self {
         let keyed = |secret: &[u8]| {
@@ -100,7 +99,7 @@ impl CookieCodec {
         Self { value, mac, names: (half(0), half(8)), lifetime_s }
     }
 
-    /// What stands for a worker's name.
+    /// Returns the digest of a worker's name.
     #[must_use]
     pub fn name(&self, worker: &str) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.names.0, self.names.1);
@@ -108,7 +107,7 @@ impl CookieCodec {
         hasher.finish()
     }
 
-    /// The value for a client of this worker; `second` counts from the Unix epoch.
+    /// Returns the value for a client of this worker. `second` counts from the Unix epoch.
     #[must_use]
     pub fn write(&self, worker: &str, second: u32) -> String {
         let name = self.name(worker).to_be_bytes();
@@ -126,18 +125,18 @@ impl CookieCodec {
         }
     }
 
-    /// The worker that a value names, as [`name`](Self::name) tells it.
+    /// Returns the worker that a value names, as [`name`](Self::name) returns it.
     ///
     /// # Errors
-    /// When it was not made by this codec, was changed, or is too old.
+    /// When the value was not made by this codec, was changed, or is too old.
     pub fn read(&self, value: &[u8], second: u32) -> Result<u64, CookieFault> {
         self.read_aged(value, second).map(|(name, _)| name)
     }
 
-    /// The same, with its age in seconds where the value tells it.
+    /// Like [`read`](Self::read), with the age in seconds if the value contains it.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Like [`read`](Self::read).
     pub fn read_aged(&self, value: &[u8], second: u32) -> Result<(u64, Option<u32>), CookieFault> {
         let name = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         match self.value {
@@ -166,13 +165,13 @@ impl CookieCodec {
     }
 }
 
-/// Our value before the worker's own (mode `prefix`).
+/// Puts our value before the worker's value (mode `prefix`).
 #[must_use]
 pub fn prefixed(ours: &str, workers: &[u8]) -> Vec<u8> {
     [ours.as_bytes(), &[BETWEEN], workers].concat()
 }
 
-/// Our value and the worker's own; none when ours is not there.
+/// Returns our value and the worker's value; `None` if ours is missing.
 #[must_use]
 pub fn split_prefixed(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = value.iter().position(|byte| *byte == BETWEEN)?;
@@ -185,7 +184,7 @@ fn hex(bytes: &[u8]) -> String {
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
-/// The words that so many times eight lower-case digits stand for, the first digit highest.
+/// Decodes words of eight lower-case hexadecimal digits each, the most significant digit first.
 #[inline]
 fn unhex<const WORDS: usize>(digits: &[u8]) -> Option<[u32; WORDS]> {
     let (eights, rest) = digits.as_chunks::<8>();
@@ -199,16 +198,16 @@ fn unhex<const WORDS: usize>(digits: &[u8]) -> Option<[u32; WORDS]> {
     Some(words)
 }
 
-/// Eight digits at once, a byte each: `0` to `9` are 0x30 to 0x39, and `a` to `f` 0x61 to 0x66.
+/// Decodes eight digits together, one byte each: `0` to `9` are 0x30 to 0x39, and `a` to `f` are 0x61 to 0x66.
 #[inline]
 fn unhex_word(digits: [u8; 8]) -> Option<u32> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let digits = u64::from_be_bytes(digits);
-    // A bit for each letter, if it is one: only they and what is no digit have it.
+    // One bit for each byte that is a letter. Some bytes that are no digits have it too.
     let letters = digits >> 6 & ONES;
     let low = digits ^ (ONES * 0x30) ^ (letters * (0x30 ^ 0x60));
     let values = low.wrapping_add(letters * 9);
-    // All are below 16, and those of letters, and no others, above 9.
+    // Every value must be below 16; values above 9 must be letters, and the values of letters must be above 9.
     let is_fit = low & (ONES * 0xf0) == 0 && values & (ONES * 0x10) == 0;
     if !is_fit || (values + ONES * 6) >> 4 & ONES != letters {
         return None;

@@ -1,48 +1,47 @@
-//! What a pool asks its owner to do.
+//! Effects of a pool: what the caller must do.
 
 use exchange::{Cause, WorkerId, WorkerIndex};
 
-/// What the owner of a pool must do next.
+/// The next action that the caller of a pool must carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<P> {
-    /// Give this request to this worker. The requests of one batch follow each other.
+    /// Send a request to a worker. The requests of one batch follow each other.
     Dispatch {
-        /// A worker that is ready.
+        /// The worker, which is ready.
         worker: WorkerId,
         /// The request.
         payload: P,
-        /// Whether it is the last of its slot's batch. One release is owed for the slot.
+        /// Whether this is the last request of the batch of its slot. The caller must release the slot once.
         last: bool,
     },
-    /// Answer this request with a refusal.
+    /// Answer a request with a rejection.
     Refuse {
-        /// The request, which no worker has seen.
+        /// The request, which no worker has received.
         payload: P,
-        /// [`Cause::Waited`], [`Cause::Down`] or, when the last worker is gone after
-        /// [`handle_stop`](crate::Pool::handle_stop), [`Cause::Draining`].
+        /// [`Cause::Waited`], [`Cause::Down`], or [`Cause::Draining`] when the last worker is gone after
+        /// [`handle_stop`](crate::Pool::handle_stop).
         cause: Cause,
     },
-    /// Start a worker; answer with [`handle_started`](crate::Pool::handle_started) or
+    /// Start a worker. The answer is [`handle_started`](crate::Pool::handle_started) or
     /// [`handle_start_failed`](crate::Pool::handle_start_failed).
     Start {
-        /// The id that it has from now until its end.
+        /// The id of the worker from now until its end.
         worker: WorkerId,
     },
-    /// Mail a token of this worker to the home of the pool, which is another shard;
-    /// it is taken in there by [`handle_token`](crate::Pool::handle_token).
+    /// Send a token of a worker to the owner shard of the pool, which is another shard. The owner shard receives it
+    /// with [`handle_token`](crate::Pool::handle_token).
     ToOwner {
         /// The worker.
         index: WorkerIndex,
     },
-    /// End this worker, which has nothing to do; answer with
-    /// [`handle_ended`](crate::Pool::handle_ended).
+    /// Stop a worker, which is idle. The answer is [`handle_ended`](crate::Pool::handle_ended).
     Stop {
         /// The worker.
         worker: WorkerId,
     },
 }
 
-/// A request that is not taken, given back.
+/// A rejected request, returned to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused<P> {
     /// The request.

@@ -1,38 +1,38 @@
-//! Which workers have failed a request: it is given to others first.
+//! The workers that have failed a request. The request is sent to other workers first.
 
 use exchange::{Cause, WorkerId, WorkerIndex};
 
-/// Places that are remembered: as many as a request is given to while it may be repeated.
+/// The number of places that are recorded. It equals the number of attempts for a request that may be repeated.
 const PLACES_MAX: usize = 3;
 
-/// Places of workers that have failed one request, the earliest first; one may be in it several
-/// times. Beyond three the earliest is forgotten.
+/// The places of the workers that have failed one request, the earliest first. A place may be in the list several
+/// times. When the list is full, the earliest place is removed.
 ///
-/// A place is the same worker's on all shards that serve a pool. Once another worker has it, that
-/// one is passed over as well: whoever else is there is as good.
+/// A place is the index of a worker. It is the same on all shards that serve a pool. If another worker takes the place,
+/// that worker is avoided too, because any other worker is equally good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
     places: [u32; PLACES_MAX],
     count: u8,
-    /// How often the request came back.
+    /// How often the request was returned.
     times: u8,
-    /// Why it was failed last, until that was told.
+    /// The cause of the last failure, until [`returned`](Self::returned) has reported it.
     why: Option<Cause>,
 }
 
-/// That a request came back from a worker.
+/// The return of a request from a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retry {
-    /// From whom; none: that is not known.
+    /// The worker that returned the request; `None`: unknown.
     pub worker: Option<WorkerId>,
-    /// Why, where that worker has failed it; none: it never reached its worker.
+    /// Why the worker failed the request; `None`: the request never reached the worker.
     pub why: Option<Cause>,
-    /// How often it came back so far, at most 255.
+    /// How often the request was returned so far, at most 255.
     pub times: u8,
 }
 
 impl Failed {
-    /// A worker has failed it, and this is why.
+    /// Records that a worker has failed the request, and the cause.
     pub fn add(&mut self, worker: WorkerIndex, why: Cause) {
         self.why = Some(why);
         if self.places().len() == PLACES_MAX {
@@ -43,13 +43,13 @@ impl Failed {
         self.count += 1;
     }
 
-    /// The request comes back from this worker.
+    /// Records that the request was returned by this worker.
     pub fn returned(&mut self, worker: Option<WorkerId>) -> Retry {
         self.times = self.times.saturating_add(1);
         Retry { worker, why: self.why.take(), times: self.times }
     }
 
-    /// Whether nobody has failed it.
+    /// Whether no worker has failed the request.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -59,12 +59,12 @@ impl Failed {
         &self.places[..usize::from(self.count)]
     }
 
-    /// How often the worker at this place has failed it.
+    /// Returns how often the worker at this place has failed the request.
     pub(crate) fn times(&self, place: u32) -> usize {
         self.places().iter().filter(|other| **other == place).count()
     }
 
-    /// The places, each once.
+    /// Returns the places, each once.
     pub(crate) fn each(&self) -> impl Iterator<Item = u32> + '_ {
         let places = self.places();
         let first = |(nth, place): &(usize, &u32)| !places[..*nth].contains(place);

@@ -1,20 +1,20 @@
-//! Whether a worker is given requests: what active checks and finished requests say about it.
+//! Worker health, from active checks and from the results of requests (passive checks).
 //!
 //! ```text
 //!           `fall` failed checks in a row       `rise` passed checks in a row
 //!     Up ─────────────────────────────▶ Down ─────────────────────────────────▶ Up
 //!      │                                  ▲                                     ▲
-//!      │ `errors` failures in a row, or   │ its time is over, and checks        │
+//!      │ `errors` failures in a row, or   │ the ejection is over, and checks    │
 //!      │ `fail_rate` over the window      │ have not passed `rise` times        │
 //!      └─────────────────────────────▶ Ejected ─────────────────────────────────┘
-//!                                           its time is over, and checks, where there
-//!                                           are any, have passed; on probation
+//!                                           the ejection is over, and checks, if
+//!                                           there are any, have passed; on probation
 //! ```
 //!
-//! Checks are made by others and reported here. A worker that was ejected returns only when both agree: its
-//! time is over, and the last `rise` checks since the ejection have passed. On probation, one failed request
-//! ejects it again. Each ejection that follows soon after the last one is twice as long; a worker that has served
-//! well for as long as it was out starts anew.
+//! The checks are made by the caller and reported here. An ejected worker returns only when both conditions hold: the
+//! ejection is over, and the last `rise` checks since the ejection have passed. On probation, one failed request ejects
+//! it again. Each ejection that follows soon after the last one is twice as long. When a worker has served without
+//! failure for as long as its next ejection would last, the previous ejections are no longer counted.
 
 mod window;
 
@@ -26,36 +26,36 @@ use exchange::WorkerIndex;
 pub use window::FailRate;
 use window::Window;
 
-/// What makes a worker unfit and fit again.
+/// When a worker becomes unhealthy, and when it is healthy again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthSettings {
-    /// Good checks in a row until a worker that was down is up.
+    /// The number of passed checks in a row after which a worker that is down is up.
     pub rise: u32,
-    /// Bad checks in a row until a worker that was up is down.
+    /// The number of failed checks in a row after which a worker that is up is down.
     pub fall: u32,
-    /// Failed requests in a row until a worker is ejected; 0: requests do not count.
+    /// The number of failed requests in a row after which a worker is ejected; 0: failures in a row do not eject.
     pub errors: u32,
-    /// A request that takes longer counts as failed; none: time does not count.
+    /// A request that takes longer counts as failed; `None`: its duration does not matter.
     pub slow: Option<Duration>,
-    /// How long the first ejection lasts, and the longest.
+    /// The duration of the first ejection.
     pub eject: Duration,
-    /// The longest ejection.
+    /// The maximum duration of an ejection.
     pub eject_max: Duration,
-    /// Whether a new worker must pass its checks before it is given anything.
+    /// Whether a new worker must pass its checks before it receives requests.
     pub checked_first: bool,
-    /// Whether workers are checked actively. Without checks, time alone ends an ejection.
+    /// Whether workers are checked actively. Without checks, an ejection ends when its time is over.
     pub checked: bool,
-    /// The share of failed requests that ejects a worker; none: only failures in a row count.
+    /// The share of failed requests that ejects a worker; `None`: only failures in a row count.
     pub fail_rate: Option<FailRate>,
 }
 
 impl HealthSettings {
-    /// Whether finished requests can eject a worker.
+    /// Whether results of requests can eject a worker.
     const fn is_passive(&self) -> bool {
         self.errors > 0 || self.fail_rate.is_some()
     }
 
-    /// How long the ejection after so many others lasts.
+    /// Returns the duration of the ejection that follows this number of others.
     fn ejection(&self, others: u32) -> Duration {
         let doubled = self.eject.saturating_mul(1 << others.min(20));
         doubled.min(self.eject_max.max(self.eject))
@@ -63,7 +63,7 @@ impl HealthSettings {
 }
 
 impl Default for HealthSettings {
-    /// Nothing makes a worker unfit but bad checks, three in a row.
+    /// Only failed checks make a worker unhealthy, three in a row.
     fn default() -> Self {
         Self {
             rise: 2,
@@ -79,19 +79,19 @@ impl Default for HealthSettings {
     }
 }
 
-/// What is held of a worker.
+/// The health state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthState {
-    /// It is given requests.
+    /// The worker receives requests.
     Up,
     /// Its checks failed, or none has passed yet.
     Down,
-    /// Its requests failed; it is tried again when its time is over.
+    /// Its requests failed. The worker is tried again when the ejection is over.
     Ejected,
 }
 
 impl HealthState {
-    /// The word in status and metrics.
+    /// The name in status and metrics.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -102,25 +102,25 @@ impl HealthState {
     }
 }
 
-/// What changed the state of a worker's health last.
+/// What last changed the health state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthCause {
-    /// It is new, or what was known before a restart or a reload was taken over.
+    /// The worker is new, or its state was taken over from before a restart or reload.
     Start,
-    /// Its active checks.
+    /// Active checks.
     Checks,
-    /// Several requests in a row failed.
+    /// Several requests failed in a row.
     Failures,
     /// The share of failed requests was reached.
     FailRate,
-    /// A request failed while it was on probation.
+    /// A request failed while the worker was on probation.
     Probation,
-    /// The time of an ejection was over.
+    /// The ejection is over.
     Time,
 }
 
 impl HealthCause {
-    /// The word in status and in the log.
+    /// The name in status and in the log.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -134,56 +134,56 @@ impl HealthCause {
     }
 }
 
-/// A worker is given requests again, or no longer.
+/// A change of the health state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthChange {
-    /// Which worker.
+    /// The worker.
     pub index: WorkerIndex,
-    /// What is held of it now.
+    /// The new state.
     pub state: HealthState,
-    /// Why.
+    /// The cause.
     pub cause: HealthCause,
-    /// How long it is ejected.
+    /// The duration of the ejection.
     pub ejected_for: Option<Duration>,
 }
 
-/// What is known of one worker.
+/// The health of one worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Health {
     state: HealthState,
-    /// Why it is in this state.
+    /// Why the worker is in this state.
     cause: HealthCause,
-    /// Checks in a row that speak against the state.
+    /// Checks in a row whose result contradicts the state.
     against: u32,
     /// Failed requests in a row.
     failed: u32,
-    /// Ejections that came soon after each other.
+    /// Ejections that followed soon after each other.
     ejections: u32,
-    /// When an ejection ends; when up: until when the last one counts.
+    /// When the ejection ends. If the worker is up: until when the last ejection counts.
     until: Option<Instant>,
     window: Window,
 }
 
-/// What is kept of a worker's health when its daemon is replaced.
+/// The health of a worker as it is kept when the daemon is replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthRecord {
-    /// The worker's name.
+    /// The name of the worker.
     pub name: String,
-    /// What was held of it.
+    /// The health state.
     pub state: HealthState,
-    /// How much longer it stays ejected.
+    /// The remaining time of the ejection.
     pub left: Duration,
-    /// Ejections that came soon after each other.
+    /// Ejections that followed soon after each other.
     pub ejections: u32,
 }
 
-/// When ejections end, the first one first. One that came to nothing meanwhile, because its place
-/// began anew, is looked at once when its time is over.
+/// When ejections end, the first one first. An entry may be obsolete, because its place has got a new worker; such an
+/// entry is examined once, when its time is over.
 #[derive(Debug, Default)]
 pub(crate) struct Ejected(BTreeSet<(Instant, u32)>);
 
 impl Ejected {
-    /// The worker at a place is ejected until another time than before; none: it is not.
+    /// The end of the ejection at a place has changed; `None`: it is not ejected.
     pub(crate) fn handle_change(
         &mut self,
         place: u32,
@@ -198,7 +198,7 @@ impl Ejected {
         }
     }
 
-    /// A place whose time is over; each is given once.
+    /// Returns a place whose ejection is over. Each place is returned once.
     pub(crate) fn due(&mut self, now: Instant) -> Option<u32> {
         self.0.first().filter(|(until, _)| *until <= now)?;
         self.0.pop_first().map(|(_, place)| place)
@@ -257,25 +257,26 @@ impl Health {
         matches!(self.state, HealthState::Up)
     }
 
-    /// Whether nothing is held against it, so that a request which ends well changes nothing but the
+    /// Whether the worker has no recent failure and no recent ejection. Then a successful request changes only the
     /// counts of the window.
     pub(crate) const fn is_sound(&self) -> bool {
         self.is_up() && self.failed == 0 && self.until.is_none()
     }
 
-    /// A request ended well with a worker that [is sound](Self::is_sound).
+    /// A request succeeded at a worker that [is sound](Self::is_sound).
     pub(crate) fn handle_sound_result(&mut self, settings: &HealthSettings, now: Instant) {
         if let Some(rate) = settings.fail_rate {
             self.window.handle(&rate, now, true);
         }
     }
 
-    /// When it changes by itself.
+    /// When the state changes without an event.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.until.filter(|_| self.state == HealthState::Ejected)
     }
 
-    /// Other settings are in force. Without checks nothing else could bring back a worker that is down.
+    /// Applies new settings. If checks are switched off, a worker that is down becomes up, because nothing else could
+    /// bring it back.
     pub(crate) fn handle_settings(&mut self, settings: &HealthSettings) {
         if !settings.checked && self.state == HealthState::Down {
             self.enter(HealthState::Up, HealthCause::Start);
@@ -284,7 +285,7 @@ impl Health {
 
     /// A check was made.
     pub(crate) fn handle_check(&mut self, settings: &HealthSettings, now: Instant, good: bool) {
-        // While a worker is out, passed checks speak against that.
+        // While a worker is down or ejected, passed checks contradict its state.
         let against = good != self.is_up();
         self.against = if against { self.against.saturating_add(1) } else { 0 };
         match self.state {
@@ -294,12 +295,12 @@ impl Health {
             HealthState::Down if self.against >= settings.rise.max(1) => {
                 self.come_back(settings, now, HealthCause::Checks);
             }
-            // An ejection ends when its time is over, whatever the checks say.
+            // An ejection ends when its time is over, regardless of the checks.
             HealthState::Up | HealthState::Down | HealthState::Ejected => {}
         }
     }
 
-    /// A request ended. `may_eject`: another worker could take its place.
+    /// A request finished. `may_eject`: another worker could serve instead.
     pub(crate) fn handle_result(
         &mut self,
         settings: &HealthSettings,
@@ -349,7 +350,7 @@ impl Health {
         }
     }
 
-    /// It serves again; after an ejection on probation, for as long as it would be out the next time.
+    /// The worker serves again. After an ejection it is on probation, for as long as the next ejection would last.
     fn come_back(&mut self, settings: &HealthSettings, now: Instant, cause: HealthCause) {
         self.enter(HealthState::Up, cause);
         if self.ejections > 0 {
@@ -357,7 +358,7 @@ impl Health {
         }
     }
 
-    /// Everything that was counted in the state before begins anew.
+    /// Enters a state. All counters of the previous state are reset, except the number of ejections.
     fn enter(&mut self, state: HealthState, cause: HealthCause) {
         let ejections = self.ejections;
         *self = Self { state, cause, ejections, ..Self::new(&HealthSettings::default()) };
@@ -491,7 +492,7 @@ mod tests {
         let rate = FailRate { percent: 30, window: Duration::from_secs(10), requests_min: 20 };
         let settings = HealthSettings { errors: 0, fail_rate: Some(rate), ..SETTINGS };
         let (mut health, now) = (Health::new(&settings), start());
-        // Three of ten fail, never two in a row.
+        // Three of ten requests fail, never two in a row.
         for request in 0..19 {
             health.handle_result(&settings, now, !matches!(request % 10, 0 | 3 | 6), true);
             assert!(health.is_up(), "only {request} requests so far");

@@ -1,10 +1,10 @@
-//! Who answers, who waits, who is refused.
+//! Admission, queueing and worker selection for one pool.
 //!
-//! What it is: the queue, the schedule, affinity, health, the sorry state, the number of workers and
-//! the back-off of one pool, as one machine: `handle_*` takes an event, [`Pool::poll_effect`] drains what follows from it.
-//! What it depends on: payloads that hold so many bytes, workers that have so many slots. What it
-//! must never depend on: what a payload is, what a worker is and how it is spoken to, a clock, a
-//! source of chance: the time and a seed are arguments.
+//! What it is: the queue, the balancing, the session affinity, the health, the fallback, the number of workers and the
+//! back-off of one pool, as one state machine. `handle_*` processes an event; [`Pool::poll_effect`] returns the effects
+//! of it, one at a time. What it depends on: requests with a size in bytes, and workers with a number of slots. What it
+//! must never depend on: the content of a request, the kind of a worker, the protocol of a worker, a clock, a source of
+//! randomness. The time and a seed are arguments.
 //!
 //! ```
 //! use pool::{Effect, Payload, Pool, Settings};
@@ -71,7 +71,7 @@ pub use update::{PoolUpdate, WorkerUpdate};
 pub use why::{Decided, Decision, Out, PLACES_SEEN};
 pub use worker_table::{AdminState, Control};
 
-/// Where something that requests are hashed by stands on the circle: the same in every daemon.
+/// Returns the position of a hash key on the hash ring. It is the same in every daemon.
 #[must_use]
 pub fn hash(key: &[u8]) -> u64 {
     affinity::Key::new(key).hash()

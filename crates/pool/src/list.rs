@@ -1,11 +1,11 @@
-//! Doubly linked lists of places in a table, without a node of their own: every step is O(1)
-//! and nothing is allocated once the table has its size.
+//! Doubly linked lists of places in a table. The links are stored in the table, so every operation is O(1), and nothing
+//! is allocated once the table has its full size.
 //!
-//! Several [`List`]s may share one [`Links`]; a place is in at most one of them.
+//! Several [`List`]s may share one [`Links`]. A place is in at most one of them.
 
-/// No place.
+/// Marks the absence of a place.
 const NONE: u32 = u32::MAX;
-/// The place is in no list.
+/// Marks a place that is in no list.
 const LOOSE: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ struct Link {
 pub(crate) struct Links(Vec<Link>);
 
 impl Links {
-    /// Makes links for places up to and including `place`.
+    /// Creates the links for all places up to and including `place`.
     pub(crate) fn cover(&mut self, place: u32) {
         let length = place as usize + 1;
         if self.0.len() < length {
@@ -27,7 +27,7 @@ impl Links {
         }
     }
 
-    /// Room for so many places, which is touched when it is used.
+    /// Reserves memory for this number of places. The memory is not touched before it is used.
     pub(crate) fn reserve(&mut self, places: usize) {
         self.0.reserve_exact(places);
     }
@@ -42,7 +42,7 @@ impl Links {
     }
 }
 
-/// Places in an order.
+/// An ordered list of places.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     first: u32,
@@ -71,7 +71,7 @@ impl List {
         self.length
     }
 
-    /// Puts a loose `place` at the head, or at the end.
+    /// Adds `place`, which is in no list, at the head or at the end.
     pub(crate) fn push(&mut self, links: &mut Links, place: u32, first: bool) {
         if first {
             self.push_first(links, place);
@@ -80,7 +80,7 @@ impl List {
         }
     }
 
-    /// Puts a loose `place` at the end.
+    /// Adds `place`, which is in no list, at the end.
     pub(crate) fn push_last(&mut self, links: &mut Links, place: u32) {
         assert!(!links.holds(place), "a place is in at most one list");
         *links.at(place) = Link { before: self.last, after: NONE };
@@ -93,7 +93,7 @@ impl List {
         self.length += 1;
     }
 
-    /// Puts a loose `place` at the head.
+    /// Adds `place`, which is in no list, at the head.
     pub(crate) fn push_first(&mut self, links: &mut Links, place: u32) {
         assert!(!links.holds(place), "a place is in at most one list");
         *links.at(place) = Link { before: NONE, after: self.first };
@@ -106,7 +106,7 @@ impl List {
         self.length += 1;
     }
 
-    /// Takes `place` out of this list, in which it must be.
+    /// Removes `place` from this list. The place must be in it.
     pub(crate) fn remove(&mut self, links: &mut Links, place: u32) {
         assert!(links.holds(place), "only what is in the list can be taken out");
         let Link { before, after } = *links.at(place);
@@ -124,7 +124,7 @@ impl List {
         self.length -= 1;
     }
 
-    /// The places in their order; also sweeps the links.
+    /// Returns the places in their order, and checks the links on the way.
     pub(crate) fn iter<'a>(&self, links: &'a Links) -> impl Iterator<Item = u32> + 'a {
         let mut before = NONE;
         let mut next = self.first;

@@ -1,8 +1,8 @@
-//! The machine: events in, effects out.
+//! The state machine of a pool: events in, effects out.
 //!
-//! Every `handle_*` does what the event says, then what follows from it (`turn`): who is
-//! dispatched, who waited too long, who is started and who is stopped. Afterwards nothing is
-//! left to do before the next event or [`next_time`](Pool::next_time).
+//! Every `handle_*` applies its event and then carries out the consequences (`turn`): requests are dispatched or time
+//! out, workers are started or stopped. Afterwards nothing remains to be done before the next event or
+//! [`next_time`](Pool::next_time).
 
 mod balance;
 mod give;
@@ -47,22 +47,22 @@ use reservations::Reservations;
 use shared::Shared;
 use slot_states::SlotStates;
 
-/// How far a pool is on its way to the end.
+/// The phase of a pool's life. It only advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// Takes requests.
+    /// Requests are admitted.
     Serving,
-    /// Takes no more requests; serves what waits.
+    /// No more requests are admitted. Waiting requests are served.
     Draining,
-    /// Starts nobody; stops who has nothing to do.
+    /// No worker is started. Idle workers are stopped.
     Stopping,
 }
 
-/// One pool: who answers, who waits, who is refused.
+/// One pool: it decides which request is served, waits or is rejected.
 ///
-/// After every `handle_*`, drain [`poll_effect`](Self::poll_effect) until it gives nothing, and
-/// call [`handle_time`](Self::handle_time) when [`next_time`](Self::next_time) has come. The time
-/// never goes back; an earlier `now` counts as the latest one.
+/// After every `handle_*`, call [`poll_effect`](Self::poll_effect) until it returns `None`, and call
+/// [`handle_time`](Self::handle_time) at [`next_time`](Self::next_time). The time never goes back; an earlier `now` is
+/// replaced by the latest one.
 #[derive(Debug)]
 pub struct Pool<P> {
     settings: Settings,
@@ -77,7 +77,7 @@ pub struct Pool<P> {
     affinity: Option<Affinity>,
     sorry: Sorry,
     ejected: Ejected,
-    /// Since when nobody who runs is fit to answer.
+    /// Since when no running worker is available to all clients.
     unfit_since: Option<Instant>,
     policy: Policy,
     backoff: Backoff,
@@ -87,12 +87,12 @@ pub struct Pool<P> {
     effects: VecDeque<Effect<P>>,
     health_changes: VecDeque<HealthChange>,
     counts: Counts,
-    /// Something has happened since the next time was looked for.
+    /// Whether an event has occurred since the next time was computed.
     is_changed: bool,
-    /// All that followed from what happened up to `now` was done.
+    /// Whether all consequences of the events up to `now` were carried out.
     is_at_rest: bool,
     next_time: Option<Instant>,
-    /// Where other shards serve it as well.
+    /// The state of a pool that several shards serve.
     shared: Option<Box<Shared>>,
 }
 
@@ -105,8 +105,8 @@ fn capacity(settings: &Settings) -> Capacity {
 }
 
 impl<P: Queueable> Pool<P> {
-    /// A pool without workers, which wants its `min` of them at once. Numbers outside their range
-    /// are brought into it. The seed decides the jitter of the back-off.
+    /// A pool without workers, which immediately starts its `min` workers. Numbers outside their range are brought into
+    /// it. The seed determines the jitter of the back-off.
     pub fn new(settings: Settings, now: Instant, seed: u64) -> Self {
         let settings = settings.within_limits();
         let mut pool = Self {
@@ -141,9 +141,9 @@ impl<P: Queueable> Pool<P> {
         pool
     }
 
-    /// Other settings from now on. What waits goes on waiting, also beyond a lower limit; workers
-    /// beyond a lower `max`, and those that are no longer declared, get nothing more and stop when
-    /// they have nothing to do. Who is bound stays bound, and what was set by hand stays set.
+    /// Applies new settings. Waiting requests continue to wait, even beyond a lower limit. Workers above a lower `max`,
+    /// and workers that are no longer declared, receive no more requests and stop when they are idle. Bound clients
+    /// stay bound, and settings made by an operator are kept.
     pub fn handle_settings(&mut self, now: Instant, settings: Settings) {
         self.begin(now);
         self.settings = settings.within_limits();
@@ -159,25 +159,25 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// A request arrives. It is dispatched if a slot is free for it, and waits otherwise; the
-    /// ticket of one that was dispatched names nothing.
+    /// A request arrives. If a slot is free, the request is dispatched; otherwise it waits. The ticket of a dispatched
+    /// request identifies nothing.
     ///
     /// # Errors
-    /// Gives the payload back when the queue holds as much as it may ([`Cause::Full`]), when the
-    /// circuit is open or no worker is fit ([`Cause::Down`]), when the fallback is on and no slot is
-    /// free for it (the cause that switched it on), when an operator switched the fallback on
-    /// ([`Cause::Sorry`]), when its client may have no other worker than
-    /// one that is gone ([`Cause::Gone`]), or after [`handle_drain`](Self::handle_drain)
-    /// ([`Cause::Draining`]).
+    /// Returns the payload when the queue is full ([`Cause::Full`]), when the circuit breaker is open or no worker is
+    /// available ([`Cause::Down`]), when the fallback is on and no slot is free for the request (the cause that
+    /// switched the fallback on), when an operator has switched the fallback on ([`Cause::Sorry`]), when the worker of
+    /// its client is gone and the client may have no other ([`Cause::Gone`]), or after
+    /// [`handle_drain`](Self::handle_drain) ([`Cause::Draining`]).
     pub fn handle_request(&mut self, now: Instant, payload: P) -> Result<Ticket, Refused<P>> {
         let entry = QueueEntry::of(&payload, now);
         self.handle_entry(now, payload, entry)
     }
 
-    /// The same for a payload whose wishes are known already: it is not asked.
+    /// Like [`handle_request`](Self::handle_request), for a payload whose traits are already known.
+    /// [`Queueable::traits`] is not called.
     ///
     /// # Errors
-    /// As of [`handle_request`](Self::handle_request).
+    /// Like [`handle_request`](Self::handle_request).
     pub fn handle_entry(
         &mut self,
         now: Instant,
@@ -207,7 +207,7 @@ impl<P: Queueable> Pool<P> {
         };
         let lane = match (lane, self.sorry.reason()) {
             (Err(Cause::Full | Cause::Down), Some(reason)) => Err(reason.cause()),
-            // Nobody waits in the fallback.
+            // No request waits while the fallback is on.
             (Ok(lane), Some(reason)) if next.is_none() && !self.has_free_slot_for(lane) => {
                 Err(reason.cause())
             }
@@ -223,7 +223,7 @@ impl<P: Queueable> Pool<P> {
             (Ok(lane), None) => {
                 self.counts.admitted += 1;
                 let ticket = self.wait(payload, entry, lane, false);
-                // Of many that come at once nothing more is to be done for most.
+                // When many requests arrive together, most of them have no further consequences.
                 if all_taken && lane == Lane::Common {
                     self.is_at_rest = true;
                 } else {
@@ -234,21 +234,22 @@ impl<P: Queueable> Pool<P> {
             (Err(cause), _) => {
                 self.counts.refused += 1;
                 if self.sorry.state().is_some() {
-                    // That it is sorry is no reason to stay so.
+                    // A rejection while the fallback is on must not keep the fallback on.
                     self.note_refused(&entry.info, cause);
                 } else {
                     self.note_refusal(&entry.info, cause);
                 }
-                // Time may have passed, and with it something become due.
+                // Time may have passed, and timers may be due.
                 self.turn();
                 Err(Refused { payload, cause })
             }
         }
     }
 
-    /// Nobody wants the answer to this request any more. Gives it back if it still waits.
+    /// The answer to a request is no longer needed. Returns the request if it still waits.
     pub fn handle_abandon(&mut self, now: Instant, ticket: Ticket) -> Option<P> {
-        // Not `begin`: what is asked for wins over a deadline that passed unnoticed.
+        // `begin` is not called first: the caller's decision takes precedence over a deadline that has passed in the
+        // meantime.
         let payload = self.queue.remove(ticket);
         self.counts.abandoned += u64::from(payload.is_some());
         self.begin(now);
@@ -256,20 +257,20 @@ impl<P: Queueable> Pool<P> {
         payload
     }
 
-    /// A request that was dispatched never reached its worker. It goes to the head of the queue,
-    /// so several of one worker are returned youngest first. Nothing is released by this, and
-    /// nothing is dispatched, so that the youngest does not go first: after the last of them
-    /// comes [`handle_time`](Self::handle_time). One whose client says itself that it is bound to a
-    /// worker that is gone, and may have no other, is refused ([`Cause::Gone`]).
+    /// A dispatched request never reached its worker. It returns to the head of the queue, so several requests of one
+    /// worker must be returned youngest first. No slot is released, and nothing is dispatched yet, because the youngest
+    /// request would go first; call [`handle_time`](Self::handle_time) after the last one. If the client itself names a
+    /// worker that is gone, and the client may have no other, the request is rejected ([`Cause::Gone`]).
     ///
-    /// Its age starts anew, but it is never younger than who stands behind it. Gives the ticket
+    /// Its waiting time starts again, but the request is never younger than the requests behind it. Returns the ticket
     /// under which it waits.
     pub fn handle_returned(&mut self, now: Instant, payload: P) -> Ticket {
         let entry = QueueEntry::of(&payload, now);
         self.handle_returned_entry(now, payload, entry, Retry::default())
     }
 
-    /// The same for a payload whose wishes are known already: it is not asked. `retry` is for `why`.
+    /// Like [`handle_returned`](Self::handle_returned), for a payload whose traits are already known.
+    /// [`Queueable::traits`] is not called. `retry` is shown by `why`.
     pub fn handle_returned_entry(
         &mut self,
         now: Instant,
@@ -290,7 +291,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// A request waits in a lane; `first`: before all others.
+    /// Puts a request into a lane. `first`: before all others.
     fn wait(&mut self, payload: P, entry: QueueEntry, lane: Lane, first: bool) -> Ticket {
         let ticket = match lane {
             Lane::Retry => {
@@ -316,7 +317,8 @@ impl<P: Queueable> Pool<P> {
             if self.recycle.handle_ready(self.now, place, worker) {
                 self.let_one_go();
             }
-            // It was taken out while it started: it goes, and not one of those that are wanted.
+            // The worker was removed from the settings while it started. It is stopped, instead of one of the declared
+            // workers.
             if !self.worker_table.at(place).is_declared() {
                 self.let_go(place);
             }
@@ -325,8 +327,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// A worker could not be started. It is gone, and no [`handle_ended`](Self::handle_ended)
-    /// follows.
+    /// A worker could not be started. It is gone, and no [`handle_ended`](Self::handle_ended) follows.
     pub fn handle_start_failed(&mut self, now: Instant, worker: WorkerId) {
         self.handle_ended(now, worker, false);
     }
@@ -359,7 +360,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// The start of a worker has not failed, however soon it ends: starts do not fail any more.
+    /// A worker has started successfully, even if it ends soon. This shows that starts no longer fail.
     pub fn handle_proven(&mut self, now: Instant, worker: WorkerId, proof: Proof) {
         let Some(place) = self.workers.find(worker) else { return };
         let asker = match proof {
@@ -378,11 +379,11 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// A worker is not trusted any more, or ends: it gets nothing more, and its owner is ending
-    /// it. Its slots stay in use until they are released or it is gone.
+    /// A worker is no longer used, or is ending: it receives no more requests, and the caller is ending it. Its slots
+    /// stay in use until they are released or the worker is gone.
     ///
-    /// It is replaced at once, unless it had not settled: then only when it is gone, for only
-    /// then is known whether it failed.
+    /// It is replaced immediately if it had reached its minimum uptime. Otherwise it is replaced when it is gone,
+    /// because only then it is known whether it failed.
     pub fn handle_retired(&mut self, now: Instant, worker: WorkerId) {
         self.begin(now);
         if let Some(place) = self.moved(worker, Move::Retire) {
@@ -396,9 +397,9 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// A worker is gone, and its slots with it. `expected`: its end was asked for, by
-    /// [`Effect::Stop`] or by its owner; otherwise it is a failure if it had not settled: a failed
-    /// start, or a crash if it had answered a request or was [proven](Self::handle_proven).
+    /// A worker is gone, together with its slots. `expected`: the end was requested, by [`Effect::Stop`] or by the
+    /// caller. An unexpected end before the minimum uptime is a failure. It is a crash if the worker had answered a
+    /// request or was [proven](Self::handle_proven); otherwise it is a failed start.
     pub fn handle_ended(&mut self, now: Instant, worker: WorkerId, expected: bool) {
         self.begin(now);
         let before = self.workers.find(worker).map(|place| *self.workers.at(place));
@@ -431,7 +432,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// A ready worker occupies so many bytes of memory now.
+    /// Reports the memory that a ready worker occupies now, in bytes.
     pub fn handle_memory(&mut self, now: Instant, worker: WorkerId, bytes: u64) {
         self.begin(now);
         let place = self.workers.find(worker);
@@ -441,8 +442,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// Every worker that is there now is to be replaced, a share of them at once; each serves until
-    /// another is ready in its place.
+    /// All current workers are replaced, a share of them at a time. Each worker serves until its replacement is ready.
     pub fn handle_recycle(&mut self, now: Instant) {
         self.begin(now);
         let of = |state| {
@@ -454,35 +454,35 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// From now on requests are refused with [`Cause::Draining`]. What waits is still served, and
-    /// batches leave without waiting for more.
+    /// From now on, new requests are rejected with [`Cause::Draining`]. Waiting requests are still served, and batches
+    /// are dispatched without waiting for more requests.
     pub fn handle_drain(&mut self, now: Instant) {
         self.begin(now);
         self.phase = self.phase.max(Phase::Draining);
         self.turn();
     }
 
-    /// Nobody is started any more, and every worker that has nothing to do is stopped. What still
-    /// waits is served as long as a worker lives.
+    /// From now on, no worker is started, and every idle worker is stopped. Waiting requests are served while workers
+    /// remain.
     pub fn handle_stop(&mut self, now: Instant) {
         self.begin(now);
         self.phase = Phase::Stopping;
         self.turn();
     }
 
-    /// [`next_time`](Self::next_time) has come.
+    /// The time [`next_time`](Self::next_time) has come.
     pub fn handle_time(&mut self, now: Instant) {
         self.begin(now);
         self.turn();
     }
 
-    /// Since when the request waits that has waited longest.
+    /// Returns since when the oldest request waits.
     #[must_use]
     pub fn oldest(&self) -> Option<Instant> {
         self.queue.oldest()
     }
 
-    /// Rejects the request that has waited longest, and returns its bytes: there is no memory for it.
+    /// Rejects the oldest request, because memory is short. Returns the bytes that it held.
     pub fn reject_oldest(&mut self, now: Instant, cause: Cause) -> Option<usize> {
         self.begin(now);
         self.queue.oldest()?;
@@ -493,13 +493,13 @@ impl<P: Queueable> Pool<P> {
         Some(bytes)
     }
 
-    /// What must be done next; drain it after every event.
+    /// Returns the next effect. Call it after every event until it returns `None`.
     pub fn poll_effect(&mut self) -> Option<Effect<P>> {
         self.effects.pop_front()
     }
 
-    /// Moves a worker. None when it is gone or its state does not allow it, which is counted
-    /// unless it only says again that a worker ends.
+    /// Applies a move to a worker. Returns `None` if the worker is gone or its state does not allow the move. This is
+    /// counted as stale, except when it only repeats that a worker is ending.
     fn moved(&mut self, worker: WorkerId, event: Move) -> Option<u32> {
         let place = self.workers.find(worker);
         let moved = place.filter(|place| self.workers.apply(*place, event, self.now).is_some());

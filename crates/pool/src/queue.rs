@@ -1,11 +1,11 @@
-//! The queue: the one place where requests wait.
+//! The queue: the only place where requests wait.
 //!
-//! Every request stands in two lists: in the order in which they came, so that what waited too
-//! long is found at the head, and in a *lane*. The common lane is for whoever is free; each worker has a
-//! lane of its own for clients bound to it, and what workers have failed waits in one for others. In a lane
-//! the most urgent goes first, but a request gains one level for every `step` that it has waited, so
-//! nobody starves; within a level those that share (a client, a key) take turns. Taking in, out and
-//! giving up are O(1). What is next of several lanes is decided by the same rules ([`lanes`]).
+//! Every request is in two lists: one in the order of arrival, where the requests that waited too long are at the head,
+//! and one in its *lane*. The common lane is for any free worker. Each worker has its own lane for clients that are
+//! bound to it. Requests that workers have failed wait for other workers in a lane of their own. In a lane the most
+//! urgent request goes first, but a request gains one level for every `step` that it has waited, so no request starves.
+//! Within a level, the groups that share (a client, a key) take turns. Adding, taking and abandoning a request are
+//! O(1). The choice between several lanes follows the same rules ([`lanes`]).
 
 mod flows;
 mod lanes;
@@ -21,7 +21,7 @@ use crate::{Queueable, RequestTraits};
 
 use flows::{Flows, Turns};
 
-/// Names a request while it waits. Once it has left the queue the ticket names nothing, also when
+/// Identifies a request while it waits. When the request has left the queue, the ticket identifies nothing, even if
 /// another request has taken its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
@@ -30,49 +30,50 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Of a request that went to its worker without waiting. No queue has that many places.
+    /// The ticket of a request that went to its worker without waiting. No queue has that many places.
     pub(crate) const SPENT: Self = Self { place: u32::MAX, generation: 0 };
 }
 
-/// Where a request waits.
+/// The lane of a request that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// For any worker.
     Common,
     /// For the worker at this place.
     Bound(u32),
-    /// For any but those that have failed it.
+    /// For any worker that has not failed the request.
     Retry,
 }
 
-/// What the schedule has to know of a request that waits.
+/// The properties of a waiting request that the schedule needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryInfo {
     pub(crate) id: u64,
     pub(crate) key: Option<Key>,
-    /// Where it stands on the circle of a hash.
+    /// The position on the hash ring.
     pub(crate) hash: Option<u64>,
     /// The worker that a cookie names.
     pub(crate) named: Option<u64>,
-    /// Whose it is.
+    /// The client of the request.
     pub(crate) client: Option<u64>,
     pub(crate) since: Instant,
 }
 
-/// What a pool keeps of a request besides its payload.
+/// The data that a pool stores for a request besides its payload.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueEntry {
-    /// Bytes of memory that it holds.
+    /// Bytes of memory that the request holds.
     pub(crate) bytes: usize,
     pub(crate) info: EntryInfo,
-    /// Who has failed it.
+    /// The workers that have failed the request.
     pub(crate) failed: Failed,
     priority: u8,
     share: Option<u64>,
 }
 
 impl QueueEntry {
-    /// Of a request that asks this at `now` and holds so many [`bytes`](Queueable::bytes).
+    /// An entry for a request that arrives at `now` with these traits and holds this number of
+    /// [`bytes`](Queueable::bytes).
     #[must_use]
     pub fn new(now: Instant, ask: &RequestTraits<'_>, bytes: usize) -> Self {
         let &RequestTraits { id, key, hash, named, priority, share, client } = ask;
@@ -81,7 +82,7 @@ impl QueueEntry {
         Self { bytes, info, failed, priority, share }
     }
 
-    /// The same of a request that these workers have failed.
+    /// Returns the same entry for a request that these workers have failed.
     #[must_use]
     pub fn failed_by(self, failed: Failed) -> Self {
         Self { failed, ..self }
@@ -92,22 +93,22 @@ impl QueueEntry {
     }
 }
 
-/// A place in the table. What is written to it is written where it stays: a request passes here
-/// whenever no slot is free.
+/// A place in the table. Requests are written directly into it, because every request passes through it while no slot
+/// is free.
 #[derive(Debug)]
 struct Place<P> {
     generation: u32,
-    /// Its flow in its lane, if that has flows.
+    /// The flow of the request in its lane, if the lane has flows.
     flow: u32,
     lane: Lane,
-    /// Until when it waits for another worker than those that have failed it, if it does.
+    /// Until when the request waits for a worker that has not failed it. It matters in that lane only.
     until: Instant,
     entry: QueueEntry,
-    /// None: it is vacant, and the rest is of whoever had it before.
+    /// `None`: the place is vacant, and the other fields belong to the previous request.
     payload: Option<P>,
 }
 
-/// One of this lane.
+/// A request in the lane for retries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryEntry {
     /// Its place in the table.
@@ -118,18 +119,18 @@ pub(crate) struct RetryEntry {
     pub(crate) until: Instant,
 }
 
-/// Requests that wait.
+/// The requests that wait.
 #[derive(Debug)]
 pub(crate) struct Queue<P> {
     places: Vec<Place<P>>,
     vacant: Vec<u32>,
-    /// In the order in which they came.
+    /// The list in the order of arrival.
     links: Links,
     order: List,
     bytes: usize,
-    /// In their lanes.
+    /// The lists of the lanes.
     turns: Turns,
-    /// What a level of priority is worth in waiting time.
+    /// The waiting time that one level of priority is worth.
     step: Duration,
     common: Flows,
     common_bytes: usize,
@@ -170,12 +171,12 @@ impl<P: Queueable> Queue<P> {
         self.bytes
     }
 
-    /// How many wait for any worker, and their bytes.
+    /// The number of requests that wait for any worker, and their bytes.
     pub(crate) const fn common(&self) -> (u32, usize) {
         (self.common.length(), self.common_bytes)
     }
 
-    /// How many wait for the worker at `place`.
+    /// The number of requests that wait for the worker at `place`.
     pub(crate) fn bound(&self, place: u32) -> u32 {
         self.bound.get(place as usize).map_or(0, Flows::length)
     }
@@ -185,30 +186,30 @@ impl<P: Queueable> Queue<P> {
         self.order.first().map(|place| self.at(place).entry.info.since)
     }
 
-    /// Whether this holds of any that waits. Looks at all of them.
+    /// Whether any waiting request satisfies a condition. It examines all of them.
     pub(crate) fn any(&self, is: impl Fn(&EntryInfo) -> bool) -> bool {
         self.order.iter(&self.links).any(|place| is(&self.at(place).entry.info))
     }
 
-    /// Who has failed the next of a lane.
+    /// The workers that have failed the next request of a lane.
     pub(crate) fn next_failed(&self, lane: Lane) -> Failed {
         self.first(lane).map_or_else(Failed::default, |place| self.at(place).entry.failed)
     }
 
-    /// What the next of a lane is, and its bytes.
+    /// The next request of a lane, and its bytes.
     pub(crate) fn next(&self, lane: Lane) -> Option<(EntryInfo, usize)> {
         let waiting = self.at(self.first(lane)?);
         Some((waiting.entry.info, waiting.entry.bytes))
     }
 
-    /// The place of the next of a lane, and its bytes.
+    /// The place of the next request of a lane, and its bytes.
     pub(crate) fn head(&self, lane: Lane) -> Option<(u32, usize)> {
         let place = self.first(lane)?;
         Some((place, self.at(place).entry.bytes))
     }
 
-    /// The same, if any worker may be given it together with others. Whoever has a key may belong to
-    /// another worker.
+    /// Like [`head`](Self::head), if the request may join others in a batch for any worker. A request with a key may
+    /// belong to another worker.
     #[inline]
     pub(crate) fn head_that_joins(&self, lane: Lane) -> Option<(u32, usize)> {
         let place = self.first(lane)?;
@@ -227,7 +228,7 @@ impl<P: Queueable> Queue<P> {
         }
     }
 
-    /// Takes in a request behind all others of its lane.
+    /// Adds a request behind all others of its lane.
     pub(crate) fn push(&mut self, payload: P, entry: QueueEntry, lane: Lane) -> Ticket {
         let place = self.fill(payload, entry);
         self.order.push_last(&mut self.links, place);
@@ -235,8 +236,8 @@ impl<P: Queueable> Queue<P> {
         self.ticket(place)
     }
 
-    /// Puts a request back before all others. It is older than they are: it counts as waiting
-    /// since the oldest of them does, so that ages fall from head to tail.
+    /// Puts a request back before all others. It counts as waiting since the oldest of them, so that ages decrease from
+    /// head to tail.
     pub(crate) fn push_back_in(&mut self, payload: P, mut entry: QueueEntry, lane: Lane) -> Ticket {
         entry.info.since = self.oldest().unwrap_or(entry.info.since);
         let place = self.fill(payload, entry);
@@ -245,19 +246,19 @@ impl<P: Queueable> Queue<P> {
         self.ticket(place)
     }
 
-    /// Takes out the next of a lane.
+    /// Takes the next request of a lane.
     pub(crate) fn pop(&mut self, lane: Lane) -> Option<(P, EntryInfo)> {
         let place = self.first(lane)?;
         Some(self.take(place))
     }
 
-    /// Takes out the oldest request of all.
+    /// Takes the oldest request of all.
     pub(crate) fn pop_oldest(&mut self) -> Option<(P, EntryInfo)> {
         let place = self.order.first()?;
         Some(self.take(place))
     }
 
-    /// Takes out the request that `ticket` names, if it still waits.
+    /// Takes the request that `ticket` identifies, if it still waits.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<P> {
         let place = self.places.get(ticket.place as usize)?;
         if place.generation != ticket.generation || place.payload.is_none() {
@@ -266,7 +267,7 @@ impl<P: Queueable> Queue<P> {
         Some(self.take(ticket.place).0)
     }
 
-    /// A place in the order, which is taken.
+    /// Returns a place in the order, which is occupied.
     fn at(&self, place: u32) -> &Place<P> {
         &self.places[place as usize]
     }
@@ -331,7 +332,7 @@ impl<P: Queueable> Queue<P> {
         }
     }
 
-    /// Takes out the request at a place in the order.
+    /// Takes the request at a place in the order.
     #[inline]
     pub(crate) fn take(&mut self, place: u32) -> (P, EntryInfo) {
         self.leave(place);
@@ -344,13 +345,13 @@ impl<P: Queueable> Queue<P> {
         (payload, taken.entry.info)
     }
 
-    /// Places that there is room for.
+    /// The number of places that memory is allocated for.
     #[cfg(test)]
     pub(crate) const fn footprint(&self) -> (usize, usize) {
         (self.places.capacity(), self.vacant.capacity())
     }
 
-    /// Sweeps every invariant.
+    /// Checks every invariant.
     pub(crate) fn check(&self) {
         let (mut bytes, mut count, mut since) = (0, 0, None);
         let (mut common, mut common_bytes) = (0, 0);

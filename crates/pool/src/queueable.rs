@@ -1,15 +1,15 @@
-//! What waits in a queue, as far as a pool has to know.
+//! The interface of requests in a queue.
 
 use crate::RequestTraits;
 
-/// What a pool queues and dispatches.
+/// A request that a pool queues and dispatches.
 pub trait Queueable {
-    /// Bytes of memory that it holds while it waits: what was allocated for it, not only what
-    /// is used of it. The same number at every call.
+    /// Returns the bytes of memory that the request holds while it waits. This is the allocated memory, not only the
+    /// used part of it. Every call returns the same number.
     fn bytes(&self) -> usize;
 
-    /// What it asks for besides a free worker. Nothing, unless it is said. An [`QueueEntry`](crate::QueueEntry) says it
-    /// without the payload.
+    /// Returns the requirements of the request besides a free worker. By default there are none. A
+    /// [`QueueEntry`](crate::QueueEntry) holds them without the payload.
     fn traits(&self) -> RequestTraits<'_> {
         RequestTraits::default()
     }

@@ -1,4 +1,4 @@
-//! A small source of chance (splitmix64): the same seed, the same numbers.
+//! A small pseudo-random number generator (splitmix64). The same seed produces the same numbers.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `end`, which is not 0. Its bias is below `end` in 2^64.
+    /// Returns a number below `end`, which is not 0. The bias is below `end` in 2^64.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         let wide = u128::from(self.next()) * u128::from(end);
         u64::try_from(wide >> 64).expect("the upper half of 128 bits")
     }
 
-    /// Between three quarters of `delay` and all of it.
+    /// Returns a duration between three quarters of `delay` and `delay`.
     pub(crate) fn jitter(&mut self, delay: Duration) -> Duration {
         let quarter = delay / 4;
         let nanos = u64::try_from(quarter.as_nanos()).unwrap_or(u64::MAX);
@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// Spreads the bits of a number over all of another (the finish of splitmix64).
+/// Spreads the bits of a number over all bits of the result (the final step of splitmix64).
 pub(crate) const fn mix(number: u64) -> u64 {
     let mut mixed = number;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

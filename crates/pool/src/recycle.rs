@@ -1,16 +1,15 @@
-//! Workers that are replaced before they grow old.
+//! Replacement of workers that have reached a limit of requests, age or memory.
 //!
-//! What it is: for each worker the number of requests, the age and the memory at which another
-//! takes its place, each drawn anew below the limit so that workers started together do not go
-//! together; and the law that the old one serves until the new one is ready:
+//! For each worker the limits are drawn at random, at or below the configured ones, so that workers that were started
+//! together are not replaced together. The old worker serves until the new one is ready:
 //!
 //! ```text
-//!   ready ── a limit is reached, or all are to go ──▶ due ── another has become ready ──▶ leaves
+//!   ready ── a limit is reached, or all are replaced ──▶ due ── another worker has become ready ──▶ leaves
 //! ```
 //!
-//! At most a share of the workers is being replaced at once: replacements that start, and old ones
-//! that have been told to leave and are not gone. One that starts in vain leaves the old one where
-//! it is; the back-off says when to try again.
+//! At most a share of the workers is being replaced at a time. This includes the replacements that are starting and the
+//! old workers that are leaving and not gone. If a replacement fails to start, the old worker continues to serve; the
+//! back-off determines when to try again.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -20,19 +19,19 @@ use exchange::WorkerId;
 use crate::random::Random;
 use crate::settings::RecycleSettings;
 
-/// What is known of the worker at one place.
+/// The counters and limits of the worker at one place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     served: u64,
-    /// Drawn when it became ready.
+    /// The limit that was drawn when the worker became ready.
     requests_max: Option<u64>,
     age_at: Option<Instant>,
     memory_max: Option<u64>,
-    /// It was told to leave because it was due.
+    /// The worker is leaving because it was due.
     leaving: bool,
 }
 
-/// Who is to be replaced.
+/// The workers that are due for replacement.
 #[derive(Debug)]
 pub(crate) struct Recycle {
     settings: RecycleSettings,
@@ -40,12 +39,12 @@ pub(crate) struct Recycle {
     tallies: Vec<Tally>,
     /// Ready workers that are due, the first one first.
     due: VecDeque<u32>,
-    /// Workers that were started to replace others and are not ready.
+    /// Workers that were started as replacements and are not ready.
     replacements: Vec<WorkerId>,
     /// Workers that are due as soon as they are ready.
     stale: Vec<WorkerId>,
     leaving: u32,
-    /// The earliest age that is reached by one that is not due.
+    /// The earliest age limit of the workers that are not due.
     next_age: Option<Instant>,
 }
 
@@ -63,12 +62,12 @@ impl Recycle {
         }
     }
 
-    /// Other limits, for workers that become ready from now on.
+    /// Applies new limits to workers that become ready from now on.
     pub(crate) const fn handle_settings(&mut self, settings: RecycleSettings) {
         self.settings = settings;
     }
 
-    /// A worker is ready, and its limits are drawn. Whether it was started to replace another.
+    /// A worker is ready, and its limits are drawn. Returns whether it was started as a replacement.
     pub(crate) fn handle_ready(&mut self, now: Instant, place: u32, worker: WorkerId) -> bool {
         if self.tallies.len() <= place as usize {
             self.tallies.resize(place as usize + 1, Tally::default());
@@ -91,7 +90,7 @@ impl Recycle {
         self.is_replacement_no_more(worker)
     }
 
-    /// Somewhere between `most` less the jitter and `most`; at least 1.
+    /// Returns a random number between `most` less the jitter and `most`; at least 1.
     fn draw(&mut self, most: u64) -> u64 {
         let percent = u128::from(self.settings.jitter.min(100));
         let span = u128::from(most) * percent / 100;
@@ -109,7 +108,7 @@ impl Recycle {
         place.map(|place| self.stale.swap_remove(place)).is_some()
     }
 
-    /// So many requests were given to a ready worker.
+    /// A ready worker received this number of requests.
     pub(crate) fn handle_dispatched(&mut self, place: u32, requests: u64) {
         let tally = &mut self.tallies[place as usize];
         tally.served += requests;
@@ -118,14 +117,14 @@ impl Recycle {
         }
     }
 
-    /// What a ready worker occupies.
+    /// Reports the memory of a ready worker.
     pub(crate) fn handle_memory(&mut self, place: u32, bytes: u64) {
         if self.tallies[place as usize].memory_max.is_some_and(|most| bytes > most) {
             self.is_due(place);
         }
     }
 
-    /// All of these are to be replaced, those that start when they are ready.
+    /// All of these workers are due; the starting ones, as soon as they are ready.
     pub(crate) fn handle_all(
         &mut self,
         ready: impl Iterator<Item = u32>,
@@ -135,7 +134,7 @@ impl Recycle {
         self.stale = starting.collect();
     }
 
-    /// Whoever has reached its age is due.
+    /// Workers that have reached their age limit are due.
     pub(crate) fn handle_time(&mut self, now: Instant) {
         if self.next_age.is_none_or(|at| at > now) {
             return;
@@ -148,7 +147,7 @@ impl Recycle {
     }
 
     fn is_due(&mut self, place: u32) {
-        // What it reaches from now on changes nothing.
+        // Limits that the worker reaches from now on have no effect.
         let tally = &mut self.tallies[place as usize];
         let known = std::mem::replace(tally, Tally { leaving: tally.leaving, ..Tally::default() });
         if !known.leaving && !self.due.contains(&place) {
@@ -163,29 +162,29 @@ impl Recycle {
         self.next_age = self.tallies.iter().filter_map(|tally| tally.age_at).min();
     }
 
-    /// When the next worker reaches its age.
+    /// When the next worker reaches its age limit.
     pub(crate) const fn next_time(&self) -> Option<Instant> {
         self.next_age
     }
 
-    /// Whether anybody is due.
+    /// Whether any worker is due.
     pub(crate) fn has_due(&self) -> bool {
         !self.due.is_empty()
     }
 
-    /// Whether another may be started in place of one that is due.
+    /// Whether a replacement may be started for a worker that is due.
     pub(crate) fn wants_replacement(&self, ready: u32) -> bool {
         let starting = self.replacements.len();
         let share = u64::from(ready) * u64::from(self.settings.share.min(100)) / 100;
         self.due.len() > starting && (starting as u64 + u64::from(self.leaving)) < share.max(1)
     }
 
-    /// One is started in place of another.
+    /// A replacement is started.
     pub(crate) fn handle_start(&mut self, worker: WorkerId) {
         self.replacements.push(worker);
     }
 
-    /// The worker that leaves now that another is ready.
+    /// Returns the due worker that leaves now, because another is ready.
     pub(crate) fn take(&mut self) -> Option<u32> {
         let place = self.due.pop_front()?;
         self.tallies[place as usize].leaving = true;
@@ -193,7 +192,7 @@ impl Recycle {
         Some(place)
     }
 
-    /// A worker gets nothing more, for whatever reason.
+    /// A worker receives no more requests, for any reason.
     pub(crate) fn handle_unready(&mut self, place: u32) {
         self.due.retain(|one| *one != place);
         if let Some(tally) = self.tallies.get_mut(place as usize) {
@@ -215,7 +214,7 @@ impl Recycle {
         }
     }
 
-    /// Sweeps every invariant; `ready` says who takes work.
+    /// Checks every invariant. `ready` returns whether the worker at a place receives requests.
     pub(crate) fn check(&self, ready: impl Fn(u32) -> bool) {
         assert!(self.due.iter().all(|place| ready(*place)), "who is due still serves");
         let leaving = self.tallies.iter().filter(|tally| tally.leaving).count();

@@ -1,26 +1,27 @@
-//! What a pool must be told of a request besides its bytes.
+//! The properties of a request that matter to its pool, besides its bytes.
 
-/// Priorities there are; 0 goes first.
+/// The number of priorities. Priority 0 is served first.
 pub const PRIORITIES: u8 = 10;
-/// The priority of a request that has none.
+/// The priority of a request that specifies none.
 pub const PRIORITY_DEFAULT: u8 = 5;
 
-/// What a request asks of its pool. All of it is found by whoever speaks the client's protocol.
+/// The requirements of a request. The code that reads the client's protocol fills them in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestTraits<'a> {
-    /// What `why` finds it by.
+    /// The id by which `why` finds the request.
     pub id: u64,
-    /// What its client is known by: it is bound to a worker by it.
+    /// The affinity key of the client. The client is bound to a worker by it.
     pub key: Option<&'a [u8]>,
-    /// Where it stands on the circle of a hash ([`hash`](crate::hash)); none: where its key does.
+    /// The position on the hash ring ([`hash`](crate::hash)); `None`: the position of the key.
     pub hash: Option<u64>,
-    /// What its client says that it is bound to ([`Pool::affinity_target`](crate::Pool::affinity_target)), by a cookie.
+    /// The affinity target ([`Pool::affinity_target`](crate::Pool::affinity_target)) that the client names in a cookie.
     pub named: Option<u64>,
-    /// From 0, the most urgent, to 9.
+    /// The priority, from 0 (the most urgent) to 9.
     pub priority: u8,
-    /// With whom it shares: each of those who wait is given the same.
+    /// The group of the request for fair queueing. All groups with waiting requests receive equal shares.
     pub share: Option<u64>,
-    /// Whose it is: a worker may be kept for one client ([`Pool::handle_reserved`](crate::Pool::handle_reserved)).
+    /// The client of the request. A worker may be reserved for one client
+    /// ([`Pool::handle_reserved`](crate::Pool::handle_reserved)).
     pub client: Option<u64>,
 }
 

@@ -1,8 +1,8 @@
-//! Which worker is next.
+//! The choice of the next worker.
 //!
-//! What it is: for each schedule the set of workers with a free slot, in the order that the
-//! schedule gives them. Backup workers are a second set, used when the first has nobody who could
-//! ever be free. Everything is O(1) or O(log n) in the number of workers.
+//! For each schedule, this is the set of workers with a free slot, in the order of the schedule. Backup workers form a
+//! second set, which is used when the first set contains no worker, not even a busy one. Every operation is O(1) or
+//! O(log n) in the number of workers.
 
 mod choice;
 mod heap;
@@ -22,23 +22,23 @@ pub(crate) use choice::Eligibility;
 pub(crate) use order::Order;
 pub(crate) use points::Capacity;
 
-/// Share of a worker of weight 1 that has warmed up.
+/// The share of a worker of weight 1 whose slow start has ended.
 pub(crate) const SHARE_OF_ONE: u32 = 256;
 
-/// In which of the two sets a worker is.
+/// The two sets of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
     Main = 0,
     Backup = 1,
 }
 
-/// Workers that take work, and who of them is next.
+/// The workers that receive requests, and the choice of the next one.
 #[derive(Debug)]
 pub(crate) struct Free {
-    /// What the orders were made for.
+    /// The schedule and capacity that the orders were built for.
     made_for: (Schedule, Capacity),
     tiers: [Order; 2],
-    /// Workers that take work, with a free slot or without.
+    /// The number of workers that receive requests, with or without a free slot.
     present: [u32; 2],
     tier_of: Vec<Option<Tier>>,
 }
@@ -53,22 +53,21 @@ impl Free {
         }
     }
 
-    /// The schedule from now on. Where it stays the same everybody keeps its turn; else all are to be
-    /// offered again.
+    /// Sets the schedule. If it is unchanged, every worker keeps its turn; otherwise all workers must be offered again.
     pub(crate) fn handle_settings(&mut self, schedule: Schedule, capacity: Capacity) {
-        // Only the points of a hash follow from who is declared.
+        // Only the points of the hash ring depend on the declared workers.
         let same = schedule != Schedule::Hash || self.made_for.1 == capacity;
         if self.made_for.0 != schedule || !same {
             *self = Self::new(schedule, capacity);
         }
     }
 
-    /// The schedule in force.
+    /// The current schedule.
     pub(crate) const fn schedule(&self) -> Schedule {
         self.made_for.0
     }
 
-    /// The set in use: the backup workers only when no other takes work at all.
+    /// The set in use: the backup workers only if no other worker receives requests.
     const fn tier(&self) -> usize {
         if self.present[0] == 0 { 1 } else { 0 }
     }
@@ -78,28 +77,28 @@ impl Free {
         self.present[0] == 0 && self.present[1] > 0
     }
 
-    /// Workers of the set in use.
+    /// The number of workers in the set in use.
     pub(crate) const fn candidates(&self) -> u32 {
         self.present[self.tier()]
     }
 
-    /// Whether anybody takes work but this worker, of either set.
+    /// Whether any other worker receives requests, in either set.
     pub(crate) fn others(&self, worker: u32) -> bool {
         self.present[0] + self.present[1] > u32::from(self.tier_of(worker).is_some())
     }
 
-    /// Whether anybody who may be chosen has a free slot.
+    /// Whether any worker of the set in use has a free slot.
     pub(crate) fn any(&self) -> bool {
         !self.tiers[self.tier()].is_empty()
     }
 
-    /// Who is next for a request with this key.
+    /// Returns the next worker for a request with this key.
     pub(crate) fn next(&mut self, random: &mut Random, key: Option<u64>) -> Option<(u32, Choice)> {
         let tier = self.tier();
         self.tiers[tier].next(random, key)
     }
 
-    /// Who is next among others than these, who have a free slot and keep it.
+    /// Returns the next worker that is not one of these. They have a free slot and keep it.
     pub(crate) fn next_but(
         &mut self,
         random: &mut Random,
@@ -117,7 +116,7 @@ impl Free {
         next
     }
 
-    /// Whether anybody takes work, free or not, who has not failed a request.
+    /// Whether any worker that receives requests, with or without a free slot, has not failed a request.
     pub(crate) fn has_others(&self, failed: &Failed) -> bool {
         let tier = self.tier();
         let is_in = |place: &u32| self.tier_of(*place).is_some_and(|of| of as usize == tier);
@@ -130,14 +129,14 @@ impl Free {
         self.tier_of(worker).is_some_and(|of| of as usize == tier) && self.tiers[tier].holds(worker)
     }
 
-    /// `worker` was given something: others are next.
+    /// `worker` was given a request, so its turn is over.
     pub(crate) fn given(&mut self, worker: u32, eligibility: &Eligibility) {
         if let Some(tier) = self.tier_of(worker) {
             self.tiers[tier as usize].given(worker, eligibility);
         }
     }
 
-    /// `worker` takes work. It keeps its turn if it has one.
+    /// `worker` receives requests. If it already has a turn, it keeps it.
     pub(crate) fn offer(&mut self, worker: u32, eligibility: &Eligibility) {
         let tier = if eligibility.backup { Tier::Backup } else { Tier::Main };
         if self.tier_of(worker) != Some(tier) {
@@ -151,7 +150,7 @@ impl Free {
         self.tiers[tier as usize].offer(worker, eligibility);
     }
 
-    /// `worker` takes no more work.
+    /// `worker` receives no more requests.
     pub(crate) fn remove(&mut self, worker: u32) {
         if let Some(tier) = self.tier_of(worker) {
             self.tiers[tier as usize].leave(worker);
@@ -164,7 +163,7 @@ impl Free {
         self.tier_of.get(worker as usize).copied().flatten()
     }
 
-    /// Sweeps the sets; `expected` gives the standing of a worker that takes work.
+    /// Checks the sets. `expected` returns the eligibility of a worker that receives requests.
     pub(crate) fn check(&self, expected: impl Fn(u32) -> Option<Eligibility>) {
         let mut present = [0, 0];
         for (worker, tier) in (0..).zip(&self.tier_of) {

@@ -11,47 +11,47 @@ use crate::sorry::SorrySettings;
 /// The settings of one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Slots of each worker: batches that it may have in its hands at once. At least 1.
+    /// Slots of each worker: the number of batches that may be in flight to it. At least 1.
     pub slots: u32,
-    /// How many requests one slot takes at once.
+    /// The size of a batch.
     pub batch: Batching,
     /// How many requests may wait, and how long.
     pub queue: QueueLimits,
-    /// Which free worker is next.
+    /// How the next worker is chosen among the free ones.
     pub schedule: Schedule,
-    /// How many workers.
+    /// The number of workers.
     pub sizing: Sizing,
-    /// What happens when workers do not start or do not live.
+    /// The back-off after workers fail to start or end early.
     pub backoff: BackoffSettings,
-    /// Slots of all workers that may be in use at once; none: as many as there are.
+    /// The maximum number of slots in use, over all workers; `None`: no limit.
     pub slots_all: Option<u32>,
-    /// The workers, where each has a name of its own: servers. Then `sizing` is as many as they
-    /// are. Empty: workers are alike, and come and go.
+    /// The workers, if each has a name (servers). Then `sizing` is fixed at their number. Empty: workers are
+    /// interchangeable and are started and stopped as needed.
     pub members: Vec<Member>,
-    /// How long a new worker, or one that was unfit, takes until it is given its whole weight.
+    /// The time over which the weight of a worker rises to its full value after it starts or becomes healthy again.
     pub slow_start: Duration,
-    /// Whether clients are bound to workers.
+    /// Session affinity: how clients are bound to workers; `None`: they are not.
     pub sticky: Option<Sticky>,
-    /// What makes a worker unfit to be given requests.
+    /// When a worker counts as unhealthy and receives no requests.
     pub health: HealthSettings,
-    /// How long requests wait while no worker is fit, before they are refused; and those of a
-    /// bound client for its worker, before it is given another.
+    /// How long requests wait while no worker is available, before they are rejected. It is also how long requests of a
+    /// bound client wait for its worker, before they are given to another.
     pub hold: Duration,
-    /// When it says that it is sorry; none: only by hand.
+    /// When the fallback is switched on; `None`: only by an operator.
     pub sorry: Option<SorrySettings>,
-    /// What one level of priority is worth in waiting time.
+    /// The waiting time that one level of priority is worth.
     pub priority_step: Duration,
-    /// Decisions that are kept for `why`.
+    /// The number of recent decisions that are kept for `why`.
     pub decisions: u32,
-    /// When a worker is replaced though nothing is wrong with it.
+    /// When a healthy worker is replaced.
     pub recycle: RecycleSettings,
 }
 
 impl Settings {
-    /// The same with every number inside its range.
+    /// Returns these settings with every number brought into its range.
     ///
-    /// A batch that waits for more leaves at the latest after half of the time after which its
-    /// oldest request would be refused.
+    /// `batch.wait` is limited to half of `queue.wait`. So a batch that waits for more requests is dispatched before
+    /// its oldest request would be rejected.
     #[must_use]
     pub(crate) fn within_limits(mut self) -> Self {
         self.slots = self.slots.max(1);
@@ -74,7 +74,7 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// One worker that takes one request at a time.
+    /// One worker, which receives one request at a time.
     fn default() -> Self {
         Self {
             slots: 1,
@@ -97,15 +97,16 @@ impl Default for Settings {
     }
 }
 
-/// How many requests one slot takes at once. A batch leaves when a slot is free and `rows` or
-/// `bytes` are reached, or its oldest request waited for `wait`, or the pool drains.
+/// The size of a batch: the number of requests that one slot receives together. A batch is dispatched when a slot is
+/// free and one of these holds: `rows` or `bytes` are reached, its oldest request has waited for `wait`, or the pool
+/// drains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batching {
-    /// Requests in a batch; 1 for workers that take one at a time. At least 1.
+    /// The maximum number of requests in a batch; 1 for workers that take one request at a time. At least 1.
     pub rows: u32,
-    /// Bytes that the requests of a batch hold. One request is never too large for a batch.
+    /// The maximum bytes that the requests of a batch hold. A single request is never too large for a batch.
     pub bytes: usize,
-    /// How long a batch that is not full waits for more; zero: not at all.
+    /// How long an incomplete batch waits for more requests; zero: it does not wait.
     pub wait: Duration,
 }
 
@@ -118,60 +119,58 @@ impl Default for Batching {
 
 /// How many requests may wait, and how long.
 ///
-/// A request for which a slot is free does not wait and is not held against these limits. Those
-/// that come back from a worker that they never reached are queued even beyond them: there can
-/// be no more of them than slots had room for.
+/// A request that finds a free slot does not wait and does not count against these limits. Requests that never reached
+/// their worker return to the queue even beyond the limits. Their number is limited by the slots that they had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// Requests.
+    /// The maximum number of waiting requests.
     pub length: u32,
-    /// Bytes that they hold.
+    /// The maximum bytes that they hold.
     pub bytes: usize,
-    /// How long one may wait before it is refused.
+    /// How long a request may wait before it is rejected.
     pub wait: Duration,
 }
 
 impl QueueLimits {
-    /// Requests that wait when clients that can be made to wait are paused. A batch can still fill.
+    /// The number of waiting requests at which pausable clients are paused. It is large enough for a full batch.
     pub(crate) fn pause_length(self, batch: Batching) -> u32 {
         (self.length - self.length / 4).max(batch.rows.min(self.length)).max(1)
     }
 
-    /// The same of the bytes that they hold.
+    /// The bytes of waiting requests at which pausable clients are paused.
     pub(crate) const fn pause_bytes(self) -> usize {
         self.bytes - self.bytes / 4
     }
 }
 
 impl Default for QueueLimits {
-    /// A thousand requests of 16 MiB together, for five seconds.
+    /// 1,000 requests with 16 MiB together, for 5 seconds.
     fn default() -> Self {
         Self { length: 1000, bytes: 16 << 20, wait: Duration::from_secs(5) }
     }
 }
 
-/// Which free worker is next.
+/// How the next worker is chosen among the free ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Each in its turn; as often as its weight says once one is heavier than others or workers
-    /// start slowly.
+    /// In turn. If the weights differ or workers have a slow start, in proportion to the weights.
     RoundRobin,
-    /// Each in its turn, as often as its weight says, evenly spread.
+    /// In turn, in proportion to the weights, evenly spread.
     WeightedRoundRobin,
-    /// The one with the fewest slots in use for its weight; among equals each in its turn.
+    /// The worker with the fewest slots in use relative to its weight. Ties are resolved in turn.
     LeastOutstanding,
-    /// Of two drawn by weight, the one with fewer slots in use for its weight.
+    /// Two workers are drawn by weight. The one with fewer slots in use relative to its weight is chosen.
     TwoChoices,
     /// Drawn by weight.
     Random,
-    /// The one that the request's key belongs to, unless it has more than 5/4 of its due.
+    /// The worker that the key of the request hashes to, unless its load is above 5/4 of its share.
     Hash,
-    /// The first that has a free slot.
+    /// The first worker that has a free slot.
     First,
 }
 
 impl Schedule {
-    /// All of them.
+    /// All schedules.
     pub const ALL: &[Self] = &[
         Self::RoundRobin,
         Self::WeightedRoundRobin,
@@ -182,7 +181,7 @@ impl Schedule {
         Self::First,
     ];
 
-    /// Its name, as in the configuration.
+    /// The name in the configuration.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -197,27 +196,26 @@ impl Schedule {
     }
 }
 
-/// The heaviest weight.
+/// The maximum weight.
 pub const WEIGHT_MAX: u32 = 256;
-/// The most decisions that are kept.
+/// The maximum number of decisions that are kept.
 const DECISIONS_MAX: u32 = 1 << 20;
 
-/// A worker with a name of its own.
+/// A worker with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What it is known by: unique in its pool, the same after a restart.
+    /// The name. It is unique in its pool and stays the same across restarts.
     pub name: String,
-    /// Its weight, up to [`WEIGHT_MAX`]; 0: it keeps the clients that are bound to it and gets no
-    /// others.
+    /// The weight, up to [`WEIGHT_MAX`]. With weight 0 the worker serves only the clients that are bound to it.
     pub weight: u32,
-    /// Whether it serves only when no other is fit.
+    /// Whether the worker serves only while no other worker is available.
     pub backup: bool,
-    /// Its slots, where they are not those of the pool.
+    /// The slots of this worker, if they differ from those of the pool.
     pub slots: Option<u32>,
 }
 
 impl Member {
-    /// One of weight 1 like the others.
+    /// A member with weight 1.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), weight: 1, backup: false, slots: None }
@@ -227,35 +225,33 @@ impl Member {
 /// How clients are bound to workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sticky {
-    /// How many, and how long.
+    /// The maximum number of bound clients, and how long they stay bound.
     pub limits: AffinityLimits,
-    /// What becomes of a client whose worker is gone.
+    /// What happens to a client whose worker is gone.
     pub gone: Gone,
 }
 
-/// What becomes of a client whose worker is gone.
+/// What happens to a client whose worker is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// It is bound to another.
+    /// The client is bound to another worker.
     Reschedule,
-    /// Its requests are refused until its time at the worker is over.
+    /// Requests of the client are rejected until its binding expires.
     Refuse,
 }
 
-/// When a worker is replaced though nothing is wrong with it: between requests, and only once
-/// another is ready.
+/// When a healthy worker is replaced. It is replaced between requests, and only once another worker is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecycleSettings {
-    /// After so many requests.
+    /// The number of requests after which a worker is replaced.
     pub requests: Option<u64>,
-    /// When it was ready for so long.
+    /// The time after which a ready worker is replaced.
     pub age: Option<Duration>,
-    /// When it occupies more than so many bytes
-    /// ([`handle_memory`](crate::Pool::handle_memory)).
+    /// The memory, in bytes, above which a worker is replaced ([`handle_memory`](crate::Pool::handle_memory)).
     pub memory: Option<u64>,
-    /// By how many percent each of these may be less for one worker; up to 100.
+    /// The percentage by which each of these limits may be reduced at random for one worker, up to 100.
     pub jitter: u32,
-    /// How many percent of the ready workers may be replaced at once; at least one worker.
+    /// The percentage of the ready workers that may be replaced at the same time; at least one worker.
     pub share: u32,
 }
 
@@ -266,17 +262,17 @@ impl Default for RecycleSettings {
     }
 }
 
-/// What happens when workers do not start, or die before they have settled.
+/// The back-off after workers fail to start or end early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffSettings {
-    /// The first delay; it doubles from failure to failure.
+    /// The first delay. It doubles with each failure.
     pub first: Duration,
-    /// The longest delay.
+    /// The maximum delay.
     pub max: Duration,
-    /// A worker that lived shorter than this was a failure.
+    /// The minimum uptime. A worker that was ready for less than this has failed.
     pub settle: Duration,
-    /// After so many failures in a row, and with no worker ready, requests are refused at once.
-    /// At least 1.
+    /// The number of failures in a row that opens the circuit breaker: while no worker is ready, requests are rejected
+    /// immediately. At least 1.
     pub open_after: u32,
 }
 

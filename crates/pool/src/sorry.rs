@@ -1,4 +1,4 @@
-//! The fallback of a pool: what becomes of requests that it cannot serve ("sorry server", in LVS terms).
+//! The fallback of a pool: the response to requests that it cannot serve ("sorry server", in LVS terms).
 //!
 //! ```text
 //!           the queue was full, a request waited too long, no worker could answer
@@ -9,40 +9,41 @@
 //!         and both held for `steady`
 //! ```
 //!
-//! While it is on, nobody waits: a request is served if a slot is free for it, and gets the fallback
+//! While the fallback is on, no request waits: a request is served if a slot is free for it, and gets the fallback
 //! otherwise. So a pool under overload still does as much work as it can.
 //!
-//! After a request that waited too long, the fallback stays until the queue is empty and a slot has been
-//! free since: a long queue with few requests in it does not mean that the next one would be served sooner.
+//! After a request that waited too long, the fallback stays on until the queue is empty and a slot was free: a long
+//! queue with few requests in it does not mean that the next request would be served sooner.
 //!
-//! Switched on by an operator, it stays until it is switched off by an operator, and nothing is served.
+//! If an operator has switched the fallback on, it stays on until an operator switches it off, and nothing is served.
 
 use std::time::{Duration, Instant};
 
 use exchange::Cause;
 
-/// When a pool that is sorry is no longer.
+/// When the fallback is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SorrySettings {
-    /// Percent of slots and places in the queue that may be taken when it goes off, 0 to 100.
+    /// The percentage of the slots, and of the places in the queue, that may be taken when the fallback is switched
+    /// off, 0 to 100.
     pub until: u32,
-    /// How long that must hold.
+    /// How long the load must stay at or below this level.
     pub steady: Duration,
 }
 
 impl Default for SorrySettings {
-    /// When half is free again.
+    /// When half of the capacity is free again.
     fn default() -> Self {
         Self { until: 50, steady: Duration::ZERO }
     }
 }
 
-/// Why a pool is sorry.
+/// Why the fallback is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SorryReason {
-    /// Somebody said so.
+    /// An operator switched it on.
     Operator,
-    /// More came than it has room for.
+    /// The queue was full.
     Full,
     /// A request waited too long.
     Waited,
@@ -51,7 +52,7 @@ pub enum SorryReason {
 }
 
 impl SorryReason {
-    /// The word in status, metrics and `why`.
+    /// The name in status, metrics and `why`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -62,7 +63,7 @@ impl SorryReason {
         }
     }
 
-    /// The reason behind a refusal for `cause`; none when it is no reason to be sorry.
+    /// The reason for a rejection with `cause`; `None` if this cause does not switch the fallback on.
     pub(crate) const fn of(cause: Cause) -> Option<Self> {
         match cause {
             Cause::Full => Some(Self::Full),
@@ -72,7 +73,7 @@ impl SorryReason {
         }
     }
 
-    /// The cause with which a request is refused meanwhile.
+    /// The cause with which requests are rejected while the fallback is on.
     pub(crate) const fn cause(self) -> Cause {
         match self {
             Self::Operator => Cause::Sorry,
@@ -83,12 +84,12 @@ impl SorryReason {
     }
 }
 
-/// How things stand in a pool.
+/// The current load of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load<'a> {
-    /// What is taken of each thing that there is room for: slots and places, bytes that wait.
+    /// For each resource, how much is taken and how much exists: slots and places in the queue, bytes that wait.
     pub(crate) taken: &'a [(u64, u64)],
-    /// Whether anybody can answer.
+    /// Whether any worker can answer.
     pub(crate) anybody: bool,
     /// Whether the queue is empty.
     pub(crate) is_queue_empty: bool,
@@ -96,15 +97,15 @@ pub(crate) struct Load<'a> {
     pub(crate) any_free: bool,
 }
 
-/// Whether a pool is sorry, and why.
+/// Whether the fallback is on, and why.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sorry {
     settings: Option<SorrySettings>,
     by_hand: Option<Instant>,
     on: Option<(SorryReason, Instant)>,
-    /// A slot was free, with nobody waiting, since the last request that waited too long.
+    /// Whether a slot was free while no request waited, since the last request that waited too long.
     eased: bool,
-    /// Since when it could go off.
+    /// Since when the conditions for switching off hold.
     calm: Option<Instant>,
     times: u64,
 }
@@ -117,12 +118,12 @@ impl Sorry {
         }
     }
 
-    /// Why it is sorry and since when.
+    /// Why the fallback is on, and since when.
     pub(crate) fn state(&self) -> Option<(SorryReason, Instant)> {
         self.by_hand.map(|since| (SorryReason::Operator, since)).or(self.on)
     }
 
-    /// How often it became sorry.
+    /// How often the fallback was switched on.
     pub(crate) const fn times(&self) -> u64 {
         self.times
     }
@@ -132,12 +133,12 @@ impl Sorry {
         self.by_hand.is_some()
     }
 
-    /// Why it is on, unless an operator switched it on: then nothing is served.
+    /// Why the fallback is on. `None` if an operator switched it on, because then nothing is served.
     pub(crate) fn reason(&self) -> Option<SorryReason> {
         self.on.filter(|_| self.by_hand.is_none()).map(|(reason, _)| reason)
     }
 
-    /// Whether it is sorry for a reason that goes away by itself.
+    /// Whether it is on for a reason that can end without an operator.
     pub(crate) const fn is_on(&self) -> bool {
         self.on.is_some()
     }
@@ -147,7 +148,7 @@ impl Sorry {
         self.by_hand = on.then(|| self.by_hand.unwrap_or(now));
     }
 
-    /// A request was refused.
+    /// A request was rejected.
     pub(crate) fn handle_refusal(&mut self, now: Instant, cause: Cause) {
         let (Some(_), Some(reason)) = (self.settings, SorryReason::of(cause)) else { return };
         self.calm = None;
@@ -158,7 +159,7 @@ impl Sorry {
         }
     }
 
-    /// How things stand now.
+    /// Updates the state with the current load.
     pub(crate) fn handle_load(&mut self, now: Instant, load: &Load<'_>) {
         let (Some(settings), Some((reason, _))) = (self.settings, &mut self.on) else { return };
         let until = u128::from(settings.until);
@@ -180,7 +181,7 @@ impl Sorry {
         }
     }
 
-    /// When it goes off if nothing happens.
+    /// When the fallback is switched off if nothing happens.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.on?;
         self.calm?.checked_add(self.settings?.steady)

@@ -1,4 +1,4 @@
-//! What can be seen of a pool.
+//! The visible state of a pool.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::health::{HealthCause, HealthState};
 use crate::sorry::SorryReason;
 use crate::worker_table::AdminState;
 
-/// The state of a pool at this moment.
+/// The current state of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Requests that wait.
@@ -19,37 +19,37 @@ pub struct Status {
     pub oldest: Option<Instant>,
     /// Workers that were started and are not ready yet.
     pub starting: u32,
-    /// Workers that are ready and have nothing to do.
+    /// Workers that are ready and idle.
     pub idle: u32,
-    /// Workers that are ready and have something to do.
+    /// Workers that are ready and have requests in flight.
     pub busy: u32,
-    /// Workers that get nothing more and are not gone yet.
+    /// Workers that receive no new requests and have not ended yet.
     pub retiring: u32,
-    /// Slots in use, those of retiring workers included.
+    /// Slots in use, including those of retiring workers.
     pub slots_in_use: u32,
-    /// Whether the circuit is open: no worker is ready, the last ones failed in a row, and
-    /// requests are refused at once.
+    /// Whether the circuit breaker is open: no worker is ready, the last ones failed in a row, and requests are
+    /// rejected immediately.
     pub open: bool,
-    /// No worker is started before this, because one failed.
+    /// The earliest time of the next start, if a failure delays it.
     pub next_start: Option<Instant>,
-    /// Workers that serve at least those who are bound to them.
+    /// Workers that serve at least the clients that are bound to them.
     pub serving: u32,
-    /// Workers that anybody may be given to, free or not.
+    /// Workers that serve any client, whether they have a free slot or not.
     pub candidates: u32,
-    /// Whether those are the backup workers.
+    /// Whether these candidates are the backup workers.
     pub on_backup: bool,
-    /// Why the pool is sorry, and since when; none: it is not.
+    /// Why the fallback is on, and since when; `None`: it is off.
     pub sorry: Option<(SorryReason, Instant)>,
-    /// How often it became sorry.
+    /// How often the fallback was switched on.
     pub sorry_times: u64,
     /// Clients that are bound to a worker.
     pub bound: u32,
-    /// Clients that had to make room for others before their time.
+    /// Clients whose binding was removed early to make room for others.
     pub evicted: u64,
 }
 
-/// What a pool takes in from clients that can be made to wait: less than its queue holds, so that
-/// those that cannot (HTTP, datagrams, other pools) still find a place.
+/// The capacity of a pool for clients that can be paused. It is less than the queue holds, so that the queue still has
+/// room for requests of clients that cannot be paused (HTTP, datagrams, other pools).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Requests.
@@ -59,82 +59,82 @@ pub struct Room {
 }
 
 impl Room {
-    /// Nobody needs to wait: requests are served, or rejected with a reason.
+    /// No client is paused: requests are served, or rejected with a reason.
     pub const UNLIMITED: Self = Self { requests: u32::MAX, bytes: usize::MAX };
 
-    /// Whether a request that holds so many bytes fits.
+    /// Whether a request that holds this number of bytes fits.
     #[must_use]
     pub const fn fits(self, bytes: usize) -> bool {
         self.requests > 0 && bytes <= self.bytes
     }
 }
 
-/// One worker, or one that has a name and does not run.
+/// A worker, or a named worker that is not running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerView<'a> {
-    /// Its index.
+    /// The index of the worker.
     pub index: WorkerIndex,
-    /// Its id; none: it does not run.
+    /// The id of the worker; `None`: it is not running.
     pub worker: Option<WorkerId>,
-    /// Its name, where it has one.
+    /// The name, if it has one.
     pub name: Option<&'a str>,
-    /// Its weight in the settings.
+    /// The weight in the settings.
     pub weight: u32,
-    /// Its weight as set by hand, which holds instead.
+    /// The weight that an operator has set. It replaces the one in the settings.
     pub weight_set: Option<u32>,
-    /// What was said of it by hand.
+    /// The state that an operator has set.
     pub admin_state: AdminState,
-    /// What its checks and requests say.
+    /// The health, according to checks and requests.
     pub health: HealthState,
-    /// What made it so.
+    /// What caused this health state.
     pub health_cause: HealthCause,
-    /// Since when; none: since it is known.
+    /// Since when the health state holds; `None`: since the worker was added.
     pub health_since: Option<Instant>,
     /// When its ejection ends.
     pub ejected_until: Option<Instant>,
-    /// Whether it serves only when no other is fit.
+    /// Whether the worker serves only while no other worker is available.
     pub backup: bool,
     /// Slots in use.
     pub in_use: u32,
-    /// Slots; 0 when it serves nobody.
+    /// Slots; 0 while the worker serves no requests.
     pub slots: u32,
-    /// Requests that wait for it and no other.
+    /// Requests that wait for this worker only.
     pub waiting: u32,
-    /// Why it is given nothing new; none: it is.
+    /// Why the worker receives no new requests; `None`: it receives them.
     pub out: Option<&'static str>,
 }
 
-/// What a pool has counted since it was made. Plain integers of its own thread.
+/// The counters of a pool since it was created. They are plain integers of its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests taken in.
+    /// Requests that were admitted.
     pub admitted: u64,
-    /// Requests handed to a worker.
+    /// Requests that were dispatched to a worker.
     pub dispatched: u64,
-    /// Batches handed to a worker, one a slot.
+    /// Batches that were dispatched to a worker, one per slot.
     pub batches: u64,
-    /// Requests that came back because they never reached their worker.
+    /// Requests that were returned because they never reached their worker.
     pub returned: u64,
-    /// Requests that were given up while they waited.
+    /// Requests that were abandoned while they waited.
     pub abandoned: u64,
-    /// Requests refused on arrival.
+    /// Requests that were rejected on arrival.
     pub refused: u64,
-    /// Requests refused after they had been taken in.
+    /// Requests that were rejected after they had been admitted.
     pub expired: u64,
-    /// Workers started.
+    /// Workers that were started.
     pub started: u64,
-    /// Starts that failed, and workers that lived shorter than they should.
+    /// Failed starts, and workers that ended before their minimum uptime.
     pub failures: u64,
-    /// Requests given to the worker that their client is bound to.
+    /// Requests that were given to the worker that their client is bound to.
     pub bound: u64,
-    /// Workers that became unfit.
+    /// Workers that became unhealthy.
     pub unfit: u64,
-    /// Of these, those whose requests failed.
+    /// Those of them that became unhealthy because of failed requests.
     pub ejections: u64,
-    /// Workers ended because they were not needed.
+    /// Workers that were stopped because they were not needed.
     pub stopped: u64,
-    /// Workers replaced though nothing was wrong with them.
+    /// Healthy workers that were replaced.
     pub recycled: u64,
-    /// Events for workers that are gone or cannot have them; they were ignored.
+    /// Events for workers that are gone or whose state does not allow the event. They were ignored.
     pub stale: u64,
 }

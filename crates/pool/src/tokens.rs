@@ -1,13 +1,13 @@
-//! A worker's slots, shared by all shards: the pool's only impurity.
+//! The slots of a worker, shared by all shards. This is the only shared state of a pool.
 //!
-//! One atomic word a worker: how many tokens are free, and whether it is *closed*. While it is open
-//! any shard takes a token and gives it back with one compare-and-swap. A shard that finds none
-//! sends its request to the pool's home. Home takes a token or, in the same step, closes the word:
-//! from then on every token that is given back travels home by mail, so those who wait there
-//! are served in their order and nobody overtakes them. When nobody waits any more, home opens it again.
+//! Each worker has one atomic word: the number of free tokens, and whether the word is *closed*. While it is open, any
+//! shard takes a token or returns one with a compare-and-swap. A shard that finds no token sends its request to the
+//! owner shard of the pool. The owner shard takes a token or, in the same step, closes the word. From then on every
+//! returned token is sent to the owner shard as mail, so the requests that wait there are served in their order and no
+//! request overtakes them. When no request waits any more, the owner shard opens the word again.
 //!
-//! *Closed* says that no token is free: it is set only when none is, and until it is opened none
-//! is added.
+//! *Closed* implies that no token is free: the word is closed only when there is none, and no token is added until it
+//! is opened.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -18,39 +18,39 @@ const CLOSED: u64 = 1 << 63;
 
 /// The tokens of one worker.
 #[derive(Debug)]
-// Alone in what a processor fetches at once, or the words of other workers would be slow with it.
+// Each word has a cache line of its own. Otherwise the words of other workers would be slow too (false sharing).
 #[repr(align(64))]
 pub struct Tokens(AtomicU64);
 
-/// What became of a token that was given back.
+/// The result of returning a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a token that nobody mails home is lost"]
 pub enum Released {
-    /// Anybody may take it.
+    /// The token is in the word, and any shard may take it.
     Free,
-    /// It is still in the hands of whoever gave it, who mails it home.
+    /// The token is still held by the caller, which must send it to the owner shard.
     MailHome,
 }
 
 impl Tokens {
-    /// An open word with so many free tokens.
+    /// An open word with this number of free tokens.
     #[must_use]
     pub fn new(free: u32) -> Self {
         Self(AtomicU64::new(u64::from(free)))
     }
 
-    /// Takes a token; false when none is free or the word is closed: then home decides.
+    /// Takes a token. Returns `false` if none is free or the word is closed; then the owner shard decides.
     pub fn take(&self) -> bool {
         self.change(|word| (word & CLOSED == 0 && word > 0).then(|| word - 1)).is_some()
     }
 
-    /// Home takes a token; when none is free the word is closed in the same step.
+    /// The owner shard takes a token. If none is free, the word is closed in the same step.
     pub fn take_or_close(&self) -> bool {
         let before = self.change(|word| Some(if word & !CLOSED > 0 { word - 1 } else { CLOSED }));
         before.is_some_and(|word| word & !CLOSED > 0)
     }
 
-    /// Gives a token back.
+    /// Returns a token.
     pub fn release(&self) -> Released {
         match self.change(|word| (word & CLOSED == 0).then(|| word + 1)) {
             Some(_) => Released::Free,
@@ -58,21 +58,21 @@ impl Tokens {
         }
     }
 
-    /// Home opens the word and puts the tokens in that it has left.
+    /// The owner shard opens the word and adds the tokens that it has left.
     pub fn open(&self, left: u32) {
         self.change(|word| Some((word & !CLOSED) + u64::from(left)));
     }
 
-    /// Whether home has closed it, and how many tokens are free.
+    /// Whether the owner shard has closed the word, and the number of free tokens.
     #[must_use]
     pub fn look(&self) -> (bool, u32) {
         let word = self.0.load(Ordering::Relaxed);
         (word & CLOSED != 0, u32::try_from(word & !CLOSED).unwrap_or(u32::MAX))
     }
 
-    /// Replaces the word; gives what it was, or nothing when it was to stay.
+    /// Replaces the word. Returns the previous value, or `None` if it was not replaced.
     fn change(&self, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        // Acquire and release: what the last holder of a token wrote is seen by the next.
+        // Acquire and release: everything that the last holder of a token wrote is visible to the next holder.
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).ok()
     }
 }
@@ -98,6 +98,6 @@ mod tests {
     }
 }
 
-/// Every interleaving of two shards and a home: `RUSTFLAGS="--cfg loom"`.
+/// Every interleaving of two shards and an owner shard: `RUSTFLAGS="--cfg loom"`.
 #[cfg(all(test, loom))]
 mod proof;

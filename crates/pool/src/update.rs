@@ -1,27 +1,27 @@
-//! What the home of a pool tells the shards that serve it too.
+//! Updates from the owner shard of a pool to its member shards.
 
 use exchange::WorkerId;
 
-/// What a branch is to know of one place.
+/// The state of one place, for a member shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerUpdate {
-    /// The worker that has it at home; none: nobody.
+    /// The worker that has the place on the owner shard; `None`: the place is vacant.
     pub worker: Option<WorkerId>,
-    /// Whether those that are bound to it may be given to it.
+    /// Whether the worker may receive requests of clients that are bound to it.
     pub serves: bool,
-    /// Whether anybody may.
+    /// Whether the worker may receive requests of any client.
     pub open: bool,
-    /// Its weight in force.
+    /// The effective weight.
     pub weight: u32,
-    /// Why it takes no part, in the words of `why`.
+    /// Why the worker receives no new requests, in the words of `why`.
     pub out: Option<&'static str>,
 }
 
-/// What a branch is to know of its pool.
+/// The state of a pool, for a member shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolUpdate {
-    /// Branches give requests to workers. They do not while an operator has switched the fallback on.
+    /// Whether member shards give requests to workers. They do not while an operator has switched the fallback on.
     pub gives: bool,
-    /// By place.
+    /// The workers, by place.
     pub places: Vec<WorkerUpdate>,
 }

@@ -1,4 +1,4 @@
-//! Why a request went where it went: the last decisions of a pool.
+//! The recent decisions of a pool. They explain which worker a request was given to and why.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,31 +9,30 @@ use crate::failed::Retry;
 use crate::schedule::Choice;
 use crate::settings::Schedule;
 
-/// Places whose free slots a decision remembers.
+/// The number of places whose free slots are recorded in a decision.
 pub const PLACES_SEEN: u32 = 64;
 
-/// A worker that could not be chosen whatever it had to do.
+/// A worker that could not be chosen, regardless of its load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Out {
-    /// Its index.
+    /// The index of the worker.
     pub index: WorkerIndex,
-    /// Its name, where it has one.
+    /// The name, if it has one.
     pub name: Option<String>,
     /// Why: `starting`, `ending`, `down`, `ejected`, `disabled`, `drained`, `weight 0`, `backup`.
     pub why: &'static str,
 }
 
-/// What was decided.
+/// The result of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// It was given to this worker.
+    /// The request was given to this worker.
     Given(WorkerId, Choice),
-    /// It was refused.
+    /// The request was rejected.
     Refused(Cause),
-    /// It came back from a worker and waits again.
+    /// The request was returned by a worker and waits again.
     Returned(Retry),
-    /// The worker that its client is bound to cannot be had, for this reason, and it may go to
-    /// another.
+    /// The worker that the client is bound to is not available, for this reason. The request may go to another worker.
     Rescheduled(&'static str),
 }
 
@@ -42,31 +41,31 @@ pub enum Decided {
 pub struct Decision {
     /// The request.
     pub id: u64,
-    /// When.
+    /// When the decision was made.
     pub at: Instant,
-    /// What.
+    /// The result.
     pub decided: Decided,
-    /// The schedule in force.
+    /// The schedule at that time.
     pub schedule: Schedule,
-    /// Since when it had waited.
+    /// Since when the request had waited.
     pub since: Instant,
-    /// How many others waited.
+    /// The number of other requests that waited.
     pub queued: u32,
-    /// Workers that take requests, free or not, of the set in use.
+    /// The number of workers in the set in use that serve any client, whether they have a free slot or not.
     pub candidates: u32,
     /// Whether that set was the backup workers.
     pub on_backup: bool,
-    /// Which of the first [`PLACES_SEEN`] places had a free slot, a bit each.
+    /// Which of the first [`PLACES_SEEN`] places had a free slot, one bit each.
     pub free: u64,
-    /// Whether it had a key, as a digest: keys may be secret.
+    /// The digest of the affinity key, if the request had one. Keys may be secret.
     pub key: Option<u64>,
-    /// The worker printed more than it was asked: its reply may be another request's.
+    /// Whether the worker printed more than the requests required: its reply may belong to another request.
     pub suspect: bool,
     pub(crate) out: Option<Arc<[Out]>>,
 }
 
 impl Decision {
-    /// One of which no more is known yet.
+    /// A decision without further details.
     pub(crate) const fn blank(id: u64, at: Instant, decided: Decided, schedule: Schedule) -> Self {
         Self {
             id,
@@ -84,28 +83,28 @@ impl Decision {
         }
     }
 
-    /// How long it had waited.
+    /// How long the request had waited.
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.at.saturating_duration_since(self.since)
     }
 
-    /// Who was out.
+    /// The workers that could not be chosen.
     #[must_use]
     pub fn out(&self) -> &[Out] {
         self.out.as_deref().unwrap_or_default()
     }
 }
 
-/// The last decisions.
+/// The recent decisions.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    /// At most `max`; where it is full, the oldest is at `oldest` and the next is written over it.
+    /// At most `max` decisions. When it is full, the oldest is at `oldest` and the next decision overwrites it.
     kept: Vec<Decision>,
     oldest: usize,
     max: usize,
-    /// Who is out, until somebody's state changes. Most often nobody is, and then it is nothing that
-    /// decisions would have to share and count.
+    /// The workers that cannot be chosen, until the state of a worker changes. Most often there is no such worker; then
+    /// the inner value is `None`, and decisions need not share and count an empty list.
     pub(crate) out: Option<Option<Arc<[Out]>>>,
 }
 
@@ -126,8 +125,8 @@ impl Decisions {
         self.max > 0
     }
 
-    /// The place of the next decision, in which the oldest may stand. There is a decision for every
-    /// request, so it is written where it stays. None where none are kept.
+    /// Returns the entry for the next decision. It may still contain the oldest one. Every request makes a decision, so
+    /// it is written in place. `None` if no decisions are kept.
     #[inline]
     pub(crate) fn next(&mut self, blank: impl FnOnce() -> Decision) -> Option<&mut Decision> {
         if self.kept.len() < self.max {
@@ -139,13 +138,13 @@ impl Decisions {
         Some(next)
     }
 
-    /// All, the oldest first.
+    /// All decisions, the oldest first.
     fn all(&self) -> impl DoubleEndedIterator<Item = &Decision> {
         let (newer, older) = self.kept.split_at(self.oldest);
         older.iter().chain(newer)
     }
 
-    /// The replies to these requests, which are in their order, are suspect.
+    /// Marks the replies to these requests as suspect. `ids` is sorted.
     pub(crate) fn suspect(&mut self, ids: &[u64]) {
         for decision in &mut self.kept {
             let is_given = matches!(decision.decided, Decided::Given(..));
@@ -153,12 +152,12 @@ impl Decisions {
         }
     }
 
-    /// All about one request, the oldest first.
+    /// All decisions about one request, the oldest first.
     pub(crate) fn of(&self, id: u64) -> impl Iterator<Item = &Decision> {
         self.all().filter(move |decision| decision.id == id)
     }
 
-    /// All, the latest first.
+    /// All decisions, the latest first.
     pub(crate) fn latest(&self) -> impl Iterator<Item = &Decision> {
         self.all().rev()
     }

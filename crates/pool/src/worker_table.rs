@@ -1,8 +1,8 @@
-//! What is declared and known of each worker besides whether it runs: its name, weight and fitness,
-//! and what was said of it by hand.
+//! The settings and properties of each worker, besides its running state: its name, weight and health, and its
+//! administrative state.
 //!
-//! By place in the table of workers. A worker with a name has a place of its own: what is known
-//! of it outlives its runs. A place without a name begins anew with each worker.
+//! They are stored by place. A place is an index into the table of workers. A named worker keeps its place, so its
+//! record survives restarts. A place without a name gets a new record for each worker.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,20 +15,20 @@ use crate::settings::{Member, Settings, WEIGHT_MAX};
 use crate::update::WorkerUpdate;
 use exchange::WorkerId;
 
-/// What was said of a worker by hand.
+/// The state that an operator has set for a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdminState {
-    /// Nothing.
+    /// No restriction.
     #[default]
     Enabled,
-    /// It keeps the clients that are bound to it and gets no others.
+    /// The worker serves only the clients that are bound to it.
     Drained,
-    /// It gets nothing.
+    /// The worker receives no requests.
     Disabled,
 }
 
 impl AdminState {
-    /// The word in status and `why`.
+    /// The name in status and `why`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -39,60 +39,60 @@ impl AdminState {
     }
 }
 
-/// What an operator does to one worker.
+/// An operator's command for one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Another weight than the declared one; none: the declared one again.
+    /// Replaces the declared weight; `None` restores the declared one.
     Weight(Option<u32>),
-    /// It serves, keeps only who is bound to it, or serves nobody.
+    /// Sets the administrative state.
     AdminState(AdminState),
 }
 
-/// A new worker is given this part of its weight at once.
+/// A new worker starts with this fraction of its weight (1/16).
 const WARM_FIRST: u32 = 16;
-/// Steps in which a worker warms up.
+/// The number of steps in which the weight of a new worker rises.
 const WARM_STEPS: u32 = 16;
 
-/// Marks the berths of workers with a name.
+/// Marks the affinity targets of named workers.
 const NAMED: u64 = 1 << 63;
 
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerRecord {
-    /// None: a worker like others.
+    /// `None`: the worker has no name and is interchangeable.
     pub(crate) name: Option<String>,
-    /// Whether the settings still name it.
+    /// Whether the settings still contain the worker.
     declared: bool,
     identity: u64,
     weight: u32,
-    /// Another weight, set by hand.
+    /// The weight that an operator has set.
     weight_set: Option<u32>,
     pub(crate) admin_state: AdminState,
     backup: bool,
     slots: Option<u32>,
     pub(crate) health: Health,
-    /// When that changed last.
+    /// When the health state last changed.
     pub(crate) health_since: Option<Instant>,
-    /// Since when it warms up.
+    /// Since when the weight is rising (slow start).
     warm_from: Option<Instant>,
-    /// At a branch: what its home says of it.
+    /// On a member shard: the last update from the owner shard.
     pub(crate) told: Option<WorkerUpdate>,
 }
 
-/// All places.
+/// The records of all places.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerTable {
     records: Vec<WorkerRecord>,
-    /// Workers have names.
+    /// Whether workers have names.
     named: bool,
     /// Declared workers with a name, by identity.
     index: BTreeMap<u64, u32>,
-    /// Places that warm up.
+    /// Places whose weight is rising.
     warming: Vec<u32>,
 }
 
 impl WorkerTable {
-    /// Takes over what the settings declare. Who keeps its name keeps its place; gives the places
-    /// whose workers are not declared any more.
+    /// Applies the workers that the settings declare. A worker that keeps its name keeps its place. Returns the places
+    /// of workers that are no longer declared.
     pub(crate) fn declare(
         &mut self,
         settings: &Settings,
@@ -131,17 +131,17 @@ impl WorkerTable {
         undeclared
     }
 
-    /// Whether workers have names and places of their own.
+    /// Whether workers have names and keep their places.
     pub(crate) const fn is_named(&self) -> bool {
         self.named
     }
 
-    /// Whether somebody is to be given more than others.
+    /// Whether the weight of any declared worker is greater than 1.
     pub(crate) fn weighs(&self) -> bool {
         self.records.iter().any(|record| record.declared && record.weight() > 1)
     }
 
-    /// The first declared place that is free.
+    /// Returns the first declared place that is free.
     pub(crate) fn vacant(&self, vacant: impl Fn(u32) -> bool) -> Option<u32> {
         let places = (0..).zip(&self.records);
         places.filter(|(_, record)| record.declared).map(|(place, _)| place).find(|at| vacant(*at))
@@ -160,7 +160,7 @@ impl WorkerTable {
                 }
             }
         } else if health.checked_first {
-            // What was known of its last run says nothing of this one.
+            // The health of the previous run does not apply to this one.
             let record = &mut self.records[place as usize];
             record.health = Health::new(health);
             record.health_since = None;
@@ -175,7 +175,7 @@ impl WorkerTable {
         &mut self.records[place as usize]
     }
 
-    /// Places that have a profile.
+    /// Places that have a record.
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> + use<> {
         0..u32::try_from(self.records.len()).expect("places have 32 bits")
     }
@@ -184,7 +184,7 @@ impl WorkerTable {
         self.places().find(|place| self.at(*place).name.as_deref() == Some(name))
     }
 
-    /// What a client of the worker at this place is bound to.
+    /// Returns the affinity target of clients that are bound to the worker at this place.
     pub(crate) fn affinity_target(&self, place: u32, worker: WorkerId) -> AffinityTarget {
         if self.named {
             AffinityTarget(self.at(place).identity | NAMED)
@@ -193,13 +193,14 @@ impl WorkerTable {
         }
     }
 
-    /// The same, where workers have names, of one that may not run.
+    /// Like [`affinity_target`](Self::affinity_target), for a named worker that may not be running. `None` if workers
+    /// have no names.
     pub(crate) fn named_berth(&self, place: u32) -> Option<AffinityTarget> {
         self.named.then(|| AffinityTarget(self.at(place).identity | NAMED))
     }
 
-    /// The place that a client is bound to. Whoever has no name is found by its id, and must be
-    /// the same still.
+    /// Returns the place that a client is bound to. A worker without a name is found by its id, and only while the same
+    /// worker is alive.
     pub(crate) fn place_of(
         &self,
         affinity_target: AffinityTarget,
@@ -214,7 +215,7 @@ impl WorkerTable {
         alive(worker).then_some(place?)
     }
 
-    /// It begins to warm up, if workers do.
+    /// Starts the slow start of a worker, if it is configured.
     pub(crate) fn warm_up(&mut self, place: u32, now: Instant, slow_start: Duration) {
         if !slow_start.is_zero() {
             self.records[place as usize].warm_from = Some(now);
@@ -224,12 +225,12 @@ impl WorkerTable {
         }
     }
 
-    /// Whether anybody warms up.
+    /// Whether any worker is in slow start.
     pub(crate) const fn is_warming(&self) -> bool {
         !self.warming.is_empty()
     }
 
-    /// Places whose share may have changed; those that are warm are let go.
+    /// Returns the places whose share may have changed. Places whose slow start has ended are removed from the list.
     pub(crate) fn warmed(&mut self, now: Instant, slow_start: Duration) -> Vec<u32> {
         let all = self.warming.clone();
         let records = &mut self.records;
@@ -244,7 +245,7 @@ impl WorkerTable {
         all
     }
 
-    /// When somebody's share changes next.
+    /// When the share of a worker in slow start changes next.
     pub(crate) fn warms_at(&self, now: Instant, slow_start: Duration) -> Option<Instant> {
         if self.warming.is_empty() {
             return None;
@@ -252,7 +253,7 @@ impl WorkerTable {
         now.checked_add((slow_start / WARM_STEPS).max(Duration::from_millis(1)))
     }
 
-    /// How a schedule sees the worker at this place.
+    /// Returns the worker at this place as input for a schedule.
     pub(crate) fn eligibility(
         &self,
         place: u32,
@@ -319,17 +320,17 @@ impl WorkerRecord {
         self.slots = *slots;
     }
 
-    /// The weight in force.
+    /// The effective weight.
     pub(crate) fn weight(&self) -> u32 {
         self.weight_set.unwrap_or(self.weight)
     }
 
-    /// Another weight than the declared one; none: the declared one again.
+    /// Replaces the declared weight; `None` restores the declared one.
     pub(crate) fn set_weight(&mut self, weight: Option<u32>) {
         self.weight_set = weight.map(|weight| weight.min(WEIGHT_MAX));
     }
 
-    /// What the settings say, and what was set by hand.
+    /// The declared weight, and the weight that an operator has set.
     pub(crate) const fn weights(&self) -> (u32, Option<u32>) {
         (self.weight, self.weight_set)
     }
@@ -342,13 +343,13 @@ impl WorkerRecord {
         self.backup
     }
 
-    /// Whether those that are bound to it may be given to it.
+    /// Whether the worker may receive requests of clients that are bound to it.
     pub(crate) fn serves(&self) -> bool {
         let told = self.told.is_none_or(|told| told.serves);
         told && self.declared && self.health.is_up() && self.admin_state != AdminState::Disabled
     }
 
-    /// Whether anybody may be given to it.
+    /// Whether the worker may receive requests of any client.
     pub(crate) fn is_open(&self) -> bool {
         let told = self.told.is_none_or(|told| told.open);
         told && self.serves() && self.admin_state == AdminState::Enabled && self.weight() > 0

@@ -1,4 +1,4 @@
-//! The workers of a pool: which there are and what each may be given.
+//! The workers of a pool and their states.
 //!
 //! ```text
 //!            Started          Leave              Stop
@@ -13,8 +13,8 @@
 //!                     Vacant, and the place may be used again
 //! ```
 //!
-//! *Leaving* still has slots in use and is told to stop when the last one is free, unless it is wanted
-//! again before (`Stay`); *Stopping* was told; *Retiring* is ended by its owner.
+//! *Leaving*: slots are still in use. The worker is stopped when the last slot is free, unless it is needed again
+//! before (`Stay`). *Stopping*: the worker was asked to stop. *Retiring*: the caller is ending the worker.
 
 use std::time::Instant;
 
@@ -22,42 +22,42 @@ use exchange::WorkerId;
 
 use crate::list::{Links, List};
 
-/// What a worker may be given.
+/// The state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nobody has this place.
+    /// No worker has this place.
     Vacant,
-    /// Asked for, not ready yet.
+    /// The worker was started and is not ready yet.
     Starting,
-    /// Takes work.
+    /// The worker receives requests.
     Ready,
-    /// Takes nothing more; stops when its slots are free.
+    /// The worker receives no more requests. It is stopped when its slots are free.
     Leaving,
-    /// Has nothing to do and was told to stop.
+    /// The worker is idle and was asked to stop.
     Stopping,
-    /// Takes nothing more; its owner is ending it.
+    /// The worker receives no more requests. The caller is ending it.
     Retiring,
 }
 
-/// What happens to a worker.
+/// A transition of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
-    /// It is ready.
+    /// The worker is ready.
     Started,
-    /// It is one too many, though it has something to do.
+    /// The worker is surplus, but has requests in flight.
     Leave,
-    /// It is wanted after all.
+    /// The worker is needed after all.
     Stay,
-    /// It is told to stop.
+    /// The worker is asked to stop.
     Stop,
-    /// Its owner ends it.
+    /// The caller is ending the worker.
     Retire,
-    /// It is gone.
+    /// The worker is gone.
     End,
 }
 
 impl State {
-    /// The table of moves; none where a move makes no sense.
+    /// The table of transitions; `None` for a transition that is not allowed.
     pub(crate) const fn after(self, event: Move) -> Option<Self> {
         match (self, event) {
             (Self::Vacant, _) => None,
@@ -78,15 +78,15 @@ pub(crate) struct Worker {
     pub(crate) state: State,
     /// Slots in use.
     pub(crate) in_use: u32,
-    /// When it became ready.
+    /// When the worker became ready.
     pub(crate) ready_at: Option<Instant>,
-    /// The round of the back-off in which it was started.
+    /// The round of the back-off in which the worker was started.
     pub(crate) round: u32,
-    /// Retired before it had settled: whether that was a failure is known when it is gone.
+    /// The worker was retired before its minimum uptime. Whether that was a failure is decided when it is gone.
     pub(crate) undecided: bool,
-    /// It has answered a request, or its owner says so: its start did not fail, however soon it ends.
+    /// The worker has answered a request, or the caller reported that its start succeeded, even if it ends soon.
     pub(crate) proven: bool,
-    /// Whose request it had when it ended, if its owner says so.
+    /// The client whose request the worker had when it ended, if the caller has reported it.
     pub(crate) asker: Option<u64>,
 }
 
@@ -105,12 +105,12 @@ impl Worker {
     }
 }
 
-/// All workers of a pool, and how many are in which state.
+/// All workers of a pool, and the number of workers in each state.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     table: Vec<Worker>,
     vacant: Vec<u32>,
-    /// Ready ones with no slot in use; the one that rested longest is first.
+    /// Ready workers with no slot in use. The one that has been idle longest is first.
     idle: List,
     links: Links,
     starting: u32,
@@ -137,12 +137,12 @@ impl Workers {
         self.ready - self.idle.length()
     }
 
-    /// Those that get nothing more and are not gone.
+    /// The number of workers that receive no more requests and are not gone.
     pub(crate) const fn ending(&self) -> u32 {
         self.ending
     }
 
-    /// Those among them that were retired before they had settled.
+    /// The number of those that were retired before their minimum uptime.
     pub(crate) const fn undecided(&self) -> u32 {
         self.undecided
     }
@@ -151,18 +151,18 @@ impl Workers {
         self.slots_in_use
     }
 
-    /// The idle worker that rested longest.
+    /// The worker that has been idle longest.
     pub(crate) const fn idlest(&self) -> Option<u32> {
         self.idle.first()
     }
 
-    /// Some ready worker with the fewest slots in use. Looks at all of them.
+    /// Returns a ready worker with the fewest slots in use. It examines all workers.
     pub(crate) fn least_busy(&self) -> Option<u32> {
         let ready = self.all().filter(|(_, worker)| worker.state == State::Ready);
         ready.min_by_key(|(_, worker)| worker.in_use).map(|(place, _)| place)
     }
 
-    /// All that are not gone.
+    /// All workers that are not gone.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &Worker)> {
         (0..).zip(&self.table).filter(|(_, worker)| worker.state != State::Vacant)
     }
@@ -171,7 +171,7 @@ impl Workers {
         &self.table[place as usize]
     }
 
-    /// The place of a worker that is not gone.
+    /// Returns the place of a worker that is not gone.
     pub(crate) fn find(&self, id: WorkerId) -> Option<u32> {
         let worker = self.table.get(id.index())?;
         let alive = worker.generation == id.generation() && worker.state != State::Vacant;
@@ -182,12 +182,12 @@ impl Workers {
         WorkerId::new(place, self.at(place).generation)
     }
 
-    /// Whether nobody has this place.
+    /// Whether no worker has this place.
     pub(crate) fn is_vacant(&self, place: u32) -> bool {
         self.table.get(place as usize).is_none_or(|worker| worker.state == State::Vacant)
     }
 
-    /// A new worker at a place that is vacant, which is starting.
+    /// Adds a worker, which is starting, at a vacant place.
     pub(crate) fn add_at(&mut self, place: u32, round: u32) {
         while self.table.len() <= place as usize {
             let vacant = u32::try_from(self.table.len()).expect("a place has 32 bits");
@@ -195,14 +195,14 @@ impl Workers {
             self.links.cover(vacant);
             self.vacant.push(vacant);
         }
-        // The next vacant place is the last of the list.
+        // `add` takes the last place of this list.
         self.vacant.retain(|other| *other != place);
         self.vacant.push(place);
         let added = self.add(round);
         assert_eq!(added, place, "the place was vacant");
     }
 
-    /// A new worker, which is starting.
+    /// Adds a worker, which is starting.
     pub(crate) fn add(&mut self, round: u32) -> u32 {
         let new = Worker::new(0, State::Starting, round);
         self.starting += 1;
@@ -217,7 +217,7 @@ impl Workers {
         place
     }
 
-    /// Applies a move that the table allows.
+    /// Applies a transition, if the table allows it.
     pub(crate) fn apply(&mut self, place: u32, event: Move, now: Instant) -> Option<State> {
         let worker = self.table[place as usize];
         let after = worker.state.after(event)?;
@@ -229,7 +229,7 @@ impl Workers {
         let changed = &mut self.table[place as usize];
         changed.state = after;
         match after {
-            // It leaves, or comes back, with slots in use.
+            // The worker returns from `Leaving` with slots in use.
             State::Ready if event == Move::Stay => {}
             State::Ready => {
                 changed.ready_at = Some(now);
@@ -248,7 +248,7 @@ impl Workers {
         Some(after)
     }
 
-    /// Whether the retirement of this worker is a failure is known when it is gone.
+    /// Records that it is decided when this worker is gone whether its retirement was a failure.
     pub(crate) fn leave_undecided(&mut self, place: u32) {
         let worker = &mut self.table[place as usize];
         assert_eq!(worker.state, State::Retiring, "only a retirement can be undecided");
@@ -256,7 +256,7 @@ impl Workers {
         worker.undecided = true;
     }
 
-    /// One more slot of a ready worker is in use.
+    /// Marks one more slot of a ready worker as used.
     pub(crate) fn occupy(&mut self, place: u32) -> u32 {
         let worker = &mut self.table[place as usize];
         assert_eq!(worker.state, State::Ready, "only a ready worker is given work");
@@ -268,7 +268,7 @@ impl Workers {
         worker.in_use
     }
 
-    /// One slot fewer is in use; none when none was.
+    /// Marks one slot as free. Returns `None` if no slot was in use.
     pub(crate) fn release(&mut self, place: u32) -> Option<u32> {
         let worker = &mut self.table[place as usize];
         worker.in_use = worker.in_use.checked_sub(1)?;
@@ -281,7 +281,7 @@ impl Workers {
         Some(in_use)
     }
 
-    /// Its start did not fail.
+    /// Records that the start of the worker succeeded.
     pub(crate) fn prove(&mut self, place: u32, asker: Option<u64>) {
         let proven = &mut self.table[place as usize];
         proven.proven = true;
@@ -298,7 +298,7 @@ impl Workers {
         *count = change(*count, 1);
     }
 
-    /// Sweeps every invariant.
+    /// Checks every invariant.
     pub(crate) fn check(&self) {
         let (mut starting, mut ready, mut ending) = (0, 0, 0);
         let (mut in_use, mut idle, mut undecided) = (0, 0, 0);

@@ -1,9 +1,8 @@
-//! Members that join, leave and fall ill, bound clients, a limit of the pool and its sorry state,
-//! through random operations in virtual time against a naive model.
+//! Members that join, leave and become unhealthy, bound clients, a limit of the pool and its fallback: random
+//! operations in virtual time against a naive model.
 //!
-//! The same seed does the same. To replay one, its number is in what a failure says:
-//! `cargo test -p roadstead-pool --test balance -- seed_N`, for the seeds that have a test;
-//! any other becomes one by a line in the list below.
+//! A run is determined by its seed, and a failure prints the seed. To replay it, run `cargo test -p roadstead-pool
+//! --test balance -- seed_N` if the seed has a test. For any other seed, add a line to the list below.
 
 #[path = "balance/calm.rs"]
 mod calm;
@@ -53,7 +52,7 @@ fn members(random: &mut Random) -> Vec<Member> {
     members
 }
 
-/// What a seed stands for; only the members change while it runs.
+/// The settings of a seed. Only the members change during a run.
 fn settings(random: &mut Random) -> Settings {
     let mut settings = Settings {
         slots: 1 + random.number(3),
@@ -68,7 +67,7 @@ fn settings(random: &mut Random) -> Settings {
     };
     if random.below(3) > 0 {
         let gone = [Gone::Reschedule, Gone::Refuse][random.pick(2)];
-        // Longer than any run, and room for all: what the table forgets has tests of its own.
+        // The lifetime is longer than any run, and the table has room for all clients. Expiry has tests of its own.
         let limits = AffinityLimits { lifetime: Duration::from_secs(1 << 30), entries: 100 };
         settings.sticky = Some(Sticky { limits, gone });
     }

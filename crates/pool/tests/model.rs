@@ -1,6 +1,6 @@
-//! Random operations in virtual time against a naive model, every invariant swept after each.
+//! Random operations in virtual time against a naive model. All invariants are checked after each operation.
 //!
-//! What fails is shrunk to the shortest run by proptest, which also says how to keep it.
+//! proptest shrinks a failing run to the shortest one and prints how to keep it.
 
 #[path = "model/naive.rs"]
 mod naive;
@@ -99,7 +99,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The steps of a run: the operations, other settings now and then, and how it ends.
+/// The steps of a run: the operations, occasional new settings, and the end.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let other = prop_oneof![60 => op(), 1 => settings().prop_map(|settings| Op::Settings(Box::new(settings)))];
     let ending = prop_oneof![30 => op(), 1 => Just(Op::Drain), 1 => Just(Op::Stop)];
@@ -110,7 +110,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 proptest! {
-    // Some 230 steps a case: more than 100,000 in all.
+    // About 230 steps per case: more than 100,000 in all.
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]

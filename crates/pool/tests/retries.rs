@@ -1,5 +1,5 @@
-//! Retries: whoever has failed a request is given it again only where nobody else may have it, through
-//! random operations in virtual time against a naive view of all workers.
+//! Retries: a worker that has failed a request receives it again only if no other worker may have it. Random operations
+//! in virtual time against a naive model of all workers.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 #[path = "balance/random.rs"]
@@ -18,7 +18,7 @@ use random::Random;
 
 const WAIT: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Fewer than are looked at.
+/// Fewer than the pool examines.
 const JOBS_MAX: usize = 14;
 
 const fn ms(millis: u64) -> Duration {
@@ -42,20 +42,21 @@ impl Queueable for Job {
     }
 }
 
-/// What is known of a request that is not over.
+/// The state of a request that is not finished.
 #[derive(Clone, Debug)]
 struct Known {
     job: Job,
     /// The place of the worker that it names.
     own: Option<u32>,
-    /// Places that have failed it, one after the other.
+    /// The places that have failed it, in their order.
     failed: Vec<u32>,
     at: At,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// Until when another is waited for; whether there was nobody else, or its own was out, meanwhile.
+    /// Until when the request waits for another worker; whether meanwhile there was no other worker, or its own did not
+    /// serve.
     Queue {
         until: Instant,
         alone: bool,
@@ -69,9 +70,9 @@ struct World {
     now: Instant,
     settings: Settings,
     pool: Pool<Job>,
-    /// Whether each serves, whether it serves anybody, and its slots in use.
+    /// For each worker: whether it serves bound clients, whether it serves any client, and its slots in use.
     places: Vec<(bool, bool, u32)>,
-    /// When each served last.
+    /// When each worker last served.
     served: Vec<Instant>,
     known: BTreeMap<u64, Known>,
     asked: u64,
@@ -143,7 +144,7 @@ impl World {
         }
     }
 
-    /// Whether a worker does not serve, and is not waited for any more.
+    /// Whether a worker does not serve, and requests no longer wait for it.
     fn is_lost(&self, own: Option<u32>) -> bool {
         own.is_some_and(|own| {
             let (place, since) = (self.places[own as usize], self.served[own as usize]);
@@ -151,7 +152,7 @@ impl World {
         })
     }
 
-    /// The naive view of who may be given a request.
+    /// Checks a dispatch against the naive model.
     fn given(&mut self, worker: WorkerId, job: Job) {
         let place = u32::try_from(worker.index()).unwrap();
         let known = self.known.get(&job.id).expect("nobody is given twice what was asked once");
@@ -192,7 +193,7 @@ impl World {
         }
     }
 
-    /// What the pool is to be told of a request, which waits from now on.
+    /// Returns the queue entry of a request, which waits from now on.
     fn entry(&mut self, id: u64) -> QueueEntry {
         let others = |known: &Known| !self.others(&known.failed).is_empty();
         let oldest = self.pool.status().oldest.unwrap_or(self.now);
@@ -218,7 +219,7 @@ impl World {
         let own = (self.random.pick(3) == 0).then(|| u32::try_from(own).unwrap());
         let named = own.and_then(|own| self.pool.berth_named(&format!("s{own}")));
         let job = Job { id: self.asked, named };
-        // Some come from a branch, where others have failed them.
+        // Some requests come from a member shard, where other workers have failed them.
         let failed = (0..self.random.pick(3)).map(|_| u32::try_from(self.random.pick(count)));
         let failed: Vec<u32> = failed.map(Result::unwrap).collect();
         let failed = if self.random.pick(4) == 0 { failed } else { Vec::new() };
@@ -245,7 +246,7 @@ impl World {
         let (job, worker) = working[self.random.pick(working.len())];
         let place = u32::try_from(worker.index()).unwrap();
         self.places[place as usize].2 -= 1;
-        // As in a turn: what it had is free before the request is back.
+        // As in a turn of the loop: the slot is free before the request returns.
         self.pool.handle_released(self.now, worker);
         self.known.get_mut(&job.id).unwrap().failed.push(place);
         self.follow();
@@ -320,8 +321,8 @@ fn whoever_has_failed_a_request_has_it_again_only_where_nobody_else_may() {
     assert!(again > 10_000 && elsewhere > 100, "{again} again, {elsewhere} elsewhere");
 }
 
-/// One with two slots and one that stalls: what the first has failed waits for the other, though the
-/// first is free, and whoever comes meanwhile does not wait for it.
+/// One worker with two slots and one that stalls: a request that the first has failed waits for the other, although the
+/// first is free. Later requests do not wait for it.
 #[test]
 fn nobody_waits_behind_a_retry_and_it_does_not_wait_for_ever() {
     #[expect(clippy::disallowed_methods, reason = "a point to start from")]

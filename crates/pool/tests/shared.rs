@@ -1,5 +1,5 @@
-//! One pool on several shards, with mail between them that takes its time: a home and its branches
-//! against what each server sees of all of them together.
+//! One pool on several shards, with delayed mail between them: an owner shard and its member shards, checked against
+//! what each server receives from all of them together.
 
 #[path = "balance/random.rs"]
 #[allow(dead_code, reason = "others draw other things")]
@@ -17,7 +17,7 @@ use pool::{
 use random::Random;
 
 const PLACES: u32 = 3;
-/// Servers that there may be at one time or another.
+/// The number of servers that may exist at some time.
 const NAMES: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,23 +44,23 @@ impl Job {
 }
 
 enum Mail {
-    /// To home.
+    /// To the owner shard.
     Request(Job),
     Token(WorkerIndex),
-    /// From home.
+    /// From the owner shard.
     PoolUpdate(Arc<PoolUpdate>),
-    /// To all.
+    /// To all shards.
     Reload(Arc<Reload>),
 }
 
-/// Other servers, with other slots.
+/// New servers, with new slots.
 struct Reload {
     settings: Settings,
     words: Vec<Arc<Tokens>>,
     slots: Vec<u32>,
 }
 
-/// A request in the hands of a server.
+/// A request in flight to a server.
 struct InHand {
     shard: usize,
     worker: WorkerId,
@@ -72,20 +72,21 @@ struct World {
     now: Instant,
     settings: Settings,
     words: Vec<Arc<Tokens>>,
-    /// What each server is called and the slots that it has, by place.
+    /// The name and the slots of each server, by place.
     names: Vec<String>,
     slots: Vec<u32>,
-    /// What each may have at once: those above its slots only until they are answered.
+    /// The maximum number of requests in flight to each server. Requests above its slots remain only until they are
+    /// answered.
     most: Vec<usize>,
-    /// Shards that have not taken over what they were told.
+    /// The number of shards that have not applied the last reload.
     reloading: usize,
-    /// The first is the home.
+    /// The first one is the owner shard.
     pools: Vec<Pool<Job>>,
-    /// Mail to home from each branch, and from home to each branch.
+    /// Mail from each member shard to the owner shard, and from the owner shard to each member shard.
     up: Vec<VecDeque<Mail>>,
     down: Vec<VecDeque<Mail>>,
     in_hand: Vec<InHand>,
-    /// Servers at home that end once they have nothing to do.
+    /// Servers of the owner shard that end as soon as they are idle.
     ending: Vec<WorkerId>,
     asked: u64,
     given: u64,
@@ -155,7 +156,7 @@ impl World {
         world
     }
 
-    /// Carries out what one shard wants, as a turn of its loop does.
+    /// Carries out the effects of one shard, like a turn of its loop.
     fn follow(&mut self, shard: usize) {
         while let Some(effect) = self.pools[shard].poll_effect() {
             match effect {
@@ -187,7 +188,7 @@ impl World {
         }
     }
 
-    /// Servers come and go, and have more slots or fewer.
+    /// Servers are added and removed, and their slots change.
     fn order_reload(&mut self) {
         if self.reloading > 0 {
             return;
@@ -221,7 +222,8 @@ impl World {
         });
         self.reloading = self.pools.len();
         if self.pools.len() == 1 || self.random.pick(2) == 0 {
-            // It may be told before or behind the news that come of it.
+            // The owner shard may apply the reload before or after its member shards receive the updates that follow
+            // from it.
             self.take_over(0, &reload);
             self.follow(0);
         } else {
@@ -266,7 +268,7 @@ impl World {
         }
     }
 
-    /// A server fails a request: it goes back to the queue at home.
+    /// A server fails a request. The request returns to the queue of the owner shard.
     fn fail(&mut self) {
         let Some(InHand { shard, worker, mut job }) = self.take_out() else { return };
         job.failed.add(worker.into(), Cause::Died);
@@ -295,7 +297,7 @@ impl World {
         self.follow(shard);
     }
 
-    /// A server that is not trusted is gone at home once nothing of home is with it.
+    /// A retired server is gone on the owner shard when it has none of its requests in flight.
     fn try_end(&mut self) {
         let (in_hand, pool, now) = (&self.in_hand, &mut self.pools[0], self.now);
         self.ending.retain(|worker| {
@@ -384,7 +386,7 @@ impl World {
         }
     }
 
-    /// All mail is read and all is answered.
+    /// All mail is read, and all requests are answered.
     fn quiet(&mut self) {
         for place in 0..NAMES {
             let name = format!("s{place}");
@@ -398,7 +400,7 @@ impl World {
             (0..self.pools.len()).for_each(|shard| self.read(shard));
             self.answer();
         }
-        // A server that failed comes back after a pause.
+        // A server that failed returns after a pause.
         for _ in 0..200 {
             self.pass_time();
             while mail(self) || !self.in_hand.is_empty() {
@@ -435,7 +437,7 @@ fn a_branch_gives_nothing_before_its_home_has_said_who_serves() {
     world.down[1].clear();
     let job = Job { id: 1, named: None, failed: Failed::default() };
     assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
-    // Nor while it is sorry.
+    // Nor while the fallback is on.
     world.follow(0);
     world.read(1);
     assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
@@ -463,7 +465,7 @@ fn a_slot_that_a_branch_frees_goes_to_whoever_waits_at_home() {
     let InHand { shard, worker, .. } = world.in_hand.remove(0);
     world.pools[shard].handle_released(world.now, worker);
     world.follow(shard);
-    // Nobody overtakes the one that waits.
+    // No request overtakes the one that waits.
     assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
     world.read(1);
     assert_eq!(world.in_hand.last().map(|it| it.shard), Some(0));

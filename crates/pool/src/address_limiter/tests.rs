@@ -22,7 +22,7 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// What a person would write: a bucket of tokens for each address, and nothing is forgotten.
+/// A naive model: a token bucket for each address. No address is removed.
 struct Naive {
     settings: AddressLimiterSettings,
     known: Vec<(IpAddr, NaiveEntry)>,
@@ -34,7 +34,7 @@ struct NaiveEntry {
     requests: Bucket,
 }
 
-/// Tokens in parts of which `cost` make one.
+/// Tokens, in parts of which `cost` make one token.
 struct Bucket {
     level: u64,
     at_ns: u64,
@@ -168,7 +168,7 @@ fn a_flood_of_addresses_stays_within_the_table_and_forgets_no_open_connection() 
     assert_eq!(guard.connect(now, kept), Err(Over::Connections));
     guard.disconnect(places[0]);
     assert!(guard.connect(now, kept).is_ok());
-    // Full of connections: nobody else is let in, and nobody is forgotten.
+    // The table is full of connections: no other address is admitted, and none is removed.
     for host in 1..50 {
         assert!(guard.connect(now, IpAddr::from([10, 1, 0, host])).is_ok());
     }

@@ -1,25 +1,25 @@
-//! The share of requests that failed over the last few seconds.
+//! The share of requests that failed during the last seconds.
 
 use std::time::{Duration, Instant};
 
-/// Parts of the window. One part after another is forgotten, so what counts is between 7/8 and all of it.
+/// The number of parts of the window. Parts expire one by one, so the counted time is between 7/8 and 8/8 of the
+/// window.
 const PARTS: usize = 8;
 
 /// The share of failed requests that ejects a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailRate {
-    /// Percent of the requests that fail, 1 to 100.
+    /// The percentage of requests that fail, 1 to 100.
     pub percent: u32,
-    /// The time over which they are counted.
+    /// The period over which they are counted.
     pub window: Duration,
-    /// With fewer requests in the window, the share does not count.
+    /// The minimum number of requests in the window. With fewer requests, the share does not count.
     pub requests_min: u32,
 }
 
-/// Good and failed requests of a worker over a window of time.
+/// The successful and failed requests of a worker over a window of time.
 ///
-/// Part `turn % PARTS` is the one that is counted in; the others are older. `begun` is none before the
-/// first request.
+/// Part `turn % PARTS` is the current one; the others are older. `begun` is `None` before the first request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     begun: Option<Instant>,
@@ -40,7 +40,7 @@ impl Window {
         Self { begun: None, turn: 0, parts: [EMPTY; PARTS] }
     }
 
-    /// A request ended. Gives whether the share of failures is reached.
+    /// Counts a finished request. Returns whether the share of failures is reached.
     pub(super) fn handle(&mut self, rate: &FailRate, now: Instant, good: bool) -> bool {
         self.forget(rate.window, now);
         let part = &mut self.parts[self.turn % PARTS];
@@ -55,7 +55,7 @@ impl Window {
             && failed * 100 >= requests * u64::from(rate.percent)
     }
 
-    /// Empties the parts whose time is over.
+    /// Empties the parts that have expired.
     fn forget(&mut self, window: Duration, now: Instant) {
         let length = (window / 8).max(Duration::from_millis(1));
         let begun = *self.begun.get_or_insert(now);
@@ -66,7 +66,7 @@ impl Window {
             self.parts[self.turn] = EMPTY;
         }
         if passed > 0 {
-            // The part began at a multiple of its length, unless all are empty anyway.
+            // The part began at a multiple of its length, unless all parts are empty.
             self.begun = begun.checked_add(length.saturating_mul(passed)).or(Some(now));
         }
     }

@@ -1,4 +1,4 @@
-//! Fitness, hands, and being sorry: what changes who may be given anything.
+//! Health, operator commands and the fallback: everything that changes which workers may receive requests.
 
 use std::time::{Duration, Instant};
 
@@ -15,17 +15,17 @@ use crate::sorry::Load;
 use crate::worker_table::{AdminState, Control};
 use crate::workers::{Move, State};
 
-/// Changes of health that are kept for an owner that does not drain them.
+/// The maximum number of health changes that are kept for a caller that does not poll them.
 const HEALTH_CHANGES_MAX: usize = 256;
 
 impl<P: Queueable> Pool<P> {
-    /// Takes over what the settings declare, and builds anew what follows from them.
+    /// Applies the workers and limits that the settings declare, and rebuilds what depends on them.
     pub(super) fn declare(&mut self) {
         let settings = &self.settings;
         let waited_for = self.worker_table.places().filter(|place| self.queue.bound(*place) > 0);
         let waited_for: Vec<_> =
             waited_for.map(|place| (place, self.worker_table.named_berth(place))).collect();
-        // Where several shards serve it, a place is the same worker's on all of them.
+        // If several shards serve the pool, a place belongs to the same worker on all of them.
         let is_shared = self.shared.is_some();
         let vacant = |place| !is_shared && self.workers.is_vacant(place);
         let undeclared = self.worker_table.declare(settings, vacant);
@@ -48,7 +48,7 @@ impl<P: Queueable> Pool<P> {
         let places: Vec<u32> = self.workers.all().map(|(place, _)| place).collect();
         for place in places {
             if self.worker_table.is_named() && self.worker_table.at(place).is_declared() {
-                // Declared again while it still had something to do: it need not leave.
+                // The worker was declared again while it had requests in flight. It need not leave.
                 self.workers.apply(place, Move::Stay, self.now);
             }
             self.refresh(place);
@@ -59,7 +59,8 @@ impl<P: Queueable> Pool<P> {
             }
         }
         for (place, affinity_target) in waited_for {
-            // Nobody waits for one that is not declared, nor is given to whoever has its place now.
+            // No request waits for a worker that is no longer declared, or is given to another worker that has its
+            // place now.
             if self.worker_table.named_berth(place) != affinity_target
                 || !self.worker_table.at(place).is_declared()
             {
@@ -68,8 +69,8 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// The schedule in force: weights, once given, are followed, and a worker that is new has less of
-    /// its own.
+    /// The effective schedule. Round robin becomes weighted if a weight is above 1 or if workers have a slow start,
+    /// because a new worker then receives less than its weight.
     fn schedule(&self) -> Schedule {
         let weighs = !self.settings.slow_start.is_zero() || self.worker_table.weighs();
         match self.settings.schedule {
@@ -78,7 +79,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// A weight has changed, and with it perhaps the schedule in force.
+    /// A weight has changed. The effective schedule may change with it.
     pub(super) fn follow_weights(&mut self) {
         let schedule = self.schedule();
         if schedule == self.free.schedule() {
@@ -89,11 +90,11 @@ impl<P: Queueable> Pool<P> {
         places.into_iter().for_each(|place| self.refresh(place));
     }
 
-    /// A request that is to find out how this worker is: it goes to that one and no other, whatever is
-    /// thought of it, and gives nobody else's way up. Its slot is released like that of any other.
+    /// Sends a request that tests a worker. It goes to this worker only, regardless of the worker's health, and it is
+    /// never queued. Its slot is released like any other slot.
     ///
     /// # Errors
-    /// The request, when the worker is not there, or has something to do, or may have nothing.
+    /// Returns the request if the worker is not running, is not idle, or must not receive it.
     pub fn handle_probe(
         &mut self,
         now: Instant,
@@ -105,7 +106,7 @@ impl<P: Queueable> Pool<P> {
         entry.info.since = self.now;
         let idle = |pool: &Self, place: u32| {
             let worker = pool.workers.at(place);
-            // A worker that is being checked for unrequested output gets no request of another client.
+            // A worker that is being checked for unrequested output receives no request of another client.
             worker.state == State::Ready && worker.in_use == 0 && !pool.reservations.is_kept(place)
         };
         let place = self
@@ -134,7 +135,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// A worker told its client by what it knows it: the client is bound to it by this key.
+    /// A worker sent its client the key that identifies the client. The client is bound to the worker by this key.
     pub fn handle_learnt(&mut self, now: Instant, worker: WorkerId, key: &[u8]) {
         self.begin(now);
         if let (Some(place), Some(affinity)) = (self.workers.find(worker), &mut self.affinity) {
@@ -144,13 +145,13 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// A request that was given to a worker ended there, well or not, after so much time.
+    /// A request finished at a worker. `good`: it succeeded. `took`: its duration.
     pub fn handle_result(&mut self, now: Instant, worker: WorkerId, good: bool, took: Duration) {
         let place = self.workers.find(worker);
         let good = good && self.settings.health.slow.is_none_or(|slow| took <= slow);
         let Some(place) = place else { return };
         if good && self.worker_table.at(place).health.is_sound() {
-            // As most are: nothing follows from it.
+            // Most results are of this kind, and they have no consequences.
             let settings = self.settings.health;
             let now = now.max(self.now);
             self.worker_table.at_mut(place).health.handle_sound_result(&settings, now);
@@ -163,7 +164,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// Changes what is held of a worker, and what follows.
+    /// Changes the health of a worker, and carries out the consequences.
     pub(super) fn fitness(
         &mut self,
         place: u32,
@@ -197,13 +198,14 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// The next change of a worker's health, in the order in which they happened; drain it after every event.
+    /// Returns the next change of a worker's health, in the order in which they happened. Call it after every event
+    /// until it returns `None`.
     pub fn poll_health_change(&mut self) -> Option<HealthChange> {
         self.health_changes.pop_front()
     }
 
-    /// An operator does something to the worker of this name; without names, to the one at the
-    /// place of this number. False when there is none.
+    /// Applies an operator's command to the worker with this name. If workers have no names, `worker` is the number of
+    /// a place. Returns `false` if there is no such worker.
     pub fn handle_control(&mut self, now: Instant, worker: &str, control: Control) -> bool {
         self.begin(now);
         let place = self.worker_table.find(worker).or_else(|| {
@@ -226,7 +228,7 @@ impl<P: Queueable> Pool<P> {
         place.is_some()
     }
 
-    /// An operator says that the pool is sorry, or no longer.
+    /// An operator switches the fallback on or off.
     pub fn handle_sorry(&mut self, now: Instant, on: bool) {
         self.begin(now);
         let now = self.now;
@@ -234,7 +236,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// What is known of the fitness of workers with names, for the daemon that comes after.
+    /// Returns the health of the workers with names, for the next daemon.
     #[must_use]
     pub fn health(&self) -> Vec<HealthRecord> {
         let records = self.worker_table.places().map(|place| self.worker_table.at(place));
@@ -243,7 +245,7 @@ impl<P: Queueable> Pool<P> {
             .collect()
     }
 
-    /// What the daemon before knew of them. Names that are not there are left out.
+    /// Restores the health that the previous daemon has recorded. Unknown names are ignored.
     pub fn restore_health(&mut self, now: Instant, records: &[HealthRecord]) {
         self.begin(now);
         for record in records {
@@ -255,7 +257,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// Time has passed: ejections end, and workers warm up.
+    /// Time has passed: ejections end, and slow starts advance.
     pub(super) fn balance(&mut self) {
         let settings = self.settings.health;
         while let Some(place) = self.ejected.due(self.now) {
@@ -271,29 +273,29 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Notes since when nobody who runs is fit.
+    /// Records since when no running worker is available.
     pub(super) fn note_fitness(&mut self) {
         let unfit = self.workers.ready() > 0 && self.free.candidates() == 0;
         self.unfit_since = unfit.then(|| self.unfit_since.unwrap_or(self.now));
     }
 
-    /// Nobody who runs is fit, and hope is over.
+    /// Whether no running worker is available and the hold time is over.
     pub(super) fn is_unfit(&self) -> bool {
         self.unfit_until().is_some_and(|until| until <= self.now)
     }
 
-    /// Until when those that wait for anybody are held while nobody is fit.
+    /// Returns until when requests for any worker are held while no worker is available.
     pub(super) fn unfit_until(&self) -> Option<Instant> {
         self.unfit_since?.checked_add(self.settings.hold)
     }
 
-    /// Counts and keeps a refusal, and is sorry if that is a reason.
+    /// Records a rejection, and switches the fallback on if the cause requires it.
     pub(super) fn note_refusal(&mut self, info: &EntryInfo, cause: Cause) {
         self.sorry.handle_refusal(self.now, cause);
         self.note_refused(info, cause);
     }
 
-    /// The load after a turn may be a reason to be sorry no longer. True when it is.
+    /// Updates the fallback with the load after a turn. Returns `true` if this switches it off.
     pub(super) fn leave_fallback(&mut self) -> bool {
         let was_sorry = self.sorry.is_on();
         if was_sorry {
@@ -314,7 +316,7 @@ impl<P: Queueable> Pool<P> {
         was_sorry && !self.sorry.is_on()
     }
 
-    /// Whether a worker takes part, in the words of `why`; none when it does.
+    /// Returns why a worker receives no new requests, in the words of `why`; `None` if it receives them.
     pub(super) fn out_reason(&self, place: u32) -> Option<&'static str> {
         let record = self.worker_table.at(place);
         if self.workers.is_vacant(place) {

@@ -1,4 +1,4 @@
-//! Who is given what: lanes of arriving requests, and workers for those that wait.
+//! The assignment of requests to workers: lanes for arriving requests, and workers for waiting requests.
 
 use std::time::Instant;
 
@@ -15,17 +15,17 @@ use crate::settings::{Gone, Schedule};
 use crate::why::PLACES_SEEN;
 use crate::workers::State;
 
-/// A slot that a batch is given.
+/// A slot that is assigned to a batch.
 struct Assignment {
     place: u32,
     worker: WorkerId,
     choice: Choice,
-    /// Free slots of the first places when it was chosen.
+    /// The free slots of the first places when the slot was chosen.
     was_free: u64,
 }
 
 impl<P: Queueable> Pool<P> {
-    /// The worker at a place changed: brings all sets that know of it in line.
+    /// The worker at a place has changed: updates all sets that depend on it.
     pub(super) fn refresh(&mut self, place: u32) {
         let worker = *self.workers.at(place);
         let record = self.worker_table.at(place);
@@ -57,7 +57,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// A slot of a ready worker is free again; nothing else of it has changed.
+    /// A slot of a ready worker is free again, and nothing else about the worker has changed.
     pub(super) fn refresh_slots(&mut self, place: u32, in_use: u32) {
         let eligibility = self.eligibility(place, in_use);
         if self.worker_table.at(place).is_open() {
@@ -69,13 +69,13 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// How a schedule sees the worker at a place.
+    /// Returns the worker at a place as input for a schedule.
     pub(super) fn eligibility(&self, place: u32, in_use: u32) -> Eligibility {
         let eligibility = self.worker_table.eligibility(place, in_use, self.now, &self.settings);
         Eligibility { out: self.is_out(place) || self.reservations.is_kept(place), ..eligibility }
     }
 
-    /// Somebody waits in this lane: notes it if its worker has a free slot.
+    /// A request waits in this lane. The lane is registered if its worker has a free slot.
     pub(super) fn call(&mut self, lane: Lane) {
         if let Lane::Bound(place) = lane {
             if self.is_free(place) {
@@ -87,7 +87,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Whether the worker at `place` could be given something by those that are bound to it.
+    /// Whether the worker at `place` can receive a request of a client that is bound to it.
     pub(super) fn is_free(&self, place: u32) -> bool {
         let slots = self.slot_states.slots(place);
         slots > 0
@@ -96,17 +96,17 @@ impl<P: Queueable> Pool<P> {
             && !self.reservations.is_kept(place)
     }
 
-    /// Whether the pool as a whole may have another slot in use.
+    /// Whether the pool's limit allows one more slot in use.
     pub(super) fn may_give(&self) -> bool {
         self.settings.slots_all.is_none_or(|slots| self.workers.slots_in_use() < slots)
     }
 
-    /// Whether somebody may be given what waits for anybody.
+    /// Whether any worker can receive a request that waits for any worker.
     pub(super) fn any_free(&self) -> bool {
         self.may_give() && self.free.any()
     }
 
-    /// Where a request waits, if there is room for it.
+    /// Returns the lane in which a request waits, if there is room for it.
     pub(super) fn lane_with_room(&mut self, asked: &QueueEntry) -> Result<Lane, Cause> {
         if self.is_open() {
             return Err(Cause::Down);
@@ -118,7 +118,7 @@ impl<P: Queueable> Pool<P> {
         let room = match lane {
             Lane::Common if self.is_unfit() => return Err(Cause::Down),
             Lane::Retry if self.has_room(bytes) => true,
-            // It may not wait: whoever is free has it at once.
+            // There is no room to wait for another worker, so any free worker receives the request now.
             Lane::Retry => return self.make_room(bytes).then_some(Lane::Common).ok_or(Cause::Full),
             Lane::Common => self.kept_for(asked, lane).is_some() || self.make_room(bytes),
             Lane::Bound(place) => {
@@ -131,8 +131,8 @@ impl<P: Queueable> Pool<P> {
         if room { Ok(lane) } else { Err(Cause::Full) }
     }
 
-    /// Whether a slot is free for a request in this lane, so that it need not wait, or somebody who waits
-    /// already takes it.
+    /// Whether a slot is free for a request in this lane, so that it need not wait. A request that already waits may
+    /// take the slot.
     pub(super) fn has_free_slot_for(&mut self, lane: Lane) -> bool {
         match lane {
             Lane::Bound(place) => self.is_free(place) && self.may_give() && self.secure(place),
@@ -140,8 +140,8 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Where a request waits that was given out before. A client that does not say itself to whom it
-    /// is bound may have been bound by this very request, which found nobody: it goes elsewhere.
+    /// Returns the lane of a request that was dispatched before. If its client does not name a worker itself, this
+    /// request may have bound the client to a worker that could not be reached. Then the request may go to any worker.
     pub(super) fn lane_of_returned(&mut self, asked: &QueueEntry) -> Result<Lane, Cause> {
         let QueueEntry { info, failed, .. } = asked;
         let lane = match self.lane(info, true) {
@@ -151,7 +151,7 @@ impl<P: Queueable> Pool<P> {
         Ok(self.lane_of_retry(lane, info, failed))
     }
 
-    /// The lane of a request: that of the worker its client is bound to, or the common one.
+    /// Returns the lane of a request: the lane of the worker that its client is bound to, or the common lane.
     pub(super) fn lane(&mut self, asked: &EntryInfo, note: bool) -> Result<Lane, Cause> {
         let Some(affinity_target) = self.berth_of(asked) else { return Ok(Lane::Common) };
         let place = self.place_of(affinity_target);
@@ -178,14 +178,14 @@ impl<P: Queueable> Pool<P> {
         self.worker_table.place_of(affinity_target, |worker| self.workers.find(worker).is_some())
     }
 
-    /// Whether it serves, or may soon.
+    /// Whether the worker at a place serves, or may serve soon.
     fn is_worth_waiting(&self, place: u32) -> bool {
         self.slot_states.slots(place) > 0
             || self.held_until(place).is_some_and(|until| until > self.now)
     }
 
-    /// Until when those that are bound to a place wait for its worker to come back. One without a
-    /// name never does.
+    /// Returns until when requests of bound clients wait for the worker at a place to return. A worker without a name
+    /// never returns.
     pub(super) fn held_until(&self, place: u32) -> Option<Instant> {
         let since = self.slot_states.out_since(place)?;
         let hold = if self.worker_table.is_named() {
@@ -196,7 +196,7 @@ impl<P: Queueable> Pool<P> {
         since.checked_add(hold)
     }
 
-    /// Those whose worker does not come back in time wait for any, or are refused.
+    /// Requests whose worker does not return in time wait for any worker, or are rejected.
     pub(super) fn give_up_on_workers(&mut self) {
         if self.slot_states.held.is_empty() {
             return;
@@ -213,7 +213,7 @@ impl<P: Queueable> Pool<P> {
         self.slot_states.held = held;
     }
 
-    /// Those who wait for the worker at this place wait for any, or are refused.
+    /// The requests that wait for the worker at this place wait for any worker, or are rejected.
     pub(super) fn give_up_on(&mut self, place: u32) {
         match self.settings.sticky.map(|sticky| sticky.gone) {
             Some(Gone::Refuse) => {
@@ -225,8 +225,8 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Gives out what waits, as far as there are slots. Between those that are bound to somebody free
-    /// and those that are not it goes by priority and by turns, so that neither starve.
+    /// Dispatches waiting requests while slots are free. Requests of clients that are bound to a free worker and other
+    /// requests are ordered by priority and by turns, so that neither group starves.
     pub(super) fn dispatch(&mut self) {
         self.dispatch_again();
         while self.may_give() {
@@ -247,8 +247,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// The lane that goes next: of those whose worker has a free slot, and the common one where that
-    /// may be given.
+    /// Returns the lane that is next: one of the lanes whose worker has a free slot, or, if `common`, the common lane.
     fn next_lane(&mut self, common: bool) -> Option<Lane> {
         if self.slot_states.callers.is_empty() {
             return common.then_some(Lane::Common);
@@ -265,11 +264,11 @@ impl<P: Queueable> Pool<P> {
         next
     }
 
-    /// Gives the next of the common lane, at least one, to the worker whose turn it is; or, when
-    /// the turn is with those of its own, those.
+    /// Gives the next requests of the common lane, at least one, to the worker whose turn it is. If the worker's own
+    /// lane is next, the worker receives the requests of that lane instead.
     pub(super) fn dispatch_common(&mut self) {
         let (info, _) = self.queue.next(Lane::Common).expect("the caller has seen a request");
-        // Its client may have been bound since it came, by another of its requests.
+        // The client may have been bound since the request arrived, by another of its requests.
         if let Ok(Lane::Bound(place)) = self.lane(&info, false) {
             self.queue.bind_next(place);
             self.call(Lane::Bound(place));
@@ -278,7 +277,7 @@ impl<P: Queueable> Pool<P> {
         let failed = self.queue.next_failed(Lane::Common);
         let (place, choice) = self.next_for(&info, &failed);
         if !self.secure(place) {
-            // Other shards have it. Whoever else is free is next.
+            // Other shards use the remaining slots of this worker. Another free worker is tried next.
             return;
         }
         let own = Lane::Bound(place);
@@ -290,7 +289,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Whose turn it is for this request. Somebody's: a slot is free.
+    /// Returns the worker whose turn it is for this request. At least one slot must be free.
     pub(super) fn next_for(&mut self, info: &EntryInfo, failed: &Failed) -> (u32, Choice) {
         if !failed.is_empty()
             && let Some(other) = self.other_for(info, failed)
@@ -301,15 +300,15 @@ impl<P: Queueable> Pool<P> {
         self.free.next(&mut self.random, hash).expect("the caller has seen a free slot")
     }
 
-    /// Where a request stands on the circle of a hash.
+    /// Returns the position of a request on the hash ring.
     pub(super) fn hash_of(&self, info: &EntryInfo) -> Option<u64> {
         let hashes = self.settings.schedule == Schedule::Hash;
         let of_key = || info.key.filter(|_| hashes).map(|key| key.hash());
         info.hash.or_else(of_key)
     }
 
-    /// Whether a request of so many bytes, for which there is room in the common lane, need not
-    /// wait once a slot is free: nobody else does, and its batch is not to grow.
+    /// Whether a request with this number of bytes, for which the common lane has room, need not wait once a slot is
+    /// free: no other request waits, and its batch does not wait for more requests.
     pub(super) fn goes_at_once(&self, bytes: usize) -> bool {
         let (batch, limits) = (&self.settings.batch, &self.settings.queue);
         let is_due = batch.wait.is_zero()
@@ -318,14 +317,14 @@ impl<P: Queueable> Pool<P> {
         is_due && self.queue.is_empty()
     }
 
-    /// The worker at this place for a client that is bound to it, with a token in hand; none when it is
-    /// to wait behind others. Its batch never waits for more.
+    /// Returns the worker at this place for a client that is bound to it, with a token in the cache. `None` if the
+    /// request must wait behind others. Its batch never waits for more requests.
     pub(super) fn secure_own(&mut self, place: u32) -> Option<(u32, Choice)> {
         let may = self.queue.is_empty() && self.is_free(place) && self.may_give();
         (may && self.secure(place)).then_some((place, Choice::Bound))
     }
 
-    /// Gives a request that need not wait to the worker whose turn it is.
+    /// Gives a request that need not wait to the chosen worker.
     pub(super) fn give_at_once(
         &mut self,
         (place, choice): (u32, Choice),
@@ -337,7 +336,7 @@ impl<P: Queueable> Pool<P> {
         self.recycle.handle_dispatched(place, 1);
     }
 
-    /// Takes a free slot of a worker for a batch, with its token in hand.
+    /// Takes a free slot of a worker for a batch. The token of the slot is in the cache.
     fn begin_batch(&mut self, place: u32, choice: Choice) -> Assignment {
         let in_use = self.workers.occupy(place);
         self.spend(place);
@@ -350,7 +349,7 @@ impl<P: Queueable> Pool<P> {
         Assignment { place, worker, choice, was_free }
     }
 
-    /// Gives the next of a lane to a worker that has a free slot.
+    /// Gives the next requests of a lane to a worker that has a free slot.
     pub(super) fn give(&mut self, place: u32, lane: Lane, choice: Choice) {
         let assignment = self.begin_batch(place, choice);
         let batch = self.settings.batch;
@@ -370,7 +369,7 @@ impl<P: Queueable> Pool<P> {
         self.recycle.handle_dispatched(place, u64::from(rows));
     }
 
-    /// A request goes to its worker.
+    /// Dispatches a request to its worker.
     #[inline]
     fn hand_over(&mut self, assignment: &Assignment, payload: P, info: &EntryInfo, last: bool) {
         let Assignment { place, worker, choice, was_free } = *assignment;
@@ -381,14 +380,14 @@ impl<P: Queueable> Pool<P> {
         self.effects.push_back(Effect::Dispatch { worker, payload, last });
     }
 
-    /// Its client is bound to this worker from now on.
+    /// Binds the client of a request to this worker.
     fn bind(&mut self, info: &EntryInfo, place: u32, worker: WorkerId) {
         if let (Some(key), Some(affinity)) = (&info.key, &mut self.affinity) {
             affinity.bind(self.now, key, self.worker_table.affinity_target(place, worker));
         }
     }
 
-    /// Sweeps what this file keeps.
+    /// Checks the invariants of this file.
     pub(super) fn check_seats(&self) {
         let (mut slots, mut serving, mut free) = (0, 0, 0);
         for (place, worker) in self.workers.all() {

@@ -1,4 +1,4 @@
-//! Keeps the reason of every decision.
+//! Records the reason for every decision.
 
 use std::time::Instant;
 
@@ -30,13 +30,13 @@ impl<P: Queueable> Pool<P> {
         self.note(info, Decided::Returned(retry), self.slot_states.free);
     }
 
-    /// A request of this number comes back to a branch: what becomes of it is for its home to decide.
+    /// Records that a request returned to a member shard. The owner shard decides what happens to it.
     pub fn note_homeward(&mut self, now: Instant, id: u64, retry: Retry) {
         let entry = QueueEntry::new(now, &RequestTraits { id, ..RequestTraits::default() }, 0);
         self.note_return(&entry.info, retry);
     }
 
-    /// A request of this number was rejected before it was offered to the pool.
+    /// Records that a request was rejected before it was submitted to the pool.
     pub fn note_rejected(&mut self, now: Instant, id: u64, cause: Cause) {
         let entry = QueueEntry::new(now, &RequestTraits { id, ..RequestTraits::default() }, 0);
         self.note(&entry.info, Decided::Refused(cause), self.slot_states.free);
@@ -48,13 +48,14 @@ impl<P: Queueable> Pool<P> {
         self.note(info, Decided::Rescheduled(why), self.slot_states.free);
     }
 
-    /// Its client may go to another worker than its own, which has failed it.
+    /// Records that the client of a request may go to another worker than its own, because its own has failed the
+    /// request.
     pub(super) fn note_left(&mut self, info: &EntryInfo) {
         self.note(info, Decided::Rescheduled("failed it"), self.slot_states.free);
     }
 
-    /// A worker printed more than it was asked: the replies to these requests, in the order of their
-    /// ids, may be another request's.
+    /// A worker printed more than the requests required. The replies to these requests may belong to other requests.
+    /// `ids` is sorted.
     pub fn note_suspect(&mut self, ids: &[u64]) {
         self.decisions.suspect(ids);
     }
@@ -90,7 +91,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Who can be given nothing new, and why.
+    /// The workers that receive no new requests, and why.
     fn outs(&self) -> Vec<Out> {
         let places = self.workers().filter_map(|worker| {
             let why = worker.out?;

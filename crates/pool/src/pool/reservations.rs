@@ -1,14 +1,14 @@
-//! Which workers are kept for one client.
+//! Which workers are reserved for one client.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reservation {
     #[default]
     Open,
-    /// For this client; for nobody where there is none.
+    /// Reserved for this client; `None`: for no client.
     For(Option<u64>),
 }
 
-/// Which workers are kept.
+/// The reservations of all workers.
 #[derive(Debug, Default)]
 pub(super) struct Reservations {
     pub(super) places: Vec<Reservation>,
@@ -28,7 +28,7 @@ impl Reservations {
         self.places.get(place as usize).copied().unwrap_or_default()
     }
 
-    /// The client for which a place is kept.
+    /// The client for which a place is reserved.
     pub(super) fn client(&self, place: u32) -> Option<u64> {
         match self.at(place) {
             Reservation::For(client) => client,
@@ -45,7 +45,7 @@ impl Reservations {
             - u32::from(before != Reservation::Open);
     }
 
-    /// The worker at a place is not ready any more.
+    /// The worker at a place is no longer ready.
     pub(super) fn clear(&mut self, place: u32) {
         if self.is_kept(place) {
             self.set(place, Reservation::Open);

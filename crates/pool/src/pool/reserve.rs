@@ -1,18 +1,17 @@
-//! Workers whose free slots are kept for one client.
+//! Workers whose free slots are reserved for one client.
 //!
 //! ```text
-//!   open ──handle_kept(client)──► kept ──handle_open, or the worker ends──► open
-//!                                  │ ▲
-//!                                  └─┘ handle_kept(another client, or none)
+//!   open ──handle_reserved(client)──► reserved ──handle_open, or the worker ends──► open
+//!                                       │ ▲
+//!                                       └─┘ handle_reserved(another client, or none)
 //! ```
 //!
-//! While other clients wait, a kept worker is given nothing as long as other workers serve: one client
-//! alone, whose requests are rare among many, would otherwise keep it for ever.
+//! While other clients wait and other workers serve, a reserved worker receives nothing. Otherwise one client with rare
+//! requests among many others would keep the worker reserved without end.
 //!
-//! The owner of a worker keeps it while the worker is checked for output that nobody asked for: a
-//! request of the client that was answered last may be given to it at once, any other waits or goes
-//! to another worker. The order of the queue is not changed: the client of a kept worker is served
-//! only when its request is next.
+//! The caller reserves a worker while the worker is checked for unrequested output. A request of the client that was
+//! answered last may be sent to it immediately; any other request waits or goes to another worker. The order of the
+//! queue does not change: the client of a reserved worker is served only when its request is next.
 
 use std::time::Instant;
 
@@ -25,9 +24,9 @@ use crate::queue::{EntryInfo, Lane, QueueEntry};
 use crate::schedule::Choice;
 
 impl<P: Queueable> Pool<P> {
-    /// From now on the free slots of this worker are for requests of this client alone
-    /// ([`RequestTraits::client`](crate::RequestTraits::client)), without one for nobody, until [`Self::handle_open`].
-    /// Called before the slot is released which another client must not be given.
+    /// Reserves the free slots of this worker for requests of this client
+    /// ([`RequestTraits::client`](crate::RequestTraits::client)) until [`Self::handle_open`]. With `None`, the slots
+    /// serve no request. It is called before the slot is released that another client must not receive.
     pub fn handle_reserved(&mut self, now: Instant, worker: WorkerId, client: Option<u64>) {
         self.begin(now);
         if let Some(place) = self.ready_place(worker) {
@@ -37,7 +36,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// The free slots of this worker are for anybody again.
+    /// The free slots of this worker serve any client again.
     pub fn handle_open(&mut self, now: Instant, worker: WorkerId) {
         self.begin(now);
         if let Some(place) = self.ready_place(worker) {
@@ -52,12 +51,12 @@ impl<P: Queueable> Pool<P> {
         (self.workers.at(place).state == crate::workers::State::Ready).then_some(place)
     }
 
-    /// Whether the worker at `place` has a slot that nobody uses.
+    /// Whether the worker at `place` has a slot that is not in use.
     fn has_slot(&self, place: u32) -> bool {
         self.workers.at(place).in_use < self.slot_states.slots(place)
     }
 
-    /// The place that is kept for the client of a request which need not wait.
+    /// Returns the place that is reserved for the client of a request that need not wait.
     pub(super) fn kept_for(&self, asked: &QueueEntry, lane: Lane) -> Option<u32> {
         let client = asked.info.client.filter(|_| self.reservations.any())?;
         if !self.goes_at_once(asked.bytes) || !self.may_give() {
@@ -69,7 +68,8 @@ impl<P: Queueable> Pool<P> {
                 && !asked.failed.each().any(|failed| failed == *place)
         };
         match lane {
-            // The schedule comes first: a client that asks for many, such as a proxy, is spread as before.
+            // The schedule takes precedence: the requests of a client that sends many, such as a proxy, are still
+            // spread.
             Lane::Common if self.free.any() => None,
             Lane::Common => self
                 .reservations
@@ -80,7 +80,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Gives kept workers what is next, where that is of the client that they are kept for.
+    /// Gives the next requests to reserved workers, if they belong to the clients that the workers are reserved for.
     pub(super) fn dispatch_kept(&mut self) {
         if !self.reservations.any() {
             return;
@@ -98,14 +98,14 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Whether the client of a kept worker would have to wait for it: nobody else waits, or no other
-    /// worker serves.
+    /// Whether the client of a reserved worker would have to wait for it: no other request waits and no other worker is
+    /// free, or no other worker serves.
     fn may_extend(&self) -> bool {
         let others = self.free.candidates() > self.reservations.count;
         !others || self.queue.length() == 1 && !self.free.any()
     }
 
-    /// The lane whose next request is this client's, if that lane is next for this worker.
+    /// Returns the lane whose next request belongs to this client, if that lane is next for this worker.
     fn next_of_kept(&mut self, place: u32, client: u64) -> Option<Lane> {
         let common = (self.queue.common().0 > 0).then_some(Lane::Common);
         let own = (self.queue.bound(place) > 0).then_some(Lane::Bound(place));
@@ -117,7 +117,7 @@ impl<P: Queueable> Pool<P> {
         is_its_own.then_some(lane)
     }
 
-    /// Whether its client is bound to no other worker.
+    /// Whether the client of a request is bound to no other worker.
     fn may_be_given(&mut self, info: &EntryInfo, place: u32) -> bool {
         match self.lane(info, false) {
             Ok(Lane::Bound(own)) => own == place,
@@ -126,7 +126,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Sweeps what this file keeps.
+    /// Checks the invariants of this file.
     pub(super) fn check_kept(&self) {
         let reservations =
             self.reservations.places().filter(|place| self.reservations.is_kept(*place));

@@ -1,9 +1,9 @@
-//! Retries: who else is given a request that workers have failed.
+//! Retries: the choice of another worker for a request that workers have failed.
 //!
-//! It goes to a worker that has not failed it, by the schedule among those. Where all of them are
-//! busy it waits for one in a lane of its own, while others are given who is free; where there is none,
-//! or none came free in its time, it is given to any. A client's own worker is asked once more
-//! before its client is bound to another, and then only where that is allowed.
+//! The request goes to a worker that has not failed it, chosen by the schedule. If all of these workers are busy, the
+//! request waits for one of them in a separate lane, and other requests are given to free workers meanwhile. If there
+//! is no such worker, or none became free in time, the request goes to any worker. A client's own worker is tried once
+//! more before the client is bound to another one, and then only if that is allowed.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,13 @@ use crate::queue::{EntryInfo, Lane, RetryEntry};
 use crate::schedule::{Choice, Eligibility};
 use crate::settings::Gone;
 
-/// How long it waits for another worker at most, and never longer than half of the time that it has.
+/// The maximum time that a request waits for another worker. It never waits longer than half of its remaining time.
 const PATIENCE_MAX: Duration = Duration::from_secs(1);
-/// So often a client's own worker fails a request before another is asked.
+/// The number of failures of a client's own worker after which another worker is tried.
 const OWN_TIMES: usize = 2;
 
 impl<P: Queueable> Pool<P> {
-    /// Where a request waits whose lane this would be, had nobody failed it.
+    /// Returns the lane of a request that workers may have failed. `lane` is its lane if none has.
     pub(super) fn lane_of_retry(&mut self, lane: Lane, asked: &EntryInfo, failed: &Failed) -> Lane {
         if failed.is_empty() || !self.free.has_others(failed) {
             return lane;
@@ -43,14 +43,14 @@ impl<P: Queueable> Pool<P> {
             && sticky.is_none_or(|sticky| sticky.gone == Gone::Reschedule)
     }
 
-    /// Until when a request that waits since then waits for another worker.
+    /// Returns until when a request that has waited since `since` waits for another worker.
     pub(super) fn patience(&self, since: Instant) -> Instant {
         let passed = self.now.saturating_duration_since(since);
         let left = self.settings.queue.wait.saturating_sub(passed);
         self.now + (left / 2).min(PATIENCE_MAX)
     }
 
-    /// When the next of them has waited long enough for another worker.
+    /// When the next of these requests has waited long enough for another worker.
     pub(super) fn settles_at(&self) -> Option<Instant> {
         if self.queue.again() == 0 {
             return None;
@@ -58,8 +58,8 @@ impl<P: Queueable> Pool<P> {
         self.queue.agains().map(|again| again.until).min()
     }
 
-    /// Those for whom there is nobody else any more wait for any, and those whose client has been
-    /// bound meanwhile for its worker.
+    /// Moves requests out of this lane: if no other worker remains or the time is over, to the common lane; if the
+    /// client was bound meanwhile, to the lane of its worker.
     pub(super) fn settle_retries(&mut self) {
         if self.queue.again() == 0 {
             return;
@@ -71,7 +71,7 @@ impl<P: Queueable> Pool<P> {
     }
 
     fn next_to_settle(&mut self) -> Option<(u32, Lane)> {
-        // The last of them goes before the others, so it goes first.
+        // Each moved request goes before all others in its lane, so the last one is moved first.
         self.queue.agains().rev().find_map(|again| {
             let RetryEntry { place, info, failed, until } = again;
             if until <= self.now || !self.free.has_others(&failed) {
@@ -84,7 +84,7 @@ impl<P: Queueable> Pool<P> {
         })
     }
 
-    /// Gives those who wait for another worker to one that has a free slot.
+    /// Gives requests that wait for another worker to one that has a free slot.
     pub(super) fn dispatch_again(&mut self) {
         while self.queue.again() > 0 && self.may_give() {
             let found = self.queue.agains().find_map(|again| {
@@ -97,7 +97,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Whose turn it is among those that have not failed this request, with a token in hand.
+    /// Returns the worker whose turn it is among those that have not failed this request, with a token in the cache.
     fn secure_other(&mut self, asked: &EntryInfo, failed: &Failed) -> Option<(u32, Choice)> {
         while self.may_give() {
             let next = self.other_for(asked, failed)?;
@@ -108,7 +108,7 @@ impl<P: Queueable> Pool<P> {
         None
     }
 
-    /// Whose turn it is among those with a free slot that have not failed this request.
+    /// Returns the worker whose turn it is among those with a free slot that have not failed this request.
     pub(super) fn other_for(
         &mut self,
         asked: &EntryInfo,
@@ -122,12 +122,12 @@ impl<P: Queueable> Pool<P> {
         self.free.next_but(&mut self.random, hash, &hidden)
     }
 
-    /// Whether somebody waits for the worker at this place who has not failed it.
+    /// Whether a request waits for another worker that the worker at this place has not failed.
     pub(super) fn is_wanted_again(&self, place: u32) -> bool {
         self.queue.again() > 0 && self.queue.agains().any(|again| again.failed.times(place) == 0)
     }
 
-    /// Sweeps what this file keeps.
+    /// Checks the invariants of this file.
     pub(super) fn check_retries(&self) {
         for again in self.queue.agains() {
             assert!(!again.failed.is_empty(), "only what was failed waits for others");

@@ -1,4 +1,4 @@
-//! How a pool serves workers that it shares with the same pool on other shards.
+//! How a pool shares its workers with the same pool on other shards.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +16,12 @@ use crate::tokens::Tokens;
 use crate::update::{PoolUpdate, WorkerUpdate};
 use crate::workers::State;
 
-/// What is taken elsewhere is looked at so often while a pool is sorry.
+/// How often the slots in use on other shards are examined while the fallback is on.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl<P: Queueable> Pool<P> {
-    /// From now on its workers are shared with other shards: the tokens of each, by place, as many
-    /// as it has slots. To be called before any worker has started.
+    /// Shares the workers with other shards from now on. `words` has the tokens of each worker, by place: one token per
+    /// slot. It must be called before any worker has started.
     pub fn share(&mut self, words: Vec<Arc<Tokens>>, is_owner: bool) {
         let allotted: Vec<u32> = words.iter().map(|word| word.look().1).collect();
         let slots = allotted.iter().map(|&slots| u64::from(slots)).sum();
@@ -39,17 +39,17 @@ impl<P: Queueable> Pool<P> {
         }));
     }
 
-    /// Whether this is a part of a pool whose home is another shard.
+    /// Whether this is the pool of a member shard, so that another shard owns it.
     #[must_use]
     pub fn is_branch(&self) -> bool {
         self.shared.as_ref().is_some_and(|shared| !shared.is_owner)
     }
 
-    /// A request arrives at a branch. It is dispatched at once.
+    /// A request arrives at a member shard. It is dispatched immediately.
     ///
     /// # Errors
-    /// Gives the payload back when that is not for a branch to decide, or no token can be had: then
-    /// its home is asked. The cause is [`Cause::Full`].
+    /// Returns the payload if a member shard must not decide about it, or if no token is available. Then the owner
+    /// shard must be asked. The cause is [`Cause::Full`].
     pub fn handle_entry_at_branch(
         &mut self,
         now: Instant,
@@ -69,20 +69,21 @@ impl<P: Queueable> Pool<P> {
         Ok(Ticket::SPENT)
     }
 
-    /// Whom a branch can give a request to, with a token in hand.
+    /// Returns the worker that a member shard can give a request to, with a token in the cache.
     fn next_at_branch(&mut self, asked: &QueueEntry) -> Option<(u32, Choice)> {
         let shared = self.shared.as_ref()?;
         if !shared.update.gives || self.phase > Phase::Serving {
             return None;
         }
         let Some(named) = asked.info.named else { return self.secure_next(asked) };
-        // One that is not there, or does not serve, is not for a branch to give up on.
+        // If the worker is missing or does not serve, only the owner shard may give up on it.
         let place = self.place_of(AffinityTarget(named))?;
         let there = self.is_free(place) && self.secure(place);
         there.then_some((place, Choice::Bound))
     }
 
-    /// Whose turn it is for this request, with a token in hand; none when nobody has a free slot.
+    /// Returns the worker whose turn it is for this request, with a token in the cache. `None` if no worker has a free
+    /// slot.
     pub(super) fn secure_next(&mut self, asked: &QueueEntry) -> Option<(u32, Choice)> {
         while self.any_free() {
             let next = self.next_for(&asked.info, &asked.failed);
@@ -93,7 +94,8 @@ impl<P: Queueable> Pool<P> {
         None
     }
 
-    /// Sees to it that a token of this worker is in hand. Without one it has no free slot.
+    /// Ensures that a token of this worker is in the cache. Returns `false` if none is available; then the worker has
+    /// no free slot.
     pub(super) fn secure(&mut self, place: u32) -> bool {
         let Some(shared) = &mut self.shared else { return true };
         let secured = shared.secure(place);
@@ -103,7 +105,7 @@ impl<P: Queueable> Pool<P> {
         secured
     }
 
-    /// Whether somebody has a free slot for sure, with its token in hand.
+    /// Whether a worker certainly has a free slot, with its token in the cache.
     pub(super) fn secure_any(&mut self) -> bool {
         while self.any_free() {
             if self.shared.is_none() {
@@ -117,26 +119,26 @@ impl<P: Queueable> Pool<P> {
         false
     }
 
-    /// Whether no token of this worker can be had at the moment.
+    /// Whether no token of this worker is available at the moment.
     pub(super) fn is_out(&self, place: u32) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.is_out(place))
     }
 
-    /// A request has the token in hand.
+    /// A request takes the token from the cache.
     pub(super) fn spend(&mut self, place: u32) {
         if let Some(shared) = &mut self.shared {
             shared.spend(place);
         }
     }
 
-    /// Slots of a worker are not in use any more.
+    /// Slots of a worker are no longer in use.
     pub(super) fn give_back(&mut self, place: u32, slots: u32) {
         let Some(shared) = &mut self.shared else { return };
         let mailed = (0..slots).map(|_| u32::from(shared.give_back(place))).sum();
         self.mail_home(place, mailed);
     }
 
-    /// A branch mails home a token that its word did not take ([`Effect::ToOwner`]).
+    /// The owner shard receives a token that a member shard could not return to a closed word ([`Effect::ToOwner`]).
     pub fn handle_token(&mut self, now: Instant, worker: WorkerIndex) {
         let place = worker.get();
         self.begin(now);
@@ -149,7 +151,7 @@ impl<P: Queueable> Pool<P> {
         self.turn();
     }
 
-    /// Places where a branch found no token may have one now.
+    /// Places where a member shard found no token are examined again: one may be free now.
     fn look_again(&mut self) {
         let Some(shared) = &self.shared else { return };
         let may = |place: &u32| {
@@ -165,7 +167,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Hands that nobody waits for are emptied, and words for which nobody waits are opened.
+    /// Empties the caches and opens the closed words of places that no request waits for.
     pub(super) fn release_unused_tokens(&mut self) {
         let Some(shared) = self.shared.as_mut().filter(|shared| !shared.touched.is_empty()) else {
             return;
@@ -177,12 +179,12 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Whether somebody waits who may be given to this worker.
+    /// Whether a request waits that may be given to this worker.
     fn is_waited_for(&self, place: u32) -> bool {
         self.queue.common().0 > 0 || self.queue.bound(place) > 0 || self.is_wanted_again(place)
     }
 
-    /// One of them. True when there is something left.
+    /// Empties the cache and opens the word of one place. Returns `true` if the place must be examined again.
     fn rest_hand(&mut self, place: u32) -> bool {
         let waited_for = self.is_waited_for(place);
         let Some(shared) = &mut self.shared else { return false };
@@ -203,20 +205,20 @@ impl<P: Queueable> Pool<P> {
         self.effects.extend((0..tokens).map(|_| Effect::ToOwner { index }));
     }
 
-    /// Slots in use, on whatever shard.
+    /// The number of slots in use. On the owner shard, this includes all shards.
     pub(super) fn taken(&self) -> u64 {
         let elsewhere = self.shared.as_ref().filter(|shared| shared.is_owner);
         let here = || u64::from(self.workers.slots_in_use());
         elsewhere.map_or_else(here, |shared| shared.taken())
     }
 
-    /// When to look at what is taken elsewhere, of which nobody tells.
+    /// When to examine the slots in use on other shards. Other shards do not report them.
     pub(super) fn looks_at(&self) -> Option<Instant> {
         let looks = self.sorry.is_on() && self.shared.as_ref().is_some_and(|it| it.is_owner);
         looks.then(|| self.now + LOOK)
     }
 
-    /// The worker at a place changed: branches may have to know.
+    /// The worker at a place has changed. The member shards may need an update.
     pub(super) fn note_update(&mut self, place: u32) {
         let Some(shared) = self.shared.as_ref().filter(|shared| shared.is_owner) else { return };
         if shared.changed || shared.update.places.get(place as usize) == Some(&self.news_of(place))
@@ -242,7 +244,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// What branches are to be told, when that has changed.
+    /// Returns an update for the member shards, if something has changed.
     pub fn poll_news(&mut self) -> Option<PoolUpdate> {
         let gives = !self.sorry.is_by_hand();
         let shared = self.shared.as_ref().filter(|shared| shared.is_owner)?;
@@ -258,8 +260,8 @@ impl<P: Queueable> Pool<P> {
         Some(update)
     }
 
-    /// A branch is told by its home who serves. Gives its workers whose server has begun anew
-    /// since: what is kept of connections to it may be dead.
+    /// A member shard receives an update from the owner shard. Returns the workers whose server was restarted since the
+    /// last update: idle connections to it may be dead.
     pub fn handle_news(&mut self, now: Instant, update: &PoolUpdate) -> Vec<WorkerId> {
         self.begin(now);
         let mut anew = Vec::new();
@@ -278,7 +280,7 @@ impl<P: Queueable> Pool<P> {
 
     fn handle_place_news(&mut self, place: u32, told: WorkerUpdate) -> Option<WorkerId> {
         let before = self.told(place).and_then(|before| before.worker);
-        // It may have other settings already than we have.
+        // The owner shard may already have newer settings than this shard.
         if !self.worker_table.places().any(|there| there == place) {
             return None;
         }
@@ -301,13 +303,13 @@ impl<P: Queueable> Pool<P> {
         self.shared.as_ref()?.update.places.get(place as usize)
     }
 
-    /// What the home of this branch calls one of its workers.
+    /// Returns the id that the owner shard uses for a worker of this member shard.
     #[must_use]
     pub fn worker_at_home(&self, worker: WorkerId) -> Option<WorkerId> {
         self.told(self.workers.find(worker)?)?.worker
     }
 
-    /// Sweeps what this file keeps.
+    /// Checks the invariants of this file.
     pub(super) fn check_shared(&self) {
         let Some(shared) = &self.shared else { return };
         for (place, cache) in (0..).zip(&shared.caches) {

@@ -1,53 +1,53 @@
 //! A pool that several shards serve.
 //!
-//! One of them is its *home*: there its queue is, and all that is decided about its workers. The
-//! others are *branches*: machines like it without a queue, who serve whom their home says. Each of
-//! them gives a request to a worker only with a token of it in hand, so that all together keep to
-//! its slots. A branch that has none gives the request back, and it goes home.
+//! One of them is the *owner shard*: it has the queue and makes all decisions about the workers. The others are *member
+//! shards*: the same state machine without a queue, which follows the updates of the owner shard. Each shard gives a
+//! request to a worker only with a token of that worker in its cache, so that all shards together respect the worker's
+//! slots. A member shard without a token returns the request, and the request is sent to the owner shard.
 //!
 //! ```text
-//!   slots of a worker = tokens in its word + tokens in hands + its slots in use on all shards
-//!                       + tokens on their way home
+//!   slots of a worker = tokens in its word + tokens in caches + its slots in use on all shards
+//!                       + tokens on their way to the owner shard
 //! ```
 //!
-//! Tokens that are owed because a worker has fewer slots than it had are kept back as they come
+//! If a worker has fewer slots than before, the surplus tokens are owed. They are withdrawn as they return
 //! ([`Shared::allot`]).
 //!
-//! A hand is empty when an event has been dealt with, unless somebody waits for what is in it.
+//! A cache is empty after an event was handled, unless a request waits for its tokens.
 
 use std::sync::Arc;
 
 use crate::tokens::{Released, Tokens};
 use crate::update::PoolUpdate;
 
-/// What a shard holds of one worker's tokens.
+/// The tokens of one worker that a shard holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TokenCache {
-    /// Tokens that no request has.
+    /// Tokens that no request uses.
     pub(super) tokens: u32,
-    /// At home: tokens that are too many, and kept back when they come.
+    /// On the owner shard: surplus tokens, which are withdrawn when they return.
     pub(super) owed: u32,
-    /// There was none to be had: at home its word is closed since.
+    /// No token was available. On the owner shard, the word has been closed since.
     pub(super) out: bool,
-    /// It is in `touched`.
+    /// Whether the place is in `touched`.
     pub(super) touched: bool,
 }
 
-/// What a pool has to do with the same pool on other shards.
+/// The state that a pool needs to share its workers with the same pool on other shards.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) words: Vec<Arc<Tokens>>,
-    /// The slots that each worker has, by place.
+    /// The slots of each worker, by place.
     pub(super) allotted: Vec<u32>,
-    /// Slots of all workers, those that are owed among them.
+    /// The slots of all workers, including those that are owed.
     pub(super) slots: u64,
     pub(super) is_owner: bool,
     pub(super) caches: Vec<TokenCache>,
-    /// Places whose hands may not be empty.
+    /// Places whose caches may not be empty.
     pub(super) touched: Vec<u32>,
-    /// What branches were told, or at a branch what it was told.
+    /// The last update that was sent to the member shards; on a member shard, the last one received.
     pub(super) update: PoolUpdate,
-    /// They are to be told again.
+    /// Whether the member shards need a new update.
     pub(super) changed: bool,
 }
 
@@ -57,12 +57,12 @@ impl Shared {
         Some((self.caches.get_mut(place as usize)?, &**word))
     }
 
-    /// Whether no token of this worker can be had.
+    /// Whether no token of this worker is available.
     pub(super) fn is_out(&self, place: u32) -> bool {
         self.caches.get(place as usize).is_some_and(|cache| cache.out && cache.tokens == 0)
     }
 
-    /// Sees to it that a token of this worker is in hand. False when there is none.
+    /// Ensures that a token of this worker is in the cache. Returns `false` if none is available.
     pub(super) fn secure(&mut self, place: u32) -> bool {
         let is_owner = self.is_owner;
         let Some((cache, word)) = self.cache(place) else { return true };
@@ -81,14 +81,14 @@ impl Shared {
         taken
     }
 
-    /// A request has the token that was in hand.
+    /// A request takes the token from the cache.
     pub(super) fn spend(&mut self, place: u32) {
         if let Some((cache, _)) = self.cache(place) {
             cache.tokens = cache.tokens.checked_sub(1).expect("a token is in hand");
         }
     }
 
-    /// A request has it no more. True when it is to be mailed home.
+    /// A request releases its token. Returns `true` if the token must be sent to the owner shard.
     pub(super) fn give_back(&mut self, place: u32) -> bool {
         let is_owner = self.is_owner;
         let Some((cache, word)) = self.cache(place) else { return false };
@@ -101,14 +101,15 @@ impl Shared {
             cache.tokens += 1;
             return false;
         }
-        // Where it is free now, another may be had; one that is mailed goes to those who wait.
+        // If the token is free again, another one may be available. A token that is sent goes to the requests that wait
+        // on the owner shard.
         let mailed = word.release() == Released::MailHome;
         cache.out &= mailed;
         mailed
     }
 
-    /// Opens the word of a place for which nobody waits here, and empties the hand. Gives how many
-    /// tokens are to be mailed home.
+    /// Opens the word of a place that no request waits for on this shard, and empties the cache. Returns the number of
+    /// tokens that must be sent to the owner shard.
     pub(super) fn let_go(&mut self, place: u32) -> u32 {
         let is_owner = self.is_owner;
         let Some((cache, word)) = self.cache(place) else { return 0 };
@@ -125,7 +126,7 @@ impl Shared {
         u32::try_from(mailed).expect("a hand has fewer tokens")
     }
 
-    /// Tokens of all workers that are with requests, on whatever shard.
+    /// The number of tokens that requests use, of all workers, on all shards.
     pub(super) fn taken(&self) -> u64 {
         let here: u64 = self.caches.iter().map(|cache| u64::from(cache.tokens)).sum();
         let free: u64 = self.words.iter().map(|word| u64::from(word.look().1)).sum();
@@ -134,7 +135,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// The words of further places, each with so many tokens.
+    /// Adds the words of new places, each with its number of tokens.
     pub(super) fn lengthen(&mut self, words: &[Arc<Tokens>], slots: &[u32]) {
         let before = self.words.len();
         self.words.extend(words.iter().skip(before).cloned());
@@ -144,7 +145,7 @@ impl Shared {
         self.allotted.extend(new);
     }
 
-    /// A place has so many slots. Gives how many tokens are to be put in.
+    /// Sets the number of slots of a place. Returns the number of tokens that must be added.
     pub(super) fn allot(&mut self, place: u32, slots: u32) -> u32 {
         let Some(allotted) = self.allotted.get_mut(place as usize) else { return 0 };
         let before = std::mem::replace(allotted, slots);
@@ -158,7 +159,7 @@ impl Shared {
         more
     }
 
-    /// Keeps back what is too many and can be had. Where more is to come the word is closed.
+    /// Withdraws surplus tokens that are available. If more must return, the word is closed.
     pub(super) fn collect(&mut self, place: u32) {
         let (mut reservations, mut is_new) = (0, false);
         if let Some((cache, word)) = self.cache(place) {

@@ -1,32 +1,32 @@
-//! Places as those see them who are bound to them.
+//! The state of each place, as it matters to clients that are bound to its worker.
 
 use std::time::Instant;
 
 use crate::why::PLACES_SEEN;
 
-/// A place as those see it who are bound to it.
+/// The state of one place, for clients that are bound to its worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SlotState {
-    /// Slots of its worker; 0: it serves nobody.
+    /// Slots of the worker; 0: it does not serve.
     pub(super) slots: u32,
-    /// Since when it serves nobody.
+    /// Since when the worker does not serve.
     pub(super) out_since: Option<Instant>,
-    /// It is in `callers`.
+    /// Whether the place is in `callers`.
     pub(super) calls: bool,
 }
 
-/// All places.
+/// The states of all places.
 #[derive(Debug, Default)]
 pub(super) struct SlotStates {
     pub(super) slot_states: Vec<SlotState>,
-    /// Slots of all that serve.
+    /// Slots of all workers that serve.
     pub(super) slots: u64,
     pub(super) serving: u32,
-    /// Places with a free slot whose own lane has somebody; some may no longer.
+    /// Places with a free slot and a request in their own lane. Some entries may be outdated.
     pub(super) callers: Vec<u32>,
-    /// Places that do not serve and whose lane had somebody.
+    /// Places that do not serve and that had a request in their own lane.
     pub(super) held: Vec<u32>,
-    /// Free slots of the first places, a bit each.
+    /// Free slots of the first places, one bit each.
     pub(super) free: u64,
 }
 
@@ -35,7 +35,7 @@ impl SlotStates {
         self.slot_states.get(place as usize).copied().unwrap_or_default()
     }
 
-    /// Slots of the worker at `place` if it serves those that are bound to it.
+    /// The slots of the worker at `place`, if it serves clients that are bound to it.
     pub(super) fn slots(&self, place: u32) -> u32 {
         self.at(place).slots
     }

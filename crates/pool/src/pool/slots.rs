@@ -1,9 +1,8 @@
-//! Other workers and other slots of a pool that several shards serve.
+//! Changes to the workers and slots of a pool that several shards serve.
 //!
-//! A place is a server's for good: one that comes later stands behind all that were there before, on
-//! every shard, so that whatever is said of a place means the same server. A server that left has no
-//! slots. Tokens that are too many are kept back at home as they come: until all have come the word is
-//! closed, so that each comes there.
+//! A place belongs to one server forever. A new server gets a place behind all existing ones, on every shard, so that a
+//! place means the same server everywhere. A server that was removed has no slots. Surplus tokens are withdrawn on the
+//! owner shard as they return. Until all of them have returned the word is closed, so that each token is sent there.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,14 +12,14 @@ use crate::Queueable;
 use crate::tokens::Tokens;
 use crate::update::WorkerUpdate;
 
-/// What a branch knows of a server of which its home has told nothing.
+/// The state of a server for which a member shard has received no update.
 const UNTOLD: WorkerUpdate =
     WorkerUpdate { worker: None, serves: false, open: false, weight: 0, out: None };
 
 impl<P: Queueable> Pool<P> {
-    /// The workers of a pool that several shards serve have so many slots from now on, by place; none:
-    /// it left. Words of further places, which hold as many tokens, stand behind those that were there.
-    /// [`Self::handle_settings`] with the same workers follows.
+    /// Sets the slots of the workers of a pool that several shards serve, by place; 0: the worker was removed. Words of
+    /// new places, which hold as many tokens, follow the existing ones. [`Self::handle_settings`] with the same workers
+    /// follows.
     pub fn handle_slots(&mut self, now: Instant, words: &[Arc<Tokens>], slots: &[u32]) {
         self.begin(now);
         let Some(shared) = &mut self.shared else { return };
@@ -34,7 +33,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// What its home said of places before this branch knew them is known of them now.
+    /// Applies the updates that the owner shard sent about places before this member shard had them.
     pub(super) fn tell_new_places(&mut self) {
         let Some(shared) = self.shared.as_ref().filter(|shared| !shared.is_owner) else { return };
         for place in self.worker_table.places() {

@@ -1,4 +1,4 @@
-//! Scenes with virtual time.
+//! Scenarios with virtual time.
 
 mod balance;
 mod crash;
@@ -34,13 +34,13 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// So many workers that take one request at a time; nothing grows or shrinks by itself.
+/// This number of workers, which take one request at a time. The number of workers does not change by itself.
 fn fixed(workers: u32) -> Settings {
     let sizing = elastic::Sizing { min: workers, max: workers, ..elastic::Sizing::default() };
     Settings { sizing, ..Settings::default() }
 }
 
-/// A pool, its time, and what it has asked for.
+/// A pool, its time, and its effects.
 struct Yard {
     pool: Pool<Job>,
     now: Instant,
@@ -94,12 +94,12 @@ impl Yard {
         answer
     }
 
-    /// Requests of ten bytes that must be taken in.
+    /// Submits requests of ten bytes, which must be admitted.
     fn requests(&mut self, numbers: impl IntoIterator<Item = u32>) -> Vec<Ticket> {
         numbers.into_iter().map(|number| self.request(Job(number, 10)).unwrap()).collect()
     }
 
-    /// All that were asked for are ready.
+    /// All requested workers become ready.
     fn start_all(&mut self) -> Vec<WorkerId> {
         let started = std::mem::take(&mut self.started);
         for worker in &started {
@@ -157,7 +157,7 @@ impl Yard {
         self.follow();
     }
 
-    /// Goes to the pool's next time: how long that took.
+    /// Advances to the pool's next time. Returns the time that passed.
     fn wait(&mut self) -> Duration {
         let at = self.pool.next_time().expect("the pool wants to be called again");
         let time = at - self.now;
@@ -165,7 +165,7 @@ impl Yard {
         time
     }
 
-    /// Numbers dispatched since the last look, one list a batch.
+    /// Numbers dispatched since the last call, one list per batch.
     fn batches(&mut self) -> Vec<Vec<u32>> {
         let mut batches = vec![Vec::new()];
         for (_, number, last) in self.dispatched.drain(..) {
@@ -178,14 +178,14 @@ impl Yard {
         batches
     }
 
-    /// Numbers dispatched since the last look.
+    /// Numbers dispatched since the last call.
     fn numbers(&mut self) -> Vec<u32> {
         self.batches().concat()
     }
 }
 
 impl Pool<Job> {
-    /// What it has room for without asking for more memory.
+    /// The number of requests that it can store without allocating more memory.
     fn footprint(&self) -> [usize; 4] {
         let queue = self.queue.footprint();
         [queue.0, queue.1, self.effects.capacity(), self.workers.all().count()]

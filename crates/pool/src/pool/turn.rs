@@ -1,4 +1,4 @@
-//! What follows from an event.
+//! The consequences of an event.
 
 use std::time::Instant;
 
@@ -12,9 +12,9 @@ use crate::queue::{EntryInfo, Lane};
 use crate::workers::{Move, State};
 
 impl<P: Queueable> Pool<P> {
-    /// The time moves on to `now`: what has waited too long is refused before anything else. True when
-    /// it does not, and all that followed from what happened at this moment before was done: then
-    /// nothing is due by itself.
+    /// Moves the time to `now`, and first rejects the requests that have waited too long. Returns `true` if the time
+    /// does not move and all consequences of earlier events at this moment were carried out. Then nothing is due
+    /// without an event.
     pub(super) fn begin(&mut self, now: Instant) -> bool {
         self.is_changed = true;
         if std::mem::take(&mut self.is_at_rest) && now <= self.now {
@@ -27,8 +27,8 @@ impl<P: Queueable> Pool<P> {
         false
     }
 
-    /// Whether nothing follows from one more that waits for any worker, where nothing else was left
-    /// to be done: no slot is free, nobody is started or stopped by need, and it has time.
+    /// Whether one more request that waits for any worker has no consequences, provided that nothing else remains to be
+    /// done: no slot is free, no worker is started or stopped because of load, and the request may wait.
     pub(super) fn is_all_taken(&self) -> bool {
         !self.free.any()
             && self.shared.is_none()
@@ -38,14 +38,14 @@ impl<P: Queueable> Pool<P> {
             && !self.settings.queue.wait.is_zero()
     }
 
-    /// Failures are forgiven when it is time to.
+    /// Clears the failures of the back-off if enough time has passed.
     fn reset_breaker(&mut self) {
         if self.backoff.in_trouble() {
             self.backoff.handle_time(self.now, self.pending());
         }
     }
 
-    /// Does everything that is to be done now.
+    /// Carries out everything that is due now.
     pub(super) fn turn(&mut self) {
         self.reset_breaker();
         self.note_fitness();
@@ -70,14 +70,14 @@ impl<P: Queueable> Pool<P> {
             self.stop_idle();
         }
         if self.leave_fallback() && self.is_sized() && !self.is_settled() {
-            // Who was kept for its sake is surplus now.
+            // A worker that was kept to end the fallback is surplus now.
             self.size();
         }
         self.is_at_rest = true;
     }
 
-    /// As [`Self::turn`], where nothing happened but that a slot was taken or is free again; `at_rest` is
-    /// what [`Self::begin`] said. Of many requests and replies at one moment nothing follows for most.
+    /// Like [`Self::turn`], after an event that only took or released a slot. `at_rest` is the result of
+    /// [`Self::begin`]. When many requests and replies arrive at one moment, most of them have no consequences.
     pub(super) fn turn_after_slot(&mut self, at_rest: bool) {
         let follows_nothing = at_rest
             && self.queue.is_empty()
@@ -93,18 +93,18 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// No worker is ready, and the last ones failed in a row.
+    /// Whether the circuit breaker is open: no worker is ready, and the last ones failed in a row.
     pub(super) fn is_open(&self) -> bool {
         self.workers.ready() == 0 && self.backoff.is_breaker_open()
     }
 
-    /// Workers of which is not known yet whether they are any good.
+    /// The number of workers of which it is not yet known whether they have failed.
     pub(super) const fn pending(&self) -> u32 {
         self.workers.starting() + self.workers.undecided()
     }
 
-    /// Whether a request of so many bytes can be taken in. Sends off a batch that waits for more
-    /// if that makes the room.
+    /// Whether there is room for a request with this number of bytes. If a batch that waits for more requests takes the
+    /// room, the batch is dispatched.
     pub(super) fn make_room(&mut self, bytes: usize) -> bool {
         if self.has_room(bytes) {
             return true;
@@ -115,8 +115,8 @@ impl<P: Queueable> Pool<P> {
                 return true;
             }
         }
-        // Nobody waits and a slot is free: then the limits do not matter unless the request
-        // would have to wait for its batch. It will not: a batch beyond a limit is full.
+        // No request waits, and a slot is free. Then the limits do not matter, unless the request would have to wait
+        // until its batch is full. It does not: a batch beyond a limit is full.
         self.secure_any()
     }
 
@@ -126,7 +126,7 @@ impl<P: Queueable> Pool<P> {
             && self.queue.bytes().saturating_add(bytes) <= limits.bytes
     }
 
-    /// Whether the oldest requests make a batch that may leave now.
+    /// Whether the oldest requests form a batch that may be dispatched now.
     pub(super) fn batch_is_due(&self) -> bool {
         let (length, bytes) = self.queue.common();
         let Some(oldest) = self.queue.oldest().filter(|_| length > 0) else { return false };
@@ -138,7 +138,7 @@ impl<P: Queueable> Pool<P> {
             || oldest.checked_add(batch.wait).is_some_and(|at| at <= self.now)
     }
 
-    /// Refuses what has waited too long. The head of the queue is the oldest.
+    /// Rejects the requests that have waited too long. The head of the queue is the oldest request.
     fn expire(&mut self) {
         while let Some(oldest) = self.queue.oldest()
             && oldest.checked_add(self.settings.queue.wait).is_some_and(|at| at <= self.now)
@@ -153,14 +153,14 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Refuses those that wait for any worker.
+    /// Rejects the requests that wait for any worker.
     fn refuse_common(&mut self, cause: Cause) {
         while let Some((payload, info)) = self.queue.pop(Lane::Common) {
             self.refused(payload, &info, cause);
         }
     }
 
-    /// Refuses the oldest request.
+    /// Rejects the oldest request.
     pub(super) fn refuse(&mut self, cause: Cause) {
         let (payload, info) = self.queue.pop_oldest().expect("the caller has seen a request");
         self.refused(payload, &info, cause);
@@ -172,41 +172,41 @@ impl<P: Queueable> Pool<P> {
         self.effects.push_back(Effect::Refuse { payload, cause });
     }
 
-    /// There are as many workers as there are ever to be, and none that ends: whatever the load, the
-    /// policy has nothing to say.
+    /// Whether the number of workers is fixed and has been reached, and no worker is ending. Then the policy has
+    /// nothing to change, regardless of the load.
     pub(super) fn is_settled(&self) -> bool {
         let coming = self.workers.ready() + self.workers.starting();
         self.workers.ending() == 0 && self.policy.sizing().is_fixed_at(coming)
     }
 
-    /// What the policy has to know.
+    /// Returns the input of the sizing policy.
     fn load(&self) -> Load {
         let open = self.is_open();
         let sorry = self.sorry.is_on();
-        // While requests are refused nobody waits, and yet somebody must try again, or be there for
-        // the pool to be sorry no longer.
+        // While requests are rejected, none of them waits. A worker must still be started, to try again or to end the
+        // fallback.
         let wanted = open || sorry && self.workers.ready() == 0;
-        // A free slot with requests waiting means a batch that is not due. Those that are bound,
-        // or that the pool's own limit holds back, would not be served by another worker.
+        // If a slot is free while requests wait, their batch is not due. Requests of bound clients, and requests that
+        // the pool's own limit delays, would not be served by another worker.
         let waits =
             self.queue.common().0 + self.queue.again() > 0 && self.may_give() && !self.free.any();
         let waiting = if waits { self.workers_worth() } else { 0 };
         Load {
             busy: self.workers.busy(),
             idle: self.workers.idle(),
-            // A place that is paused has a worker that takes so long to start.
+            // A paused place counts as a worker that is slow to start.
             starting: self.pending() + self.backoff.paused(self.now),
             ending: self.workers.ending() - self.workers.undecided(),
             waiting: waiting.max(u32::from(wanted)),
             oldest: self.queue.oldest().filter(|_| waits),
             room: self.backoff.room(self.now, self.pending(), open),
-            // The last one that can answer stays as long as the pool is sorry: else it might rest
-            // sooner than things are steady, and again, for ever.
+            // While the fallback is on, the last worker that can answer is kept. Otherwise it might be stopped before
+            // the load was steady for long enough, and then be started and stopped again without end.
             may_shrink: !(self.backoff.in_trouble() || sorry && self.free.candidates() == 1),
         }
     }
 
-    /// How many workers what waits could keep busy.
+    /// Returns the number of workers that the waiting requests could keep busy.
     fn workers_worth(&self) -> u32 {
         let batch = &self.settings.batch;
         let (length, bytes) = self.queue.common();
@@ -217,7 +217,7 @@ impl<P: Queueable> Pool<P> {
         batches.min(length).div_ceil(self.settings.slots)
     }
 
-    /// When the policy is to be asked again, and when another worker may be started.
+    /// Returns when the policy must be evaluated again, and when another worker may be started.
     pub(super) fn sized_at(&self) -> [Option<Instant>; 2] {
         if !self.is_sized() {
             return [None; 2];
@@ -226,7 +226,7 @@ impl<P: Queueable> Pool<P> {
         [advised_at, self.backoff.next_time(self.now, self.pending())]
     }
 
-    /// Follows the policy.
+    /// Follows the advice of the policy.
     fn size(&mut self) {
         loop {
             match self.policy.advise(self.now, &self.load()) {
@@ -240,10 +240,10 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Starts others in place of workers that are due. There may be more than `max` meanwhile, by as
-    /// many as are replaced at once.
+    /// Starts replacements for workers that are due. Meanwhile there may be more workers than `max`, by the number that
+    /// is replaced at the same time.
     fn replace(&mut self) {
-        // Servers are who they are.
+        // Named workers (servers) are not replaced.
         while self.recycle.has_due()
             && !self.worker_table.is_named()
             && self.recycle.wants_replacement(self.workers.ready())
@@ -254,7 +254,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// One that is due leaves: another is ready in its place.
+    /// One worker that is due leaves, because its replacement is ready.
     pub(super) fn let_one_go(&mut self) {
         if let Some(place) = self.recycle.take() {
             self.counts.recycled += 1;
@@ -279,7 +279,7 @@ impl<P: Queueable> Pool<P> {
         worker
     }
 
-    /// Tells a worker to stop that has nothing to do.
+    /// Stops an idle worker.
     pub(super) fn stop(&mut self, place: u32) {
         let worker = self.workers.id(place);
         let stopped = self.workers.apply(place, Move::Stop, self.now);
@@ -290,7 +290,7 @@ impl<P: Queueable> Pool<P> {
         self.effects.push_back(Effect::Stop { worker });
     }
 
-    /// Lets go of ready workers that are too many, idle ones first.
+    /// Stops surplus ready workers, idle ones first. A busy one leaves.
     pub(super) fn trim(&mut self) {
         while self.policy.beyond(self.workers.ready()) > 0 {
             if let Some(place) = self.workers.idlest() {
@@ -301,7 +301,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// A worker that is no longer wanted stops as soon as it has nothing to do.
+    /// Stops a worker that is no longer needed as soon as it is idle.
     pub(super) fn let_go(&mut self, place: u32) {
         let worker = self.workers.at(place);
         if worker.state == State::Ready && worker.in_use == 0 {
@@ -312,9 +312,9 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// The end of the pool: who has nothing to do stops, and what waits for nobody is refused.
+    /// Ends the pool: stops idle workers, and rejects waiting requests when no worker is left.
     fn stop_idle(&mut self) {
-        // A worker that is kept has a free slot soon for what waits.
+        // A reserved worker will soon have a free slot for the waiting requests.
         if self.reservations.any() && !self.queue.is_empty() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What can be seen of a pool without changing it.
+//! Queries that do not change a pool.
 
 use std::time::Instant;
 
@@ -15,8 +15,8 @@ use crate::why::Decision;
 use crate::workers::State;
 
 impl<P: Queueable> Pool<P> {
-    /// When to call [`handle_time`](Self::handle_time) though nothing has happened. Always later
-    /// than the last event.
+    /// When [`handle_time`](Self::handle_time) must be called if no event occurs. It is always later than the last
+    /// event.
     pub fn next_time(&mut self) -> Option<Instant> {
         if std::mem::take(&mut self.is_changed) {
             self.next_time = self.find_next_time();
@@ -47,7 +47,7 @@ impl<P: Queueable> Pool<P> {
         sooner(next, sooner(self.ejected.next_time(), self.sorry.next_time()))
     }
 
-    /// Whether workers are started and stopped by need.
+    /// Whether workers are started and stopped according to the load.
     pub(super) const fn is_sized(&self) -> bool {
         match self.phase {
             Phase::Serving => true,
@@ -56,7 +56,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// The state at this moment.
+    /// The current state.
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
@@ -81,9 +81,8 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// How much clients that can be made to wait may send now. With a fallback for overload they are
-    /// not made to wait, and neither are they while requests are rejected for another reason than a full
-    /// queue.
+    /// Returns how much pausable clients may send now. They are not paused if the pool has a fallback for overload, or
+    /// while requests are rejected for another reason than a full queue.
     #[must_use]
     pub fn room(&self) -> Room {
         let rejects = self.phase > Phase::Serving || self.is_open() || self.is_unfit();
@@ -93,7 +92,7 @@ impl<P: Queueable> Pool<P> {
         let limits = &self.settings.queue;
         let requests = limits.pause_length(self.settings.batch);
         if self.queue.is_empty() {
-            // One that is larger than the queue may be is rejected for that.
+            // A request that is larger than the queue's limit is rejected for that reason.
             return Room { requests, bytes: usize::MAX };
         }
         Room {
@@ -102,19 +101,19 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    /// Requests that wait, and slots in use.
+    /// Returns the number of waiting requests and the number of slots in use.
     #[must_use]
     pub fn usage(&self) -> (u32, u32) {
         (self.queue.length(), self.workers.slots_in_use())
     }
 
-    /// Requests that may wait.
+    /// The maximum number of waiting requests.
     #[must_use]
     pub const fn queue_length(&self) -> u32 {
         self.settings.queue.length
     }
 
-    /// The workers, and places of workers with names that do not run.
+    /// Returns the running workers, and named workers that are not running.
     pub fn workers(&self) -> impl Iterator<Item = WorkerView<'_>> {
         let there = |place: &u32| self.worker_table.is_named() || !self.workers.is_vacant(*place);
         self.worker_table.places().filter(there).map(|place| {
@@ -142,78 +141,79 @@ impl<P: Queueable> Pool<P> {
         })
     }
 
-    /// What a worker is called, where it has a name of its own.
+    /// Returns the name of a worker, if it has one.
     #[must_use]
     pub fn name_at(&self, worker: WorkerIndex) -> Option<&str> {
         let place = self.worker_table.places().nth(worker.get() as usize)?;
         self.worker_table.at(place).name.as_deref()
     }
 
-    /// What is held of a worker; none when it is gone.
+    /// Returns the health of a worker; `None` when it is gone.
     #[must_use]
     pub fn health_of(&self, worker: WorkerId) -> Option<HealthState> {
         self.workers.find(worker).map(|place| self.worker_table.at(place).health.state())
     }
 
-    /// Why the fallback is on; none: it is off.
+    /// Returns why the fallback is on; `None`: it is off.
     #[must_use]
     pub fn sorry_reason(&self) -> Option<SorryReason> {
         self.sorry.state().map(|(reason, _)| reason)
     }
 
-    /// The worker that has this index now; none: it does not run.
+    /// Returns the worker that has this index now; `None`: it is not running.
     #[must_use]
     pub fn worker_at(&self, index: WorkerIndex) -> Option<WorkerId> {
         let place = index.get();
         (!self.workers.is_vacant(place)).then(|| self.workers.id(place))
     }
 
-    /// What clients of this worker are bound to, for a cookie that names it; none when it is gone.
+    /// Returns the affinity target for clients of this worker, for a cookie that names it; `None` when the worker is
+    /// gone.
     #[must_use]
     pub fn affinity_target(&self, worker: WorkerId) -> Option<u64> {
         let place = self.workers.find(worker)?;
         Some(self.worker_table.affinity_target(place, worker).0)
     }
 
-    /// The same of a worker with a name, whether it runs or not.
+    /// Like [`affinity_target`](Self::affinity_target), for a named worker, whether it is running or not.
     #[must_use]
     pub fn berth_named(&self, name: &str) -> Option<u64> {
         let affinity_target = self.worker_table.named_berth(self.worker_table.find(name)?)?;
         Some(affinity_target.0)
     }
 
-    /// What was decided about one request, the oldest first.
+    /// Returns the decisions about one request, the oldest first.
     pub fn why(&self, id: u64) -> impl Iterator<Item = &Decision> {
         self.decisions.of(id)
     }
 
-    /// What was decided lately, the latest first.
+    /// Returns the recent decisions, the latest first.
     pub fn decisions(&self) -> impl Iterator<Item = &Decision> {
         self.decisions.latest()
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     #[must_use]
     pub const fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The settings in force, every number inside its range.
+    /// Returns the current settings, with every number inside its range.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Whether nothing waits and no slot is in use.
+    /// Whether no request waits and no slot is in use.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.workers.slots_in_use() == 0
     }
 
-    /// Sweeps every invariant; for tests and simulation.
+    /// Checks every invariant, for tests and simulation.
     ///
     /// # Panics
-    /// When one of them does not hold.
+    /// If an invariant does not hold.
     pub fn check(&self) {
         self.queue.check();
         self.workers.check();
@@ -241,7 +241,7 @@ impl<P: Queueable> Pool<P> {
     }
 }
 
-/// The earlier of two moments, where there are two.
+/// Returns the earlier of two times, if there are two.
 fn sooner(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

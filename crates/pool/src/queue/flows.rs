@@ -1,4 +1,4 @@
-//! A lane: levels of urgency, and in each the flows of those who share.
+//! A lane: levels of urgency, each with flows for the groups that share.
 
 use std::time::{Duration, Instant};
 
@@ -8,20 +8,19 @@ use crate::list::{Links, List};
 use crate::random::mix;
 use crate::request_traits::PRIORITIES;
 
-/// Requests of one level that share; they go in their order.
+/// The requests of one level that belong to one group. They are served in their order.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     list: List,
     level: u8,
     share: Option<u64>,
-    /// When it had its turn last, or came: see [`Turns`].
+    /// When the flow last had its turn, or was added: see [`Turns`].
     stamp: i64,
 }
 
-/// What all lanes of a queue have in common: the links of their requests, and the order of turns. A
-/// flow that has had its turn is stamped behind all others of all lanes, so that two lanes that
-/// want the same worker take turns as if they were one. The flows of a ring stand in the order of
-/// their stamps.
+/// The state that all lanes of a queue have in common: the links of their requests, and the order of turns. A flow that
+/// has had its turn is stamped behind all others of all lanes. So two lanes that need the same worker take turns as if
+/// they were one. The flows of a ring are in the order of their stamps.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     pub(super) links: Links,
@@ -41,32 +40,32 @@ impl Turns {
     }
 }
 
-/// What a lane has to offer.
+/// The request that a lane offers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) level: u8,
-    /// It shares with nobody.
+    /// Whether the request belongs to no group.
     pub(super) plain: bool,
     pub(super) stamp: i64,
 }
 
-/// Flows of one level in the order of their turns.
+/// The flows of one level, in the order of their turns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     ring: List,
-    /// The flow of those who share with nobody, if one of them waits.
+    /// The flow of requests without a group, if one of them waits.
     plain: Option<u32>,
 }
 
-/// All of them.
+/// All flows of a lane.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     levels: [Level; PRIORITIES as usize],
-    /// Levels in which somebody waits, a bit each.
+    /// Levels with a waiting request, one bit each.
     used: u16,
     each: Vec<Flow>,
     vacant: Vec<u32>,
-    /// Flows that share, by level and share.
+    /// The flows of groups, by level and group.
     shared: HashTable<u32>,
     rings: Links,
     length: u32,
@@ -77,13 +76,13 @@ impl Flows {
         self.length
     }
 
-    /// Whose turn it is; `since` says how long a request has waited, and a level is worth a `step` of
-    /// waiting.
+    /// Returns the request whose turn it is. `since` returns since when a request has waited. A level is worth one
+    /// `step` of waiting.
     #[inline]
     pub(super) fn first(&self, step: Duration, since: impl Fn(u32) -> Instant) -> Option<u32> {
         let mut used = self.used;
         if used.is_power_of_two() {
-            // Most often: all are as urgent, and time changes nothing between them.
+            // The most frequent case: all requests are equally urgent, and time does not change their order.
             return Some(self.head(used.trailing_zeros()));
         }
         let mut best: Option<(Option<Instant>, u32)> = None;
@@ -91,7 +90,7 @@ impl Flows {
             let number = used.trailing_zeros();
             used &= used - 1;
             let head = self.head(number);
-            // An instant beyond the end of time comes last.
+            // A time that cannot be represented comes last.
             let due = since(head).checked_add(step.saturating_mul(number));
             let sooner = match (&best, due) {
                 (None, _) | (Some((None, _)), Some(_)) => true,
@@ -105,7 +104,7 @@ impl Flows {
         best.map(|(_, head)| head)
     }
 
-    /// Whose turn it is in a level in which somebody waits.
+    /// Returns the request whose turn it is in a level with a waiting request.
     #[inline]
     fn head(&self, level: u32) -> u32 {
         let flow = self.levels[level as usize].ring.first();
@@ -113,13 +112,13 @@ impl Flows {
         self.each[flow as usize].list.first().expect("a flow in a ring is not empty")
     }
 
-    /// The turn of a flow, of which a request is [`first`](Self::first).
+    /// Returns the turn of a flow. One of its requests is [`first`](Self::first).
     pub(super) fn turn(&self, flow: u32) -> Turn {
         let &Flow { level, share, stamp, .. } = &self.each[flow as usize];
         Turn { level, plain: share.is_none(), stamp }
     }
 
-    /// Puts a request in; gives its flow.
+    /// Adds a request. Returns its flow.
     pub(super) fn enter(
         &mut self,
         turns: &mut Turns,
@@ -146,7 +145,7 @@ impl Flows {
         flow
     }
 
-    /// Takes a request out of its flow. One that was at the head has had its flow's turn.
+    /// Removes a request from its flow. If it was at the head, the flow has had its turn.
     pub(super) fn leave(&mut self, turns: &mut Turns, place: u32, flow: u32) {
         let Flow { list, level, share, stamp } = &mut self.each[flow as usize];
         let turn = list.first() == Some(place);
@@ -177,7 +176,7 @@ impl Flows {
         }
     }
 
-    /// The flow of a level and a share; a new one when nobody of it waits.
+    /// Returns the flow of a level and a group. A new flow is created if no request of it waits.
     fn flow(&mut self, level: u8, share: Option<u64>) -> u32 {
         let found = match share {
             Some(share) => {
@@ -216,7 +215,7 @@ impl Flows {
         flow
     }
 
-    /// Those who wait in it, in no order.
+    /// Returns all requests of the lane, in no particular order.
     pub(super) fn all<'a>(&'a self, turns: &'a Turns) -> impl Iterator<Item = u32> + 'a {
         let rings = self.levels.iter().flat_map(|level| level.ring.iter(&self.rings));
         rings.flat_map(|flow| self.each[flow as usize].list.iter(&turns.links))

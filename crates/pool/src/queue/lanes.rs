@@ -1,10 +1,9 @@
-//! Several lanes at once: which of them goes next where they want the same worker, and who moves from
-//! one to another.
+//! Operations on several lanes: which one goes next if they need the same worker, and how requests move between them.
 //!
-//! Each lane offers the request whose turn it is in it. Of those of one level, they take turns as
-//! flows of one lane do; those who share with nobody go in the order in which they came. Between
-//! levels it is as within a lane: a level is worth a `step` of waiting. So neither who is bound
-//! nor who is not has more of a worker than its share. A flow that waits in two lanes has a turn in each.
+//! Each lane offers the request whose turn it is. Requests of one level take turns like the flows of one lane; those
+//! without a group go in the order of their arrival. Between levels the rule of a lane applies: a level is worth a
+//! `step` of waiting. So neither bound clients nor other clients receive more than their share of a worker. A group
+//! that waits in two lanes has a turn in each.
 
 use std::time::Instant;
 
@@ -13,7 +12,7 @@ use super::{Lane, Queue};
 use crate::Queueable;
 use crate::request_traits::PRIORITIES;
 
-/// What a lane offers.
+/// The offer of a lane.
 #[derive(Clone, Copy, Debug)]
 struct Offer {
     lane: Lane,
@@ -22,13 +21,13 @@ struct Offer {
 }
 
 impl Offer {
-    /// Whether it goes before another of its level and its kind.
+    /// Whether this offer goes before another one of its level and kind.
     fn is_before(&self, other: &Self) -> bool {
         if self.turn.plain { self.since < other.since } else { self.turn.stamp < other.turn.stamp }
     }
 }
 
-/// What several lanes offer: of each level the first of those who share, and of those who do not.
+/// The offers of several lanes: for each level, the first of the requests with a group and the first of those without.
 #[derive(Debug, Default)]
 struct Offers([[Option<Offer>; 2]; PRIORITIES as usize]);
 
@@ -41,7 +40,7 @@ impl Offers {
         }
     }
 
-    /// Those that are first in their levels, from the most urgent on.
+    /// The offers that are first in their levels, from the most urgent level on.
     fn firsts(&self) -> impl Iterator<Item = Offer> {
         self.0.iter().filter_map(|[shared, plain]| match (shared, plain) {
             (Some(shared), Some(plain)) if shared.turn.stamp < plain.turn.stamp => Some(*shared),
@@ -51,7 +50,7 @@ impl Offers {
 }
 
 impl<P: Queueable> Queue<P> {
-    /// Of these lanes the one that goes next; among equals the one that is named first.
+    /// Returns the lane that goes next; among equal ones, the lane that is named first.
     pub(crate) fn next_lane(&self, lanes: impl Iterator<Item = Lane>) -> Option<Lane> {
         let mut offers = Offers::default();
         for offer in lanes.filter_map(|lane| self.offer(lane)) {
@@ -61,7 +60,7 @@ impl<P: Queueable> Queue<P> {
             let step = self.step.saturating_mul(offer.turn.level.into());
             offer.since.checked_add(step)
         };
-        // An instant beyond the end of time comes last.
+        // A time that cannot be represented comes last.
         let next = offers.firsts().min_by_key(|offer| {
             let due = due(offer);
             (due.is_none(), due)
@@ -73,7 +72,7 @@ impl<P: Queueable> Queue<P> {
         let flows = match lane {
             Lane::Common => &self.common,
             Lane::Bound(worker) => self.bound.get(worker as usize)?,
-            // Those go before all others.
+            // Requests of this lane go before all others.
             Lane::Retry => return None,
         };
         let place = self.first(lane)?;
@@ -81,8 +80,8 @@ impl<P: Queueable> Queue<P> {
         Some(Offer { lane, turn: flows.turn(waiting.flow), since: waiting.entry.info.since })
     }
 
-    /// The next of the common lane waits for this worker from now on: before those who wait for it if
-    /// it would go before them.
+    /// Moves the next request of the common lane to the lane of this worker. It goes to the head if it would be served
+    /// before the requests there.
     pub(crate) fn bind_next(&mut self, worker: u32) {
         let own = Lane::Bound(worker);
         if let Some(place) = self.first(Lane::Common) {
@@ -92,8 +91,7 @@ impl<P: Queueable> Queue<P> {
         }
     }
 
-    /// Those who wait for this worker wait for any from now on, before all others, in the order of
-    /// their turns.
+    /// Moves the requests that wait for this worker to the common lane, before all others, in the order of their turns.
     pub(crate) fn unbind(&mut self, worker: u32) {
         let mut places = Vec::new();
         while let Some(place) = self.first(Lane::Bound(worker)) {

@@ -1,21 +1,21 @@
-//! Requests that workers have failed and that wait for others: a lane of its own, so that they
-//! need not be given to whoever is free and nobody behind them waits for their sake.
+//! The lane of requests that workers have failed and that wait for other workers. A separate lane is needed so that
+//! they are not given to any free worker, and so that no request behind them has to wait.
 
 use std::time::Instant;
 
 use super::{EntryInfo, Lane, Queue, QueueEntry, RetryEntry, Ticket};
 use crate::Queueable;
 
-/// Requests of this lane that are looked at, from its head: what follows from an event has an end.
+/// The number of requests that are examined, from the head of this lane. It limits the work for one event.
 const LOOKED_AT: usize = 16;
 
 impl<P: Queueable> Queue<P> {
-    /// How many wait for another worker.
+    /// The number of requests that wait for another worker.
     pub(crate) const fn again(&self) -> u32 {
         self.again.length()
     }
 
-    /// The first of them.
+    /// Returns the first requests of this lane.
     pub(crate) fn agains(&self) -> impl DoubleEndedIterator<Item = RetryEntry> + use<P> {
         let places = self.again.iter(&self.turns.links).take(LOOKED_AT);
         let agains: Vec<_> = places.map(|place| self.again_at(place)).collect();
@@ -28,7 +28,7 @@ impl<P: Queueable> Queue<P> {
         RetryEntry { place, info, failed, until: waiting.until }
     }
 
-    /// Takes in a request that waits for another worker until then; `first`: it was here before.
+    /// Adds a request that waits for another worker until this time. `first`: the request was queued before.
     pub(crate) fn push_again(
         &mut self,
         payload: P,
@@ -45,13 +45,13 @@ impl<P: Queueable> Queue<P> {
         ticket
     }
 
-    /// One of them waits in another lane from now on, before those that are there.
+    /// Moves a request to another lane, before the requests there.
     pub(crate) fn move_again(&mut self, place: u32, lane: Lane) {
         self.leave(place);
         self.enter(place, lane, true);
     }
 
-    /// Takes out one of them.
+    /// Takes a request.
     pub(crate) fn take_again(&mut self, place: u32) -> (P, EntryInfo) {
         self.take(place)
     }

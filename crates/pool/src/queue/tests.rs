@@ -114,7 +114,7 @@ fn lanes_do_not_mix_until_they_are_joined() {
     );
 }
 
-/// A request with a priority and somebody with whom it shares.
+/// A request with a priority and a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
     id: u64,
@@ -147,7 +147,7 @@ fn the_urgent_overtake_but_nobody_starves() {
     put(&mut queue, ask(2, 9), Lane::Common, at(1));
     put(&mut queue, ask(3, 4), Lane::Common, at(900));
     put(&mut queue, ask(4, 0), Lane::Common, at(1000));
-    // Three levels are worth three seconds: no later than that does the urgent overtake.
+    // Three levels are worth three seconds: the urgent request overtakes for no longer than that.
     put(&mut queue, ask(5, 6), Lane::Common, at(2990));
     put(&mut queue, ask(6, 6), Lane::Common, at(3002));
     let popped = std::iter::from_fn(|| queue.pop(Lane::Common)).map(|popped| popped.0.id);
@@ -192,14 +192,14 @@ fn lanes_that_want_one_worker_take_turns_as_if_they_were_one() {
     let mut queue = Queue::new(Duration::from_secs(1));
     let lanes = [Lane::Common, Lane::Bound(0)];
     let ask = |id, priority, share| Asked { id, priority, share };
-    // One who floods the lane of its worker, and others who are bound to nobody.
+    // One client floods the lane of its worker; others are not bound to a worker.
     for id in 0..4 {
         put(&mut queue, ask(id, 5, Some(1)), Lane::Bound(0), at(0));
     }
     for id in 10..12 {
         put(&mut queue, ask(id, 5, Some(id)), Lane::Common, at(5));
     }
-    // The oldest of those who share with nobody, wherever it waits.
+    // The oldest of the requests without a group, in any lane.
     put(&mut queue, ask(20, 5, None), Lane::Bound(0), at(6));
     put(&mut queue, ask(21, 5, None), Lane::Common, at(7));
     put(&mut queue, ask(30, 4, None), Lane::Bound(0), at(900));
@@ -212,7 +212,7 @@ fn lanes_that_want_one_worker_take_turns_as_if_they_were_one() {
     assert_eq!(popped, [30, 0, 10, 11, 20, 21, 1, 31, 2, 3]);
 }
 
-/// The flow of a request: its lane, its level and whom it shares with.
+/// The flow of a request: its lane, its level and its group.
 type FlowOf = (bool, u8, Option<u64>);
 
 #[test]
@@ -222,7 +222,7 @@ fn whatever_waits_in_two_lanes_a_naive_view_says_the_same_of_whose_turn_it_is() 
     let step = Duration::from_millis(3);
     let mut queue = Queue::new(step);
     let (own, lanes) = (Lane::Bound(1), [Lane::Common, Lane::Bound(1)]);
-    // All that wait, the oldest first, and when each flow had its turn last, or came.
+    // All waiting requests, the oldest first, and when each flow last had its turn or was added.
     let mut waiting: Vec<(FlowOf, u64, Instant)> = Vec::new();
     let mut stamps: std::collections::BTreeMap<FlowOf, u64> = std::collections::BTreeMap::new();
     for id in 0..30_000 {
@@ -243,7 +243,7 @@ fn whatever_waits_in_two_lanes_a_naive_view_says_the_same_of_whose_turn_it_is() 
         let due = |&((_, level, _), _, since): &(FlowOf, u64, Instant)| {
             (since + step * level.into(), level)
         };
-        // The first of each flow; of those the first of each level of a lane, of those the first of a lane.
+        // The first of each flow; of those the first of each level of a lane; of those the first of a lane.
         let first_of = |bound: bool| {
             let level = |level: u8| {
                 let of = waiting.iter().filter(|one| one.0.0 == bound && one.0.1 == level);

@@ -1,21 +1,21 @@
-//! What a schedule has to know of a worker, and why it chose one.
+//! The input of a schedule about a worker, and the reason for a choice.
 
-/// What a schedule has to know of a worker.
+/// The properties of a worker that a schedule needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Eligibility {
     /// Slots in use.
     pub(crate) in_use: u32,
-    /// Slots it has.
+    /// The number of slots.
     pub(crate) slots: u32,
-    /// Its weight, 1 to 256.
+    /// The weight, 1 to 256.
     pub(crate) weight: u32,
-    /// Its weight in 256ths, less while it warms up; 1 to 65,536.
+    /// The weight in 256ths, less during slow start; 1 to 65,536.
     pub(crate) share: u32,
-    /// What it is known by for ever: keys of a hash follow it.
+    /// The permanent identity of the worker. The assignment of hash keys depends on it.
     pub(crate) identity: u64,
-    /// Whether it is there only for when nobody else is.
+    /// Whether the worker serves only while no other worker is available.
     pub(crate) backup: bool,
-    /// Whether other shards have the slots that are left.
+    /// Whether the remaining slots are unavailable: other shards have them, or the worker is reserved for a client.
     pub(crate) out: bool,
 }
 
@@ -25,25 +25,25 @@ impl Eligibility {
     }
 }
 
-/// Why the worker that is next is next.
+/// Why a worker was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice {
-    /// The schedule chose it among those with a free slot.
+    /// The schedule chose it among the workers with a free slot.
     Scheduled,
-    /// The key belongs to it.
+    /// The key hashes to it.
     Hashed,
-    /// The key belongs to another that is full or has more than its bound.
+    /// The key hashes to another worker, which is full or over its load bound.
     HashedOn,
-    /// It is the one that the client is bound to.
+    /// The client is bound to it.
     Bound,
-    /// It is the one that is to be checked.
+    /// The request tests it.
     Probed,
-    /// It is kept for this client while its output is checked.
+    /// It is reserved for this client while its output is checked.
     Reserved,
 }
 
 impl Choice {
-    /// The word in `why`.
+    /// The name in `why`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

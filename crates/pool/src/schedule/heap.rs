@@ -1,16 +1,15 @@
-//! Places by rank, the lowest first; every step is O(log n), looking at the first is O(1).
+//! Places by rank, the lowest first. Changes are O(log n), reading the first is O(1).
 //!
-//! Ranks are compared as points on a circle of 2^64, so that a rank that only grows may wrap; no
-//! two of one heap are further apart than half the circle. Equals stand in the order in which
-//! they were put in.
+//! Ranks are compared as points on a circle of 2^64, so an increasing rank may wrap. No two ranks in a heap are further
+//! apart than half of the circle. Equal ranks are in the order in which they were added.
 
-/// In no heap.
+/// Marks a place that is in no heap.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     rank: u64,
-    /// Puts equals into an order.
+    /// Orders equal ranks.
     since: u64,
     place: u32,
 }
@@ -26,7 +25,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     entries: Vec<Entry>,
-    /// Where each place stands.
+    /// The position of each place.
     index: Vec<u32>,
     clock: u64,
 }
@@ -45,7 +44,7 @@ impl Heap {
         self.index.get(place as usize).is_some_and(|at| *at != NONE)
     }
 
-    /// Puts `place` in with this rank, behind its equals, or moves it there.
+    /// Adds `place` with this rank, behind equal ones, or moves it there.
     pub(crate) fn put(&mut self, place: u32, rank: u64) {
         if self.index.len() <= place as usize {
             self.index.resize(place as usize + 1, NONE);
@@ -62,12 +61,12 @@ impl Heap {
         }
     }
 
-    /// The rank of `place`, if it is in.
+    /// Returns the rank of `place`, if it is in the heap.
     pub(crate) fn rank(&self, place: u32) -> Option<u64> {
         self.holds(place).then(|| self.entries[self.index[place as usize] as usize].rank)
     }
 
-    /// Takes `place` out, if it is in.
+    /// Removes `place`, if it is in the heap.
     pub(crate) fn remove(&mut self, place: u32) {
         if !self.holds(place) {
             return;
@@ -80,7 +79,7 @@ impl Heap {
         }
     }
 
-    /// Brings the entry at `at` to where it belongs.
+    /// Moves the entry at `at` to its correct position.
     fn settle(&mut self, at: usize) {
         let place = self.entries[at].place;
         self.rise(at);
@@ -123,12 +122,12 @@ impl Heap {
         self.index[entry.place as usize] = u32::try_from(at).expect("places are 32 bits");
     }
 
-    /// The places in no order.
+    /// Returns the places in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.entries.iter().map(|entry| entry.place)
     }
 
-    /// Sweeps every invariant.
+    /// Checks every invariant.
     pub(crate) fn check(&self) {
         for (at, entry) in self.entries.iter().enumerate() {
             assert_eq!(self.index[entry.place as usize] as usize, at, "a place knows where it is");

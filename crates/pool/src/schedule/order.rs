@@ -1,17 +1,17 @@
-//! The schedules themselves, each over the structure that makes it cheap.
+//! The schedules, each with the data structure that makes it cheap.
 //!
-//! - *Round robin*: a ring; who is given something goes to its end.
-//! - *Weighted round robin*: each worker's next turn is at a point of a virtual time, one step of
-//!   1/weight behind its last; the earliest is next. The first turn stands half a step in, so that
-//!   in every round each gets exactly its weight, evenly spread.
-//! - *Least outstanding*: the fewest slots in use for its weight; among equals, as all are that are
-//!   idle, each in its turn.
-//! - *Two choices*: of two drawn by weight the one with less to do for its weight; the first drawn if
-//!   both are idle.
+//! - *Round robin*: a ring. A worker that was given a request goes to its end.
+//! - *Weighted round robin*: the next turn of each worker is a point in virtual time, one step of 1/weight after its
+//!   last turn. The earliest is next. The first turn is half a step in, so that in every round each worker gets exactly
+//!   its weight, evenly spread.
+//! - *Least outstanding*: the fewest slots in use relative to the weight. Equal workers, such as all idle ones, take
+//!   turns.
+//! - *Two choices*: two workers are drawn by weight, and the one with less load relative to its weight is chosen; the
+//!   first one if both are idle.
 //! - *Random*: drawn by weight.
-//! - *Hash*: the owner of the key on a circle, unless it has more than 5/4 of its due: then the
-//!   next one (consistent hashing with bounded loads).
-//! - *First*: the first in the order of places that has a free slot.
+//! - *Hash*: the owner of the key on the hash ring, unless its load is above 5/4 of its share; then the next one
+//!   (consistent hashing with bounded loads).
+//! - *First*: the first place that has a free slot.
 
 use crate::list::{Links, List};
 use crate::random::Random;
@@ -22,14 +22,14 @@ use super::heap::Heap;
 use super::points::{Capacity, Points};
 use super::shares::Shares;
 
-/// One turn of a worker of share 1, in virtual time.
+/// One turn of a worker with a share of 1, in virtual time.
 const STEP: u64 = 1 << 56;
-/// A worker that was given more than its turns is set back by so many of them at most.
+/// The maximum number of turns by which a worker is set back after it was given more than its turns.
 const TURNS_AHEAD: u64 = 4;
-/// Points of the circle that are looked at before any free worker is as good.
+/// The number of points of the ring that are examined. After them, any free worker is equally good.
 const WALK_MAX: usize = 64;
 
-/// Workers with a free slot in the order of a schedule.
+/// The workers with a free slot, in the order of a schedule.
 #[derive(Debug)]
 pub(crate) enum Order {
     Turns(Turns),
@@ -50,16 +50,16 @@ pub(crate) struct Turns {
 #[derive(Debug, Default)]
 pub(crate) struct Weighted {
     heap: Heap,
-    /// The virtual time: when the last turn was.
+    /// The virtual time: the time of the last turn.
     time: u64,
-    /// When each worker's next turn is, and the share it was reckoned with; 0: none yet.
+    /// The next turn of each worker, and the share that it was computed with; 0: none yet.
     turns: Vec<(u64, u32)>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Drawn {
     shares: Shares,
-    /// What each has to do for its weight.
+    /// The load of each worker relative to its weight.
     loads: Vec<u64>,
 }
 
@@ -72,9 +72,8 @@ pub(crate) struct Hash {
     weights: u64,
 }
 
-/// What a worker has to do for its weight, with one request more; nothing while it is idle, so that
-/// idle workers are equals and the light ones among them have their turns too (HAProxy's `leastconn`
-/// counts so).
+/// Returns the load of a worker relative to its weight, including one more request. An idle worker has no load, so that
+/// idle workers are equal and those with a low weight have their turns too (HAProxy's `leastconn` does the same).
 const fn load(eligibility: &Eligibility) -> u64 {
     if eligibility.in_use == 0 {
         return 0;
@@ -133,7 +132,7 @@ impl Order {
         Some((place, Choice::Scheduled))
     }
 
-    /// `worker` takes work and has this standing; nothing was given to it.
+    /// `worker` receives requests and has this eligibility. It was given nothing.
     pub(crate) fn offer(&mut self, worker: u32, eligibility: &Eligibility) {
         if let Self::Hash(hash) = self {
             return hash.stands(worker, eligibility);
@@ -165,7 +164,7 @@ impl Order {
         }
     }
 
-    /// `worker` was given something.
+    /// `worker` was given a request.
     pub(crate) fn given(&mut self, worker: u32, eligibility: &Eligibility) {
         match self {
             Self::Turns(turns) if turns.links.holds(worker) => {
@@ -191,7 +190,7 @@ impl Order {
         }
     }
 
-    /// `worker` takes no more work.
+    /// `worker` receives no more requests.
     pub(crate) fn leave(&mut self, worker: u32) {
         self.rest(worker);
         match self {
@@ -205,7 +204,7 @@ impl Order {
         }
     }
 
-    /// Sweeps every invariant.
+    /// Checks every invariant.
     pub(crate) fn check(&self) {
         match self {
             Self::Turns(turns) => {
@@ -241,7 +240,7 @@ impl Weighted {
         let ahead = if before == 0 {
             STEP / u64::from(share) / 2
         } else if ahead.cast_signed() < 0 {
-            // Whatever it missed while it was full is not made up for.
+            // Turns that were missed while the worker was full are not made up for.
             0
         } else if before == share {
             ahead
@@ -265,7 +264,7 @@ impl Weighted {
         let step = STEP / u64::from(*share);
         let ahead = at.wrapping_sub(self.time).saturating_add(step).min(TURNS_AHEAD * step);
         *at = self.time.wrapping_add(ahead);
-        // Its rank is old now: `offer` puts it in anew.
+        // Its rank is outdated. `offer` adds it again.
         self.heap.remove(worker);
     }
 }
@@ -342,7 +341,7 @@ impl Hash {
                 return Some((worker, choice));
             }
         }
-        // Nearly all are full: any free one, and the same one for the same key.
+        // Nearly all workers are full: any free one is used, the same one for the same key.
         Some((self.free.owner(crate::random::mix(key) % free), Choice::HashedOn))
     }
 

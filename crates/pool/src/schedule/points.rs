@@ -1,18 +1,18 @@
-//! The ring of a consistent hash: each worker owns points on a circle, and a key belongs to the
-//! worker of the first point behind it.
+//! The ring of consistent hashing: each worker owns points on a circle, and a key belongs to the worker of the first
+//! point behind it.
 //!
-//! A worker's points come from its identity alone, so they are the same after it was away, and who
-//! leaves gives its keys away and moves no others. With 512 points a worker's share of the keys
-//! is within some 15 % of its due; with very many workers each has fewer points.
+//! The points of a worker depend only on its identity. They are the same after the worker was away, and if a worker
+//! leaves, only its own keys move. With 512 points, the worker's share of the keys differs from the expected share by
+//! up to about 15 %. With very many workers, each has fewer points.
 
 use crate::random::mix;
 
-/// Points of a worker of average weight, with few workers and with many.
+/// The number of points of a worker of average weight, with few workers and with many.
 const POINTS_MAX: u64 = 512;
 const POINTS_MIN: u64 = 128;
-/// Points of all workers, beyond which each has fewer.
+/// The number of points of all workers above which each worker has fewer.
 const POINTS_ALL: u64 = 1 << 17;
-/// Points of one worker, whatever its weight.
+/// The maximum number of points of one worker, regardless of its weight.
 const POINTS_OF_ONE: u64 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,18 +21,18 @@ struct Point {
     place: u32,
 }
 
-/// What decides how many points a worker has. It changes with the declared workers only, for
-/// other points are other keys.
+/// Determines the number of points of a worker. It changes only with the declared workers, because other points mean
+/// other keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
-    /// Points of all weights together.
+    /// Points for all weights together.
     points: u64,
-    /// All weights together.
+    /// The sum of all weights.
     weights: u64,
 }
 
 impl Capacity {
-    /// For so many workers with so much weight together.
+    /// The capacity for this number of workers with this sum of weights.
     pub(crate) fn new(workers: u64, weights: u64) -> Self {
         let workers = workers.max(1);
         let each = (POINTS_ALL / workers).clamp(POINTS_MIN, POINTS_MAX);
@@ -44,14 +44,14 @@ impl Capacity {
     }
 }
 
-/// The circle.
+/// The ring.
 #[derive(Debug)]
 pub(crate) struct Points {
     capacity: Capacity,
     /// Sorted, unless `stale`.
     points: Vec<Point>,
     stale: bool,
-    /// The weight with which a place is in; 0: it is not.
+    /// The weight of each place; 0: the place is not on the ring.
     weights: Vec<u32>,
 }
 
@@ -64,7 +64,7 @@ impl Points {
         self.weights.get(place as usize).copied().unwrap_or(0)
     }
 
-    /// Puts a worker in with this weight, or takes it out with 0. O(points) when it changes.
+    /// Adds a worker with this weight, or removes it if the weight is 0. O(points) if the weight changes.
     pub(crate) fn set(&mut self, place: u32, identity: u64, weight: u32) {
         if self.weight(place) == weight {
             return;
@@ -84,10 +84,10 @@ impl Points {
         }
     }
 
-    /// Workers in the order in which they come after `key`; the same one may come several times.
+    /// Returns the workers in their order after `key`. A worker may occur several times.
     pub(crate) fn after(&mut self, key: u64) -> impl Iterator<Item = u32> + '_ {
         if self.stale {
-            // Stable sorting finds the part that is in order already.
+            // A stable sort makes use of the part that is already sorted.
             self.points.sort();
             self.stale = false;
         }
@@ -131,7 +131,7 @@ mod tests {
                     moved += u32::from(old != new);
                 }
                 let share = f64::from(moved) / 40_000.0;
-                // Four sigma of the keys drawn are added to what the circle is held to.
+                // Four sigma of the drawn keys are added to the required bound.
                 let due = 1.2 / f64::from(workers);
                 let sigma = (due / 40_000.0).sqrt();
                 assert!(share <= due + 4.0 * sigma, "{share} of the keys, {workers} workers");

@@ -1,12 +1,11 @@
-//! Places with shares of a whole, to be drawn from by chance: a binary indexed tree, every step
-//! O(log n).
+//! Places with shares of a whole, for weighted random draws: a binary indexed tree. Every operation is O(log n).
 
 /// Shares by place.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
-    /// The share of each place; 0: it is not in.
+    /// The share of each place; 0: the place has none.
     each: Vec<u32>,
-    /// Sums over powers of two of them; `sums[0]` is not used.
+    /// Sums of shares over ranges whose lengths are powers of two. `sums[0]` is not used.
     sums: Vec<u64>,
     total: u64,
     count: u32,
@@ -17,7 +16,7 @@ impl Shares {
         self.total
     }
 
-    /// How many have a share.
+    /// The number of places with a share.
     pub(crate) const fn count(&self) -> u32 {
         self.count
     }
@@ -26,7 +25,7 @@ impl Shares {
         self.each.get(place as usize).copied().unwrap_or(0)
     }
 
-    /// Gives `place` this share; 0 takes it out.
+    /// Sets the share of `place`; 0 removes it.
     pub(crate) fn set(&mut self, place: u32, share: u32) {
         let old = self.share(place);
         if old == share {
@@ -44,7 +43,7 @@ impl Shares {
         }
     }
 
-    /// Who owns `point` of the whole; `point` is below the total.
+    /// Returns the place that owns `point` of the whole. `point` is below the total.
     pub(crate) fn owner(&self, mut point: u64) -> u32 {
         assert!(point < self.total, "only a point of the whole has an owner");
         let mut at = 0;
@@ -59,7 +58,7 @@ impl Shares {
         u32::try_from(at).expect("places are 32 bits")
     }
 
-    /// Shares of all places before this one.
+    /// The sum of the shares of all places before this one.
     pub(crate) fn before(&self, place: u32) -> u64 {
         let mut at = (place as usize).min(self.each.len());
         let mut sum = 0;
@@ -70,12 +69,12 @@ impl Shares {
         sum
     }
 
-    /// Who has a share, in the order of places.
+    /// Returns the places with a share, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.each).filter(|(_, share)| **share > 0).map(|(place, _)| place)
     }
 
-    /// Makes the tree large enough; grows by doubling, so that a place costs O(log n) on average.
+    /// Enlarges the tree if necessary. It doubles in size, so that adding a place costs O(log n) on average.
     fn cover(&mut self, place: usize) {
         if place < self.each.len() {
             return;
@@ -92,7 +91,7 @@ impl Shares {
         }
     }
 
-    /// Sweeps every invariant.
+    /// Checks every invariant.
     pub(crate) fn check(&self) {
         let mut sum = 0;
         for (place, share) in (0..).zip(&self.each) {

@@ -1,15 +1,15 @@
 // tidy: tests
-//! Each schedule against an oracle that looks at everybody, and its properties.
+//! Each schedule against an oracle that examines all workers, and the properties of each schedule.
 
 use super::*;
 
-/// Workers as a list: weight and slots in use of each.
+/// Workers as a list: the weight and the slots in use of each.
 struct Naive {
     slots: u32,
     weights: Vec<u32>,
     in_use: Vec<u32>,
     here: Vec<bool>,
-    /// Who has a free slot, in the order of their turns.
+    /// Workers with a free slot, in the order of their turns.
     turns: Vec<u32>,
 }
 
@@ -20,8 +20,7 @@ impl Naive {
         Self { slots, weights: weights.to_vec(), in_use: vec![0; weights.len()], here, turns }
     }
 
-    /// Notes the turns after something happened to a worker; whoever was given something stands
-    /// behind all others.
+    /// Records the turns after an event of a worker. A worker that was given a request goes behind all others.
     fn note(&mut self, worker: u32, given: bool) {
         let free = self.free();
         self.turns.retain(|turn| free.contains(turn) && !(given && *turn == worker));
@@ -65,7 +64,7 @@ impl Naive {
         assert_eq!(free.any(), !self.free().is_empty());
     }
 
-    /// Less to do for its weight, without a division.
+    /// Compares the load relative to the weight, without a division.
     fn lighter(&self, one: u32, other: u32) -> bool {
         let (one, other) = (one as usize, other as usize);
         if self.in_use[one] == 0 || self.in_use[other] == 0 {
@@ -76,7 +75,7 @@ impl Naive {
     }
 }
 
-/// Random turns of a schedule: `judge` sees who was free, who was chosen and the key.
+/// Random turns of a schedule. `judge` receives the free workers, the chosen one and the key.
 fn play(
     schedule: Schedule,
     weights: &[u32],
@@ -192,7 +191,7 @@ fn a_hash_without_load_sends_a_key_always_to_the_same_worker() {
     }
 }
 
-/// Counts who was chosen in so many turns, each given back at once.
+/// Counts the choices over this number of turns. Each slot is released immediately.
 fn shares(schedule: Schedule, weights: &[u32], turns: u32) -> Vec<u32> {
     let mut naive = Naive::new(weights, u32::MAX);
     let mut free = naive.schedule(schedule);
@@ -222,7 +221,7 @@ fn weighted_round_robin_gives_each_exactly_its_weight_in_every_round() {
 
 #[test]
 fn weighted_round_robin_is_smooth_as_its_oracle() {
-    // The oracle compares turns as fractions: the k-th turn of weight w stands at (2k + 1) / 2w.
+    // The oracle compares turns as fractions: the k-th turn of weight w is at (2k + 1) / 2w.
     let weights = [5_u64, 1, 3, 2, 7];
     let mut taken = [0_u64; 5];
     let small: Vec<u32> = weights.iter().map(|weight| u32::try_from(*weight).unwrap()).collect();

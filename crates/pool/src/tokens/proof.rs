@@ -1,5 +1,5 @@
-//! Every interleaving of two shards and a home, under loom. The protocol has mutants, each of
-//! which the same proof refutes: so it can fail.
+//! Checks every interleaving of two shards and an owner shard with loom. The protocol has mutants, and the same proof
+//! refutes each of them. This shows that the proof can fail.
 
 use super::*;
 use loom::sync::{Arc, Mutex};
@@ -11,34 +11,35 @@ enum Mail {
     Token,
 }
 
-/// What is wrong on purpose.
+/// The deliberate defect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mutant {
     Nothing,
-    /// Home looks first and closes after: a token that came back in between lies in a closed word.
+    /// The owner shard looks first and closes the word afterwards: a token that was returned in between stays in a
+    /// closed word.
     ClosesLate,
-    /// A shard that finds the word closed puts its token in all the same.
+    /// A shard that finds the word closed adds its token to the word nevertheless.
     KeepsQuiet,
-    /// Home opens the word with the tokens that it has, and serves a waiter with one of them.
+    /// The owner shard opens the word with its tokens, and serves a waiter with one of them.
     GivesTwice,
 }
 
 struct World {
     tokens: Tokens,
     mail: Mutex<VecDeque<Mail>>,
-    /// Requests in a worker's hands; never more than it has slots.
+    /// Requests in flight to the worker; never more than it has slots.
     served: AtomicU64,
     done: AtomicU64,
     slots: u64,
     mutant: Mutant,
 }
 
-/// What home holds.
+/// The state of the owner shard.
 #[derive(Default)]
 struct Home {
     waiting: u32,
     closed: bool,
-    /// Those that wait give up once, before they are served.
+    /// Waiters give up once, before they are served.
     impatient: bool,
     given_up: u64,
 }
@@ -90,7 +91,7 @@ impl World {
         self.tokens.take_or_close()
     }
 
-    /// Reads one letter, and does what follows.
+    /// Reads one message, and carries out the consequences.
     fn owner(&self, owner: &mut Home) -> bool {
         let letter = self.mail.lock().unwrap().pop_front();
         match letter {
@@ -102,7 +103,7 @@ impl World {
             None => return false,
         }
         if owner.impatient && owner.waiting > 0 {
-            // Its time is over, or its client has left.
+            // The request's time is over, or its client has disconnected.
             owner.impatient = false;
             owner.waiting -= 1;
             owner.given_up += 1;
@@ -111,8 +112,8 @@ impl World {
         true
     }
 
-    /// Gives those that wait what there is: `hand` tokens, and those of the word. When nobody waits
-    /// any more the word is opened with what is left.
+    /// Gives tokens to the waiters: `hand` tokens, and those of the word. When no waiter is left, the word is opened
+    /// with the remaining tokens.
     fn give(&self, owner: &mut Home, mut hand: u32) {
         while owner.waiting > 0 {
             if hand == 0 {
@@ -128,7 +129,7 @@ impl World {
                 self.tokens.open(hand);
             }
             self.serve();
-            // What home frees it keeps at hand while the word is closed.
+            // While the word is closed, the owner shard keeps the tokens that it frees.
             if !owner.closed {
                 hand -= 1;
                 self.release();

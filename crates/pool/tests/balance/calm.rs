@@ -1,13 +1,13 @@
-//! Since when something holds, as the naive view sees it.
+//! Since when a condition holds, in the naive model.
 
 use std::time::Instant;
 
-/// How long something holds.
+/// Since when a condition holds.
 #[derive(Debug)]
 pub(crate) struct Calm {
-    /// When it did not hold last, or a refusal was a reason to be sorry.
+    /// When the condition last did not hold, or when a rejection last was a reason for the fallback.
     pub(crate) since: Option<Instant>,
-    /// Whether it held after the last event.
+    /// Whether the condition held after the last event.
     held: bool,
 }
 

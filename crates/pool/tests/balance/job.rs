@@ -1,4 +1,4 @@
-//! A request, as the naive view sees it.
+//! A request in the naive model.
 
 use std::time::Instant;
 
@@ -7,10 +7,10 @@ use pool::{Queueable, RequestTraits, Ticket};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) id: u64,
-    /// Whose it is; none: nobody is bound by it.
+    /// The client of the request; `None`: the request binds no client.
     pub(crate) client: Option<[u8; 1]>,
     pub(crate) priority: u8,
-    /// With whom it shares. Those with a client and those without never share.
+    /// The group of the request. Requests with a client and requests without one are never in the same group.
     pub(crate) share: Option<u64>,
 }
 
@@ -34,11 +34,11 @@ impl Queueable for Job {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) job: Job,
-    /// The step in which it came.
+    /// The step in which it arrived.
     pub(crate) came: u64,
-    /// Whom it waits for. Who was bound since, or whose worker is back, is looked at in its turn.
+    /// The worker that it waits for. A later binding, or the return of a worker, is handled when it is its turn.
     pub(crate) bound: Option<String>,
-    /// That worker served nobody for a while: it may have been let go for another, and come back.
+    /// The worker did not serve for a while: the request may have been released to another worker before it returned.
     pub(crate) was_let_go: bool,
     pub(crate) since: Instant,
     pub(crate) ticket: Ticket,

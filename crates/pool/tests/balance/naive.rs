@@ -1,4 +1,4 @@
-//! What must hold of a pool with members, made of plain lists and looked up anew each time.
+//! A naive model of a pool with members: plain lists that are searched each time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use pool::{
 enum State {
     Starting,
     Ready,
-    /// Told to stop, or no longer declared.
+    /// Asked to stop, or no longer declared.
     Ending,
 }
 
@@ -28,7 +28,7 @@ struct Worker {
     in_use: u32,
 }
 
-/// What is known of a name while it is declared.
+/// The state of a declared name.
 #[derive(Clone, Debug)]
 struct Known {
     member: Member,
@@ -51,14 +51,14 @@ pub(crate) struct Naive {
     bound: BTreeMap<[u8; 1], String>,
     next_id: u64,
     tickets: Vec<Ticket>,
-    /// Why it was sorry after the last event.
+    /// Why the fallback was on after the last event.
     sorry: Option<SorryReason>,
     by_hand: bool,
-    /// How long the load is low.
+    /// Since when the load is low.
     low: Calm,
-    /// How long it is low and nobody need wait, as it has to be after one who waited too long.
+    /// Since when the load is low and no request need wait. This is required after a request that waited too long.
     easy: Calm,
-    /// A refusal of this event was a reason.
+    /// Whether a rejection during this event was a reason for the fallback.
     reason: bool,
     turns: Turns,
 }
@@ -68,7 +68,7 @@ fn start() -> Instant {
     Instant::now()
 }
 
-/// Names the seed and the step in which something failed.
+/// Prints the seed and the step of a failure.
 impl Drop for Naive {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -124,7 +124,8 @@ impl Naive {
         let queued = self.pool.status().queued;
         let room = queued < self.pool.settings().queue.length;
         let any = self.may_give() && self.open().iter().any(|name| self.has_slot(name));
-        // What may take it, and what must. Whether one that never served is waited for is open.
+        // Whether a worker may take the request, and whether it must. It is undefined whether requests wait for a
+        // worker that never served.
         let (may, must) = match &bound {
             Some(name) if self.serves(name) => {
                 let free = self.may_give() && self.has_slot(name);
@@ -226,7 +227,7 @@ impl Naive {
         if let Some(at) = self.pick(random, |worker| worker.state == State::Starting) {
             self.workers[at].state = State::Ready;
             let id = self.workers[at].id;
-            // One that is not declared any more may be told to stop at once.
+            // A worker that is no longer declared may be stopped immediately.
             self.pool.handle_started(self.now, id);
             self.follow();
         }
@@ -240,7 +241,7 @@ impl Naive {
         }
     }
 
-    /// One that was told to stop is gone.
+    /// A worker that was asked to stop is gone.
     pub(crate) fn ended(&mut self, random: &mut Random) {
         let stopped = |worker: &Worker| worker.state == State::Ending && worker.in_use == 0;
         if let Some(at) = self.pick(random, stopped) {
@@ -250,7 +251,7 @@ impl Naive {
         }
     }
 
-    /// One is gone with all that it had in its hands.
+    /// A worker is gone, with all its requests in flight.
     pub(crate) fn dies(&mut self, random: &mut Random) {
         if let Some(at) = self.pick(random, |worker| worker.state == State::Ready) {
             let worker = self.workers.remove(at);
@@ -259,7 +260,7 @@ impl Naive {
         }
     }
 
-    /// Checks of one worker, all good or all bad.
+    /// Checks of one worker, all passed or all failed.
     pub(crate) fn check(&mut self, random: &mut Random) {
         let Some(at) = self.pick(random, |_| true) else { return };
         let (id, name) = (self.workers[at].id, self.workers[at].name.clone());
@@ -267,7 +268,7 @@ impl Naive {
         if let Some(known) = self.known.get_mut(&name) {
             known.up = good;
         }
-        // As many as decide it, whatever its checks said before.
+        // Enough checks to decide the state, whatever the earlier checks were.
         let health = self.pool.settings().health;
         for _ in 0..health.rise.max(health.fall) {
             self.pool.handle_check(self.now, id, good);
@@ -282,7 +283,7 @@ impl Naive {
     }
 
     pub(crate) fn control(&mut self, name: &str, control: Control) {
-        // A name that was declared once may still be known while its worker ends.
+        // A name that was declared before may still be known while its worker ends.
         if let Some(known) = self.known.get_mut(name) {
             match control {
                 Control::Weight(weight) => known.weight_set = weight,
@@ -293,7 +294,7 @@ impl Naive {
         }
     }
 
-    /// Others are declared: some join, some leave, some have another weight.
+    /// New members are declared: some join, some leave, some have a new weight.
     pub(crate) fn members(&mut self, members: Vec<Member>) {
         let known = std::mem::take(&mut self.known);
         for member in &members {
@@ -306,7 +307,7 @@ impl Naive {
             if worker.state == State::Ready && !self.known.contains_key(&worker.name) {
                 worker.state = State::Ending;
             } else if worker.in_use > 0 && self.known.contains_key(&worker.name) {
-                // It was not told to stop yet, and need not be.
+                // The worker was not asked to stop yet, and need not be.
                 worker.state = State::Ready;
             }
         }
@@ -316,8 +317,8 @@ impl Naive {
         self.follow();
     }
 
-    /// Hand, weight and fitness of a name that comes back before its place was taken are those it
-    /// had, which is the pool's business: it is asked once, when the name joins.
+    /// If a name returns before its place was reused, it keeps its administrative state, weight and health. The pool
+    /// decides this, so the model reads them once, when the name joins.
     fn adopt(&mut self) {
         for view in self.pool.workers() {
             if let Some(known) = view.name.and_then(|name| self.known.get_mut(name)) {
@@ -333,7 +334,7 @@ impl Naive {
         }
     }
 
-    /// Drains the effects and looks at everything.
+    /// Drains the effects and checks everything.
     fn follow(&mut self) {
         self.step += 1;
         self.note_serving();
@@ -407,7 +408,7 @@ impl Naive {
         }
     }
 
-    /// What must hold whenever nothing is left to do.
+    /// What must hold whenever nothing remains to be done.
     fn sweep(&self) {
         let limits = self.pool.settings().queue;
         let status = self.pool.status();
@@ -436,7 +437,7 @@ impl Naive {
         }
     }
 
-    /// It becomes sorry for a reason, and no longer is when the load was low for long enough.
+    /// The fallback is switched on for a reason, and off when the load was low for long enough.
     fn sweep_sorry(&mut self) {
         let status = self.pool.status();
         let Some(settings) = self.pool.settings().sorry else {
@@ -484,7 +485,7 @@ impl Naive {
         }
     }
 
-    /// Lets everything end: nobody is left without an answer.
+    /// Lets everything end. Every request must get an answer.
     pub(crate) fn finish(&mut self) {
         let mut random = Random::new(self.seed);
         self.pool.handle_drain(self.now);
@@ -512,7 +513,7 @@ impl Naive {
         self.workers.iter_mut().find(|worker| worker.id == id).expect("a worker that lives")
     }
 
-    /// One that waits leaves the queue.
+    /// A waiting request leaves the queue.
     fn take(&mut self, job: &Job) -> Waiting {
         let at = self.waiting.iter().position(|waiting| waiting.job == *job);
         self.waiting.remove(at.expect("answered once, and only what was taken in"))
@@ -536,14 +537,14 @@ impl Naive {
         self.pool.settings().slots_all.is_none_or(|all| in_use < all)
     }
 
-    /// Whether those who are bound to it may be given to it.
+    /// Whether the worker may receive requests of clients that are bound to it.
     fn serves(&self, name: &str) -> bool {
         let ready = |worker: &Worker| worker.name == name && worker.state == State::Ready;
         let fit = |known: &Known| known.up && known.admin_state != AdminState::Disabled;
         self.known.get(name).is_some_and(fit) && self.workers.iter().any(ready)
     }
 
-    /// Who may be given anything: backup workers only when nobody else.
+    /// The workers that may receive any request: backup workers only if there is no other.
     fn open(&self) -> Vec<String> {
         let open = |(name, known): &(&String, &Known)| {
             let weight = known.weight_set.unwrap_or(known.member.weight);
@@ -555,14 +556,14 @@ impl Naive {
         names.into_iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether its clients have to wait for it.
+    /// Whether the clients of the worker have to wait for it.
     fn is_awaited(&self, name: &str) -> bool {
         let Some(known) = self.known.get(name) else { return false };
         let hold = self.pool.settings().hold;
         self.serves(name) || known.out_since.is_some_and(|since| self.now < since + hold)
     }
 
-    /// Whether it served once, and is not waited for any more.
+    /// Whether the worker served before, and clients no longer wait for it.
     fn is_known_out(&self, name: &str) -> bool {
         let once = self.known.get(name).is_some_and(|known| known.out_since.is_some());
         once && !self.is_awaited(name)

@@ -1,6 +1,6 @@
-//! The source of chance of a run.
+//! The random numbers of a run.
 
-/// Numbers by chance (xorshift64*): the same seed, the same numbers.
+/// A pseudo-random number generator (xorshift64*). The same seed produces the same numbers.
 pub(crate) struct Random(u64);
 
 impl Random {

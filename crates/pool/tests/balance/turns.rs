@@ -1,5 +1,6 @@
-//! Whose turn it is, as far as a naive view knows: of those who wait for the same worker the urgent
-//! and then the oldest; and where they share, nobody has two turns while another waits for its first.
+//! The order of turns, as far as a naive model can determine it: of the requests that wait for the same worker, the
+//! urgent one and then the oldest one goes first. Where groups share, no group has two turns while another waits for
+//! its first.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +8,22 @@ use crate::job::Waiting;
 use crate::random::Random;
 use pool::PRIORITIES;
 
-/// Where it waits: for this worker, or for any.
+/// The lane of a request: for this worker, or for any.
 type Lane = Option<String>;
 
-/// A lane, a priority and a share.
+/// A lane, a priority and a group.
 type Flow = (Lane, u8, Option<u64>);
 
-/// What is known of turns.
+/// The recorded turns.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    /// Requests share, by one of so many; 0: none does.
+    /// The number of groups; 0: requests have no group.
     shares: u64,
-    /// How many priorities they have.
+    /// The number of priorities of the requests.
     priorities: u8,
-    /// When a request of a flow was given to a worker last, which was its turn.
+    /// When a request of a flow was last given to a worker. That was a turn of the flow.
     given: BTreeMap<Flow, u64>,
-    /// When one left it last, which may have been its turn: one that is abandoned behind others of its
+    /// When a request last left a flow. That may have been a turn; the abandonment of a request behind others of its
     /// flow is none.
     left: BTreeMap<Flow, u64>,
 }
@@ -33,31 +34,32 @@ impl Turns {
         Self { shares, priorities, given: BTreeMap::new(), left: BTreeMap::new() }
     }
 
-    /// The priority and the share of a request.
+    /// Returns the priority and the group of a request.
     pub(crate) fn traits(&self, random: &mut Random, has_client: bool) -> (u8, Option<u64>) {
         let priority = random.byte(self.priorities);
         let share = (self.shares > 0).then(|| random.below(self.shares));
         (priority, share.map(|share| share + if has_client { 0 } else { 100 }))
     }
 
-    /// One leaves its lane.
+    /// A request leaves its lane.
     pub(crate) fn note(&mut self, taken: &Waiting, step: u64) {
         self.left.insert(flow(taken, &taken.bound), step);
     }
 
-    /// It does so for this worker.
+    /// A request leaves its lane for this worker.
     pub(crate) fn note_given(&mut self, taken: &Waiting, name: &str, step: u64) {
         self.given.insert(flow(taken, &taken.bound), step);
-        // It may have been bound since it came: then it was the turn of those who wait for that worker.
+        // The request may have been bound since it arrived. Then it was the turn of the lane of that worker.
         self.left.insert(flow(taken, &Some(name.to_owned())), step);
         self.note(taken, step);
     }
 
-    /// One is given to the worker of this name, which may be given those of nobody if `is_open`.
+    /// A request is given to the worker of this name. If `is_open`, the worker also serves clients that are not bound
+    /// to it.
     pub(crate) fn check(&self, taken: &Waiting, waiting: &[Waiting], name: &str, is_open: bool) {
         let Some(lane) = known_lane(taken, name) else { return };
         for other in waiting {
-            // Not known of the others: whether they were bound meanwhile.
+            // It is not known whether the other requests were bound in the meantime.
             let Some(theirs) = known_lane(other, name).filter(|theirs| theirs.is_some() || is_open)
             else {
                 continue;
@@ -85,8 +87,8 @@ fn flow(of: &Waiting, lane: &Lane) -> Flow {
     (lane.clone(), of.job.priority, of.job.share)
 }
 
-/// The lane of a request that waits for the worker of this name, as far as that is known: who has a
-/// client may be bound to another since it came.
+/// Returns the lane of a request that waits for the worker of this name, if it is known: a request with a client may
+/// have been bound to another worker since it arrived.
 fn known_lane(waiting: &Waiting, name: &str) -> Option<Lane> {
     match &waiting.bound {
         Some(bound) => (bound == name && !waiting.was_let_go).then(|| Some(bound.clone())),

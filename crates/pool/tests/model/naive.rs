@@ -1,5 +1,5 @@
-//! A pool made of plain lists, obviously right, that watches over a real one: every effect must
-//! be one that the model allows, and nothing that the model wants done may be left undone.
+//! A pool made of plain lists, obviously correct, which checks a real one: every effect must be allowed by the model,
+//! and everything that the model requires must be done.
 
 mod watch;
 
@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use exchange::{Cause, WorkerId};
 use pool::{Pool, Queueable, Refused, Settings, Ticket};
 
-/// One thing that happens. Numbers pick from what is there.
+/// One event. The numbers select one of the existing items.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    /// A request that holds so many bytes.
+    /// A request that holds this number of bytes.
     Request(usize),
     Abandon(usize),
-    /// A worker is done with one of its batches.
+    /// A worker has finished one of its batches.
     Release(usize, usize),
     Started(usize),
     StartFailed(usize),
     Retire(usize),
     /// A worker that is ending is gone.
     Ended(usize, bool),
-    /// A ready worker dies; so many of its youngest requests had not reached it.
+    /// A ready worker dies; this number of its youngest requests had not reached it.
     Dies {
         worker: usize,
         unsent: usize,
@@ -32,9 +32,9 @@ pub(crate) enum Op {
     Settings(Box<Settings>),
     Drain,
     Stop,
-    /// Time passes: milliseconds.
+    /// Time passes, in milliseconds.
     Pass(u64),
-    /// The pool's own time comes.
+    /// The next time of the pool has come.
     Due,
 }
 
@@ -54,7 +54,7 @@ impl Queueable for Job {
 enum Fate {
     Waiting,
     Working,
-    /// Out of the pool for good.
+    /// The request has left the pool.
     Out,
 }
 
@@ -96,22 +96,22 @@ pub(crate) struct Naive {
     pool: Pool<Job>,
     settings: Settings,
     now: Instant,
-    /// Time that has passed and that nothing has noticed yet.
+    /// Time that has passed and was not reported to the pool yet.
     passed: Duration,
     phase: Phase,
     waiting: Vec<Waiting>,
-    /// What waited too long and must be refused before anything else happens.
+    /// Requests that waited too long and must be rejected before anything else happens.
     expired: Vec<Job>,
     workers: Vec<Worker>,
-    /// Round robin: who has a free slot, in the order of their turns.
+    /// Round robin: the workers with a free slot, in the order of their turns.
     turns: Vec<WorkerId>,
-    /// The worker and the requests of the batch that is being handed over.
+    /// The worker and the requests of the batch that is being dispatched.
     handed: Option<(WorkerId, u32, usize)>,
-    /// A request that comes in once batches that waited for more have left to make room.
+    /// A request that is admitted after waiting batches have left to make room.
     late: Option<Waiting>,
-    /// A batch that waits for more may leave to make room, though it is not due.
+    /// A batch that waits for more requests may leave to make room, though it is not due.
     early: bool,
-    /// A longer time that those who wait were promised by the settings until now.
+    /// A longer time that previous settings promised to the waiting requests.
     promised: Duration,
     fates: Vec<Fate>,
     tickets: Vec<(Ticket, usize)>,
@@ -210,7 +210,7 @@ impl Naive {
         self.follow();
     }
 
-    /// When all goes well and nobody asks, a pool is sorry no longer after a while.
+    /// If all workers serve and no request arrives, the fallback ends after a while.
     pub(crate) fn calms(&mut self) {
         for _ in 0..1000 {
             if self.phase > Phase::Serving || !self.is_sorry() {
@@ -226,7 +226,7 @@ impl Naive {
         self.pool.status().sorry.is_some()
     }
 
-    /// Drains the pool, then stops it: everybody must get an answer and every worker an end.
+    /// Drains the pool, then stops it: every request must get an answer, and every worker must end.
     pub(crate) fn finish(&mut self) {
         self.apply(Op::Drain);
         for _ in 0..1000 {
@@ -258,7 +258,7 @@ impl Naive {
         }
     }
 
-    /// The time has moved on: what has waited too long goes before anything else.
+    /// The time has advanced: requests that have waited too long are rejected first.
     fn begin(&mut self) {
         self.now += std::mem::take(&mut self.passed);
         let (now, wait) = (self.now, self.settings.queue.wait);
@@ -273,7 +273,7 @@ impl Naive {
         let fits = self.fits(bytes);
         let free = self.any_free();
         self.early = !fits && free;
-        // One that waited too long, which is found out now, is a reason.
+        // A request whose wait is found to be too long now is a reason for the fallback.
         let expires = self.settings.sorry.is_some() && !self.expired.is_empty();
         let sorry = self.is_sorry() || expires;
         match self.pool.handle_request(self.now, job) {
@@ -309,7 +309,7 @@ impl Naive {
         }
     }
 
-    /// Lets the late one in when there is room, or when nobody waits and it will be dispatched.
+    /// Admits the late request when there is room, or when no request waits and it will be dispatched.
     fn let_in(&mut self) {
         let fits = |late: &Waiting| self.waiting.is_empty() || self.fits(late.job.bytes);
         if self.late.as_ref().is_some_and(fits) {
@@ -318,7 +318,7 @@ impl Naive {
     }
 
     fn abandon(&mut self, pick: usize) {
-        // Mostly one that still waits, sometimes one that is gone.
+        // Mostly a request that still waits, sometimes one that has left.
         let recent = &self.tickets[self.tickets.len().saturating_sub(8)..];
         let Some((ticket, id)) = pick.checked_rem(recent.len()).map(|at| recent[at]) else {
             return;
@@ -378,7 +378,7 @@ impl Naive {
             self.retire(worker);
             self.follow();
         }
-        // Its owner takes it out of the schedule before it returns anything.
+        // The caller retires the worker before it returns any request.
         if self.workers[worker].state == State::Retiring {
             let mut jobs: Vec<_> = self.workers[worker].batches.iter().flatten().copied().collect();
             jobs.sort_by_key(|job| job.id);
@@ -432,14 +432,14 @@ impl Naive {
         let free = |worker: &&Worker| worker.state == State::Ready && worker.batches.len() < slots;
         let mut free: Vec<_> = self.workers.iter().filter(free).map(|worker| worker.id).collect();
         free.sort_by_key(|id| id.index());
-        // Who has a turn keeps it; others come behind.
+        // Workers that have a turn keep it; others follow.
         self.turns.retain(|id| free.contains(id));
         free.retain(|id| !self.turns.contains(id));
         self.turns.extend(free);
         self.trim();
     }
 
-    /// Ready workers beyond `max`: idle ones are told to stop, the least busy others leave.
+    /// Ready workers above `max`: idle ones are stopped, the least busy others leave.
     fn trim(&mut self) {
         let max = self.settings.sizing.max as usize;
         let mut ready: Vec<_> =
@@ -453,7 +453,7 @@ impl Naive {
         }
     }
 
-    /// A worker is gone, and with it what it had in its hands.
+    /// A worker is gone, with its requests in flight.
     fn remove(&mut self, worker: usize) -> WorkerId {
         let worker = self.workers.remove(worker);
         for job in worker.batches.iter().flatten() {
@@ -464,7 +464,7 @@ impl Naive {
         worker.id
     }
 
-    /// Whether the oldest requests make a batch that may leave.
+    /// Whether the oldest requests form a batch that may leave.
     fn due(&self) -> bool {
         let (batch, limits) = (self.settings.batch, self.settings.queue);
         let Some(first) = self.waiting.first() else { return false };
@@ -503,7 +503,7 @@ impl Naive {
         self.workers.iter().filter(|worker| worker.state == state).count()
     }
 
-    /// One of the workers in such a state.
+    /// Selects one of the workers in such a state.
     fn pick(&self, pick: usize, wanted: impl Fn(State) -> bool) -> Option<usize> {
         let fitting: Vec<_> =
             (0..self.workers.len()).filter(|at| wanted(self.workers[*at].state)).collect();

@@ -1,4 +1,4 @@
-//! What the model watches: each effect as it comes, and what holds when all of them are done.
+//! The checks of the model: each effect as it occurs, and the conditions when all effects are carried out.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use pool::{Effect, Schedule};
 use super::{Fate, Job, Naive, Phase, State, Worker};
 
 impl Naive {
-    /// Watches over all that the pool wants done, and that nothing else is left to do.
+    /// Checks every effect of the pool, and that nothing else remains to be done.
     pub(super) fn follow(&mut self) {
         while let Some(effect) = self.pool.poll_effect() {
             match effect {
@@ -57,7 +57,7 @@ impl Naive {
         }
     }
 
-    /// The worker is given a batch: it must be the one whose turn it is.
+    /// The worker is given a batch. It must be the worker whose turn it is.
     fn give(&mut self, id: WorkerId) {
         let slots = self.slots();
         let free = |worker: &&Worker| worker.state == State::Ready && worker.batches.len() < slots;
@@ -68,7 +68,7 @@ impl Naive {
                 let worker = self.workers.iter().find(|worker| worker.id == id).expect("alive");
                 assert_eq!(Some(worker.batches.len()), least, "another has less to do");
             }
-            // Theirs are held by oracles of their own, beside the schedules.
+            // The other schedules have oracles of their own, in the tests of the schedules.
             _ => {}
         }
         let worker = self.workers.iter_mut().find(|worker| worker.id == id).expect("alive");
@@ -157,7 +157,7 @@ impl Naive {
         assert_eq!(self.pool.is_idle(), self.waiting.is_empty() && in_use == 0);
     }
 
-    /// Whoever should be there is there, is coming, or is held back by a back-off.
+    /// Every required worker is ready, is starting, or is delayed by the back-off.
     fn nobody_is_missing(&self) {
         let status = self.pool.status();
         let undecided = self.workers.iter().filter(|worker| worker.undecided).count();

@@ -1,5 +1,5 @@
 // tidy: tests
-//! Balancing: who is bound, who is fit, who is urgent, and when the pool is sorry.
+//! Balancing: bound clients, health, priorities, and the fallback.
 
 use super::*;
 use crate::affinity::AffinityLimits;
@@ -9,7 +9,7 @@ use crate::sorry::{SorryReason, SorrySettings};
 use crate::why::Decided;
 use crate::{AdminState, Control, HealthState, RequestTraits, WorkerView};
 
-/// A request that says what it wants.
+/// A request with requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wish {
     id: u64,
@@ -35,7 +35,7 @@ impl Queueable for Wish {
     }
 }
 
-/// Servers of one slot each, or of as many as are said.
+/// Servers with one slot each, or with the given number.
 pub(super) fn servers(names: &[&str], slots: u32) -> Settings {
     let members = names.iter().map(|name| Member::new(name)).collect();
     Settings { members, slots, ..Settings::default() }
@@ -48,10 +48,10 @@ pub(super) fn sticky(settings: Settings, gone: Gone) -> Settings {
 pub(super) struct Port {
     pool: Pool<Wish>,
     now: Instant,
-    /// Place of the worker and number of each dispatch.
+    /// The place of the worker and the number of the request, for each dispatch.
     pub(super) given: Vec<(usize, u64)>,
     refused: Vec<(u64, Cause)>,
-    /// Workers told to stop.
+    /// Workers that were stopped.
     pub(super) stopped: Vec<WorkerId>,
 }
 
@@ -66,7 +66,7 @@ impl Port {
         port
     }
 
-    /// Carries out what the pool wants; workers are ready at once.
+    /// Carries out the effects of the pool. Workers are ready immediately.
     fn follow(&mut self) {
         while let Some(effect) = self.pool.poll_effect() {
             match effect {

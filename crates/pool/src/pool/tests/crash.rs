@@ -1,4 +1,4 @@
-//! Workers that do not start, or do not live.
+//! Workers that do not start, or end early.
 
 use super::*;
 use crate::RequestTraits;
@@ -11,7 +11,7 @@ const BACKOFF: BackoffSettings = BackoffSettings {
 };
 
 impl Yard {
-    /// Every worker dies ten milliseconds after its start until `end`: how many were started.
+    /// Every worker dies ten milliseconds after its start, until `end`. Returns the number of starts.
     fn crash_loop(&mut self, end: Instant) -> usize {
         let mut count = 0;
         while self.now < end {
@@ -151,7 +151,7 @@ fn recovery_after_a_crash_loop_is_complete() {
     let mut yard = Yard::new(Settings { backoff: BACKOFF, ..fixed(5) });
     let end = yard.now + Duration::from_secs(600);
     yard.crash_loop(end);
-    // Mended: from now on workers live.
+    // The fault is fixed: workers stay alive from now on.
     let mended = yard.now;
     while yard.pool.status().idle < 5 {
         yard.wait();
@@ -182,7 +182,7 @@ fn one_good_worker_keeps_serving_while_another_crashes_and_crashes() {
     assert_eq!(yard.numbers(), [0]);
     yard.release(WorkerId::new(0, 0));
     assert_eq!(yard.numbers(), [1]);
-    // The last good one dies: now there is nobody.
+    // The last good worker dies, so no worker is left.
     yard.ended(WorkerId::new(0, 0), false);
     assert!(yard.pool.status().open);
     assert_eq!(yard.refused, [(2, Cause::Down)]);
@@ -223,7 +223,7 @@ fn an_answer_shows_that_starts_no_longer_fail_and_idle_workers_may_stop_again() 
 }
 
 impl Yard {
-    /// Workers fail to start until the circuit is open, and one is ready again.
+    /// Workers fail to start until the circuit breaker is open; then one becomes ready.
     fn probed() -> (Self, WorkerId) {
         let mut yard = Self::new(Settings { backoff: BACKOFF, ..fixed(1) });
         while !yard.pool.status().open {
@@ -243,7 +243,7 @@ fn an_answer_forgives_though_the_slot_stays_in_use() {
     let (mut yard, worker) = Yard::probed();
     yard.requests([0]);
     yard.pool.handle_proven(yard.now, worker, Proof::Answered);
-    // Its client goes, and it is replaced before its slot was ever free.
+    // The client disconnects, and the worker is replaced before its slot was ever free.
     yard.retire(worker);
     yard.ended(worker, true);
     assert!(!yard.pool.status().open);
@@ -264,7 +264,7 @@ impl Yard {
         taken
     }
 
-    /// A worker ends that was given a request of this client.
+    /// A worker that was given a request of this client ends.
     fn crash(&mut self, worker: WorkerId, client: u64) {
         self.retire(worker);
         self.pool.handle_proven(self.now, worker, Proof::Given { client });
@@ -297,7 +297,7 @@ fn a_client_whose_requests_end_workers_is_slowed_alone() {
     assert!(waits[..5].iter().all(|wait| *wait <= ms(100)), "{waits:?}");
     assert!(waits[12..].iter().all(|wait| *wait > ms(1499) && *wait <= ms(2000)), "{waits:?}");
 
-    // Another client comes while it is paused, and there are more requests of the first before it.
+    // Another client sends a request during the pause, behind further requests of the first client.
     for number in 20..23 {
         yard.request_of(7, number).unwrap();
     }
@@ -316,7 +316,7 @@ fn a_client_whose_requests_end_workers_is_slowed_alone() {
     assert_eq!(yard.numbers(), [21, 22, 30]);
     assert!(yard.now - begin <= ms(300));
 
-    // It is answered: all is as in the beginning.
+    // The request is answered: the state is the same as at the beginning.
     yard.release(WorkerId::new(0, yard.generation(0)));
     yard.request_of(7, 40).unwrap();
     yard.crash(WorkerId::new(0, yard.generation(0)), 7);
@@ -335,7 +335,7 @@ fn a_program_that_answers_nobody_is_not_started_ten_times_a_second() {
             yard.crash(worker, client);
             count += 1;
         }
-        // One that had settled is replaced at once.
+        // A worker that had reached its minimum uptime is replaced immediately.
         if yard.start_all().is_empty() {
             yard.wait();
             yard.start_all();
@@ -377,8 +377,8 @@ fn a_worker_that_crashes_again_and_again_delays_only_the_next_at_its_place() {
     assert!(yard.now - begin <= ms(100));
     assert_eq!(yard.start_all().len(), 1);
 
-    // One client has its worker crash as soon as that is there: others are served by the other one, also
-    // when that is replaced.
+    // One client crashes its worker as soon as the worker is ready. Other clients are served by the other worker, also
+    // when that one is replaced.
     let mut starts = 0;
     let end = yard.now + ms(1000);
     while yard.now < end {

@@ -1,4 +1,4 @@
-//! Workers that are kept for one client.
+//! Workers that are reserved for one client.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl Queueable for Owned {
     }
 }
 
-/// A pool of ready workers and what it has given out.
+/// A pool of ready workers, and its dispatches.
 struct Scene {
     pool: Pool<Owned>,
     now: Instant,
@@ -64,7 +64,7 @@ impl Scene {
         asked.map(|_| ()).map_err(|refused| refused.cause)
     }
 
-    /// The last that was given is answered, and its worker kept.
+    /// The last dispatched request is answered, and its worker is reserved.
     fn keep(&mut self, client: Option<u64>) {
         let worker = self.given.last().unwrap().0;
         self.pool.handle_reserved(self.now, worker, client);
@@ -139,7 +139,8 @@ fn one_client_of_many_does_not_keep_a_worker_for_ever() {
     for client in [8, 7, 9] {
         scene.request(client).unwrap();
     }
-    // The other worker has the first; the client of the kept one waits in its turn, for others do.
+    // The other worker receives the first request. The client of the reserved worker waits for its turn, because others
+    // wait.
     assert_eq!(scene.numbers(), [0, 1, 2], "the next when it comes: nobody else waits");
     scene.pool.handle_released(scene.now, reservations);
     scene.follow();

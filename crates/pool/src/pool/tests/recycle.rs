@@ -1,4 +1,4 @@
-//! Workers that are replaced though nothing is wrong with them.
+//! Healthy workers that are replaced.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -183,7 +183,7 @@ proptest! {
             }
             let now = yard.pool.status();
             let ready = now.idle + now.busy;
-            // Nobody is let go but in exchange for another, and nobody here is one too many.
+            // A worker leaves only in exchange for another, and no worker is surplus here.
             prop_assert!(ready >= (before.idle + before.busy).min(workers), "{now:?}");
             prop_assert!(now.starting + ready <= workers + at_once, "{now:?}");
             prop_assert!(now.retiring <= at_once, "{now:?}");

@@ -1,4 +1,4 @@
-//! Other settings while requests go on: who is there stays, who is not wanted leaves.
+//! New settings while requests are served: declared workers stay, others leave.
 
 use super::balance::{Port, servers, sticky};
 use super::*;
@@ -98,7 +98,7 @@ fn at_the_limit_of_the_pool_the_oldest_goes_first_bound_or_not() {
     port.control("a", Control::AdminState(AdminState::Drained));
     port.of(0, "of b").unwrap();
     port.control("a", Control::AdminState(AdminState::Enabled));
-    // All others find `a` free, and it is always the first.
+    // All other requests find `a` free, and `a` is always the first worker.
     for id in 1..4 {
         port.pass(ms(1));
         port.plain(id).unwrap();

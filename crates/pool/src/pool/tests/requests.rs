@@ -1,4 +1,4 @@
-//! Requests: who is dispatched, who waits, who is refused.
+//! Requests: which are dispatched, which wait, which are rejected.
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn a_slot_that_comes_free_when_the_time_is_over_comes_too_late() {
     yard.requests([0, 1]);
     yard.now += ms(50);
     yard.requests([2]);
-    // Nobody called at the right time.
+    // `handle_time` was not called at the right time.
     yard.now += ms(70);
     yard.release(WorkerId::new(0, 0));
     assert_eq!(yard.refused, [(1, Cause::Waited)]);
@@ -206,7 +206,7 @@ fn what_never_reached_its_worker_is_next_in_its_old_order() {
     yard.ended(worker, true);
     yard.start_all();
     assert_eq!(yard.numbers(), [1, 2, 3]);
-    // As old as the oldest that it stands before.
+    // The request counts as old as the oldest request behind it.
     assert_eq!(yard.wait(), ms(40));
     assert_eq!(yard.refused, [(4, Cause::Waited)]);
 }
@@ -222,7 +222,7 @@ fn pipelined_requests_of_one_worker_are_as_many_as_its_slots() {
     assert_eq!((status.slots_in_use, status.busy, status.idle), (4, 1, 0));
 }
 
-/// Which workers were given the requests: eight of them, then one more after each release.
+/// The workers that were given the requests: eight requests, then one more after each release.
 fn turns(schedule: Schedule) -> Vec<usize> {
     let mut yard = Yard::ready(Settings { slots: 4, schedule, ..fixed(3) });
     yard.requests(0..8);

@@ -1,9 +1,9 @@
-//! A pool that may have no worker at all, and is sorry.
+//! The fallback of a pool that may have no worker at all.
 
 use super::*;
 use crate::sorry::{SorryReason, SorrySettings};
 
-/// Up to `max` workers and none without need; room for one that waits.
+/// Up to `max` workers, and none without load; the queue has room for one request.
 fn on_demand(max: u32, steady: Duration) -> Settings {
     let sizing = elastic::Sizing {
         min: 0,
@@ -23,7 +23,7 @@ impl Yard {
         self.pool.status().sorry.map(|(reason, _)| reason)
     }
 
-    /// Does what it asks for, as it asks for it, until it is sorry no longer: how long that took.
+    /// Carries out the effects in their order until the fallback is off. Returns the time that passed.
     fn until_not_sorry(&mut self) -> Duration {
         let since = self.now;
         for _ in 0..100 {

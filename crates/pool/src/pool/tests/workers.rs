@@ -1,4 +1,4 @@
-//! Workers: how many there are, and how they come and go.
+//! The number of workers, their starts and their stops.
 
 use super::*;
 
@@ -98,7 +98,7 @@ fn requests_that_wait_for_their_batch_do_not_grow_the_pool() {
     yard.requests(0..9);
     assert_eq!(yard.wait(), ms(500));
     assert!(yard.started.is_empty());
-    // One batch that waits is work for one more worker.
+    // One waiting batch is work for one more worker.
     yard.requests(10..19);
     assert_eq!(yard.wait(), ms(10));
     assert_eq!(yard.started.len(), 1);
