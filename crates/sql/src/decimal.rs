@@ -1,27 +1,27 @@
-//! Decimal numbers, and which of them a binary one keeps.
+//! Decimal numbers, and whether a binary number preserves them.
 
 use crate::blank::is_blank;
 
-/// Digits of a decimal number that a double keeps, whatever they are (IEEE 754, `DBL_DIG`).
+/// The number of decimal digits that a double always preserves (IEEE 754, `DBL_DIG`).
 const DOUBLE_DIGITS: usize = 15;
-/// The same of a single (`FLT_DIG`).
+/// The number of decimal digits that a single always preserves (`FLT_DIG`).
 const SINGLE_DIGITS: usize = 6;
-/// Digits that tell a double from all others: what more precise numbers are written with (`%.17g`).
+/// The number of digits that distinguish a double from all others. More precise numbers are written with it (`%.17g`).
 const DOUBLE_DIGITS_MAX: usize = 17;
-/// The same of a single.
+/// The number of digits that distinguish a single from all others.
 const SINGLE_DIGITS_MAX: usize = 9;
 
 /// A number as it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Decimal<'t> {
     text: &'t str,
-    /// Before and behind the point.
+    /// The digits before and after the point.
     mantissa: (&'t str, &'t str),
     exponent: i64,
 }
 
 impl<'t> Decimal<'t> {
-    /// Reads a number: a sign, digits with a point among them, an exponent. None where it is not one.
+    /// Reads a number: a sign, digits with an optional point, an exponent. Returns `None` if the text is not a number.
     #[must_use]
     pub fn of(text: &'t [u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?.trim_matches(is_blank);
@@ -40,7 +40,7 @@ impl<'t> Decimal<'t> {
         self.mantissa.0.bytes().chain(self.mantissa.1.bytes())
     }
 
-    /// The digits from the first to the last that is not 0.
+    /// The digits from the first to the last one that is not 0.
     fn significant(&self) -> impl Iterator<Item = u8> + Clone + use<'t> {
         let leading = self.digits().take_while(|digit| *digit == b'0').count();
         let trailing = self.digits().rev().take_while(|digit| *digit == b'0').count();
@@ -59,20 +59,20 @@ impl<'t> Decimal<'t> {
         self.exponent.saturating_sub(fraction).saturating_add(signed(trailing))
     }
 
-    /// Digits behind the point that are needed to write it without an exponent.
+    /// The number of digits after the point that are needed to write the number without an exponent.
     #[must_use]
     pub fn places(&self) -> u64 {
         if self.is_zero() { 0 } else { self.last_power().min(0).unsigned_abs() }
     }
 
-    /// Whether it is a whole number of 64 bits, written without a point or an exponent.
+    /// Whether the number is a 64-bit integer, written without a point or an exponent.
     #[must_use]
     pub fn is_i64(&self) -> bool {
         self.text.parse::<i64>().is_ok()
     }
 
-    /// Whether it is read back from a double as it is. A fraction may also be written with more digits
-    /// than the double needs, as `%.17g` does.
+    /// Whether a double preserves the number. A fraction may also be written with more digits than the double needs, as
+    /// `%.17g` does.
     #[must_use]
     pub fn is_kept_by_double(&self) -> bool {
         let Ok(double) = self.text.parse::<f64>() else { return false };
@@ -83,7 +83,7 @@ impl<'t> Decimal<'t> {
         })
     }
 
-    /// The same of a single.
+    /// Whether a single preserves the number. The same rules apply.
     #[must_use]
     pub fn is_kept_by_single(&self) -> bool {
         let Ok(single) = self.text.parse::<f32>() else { return false };
@@ -94,8 +94,8 @@ impl<'t> Decimal<'t> {
         })
     }
 
-    /// `written` is the binary number with as few digits as tell it from others, or with so many
-    /// behind the point.
+    /// `written` returns the binary number with the fewest digits that distinguish it from others, or with this number
+    /// of digits after the point.
     fn is_kept(
         &self,
         (is_zero, is_finite, is_normal): (bool, bool, bool),
@@ -122,7 +122,7 @@ fn signed(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// An exponent; one that is too large is the largest.
+/// Reads an exponent. An exponent that is too large is replaced by the largest one.
 fn saturating(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

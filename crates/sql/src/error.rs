@@ -1,13 +1,13 @@
-//! What is wrong with a statement.
+//! Errors in statements.
 
 use std::fmt;
 
 /// Why a statement cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
-    /// For a person.
+    /// The message.
     pub text: String,
-    /// Which byte of the statement it is about, counted from 0, where that is known.
+    /// The byte of the statement that the error refers to, counted from 0, if it is known.
     pub at: Option<usize>,
 }
 

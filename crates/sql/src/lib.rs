@@ -1,11 +1,11 @@
-//! Reads texts of SQL, as far as that is possible without a database.
+//! Analysis of SQL texts, as far as it is possible without a database.
 //!
-//! What it is: functions of a text. Which parameters a statement has, and the text that its database takes
-//! ([`rewrite`]); what it begins with ([`check_verb`]); which parameter goes into which column, where it says
-//! so plainly ([`PlainWrite`]); names and strings in it. Which number, time or word a database reads in a value
-//! ([`Decimal`], [`time`], [`Words`]). What it depends on: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. It is no
-//! parser: of a text that it cannot read it says nothing, and the database judges it. What it must never depend on: a
-//! connection, a table, what is done with a statement.
+//! What it is: functions of a text. They find the parameters of a statement and produce the text that its database
+//! understands ([`rewrite`]); the first word of a statement ([`check_verb`]); the parameter for each column, in simple
+//! statements ([`PlainWrite`]); names and strings; and the number, time or word that a database reads in a value
+//! ([`Decimal`], [`time`], [`Words`]). It is not a parser: it reports nothing about a text that it cannot read, and the
+//! database decides. What it depends on: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. What it must
+//! never depend on: a connection, a table, the use of a statement.
 
 mod blank;
 mod decimal;

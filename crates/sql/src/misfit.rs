@@ -2,5 +2,5 @@
 
 use std::borrow::Cow;
 
-/// Why a column does not take a value, for people.
+/// The message that says why a column does not accept a value.
 pub type Misfit = Cow<'static, str>;

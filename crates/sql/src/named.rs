@@ -1,62 +1,62 @@
-//! `:name` parameters for databases that only know numbers or places.
+//! `:name` parameters for databases that support only numbers or positions.
 //!
-//! Strings, quoted names, comments and casts (`::`) are left alone. Where a colon means something
-//! else before a name, as in `a[x:y]`, a blank behind it says so.
+//! Strings, quoted names, comments and casts (`::`) are not changed. If a colon before a name has another meaning, as
+//! in `a[x:y]`, write a blank after the colon.
 
 use crate::{SqlError, check_verb};
 
-/// How a database writes its parameters and texts.
+/// How a database writes parameters and strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// `$1`, `$2`, each name one number; `$tag$ … $tag$` and `E'…'` are strings.
+    /// `$1`, `$2`, one number for each name; `$tag$ … $tag$` and `E'…'` are strings.
     Dollar,
-    /// `?`, each use its own; `` ` `` quotes names, `#` begins a comment, `\` escapes in strings.
+    /// `?`, one for each use; `` ` `` quotes names, `#` begins a comment, `\` escapes in strings.
     Question,
 }
 
-/// Rewrites one statement: the text that the database takes, and the names of its parameters in
-/// their order.
+/// Rewrites one statement. Returns the text for the database, and the names of the parameters in their order.
 ///
 /// # Errors
-/// When it is not one statement, something in it does not end, or a parameter has no name.
+/// When the text is not exactly one statement, a string, name or comment is not closed, or a parameter has no name.
 pub fn rewrite(sql: &str, dialect: Dialect) -> Result<(String, Vec<String>), SqlError> {
     let mut reader = Reader::new(sql, dialect);
-    // Where it stopped is where it did not understand it.
+    // The reader stops at the text that it cannot read.
     reader.read().map_err(|text| SqlError { text, at: Some(reader.at) })?;
     Ok((reader.out, reader.names))
 }
 
-/// Which byte of `sql` became byte `at` of what it was rewritten to.
+/// Returns the byte of `sql` that became byte `at` of the rewritten text.
 #[must_use]
 pub fn origin(sql: &str, dialect: Dialect, at: usize) -> usize {
     let mut reader = Reader::new(sql, dialect);
-    // It was read before.
+    // Errors were reported before.
     let _ = reader.read();
     let behind = reader.behind.iter().rev().find(|(out, _)| *out <= at);
     let (out, source) = behind.copied().unwrap_or_default();
     (source + (at - out)).min(sql.len())
 }
 
-/// Where the first parameter of that name stands in `sql`, at its colon.
+/// Returns the position of the colon of the first parameter with this name in `sql`.
 #[must_use]
 pub fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize> {
     let mut reader = Reader::new(sql, dialect);
-    // It was read before.
+    // Errors were reported before.
     let _ = reader.read();
     let colons = reader.behind.iter().map(|(_, behind)| *behind);
     let mut named = colons.filter_map(|behind| sql[..behind].strip_suffix(name)?.strip_suffix(':'));
     named.next().map(str::len)
 }
 
-/// Where that word stands in `sql`, outside of texts, quoted names and comments. MySQL and MariaDB read what
-/// is in a comment that begins with `/*!` or `/*M!`.
+/// Returns the position of a word in `sql`, outside of strings, quoted names and comments. MySQL and MariaDB execute
+/// the content of a comment that begins with `/*!` or `/*M!`, so it is searched.
 #[must_use]
 pub fn word(sql: &str, dialect: Dialect, word: &str) -> Option<usize> {
     words(sql, dialect, word).next()
 }
 
-/// Where a statement of MySQL or MariaDB has IGNORE, by which they change values that a column does not
-/// take instead of refusing them. Hints (`ignore index`) are something else, and a `delete` has no values.
+/// Returns the position of IGNORE in a statement of MySQL or MariaDB. With IGNORE, they change values that a column
+/// does not accept instead of rejecting them. Hints (`ignore index`) have another meaning, and a `delete` has no
+/// values.
 #[must_use]
 pub fn ignore(sql: &str) -> Option<usize> {
     let mut words = words(sql, Dialect::Question, "ignore");
@@ -68,10 +68,10 @@ pub fn ignore(sql: &str) -> Option<usize> {
     check_verb(sql, &["delete"]).is_err().then(|| words.find(is_modifier))?
 }
 
-/// Where that word stands, each time.
+/// Returns all positions of a word.
 fn words(sql: &str, dialect: Dialect, word: &str) -> impl Iterator<Item = usize> {
     let mut reader = Reader::new(sql, dialect);
-    // Whether it can be read is told elsewhere.
+    // Errors are reported elsewhere.
     let _ = reader.read();
     let is_name_before = |before: Option<usize>, at: usize| {
         let mut letters = before.map_or("", |before| &sql[before..at]).chars();
@@ -91,9 +91,9 @@ struct Reader<'s> {
     dialect: Dialect,
     out: String,
     names: Vec<String>,
-    /// For each parameter, where what is behind it stands in `out` and in `sql`.
+    /// For each parameter, the position after it in `out` and in `sql`.
     behind: Vec<(usize, usize)>,
-    /// Where letters stand in `sql` that are no part of a text, a quoted name or a comment.
+    /// The positions in `sql` of the characters outside of strings, quoted names and comments.
     plain: Vec<usize>,
 }
 
@@ -118,7 +118,7 @@ impl<'s> Reader<'s> {
         &self.sql[self.at..]
     }
 
-    /// Copies `length` bytes as they are.
+    /// Copies `length` bytes unchanged.
     fn copy(&mut self, length: usize) {
         self.out.push_str(&self.sql[self.at..self.at + length]);
         self.at += length;
@@ -213,7 +213,7 @@ impl<'s> Reader<'s> {
         self.copy(rest.find('\n').unwrap_or(rest.len()));
     }
 
-    /// PostgreSQL's comments may lie in each other.
+    /// Copies a comment. In PostgreSQL, comments may be nested.
     fn copy_comment(&mut self) -> Result<(), String> {
         let (mut depth, mut at) = (0_usize, 0);
         let rest = self.rest().as_bytes();
@@ -236,8 +236,8 @@ impl<'s> Reader<'s> {
         Err("a `/*` is never closed".to_owned())
     }
 
-    /// Notes the letters of a comment of `length` bytes that MySQL and MariaDB read, behind the version from which
-    /// on they do: `/*!50100 ignore */`.
+    /// Records the characters of a comment of `length` bytes that MySQL and MariaDB execute. They follow the version
+    /// number from which on the comment is executed: `/*!50100 ignore */`.
     fn note_executed(&mut self, length: usize) {
         let comment = &self.rest()[..length];
         let body = comment.strip_prefix("/*!").or_else(|| comment.strip_prefix("/*M!"));
@@ -267,7 +267,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Whether only blanks and comments follow.
+/// Whether only white space, semicolons and comments follow.
 fn is_blank(mut rest: &str, hash: bool) -> bool {
     loop {
         rest = rest.trim_start_matches(|letter: char| letter.is_whitespace() || letter == ';');

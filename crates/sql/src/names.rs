@@ -1,19 +1,19 @@
 //! Names of tables and columns in a statement.
 
-/// An identifier between `quote`s, whatever is in it.
+/// Returns an identifier between `quote`s. It may contain any characters.
 #[must_use]
 pub fn quoted(name: &str, quote: char) -> String {
     let doubled = format!("{quote}{quote}");
     format!("{quote}{}{quote}", name.replace(quote, &doubled))
 }
 
-/// A list of identifiers between `quote`s.
+/// Returns a list of identifiers between `quote`s.
 #[must_use]
 pub fn listed(names: &[String], quote: char) -> String {
     names.iter().map(|name| quoted(name, quote)).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether `name` is a word of `sql`, in quotes or not.
+/// Whether `name` is a word of `sql`, with or without quotes.
 #[must_use]
 pub fn mentions(sql: &str, name: &str) -> bool {
     let (sql, name) = (sql.to_lowercase(), name.to_lowercase());
@@ -26,7 +26,7 @@ pub fn mentions(sql: &str, name: &str) -> bool {
         })
 }
 
-/// Where `name` stands as a word in `sql`, if it is there once.
+/// Returns the position of `name` as a word in `sql`, if it occurs exactly once.
 #[must_use]
 pub fn only_mention(sql: &str, name: &str) -> Option<usize> {
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -36,7 +36,7 @@ pub fn only_mention(sql: &str, name: &str) -> Option<usize> {
     places.next().filter(|_| places.next().is_none() && !name.is_empty())
 }
 
-/// The strings in `sql` that stand between `'`, where two of them within one are one of its letters.
+/// Returns the strings in `sql` between single quotes (`'`). Two quotes within a string stand for one.
 #[must_use]
 pub fn strings(sql: &str) -> Vec<String> {
     let mut strings = Vec::new();

@@ -1,30 +1,30 @@
-//! Which parameter goes into which column, where a statement says so plainly.
+//! The parameter for each column, in simple statements.
 //!
-//! `insert into t (a, b) values (:x, now())` does, and `update t set a = :x, b = now() where c = :y`; of
-//! anything else nothing is said, and its values are judged by the database when they come.
+//! Simple statements are `insert into t (a, b) values (:x, now())` and `update t set a = :x, b = now() where c = :y`.
+//! Nothing is reported about other statements; the database checks their values when it receives them.
 
-/// A statement of that form.
+/// A statement of this form.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlainWrite {
-    /// Its table, with a schema before it where there is one.
+    /// The table, with its schema if there is one.
     pub table: String,
-    /// The columns that get a parameter as it is.
+    /// The columns whose value is a parameter alone.
     pub given: Vec<Given>,
 }
 
-/// A parameter and the column that it goes into.
+/// A parameter and its column.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Given {
     /// The column, without quotes.
     pub column: String,
     /// The parameter, without its colon.
     pub name: String,
-    /// Which byte of the statement its colon is.
+    /// The byte position of the colon in the statement.
     pub at: usize,
 }
 
 impl PlainWrite {
-    /// Reads a statement, if it is one.
+    /// Reads a statement. Returns `None` if it does not have this form.
     #[must_use]
     pub fn of(sql: &str) -> Option<Self> {
         let mut reader = Reader { sql, at: 0 };
@@ -54,7 +54,7 @@ impl PlainWrite {
 
     fn update(mut reader: Reader<'_>) -> Option<Self> {
         let table = reader.table()?;
-        // One with another name behind it is left to the database.
+        // A table with an alias is left to the database.
         if reader.word()? != "set" {
             return None;
         }
@@ -74,21 +74,21 @@ impl PlainWrite {
 }
 
 impl Given {
-    /// If this value is a parameter and nothing else.
+    /// Returns the column if this value is a parameter and nothing else.
     fn of(column: String, at: usize, value: &str) -> Option<Self> {
         let name = value.strip_prefix(':').filter(|name| name.chars().all(is_name))?;
         Some(Self { column, name: name.to_owned(), at })
     }
 }
 
-/// What may stand behind the last value of an `update`.
+/// The words that may follow the last value of an `update`.
 const BEHIND_SET: [&str; 5] = ["from", "limit", "order", "returning", "where"];
 
 fn is_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Whether one of the words comes next that stand behind the last value.
+/// Whether the next word is one that may follow the last value.
 fn ends_values(rest: &str) -> bool {
     let word = &rest[..rest.find(|letter| !is_name(letter)).unwrap_or(rest.len())];
     BEHIND_SET.iter().any(|end| word.eq_ignore_ascii_case(end))
@@ -100,7 +100,7 @@ struct Reader<'s> {
 }
 
 impl<'s> Reader<'s> {
-    /// What is left, from the next thing on that is no blank and no comment.
+    /// Skips white space and comments, and returns the rest.
     fn rest(&mut self) -> &'s str {
         loop {
             let rest = &self.sql[self.at..];
@@ -117,7 +117,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A word without quotes, in small letters.
+    /// Reads a word without quotes. Returns it in lower case.
     fn word(&mut self) -> Option<String> {
         let rest = self.rest();
         let length = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
@@ -125,14 +125,14 @@ impl<'s> Reader<'s> {
         (length > 0).then(|| rest[..length].to_ascii_lowercase())
     }
 
-    /// This mark, if it comes next.
+    /// Reads this character, if it is next. Returns whether it was.
     fn mark(&mut self, mark: char) -> bool {
         let there = self.rest().starts_with(mark);
         self.at += if there { mark.len_utf8() } else { 0 };
         there
     }
 
-    /// A name of the database's, with or without quotes.
+    /// Reads the name of a database object, with or without quotes.
     fn name(&mut self) -> Option<String> {
         let rest = self.rest();
         let quote = rest.chars().next()?;
@@ -143,19 +143,19 @@ impl<'s> Reader<'s> {
         }
         let length = rest[1..].find(quote)?;
         self.at += length + 2;
-        // One with a quote in it is left to the database.
+        // A name that contains a quote is left to the database.
         let plain = length > 0 && !self.sql[self.at..].starts_with(quote);
         plain.then(|| rest[1..=length].to_owned())
     }
 
-    /// A table, with a schema before it where there is one.
+    /// Reads the name of a table, with its schema if there is one.
     fn table(&mut self) -> Option<String> {
         let name = self.name()?;
         if self.mark('.') { Some(format!("{name}.{}", self.name()?)) } else { Some(name) }
     }
 
-    /// The value that a column is set to, as it is written, and where: all up to the next comma, or to
-    /// what stands behind the last value.
+    /// Reads the value that a column is set to, up to the next comma or the end of the values. Returns its position and
+    /// its text.
     fn set_value(&mut self) -> (usize, &'s str) {
         let rest = self.rest();
         let begin = self.at;
@@ -195,7 +195,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Each value as it is written, and where.
+    /// Reads all values. Returns the position and the text of each.
     fn values(&mut self) -> Option<Vec<(usize, &'s str)>> {
         if !self.mark('(') {
             return None;

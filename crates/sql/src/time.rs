@@ -1,7 +1,6 @@
-//! Times in the notations of ISO 8601 that databases read: `2026-01-02T03:04:05.6+07:00`, with a blank
-//! for the `T`, with `Z` or without a zone, `20260102T030405Z`, and with slashes for the dashes. A
-//! database may drop a zone that it finds behind anything else, so that where there is to be none, a text
-//! that is not understood here is refused.
+//! Times in the notations of ISO 8601 that databases read: `2026-01-02T03:04:05.6+07:00`, with a blank instead of the
+//! `T`, with `Z` or without a zone, `20260102T030405Z`, and with slashes instead of the dashes. A database may ignore a
+//! zone in any other notation. So where no zone is allowed, a text that is not understood here is rejected.
 
 use std::ops::RangeInclusive;
 
@@ -10,10 +9,10 @@ use exchange::{civil_from_days, days_from_civil};
 use crate::Misfit;
 use crate::blank::is_blank;
 
-/// Years that every database keeps.
+/// Years that every database can store.
 const YEARS: RangeInclusive<i64> = 1..=9999;
 
-/// What databases read as a time, without a zone.
+/// Words that databases read as a time, without a zone.
 const WORDS: [&str; 7] =
     ["-infinity", "epoch", "infinity", "now", "today", "tomorrow", "yesterday"];
 
@@ -28,17 +27,17 @@ struct Instant<'t> {
 struct Time<'t> {
     /// Minutes of the day.
     minute: i64,
-    /// With their fraction, where there are any.
+    /// Seconds with their fraction, if there are any.
     seconds: &'t str,
 }
 
-/// What stands behind a time of day.
+/// The text after a time of day.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Zone {
     None,
-    /// Minutes that its clock is ahead of UTC.
+    /// The offset from UTC in minutes, positive to the east.
     Ahead(i64),
-    /// Words of which half of the day or which era it is of.
+    /// Words for the half of the day or the era.
     Words,
 }
 
@@ -47,20 +46,20 @@ fn number(text: &str, digits: usize) -> Option<i64> {
     is_number.then(|| text.parse().ok())?
 }
 
-/// So many digits at the start of a text as there are.
+/// Splits a text after its leading digits.
 fn leading_digits(text: &str) -> (&str, &str) {
     let end = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// The day that a text begins with, and the rest of it.
+/// Reads the day at the start of a text. Returns it and the rest.
 fn day_of(text: &str) -> Option<(i64, &str)> {
     let ([year, month, day], rest) = date_of(text)?;
     let days = days_from_civil(year, month, day);
     (civil_from_days(days) == (year, month, day)).then_some((days, rest))
 }
 
-/// The year, month and day that a text begins with, whether there is such a day or not, and the rest of it.
+/// Reads the year, month and day at the start of a text, even if there is no such day. Returns them and the rest.
 fn date_of(text: &str) -> Option<([i64; 3], &str)> {
     let (digits, rest) = leading_digits(text);
     let (year, month, day, rest) = match digits.len() {
@@ -77,7 +76,7 @@ fn date_of(text: &str) -> Option<([i64; 3], &str)> {
     Some(([number(year, year.len())?, short(month)?, short(day)?], rest))
 }
 
-/// The time of day that a text begins with, and the rest of it.
+/// Reads the time of day at the start of a text. Returns it and the rest.
 fn time_of(text: &str) -> Option<(Time<'_>, &str)> {
     let (digits, rest) = leading_digits(text);
     let (hour, minute, seconds) = match digits.len() {
@@ -103,7 +102,7 @@ fn time_of(text: &str) -> Option<(Time<'_>, &str)> {
     let (hour, minute) = (number(hour, hour.len())?, number(minute, 2)?);
     let second = if whole.is_empty() { 0 } else { number(whole, 2)? };
     let seconds = &seconds[..length];
-    // The end of a day, and a second that leaps.
+    // 24:00 is the end of a day, and 60 is a leap second.
     let is_end = hour == 24 && minute == 0 && seconds.bytes().all(|it| matches!(it, b'0' | b'.'));
     let is_time = (hour <= 23 || is_end) && minute <= 59 && second <= 60;
     is_time.then_some((Time { minute: hour * 60 + minute, seconds }, rest))
@@ -123,7 +122,7 @@ impl Zone {
     }
 }
 
-/// Minutes that a zone is ahead of UTC: `+02`, `+0200`, `+02:00`.
+/// Reads the offset of a zone from UTC in minutes: `+02`, `+0200`, `+02:00`.
 fn ahead_of(text: &str) -> Option<i64> {
     let digits = text.get(1..)?;
     let (hours, minutes) = match digits.len() {
@@ -146,7 +145,7 @@ impl<'t> Instant<'t> {
         }
         let time =
             rest.strip_prefix(['T', 't']).unwrap_or_else(|| rest.trim_start_matches(is_blank));
-        // Digits alone are a day and a time as well.
+        // Digits alone can also be a day and a time.
         let is_apart = time.len() < rest.len() || leading_digits(text).0.len() == 14;
         let (time, zone) = time_of(time).filter(|_| is_apart)?;
         Some(Self { day, time, zone: Zone::of(zone)? })
@@ -174,14 +173,14 @@ fn too_fine(digits: u32) -> Misfit {
     }
 }
 
-/// Whether the seconds have no more digits behind the point than that.
+/// Whether the seconds have at most this number of digits after the point.
 fn fits(seconds: &str, digits: u32) -> bool {
     let fraction = seconds.split_once('.').map_or("", |(_, fraction)| leading_digits(fraction).0);
     fraction.trim_end_matches('0').len() <= digits as usize
 }
 
-/// Of a time that is not understood, what may be seconds with a fraction: digits with one point among them, as
-/// in `1011.5`, and what has a colon before it. Several points are those of a day: `1.2.2024`.
+/// Finds the parts of a text that is not understood which may be seconds with a fraction: digits with one point, as in
+/// `1011.5`, or a part after a colon. Several points belong to a day: `1.2.2024`.
 fn seconds_of(text: &str) -> impl Iterator<Item = &str> {
     let is_outside = |letter: char| !letter.is_ascii_digit() && !matches!(letter, '.' | ':');
     let times = text.split(is_outside).map(|time| (time, time.rsplit(':').next().unwrap_or(time)));
@@ -192,10 +191,10 @@ fn seconds_of(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Refuses a time in any notation with a finer fraction of a second than that.
+/// Rejects a time, in any notation, whose fraction of a second has more than `digits` digits.
 ///
 /// # Errors
-/// When the column would change it.
+/// When the column would change the time.
 pub fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
     let Some(text) = trimmed(text) else { return Ok(()) };
     let is_kept = match Instant::of(text) {
@@ -205,11 +204,11 @@ pub fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
     if is_kept { Ok(()) } else { Err(too_fine(digits)) }
 }
 
-/// Refuses a day with a time or a zone, and one in another notation: behind it, a database drops them. Whether
-/// there is such a day is the database's affair.
+/// Rejects a day with a time or a zone, because a database ignores them, and a day in another notation. The database
+/// decides whether the day exists.
 ///
 /// # Errors
-/// When the column would change it.
+/// When the column would change the day.
 pub fn check_date(text: &[u8]) -> Result<(), Misfit> {
     let text = trimmed(text).ok_or(NOT_DAY)?;
     let is_alone = |(_, rest)| matches!(Zone::of(rest), Some(Zone::None | Zone::Words));
@@ -217,13 +216,13 @@ pub fn check_date(text: &[u8]) -> Result<(), Misfit> {
     if is_day { Ok(()) } else { Err(NOT_DAY.into()) }
 }
 
-/// Refuses what is more than a time of day, with a zone where it may have one, or has a finer fraction of a
-/// second than that. Hours and signs are the database's affair.
+/// Rejects a text that is more than a time of day (with a zone, if `may_have_zone`), and a time whose fraction of a
+/// second has more than `digits` digits. The database checks hours and signs.
 ///
 /// # Errors
-/// When the column would change it.
+/// When the column would change the time.
 pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), Misfit> {
-    /// Hours of three digits, minutes and seconds.
+    /// Three digits for hours, two each for minutes and seconds.
     const DIGITS_MAX: usize = 7;
     let not = if may_have_zone { NOT_ZONED } else { NOT_TIME };
     let text = trimmed(text).ok_or(not)?;
@@ -246,14 +245,14 @@ pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), M
     }
 }
 
-/// The same instant in UTC, without its zone, as every database reads it. None of what has no zone and is
-/// read everywhere.
+/// Converts a time to UTC, without its zone, in a notation that every database reads. Returns `None` if the text has no
+/// zone and every database reads it.
 ///
 /// # Errors
-/// When the column would change it.
+/// When the column would change the time.
 pub fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
     let text = trimmed(text).ok_or(NOT_ISO)?;
-    // The day 0 of MariaDB has no zone either.
+    // The zero date of MariaDB has no zone either.
     let is_zero =
         || text.starts_with("0000-00-00") && text.bytes().all(|it| b"0-: .".contains(&it));
     if is_word(text) || is_zero() {
@@ -265,7 +264,7 @@ pub fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
     }
     let ahead = match zone {
         Zone::Ahead(ahead) => ahead,
-        // Of digits alone, some databases do not read the time.
+        // If the text consists of digits alone, some databases do not read the time.
         Zone::None if text.len() > 8 && leading_digits(text).0.len() >= 8 => 0,
         Zone::None | Zone::Words => return Ok(None),
     };

@@ -1,12 +1,12 @@
-//! What a statement begins with.
+//! The first word of a statement.
 
 use crate::SqlError;
 
-/// Refuses a statement that begins with none of `verbs`: it would not do what it is there for, or
+/// Checks that a statement begins with one of `verbs`. Any other statement would not do what it is configured for, or
 /// would end the transaction that holds the rows of other clients.
 ///
 /// # Errors
-/// When it begins with something else.
+/// When it begins with another word.
 pub fn check_verb(sql: &str, verbs: &[&str]) -> Result<(), SqlError> {
     let body = behind_comments(sql);
     let length = body.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -18,7 +18,7 @@ pub fn check_verb(sql: &str, verbs: &[&str]) -> Result<(), SqlError> {
     Err(SqlError { text, at: None })
 }
 
-/// What stands behind white space and comments at the head of `sql`.
+/// Returns `sql` without the white space and comments at its start.
 fn behind_comments(sql: &str) -> &str {
     let mut rest = sql.trim_start();
     loop {

@@ -2,30 +2,31 @@
 
 use crate::{Misfit, strings};
 
-/// What such a column takes. A collation would take a word in other letters for one of these, and store that.
+/// The values that such a column accepts. Because of its collation, the column may treat a different spelling as one of
+/// these words, and store that word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     words: Vec<String>,
-    /// A value is any number of the words, with commas between them.
+    /// Whether a value is any number of the words, separated by commas.
     is_set: bool,
-    /// All words are known as they are, so that a text that is none is refused here.
+    /// Whether all words are known exactly, so that a text that is not one of them is rejected here.
     is_complete: bool,
 }
 
 impl Words {
-    /// Those of a type as the server writes it: `enum('a','it''s','2')`.
+    /// Reads a type as the server writes it: `enum('a','it''s','2')`.
     #[must_use]
     pub fn of_type(of: &str) -> Self {
         let is_set = of.starts_with("set");
-        // What is escaped, and letters that the server's catalogue does not have and shows so.
+        // Not exact: escaped characters, and characters that the server's catalogue cannot represent and shows as `?`.
         let is_complete = !of.is_empty() && !of.contains(['\\', '?']);
         Self { words: strings(of), is_set, is_complete }
     }
 
-    /// Refuses a text that the column would take for another one.
+    /// Rejects a text that the column would store as another value.
     ///
     /// # Errors
-    /// When the column would change it.
+    /// When the column would change the text.
     pub fn check(&self, text: &[u8]) -> Result<(), Misfit> {
         let is_word = |text: &[u8]| self.words.iter().any(|word| word.as_bytes() == text);
         let is_there = match self.is_set {
@@ -45,8 +46,8 @@ impl Words {
     }
 }
 
-/// Whether MySQL and MariaDB take the text for the number of a word, or of several, where it is no word
-/// itself. Which letters are blanks depends on the character set of the column; some take several signs.
+/// Whether MySQL and MariaDB interpret the text as the number of a word, or of several words, if it is not itself a
+/// word. The character set of the column decides which characters are blanks. Sometimes several signs are accepted.
 fn counts_words(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let is_skipped = |it: char| it.is_whitespace() || matches!(it, '+' | '-');
