@@ -7,10 +7,10 @@
 //! randomness. The time and a seed are arguments.
 //!
 //! ```
-//! use pool::{Effect, Payload, Pool, Settings};
+//! use pool::{Effect, Pool, Queueable, Settings};
 //!
 //! struct Line(&'static str);
-//! impl Payload for Line {
+//! impl Queueable for Line {
 //!     fn bytes(&self) -> usize {
 //!         self.0.len()
 //!     }
