@@ -3,8 +3,8 @@
 
 use block::{Block, Slice};
 use fields::{
-    Case, Fields, Limits, RowError, Rows, Schema, Unfit, Value, cgi, fastcgi, http1, json, logfmt,
-    netstring, tsv,
+    Case, EncodeError, Fields, Limits, RowError, Rows, Schema, Value, cgi, fastcgi, http1, json,
+    logfmt, netstring, tsv,
 };
 
 /// Lines of a head: what is adopted is sent as it came, read alike by httparse, and read again
@@ -78,7 +78,7 @@ fn again<E: std::fmt::Debug + PartialEq>(
     bytes: &[u8],
     decode: impl Fn(&mut Fields, &[u8]) -> Result<(), E>,
     adopt: impl Fn(&mut Fields, &Slice) -> Result<(), E>,
-    encode: impl Fn(&Fields, &mut Vec<u8>) -> Result<(), Unfit>,
+    encode: impl Fn(&Fields, &mut Vec<u8>) -> Result<(), EncodeError>,
 ) {
     let mut set = Fields::new().with_case(Case::Exact);
     let mut adopted = Fields::new();

@@ -2,8 +2,8 @@
 //! must hold does not. The fuzz targets call them, and so does a seeded loop in the tests of the room.
 
 use wire::http1::{
-    Added, Asked, Body, BodyKind, Forwarded, ForwardedFor, HeadScan, Limits, Method, Refusal,
-    ReplyHead, RequestHead, Run, Upgrades, Version, object,
+    Added, Body, BodyKind, Forwarded, ForwardedFor, HeadScan, Limits, Method, Refusal, ReplyHead,
+    RequestHead, RequestInfo, Run, Upgrades, Version, object,
 };
 
 const FROM: ForwardedFor<'_> = ForwardedFor {
@@ -159,7 +159,7 @@ fn like_httparse(head: &RequestHead, bytes: &[u8]) {
 fn read_reply(scan: &mut HeadScan, bytes: &[u8]) -> Read {
     let limits = Limits::REPLY;
     let Some(found) = scan.next(bytes, &limits)? else { return Ok(None) };
-    let asked = Asked { method: Method::Get, upgrades: Upgrades::NONE };
+    let asked = RequestInfo { method: Method::Get, upgrades: Upgrades::NONE };
     let mut head = ReplyHead::default();
     head.read(&bytes[found.head.clone()], &found, asked, &limits)?;
     let body = Body::new(head.body, &limits);

@@ -28,7 +28,7 @@ pub(crate) fn paths(bytes: &[u8]) {
         }
     }
     assert!(!path.plain().contains(&b';'));
-    assert!(path.bytes().ends_with(path.behind(1)));
+    assert!(path.bytes().ends_with(path.after_segments(1)));
     assert_eq!(path.is_changed(), path.bytes() != bytes);
     let second = Path::read(path.bytes(), &mut again).expect("what goes on is read again");
     assert_eq!(second.bytes().escape_ascii().to_string(), path.bytes().escape_ascii().to_string());

@@ -499,7 +499,7 @@ impl Checks {
                 spawn::Status::Code(0) => Ok(exit.to_string()),
                 _ => Err(exit.to_string()),
             }),
-            spawn::Report::KeeperLost | spawn::Report::KeeperBack => None,
+            spawn::Report::SupervisorLost | spawn::Report::SupervisorReplaced => None,
         }
     }
 
@@ -544,7 +544,7 @@ impl Checks {
             (Outcome::Reply(line), ProbeConfig::Line { expect, .. }) => probe::line(line, expect),
             (outcome, _) => match outcome.end().cause.verdict() {
                 Verdicts::Failed | Verdicts::Unknown => {
-                    Err(format!("no answer: {}", outcome.end().cause.word()).into())
+                    Err(format!("no answer: {}", outcome.end().cause.as_str()).into())
                 }
                 Verdicts::Answered | Verdicts::Refused | Verdicts::Left => {
                     return self.handle_unasked(now, of);

@@ -494,7 +494,7 @@ impl Programs {
         // Where nothing is owed, one that does not read would stand in the way of what comes.
         let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;
         if is_deaf || pipes.is_owing() {
-            tracing::warn!(worker = name_of, "{}, and is killed", fault.text());
+            tracing::warn!(worker = name_of, "{}, and is killed", fault.message());
             program.kill(io, system, fault, events);
         }
     }

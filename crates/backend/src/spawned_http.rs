@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use event::{Address, Context, StreamId, TimerId};
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{Cause, PoolId, RequestId, WorkerId};
 use spawn::PortOwner;
 
@@ -353,7 +353,7 @@ impl SpawnedHttp {
         let of_it: Vec<Lost> = of_it;
         events.extend(of_it.into_iter().map(|lost| told(lost.report, &text)));
         let departed = Departed { worker, text, report };
-        if self.servers.load(worker.into()).0 == 0 || active(Plant::LastWords) {
+        if self.servers.load(worker.into()).0 == 0 || active(Mutant::LastWords) {
             return self.bury(io, departed, events);
         }
         self.departed.push(departed);

@@ -13,7 +13,7 @@
 use std::io::ErrorKind;
 
 use event::{Context, Data, DeadlineName, Reason};
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{ByWorker, Outcome, Phase, PoolId, Slice, Table, WorkerId};
 use wire::http1::Refusal;
 
@@ -288,7 +288,7 @@ impl Upstream {
         if is_early && !flight.is_tunnel() {
             events.push(BackendEvent::Broken { refusal: Refusal::Early });
         }
-        let keep = keep && !is_early || active(Plant::KeptLink);
+        let keep = keep && !is_early || active(Mutant::KeptLink);
         events.push(BackendEvent::Answered { id: flight.id, outcome: Outcome::Reply(last) });
         if flight.held {
             io.resume(stream);
@@ -399,10 +399,10 @@ impl Upstream {
         if fault == Fault::NoDescriptor && flight.meta.tries.saturating_add(1) >= declared.tries {
             again = Then::End;
         }
-        if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
+        if active(Mutant::AskedTwice) && reached == Reached::Server && !flight.passed {
             again = Then::Again;
         }
-        if active(Plant::GaveUp) {
+        if active(Mutant::GaveUp) {
             again = Then::End;
         }
         if again == Then::Again && !flight.abandoned {
@@ -465,7 +465,7 @@ impl Upstream {
         match connection.ended() {
             Step::Whole { last, .. } => self.whole(io, id, last, false, events),
             Step::SaidAll(request) => self.said_all(io, id, request, events),
-            Step::Fault(_) if active(Plant::ShortBody) => {
+            Step::Fault(_) if active(Mutant::ShortBody) => {
                 self.whole(io, id, Slice::default(), false, events);
             }
             Step::Fault(fault) => self.lose(io, id, fault, events),

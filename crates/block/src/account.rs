@@ -22,7 +22,7 @@ impl Account {
     /// The account of the process.
     pub(crate) const PROCESS: Self = Self(None);
 
-    /// Returns an account that is used only by threads that called [`account_to`](crate::account_to) with it. Tests
+    /// Returns an account that is used only by threads that called [`set_account`](crate::set_account) with it. Tests
     /// that run in parallel in one process use it.
     #[must_use]
     pub fn separate() -> Self {
@@ -48,19 +48,19 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Block, account_to, publish};
+    use crate::{Block, publish, set_account};
 
     #[test]
     fn blocks_are_counted_from_their_making_to_the_end_of_their_last_slice() {
         let account = Account::separate();
-        account_to(&account);
+        set_account(&account);
         let held = || {
             publish();
             account.held()
         };
         let small = Block::with_capacity(100);
         assert_eq!(held(), 256);
-        let large = Block::within(100_000, 100_000).freeze();
+        let large = Block::with_capacity_max(100_000, 100_000).freeze();
         assert_eq!(held(), 256 + 100_000);
         let part = large.clone();
         drop(large);
@@ -80,14 +80,14 @@ mod tests {
         let account = Account::separate();
         let theirs = account.clone();
         let made = std::thread::spawn(move || {
-            account_to(&theirs);
+            set_account(&theirs);
             (0..100).map(|_| Block::with_capacity(1000).freeze()).collect::<Vec<_>>()
         });
         let made = made.join().unwrap();
         assert_eq!(account.held(), 100 * 1024, "a thread that ends has published");
         let theirs = account.clone();
         let freed = std::thread::spawn(move || {
-            account_to(&theirs);
+            set_account(&theirs);
             drop(made);
         });
         freed.join().unwrap();
@@ -99,11 +99,11 @@ mod tests {
         let account = Account::separate();
         for _ in 0..200 {
             let theirs = account.clone();
-            account_to(&account);
+            set_account(&account);
             let one = Block::with_capacity(5000).freeze();
             let other = one.clone();
             let thread = std::thread::spawn(move || {
-                account_to(&theirs);
+                set_account(&theirs);
                 drop(other);
             });
             drop(one);

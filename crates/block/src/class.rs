@@ -20,27 +20,27 @@ const CLASSES: usize = 6;
 const POOLED_BYTES_MAX: usize = 1024 * 1024;
 
 /// The memory of a block: the number of counted bytes, then the bytes.
-pub(crate) type Memory = HeaderSlice<Counted, [u8]>;
+pub(crate) type Memory = HeaderSlice<CountedHeader, [u8]>;
 
 /// Counts bytes as in use while their memory is allocated. This includes the case that the last of several owners on
 /// several threads releases it.
-pub(crate) struct Counted(usize);
+pub(crate) struct CountedHeader(usize);
 
-impl Counted {
+impl CountedHeader {
     fn begin(&mut self, bytes: usize) {
-        with_local(|local| local.note(counted(bytes)));
+        with_local(|local| local.count(counted(bytes)));
         self.0 = bytes;
     }
 
     fn end(&mut self) {
         let bytes = std::mem::take(&mut self.0);
         if bytes > 0 {
-            with_local(|local| local.note(-counted(bytes)));
+            with_local(|local| local.count(-counted(bytes)));
         }
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedHeader {
     fn drop(&mut self) {
         self.end();
     }
@@ -68,7 +68,7 @@ pub(crate) struct Local {
 impl Local {
     /// Adds `bytes` (negative when freed) to the bytes in use.
     #[inline]
-    fn note(&self, bytes: i64) {
+    fn count(&self, bytes: i64) {
         let all = self.unpublished.get() + bytes;
         self.unpublished.set(all);
         if all.abs() >= STEP {
@@ -98,13 +98,13 @@ pub(crate) fn with_local<R>(act: impl FnOnce(&Local) -> R) -> Option<R> {
 impl Account {
     /// The account that this thread adds to: the account of the process, unless another was chosen.
     #[must_use]
-    pub fn of_thread() -> Self {
+    pub fn current() -> Self {
         with_local(|local| local.account.borrow().clone()).unwrap_or_default()
     }
 }
 
 /// Sets the account that this thread adds to from now on.
-pub fn account_to(account: &Account) {
+pub fn set_account(account: &Account) {
     publish();
     with_local(|local| *local.account.borrow_mut() = account.clone());
 }
@@ -115,13 +115,13 @@ pub fn publish() {
 }
 
 /// Counts `bytes` outside of blocks as in use.
-pub(crate) fn note_made(bytes: usize) {
-    with_local(|local| local.note(counted(bytes)));
+pub(crate) fn count_allocated(bytes: usize) {
+    with_local(|local| local.count(counted(bytes)));
 }
 
 /// Counts `bytes` outside of blocks as no longer in use.
-pub(crate) fn note_freed(bytes: usize) {
-    with_local(|local| local.note(-counted(bytes)));
+pub(crate) fn count_freed(bytes: usize) {
+    with_local(|local| local.count(-counted(bytes)));
 }
 
 /// Converts a number of bytes to the type of the counts. This cannot overflow, because no block is that long.
@@ -152,22 +152,22 @@ pub(crate) fn capacity_for(length: usize) -> usize {
 /// Returns memory for at least `capacity` bytes, from the pool if possible.
 pub(crate) fn obtain(capacity: usize) -> UniqueArc<Memory> {
     let Some(class) = class_of(capacity) else {
-        return exactly(capacity.next_power_of_two());
+        return allocate(capacity.next_power_of_two());
     };
     let pooled = with_local(|local| local.pool.borrow_mut()[class].pop()).flatten();
-    let Some(mut memory) = pooled else { return exactly(class_capacity(class)) };
+    let Some(mut memory) = pooled else { return allocate(class_capacity(class)) };
     memory.header.begin(class_capacity(class));
     memory
 }
 
 /// Allocates memory for exactly `capacity` bytes.
-pub(crate) fn exactly(capacity: usize) -> UniqueArc<Memory> {
+pub(crate) fn allocate(capacity: usize) -> UniqueArc<Memory> {
     static ZEROES: [u8; CAPACITY_POOLED_MAX] = [0; CAPACITY_POOLED_MAX];
     // Sizes up to the largest pooled block are created directly from the zeroes. A larger size needs a vector, which is
     // copied once behind the count.
     let memory: Arc<Memory> = match ZEROES.get(..capacity) {
-        Some(zeroes) => Arc::from_header_and_slice(Counted(0), zeroes),
-        None => Arc::from_header_and_slice(Counted(0), &vec![0; capacity]),
+        Some(zeroes) => Arc::from_header_and_slice(CountedHeader(0), zeroes),
+        None => Arc::from_header_and_slice(CountedHeader(0), &vec![0; capacity]),
     };
     let memory = Arc::try_unique(memory);
     let mut memory =
@@ -177,16 +177,16 @@ pub(crate) fn exactly(capacity: usize) -> UniqueArc<Memory> {
 }
 
 /// Releases one reference to shared memory; the last owner returns the memory to the pool.
-pub(crate) fn let_go(memory: Arc<Memory>) {
+pub(crate) fn release(memory: Arc<Memory>) {
     // Most slices share their block, and checking this costs one atomic load. If two owners release at the same time,
     // it is possible that neither sees itself as the only owner. The memory is then freed instead of pooled.
     if let Ok(memory) = Arc::try_unique(memory) {
-        give_back(memory);
+        recycle(memory);
     }
 }
 
 /// Keeps the memory for reuse, if its size is that of a class and the pool is not full.
-pub(crate) fn give_back(mut memory: UniqueArc<Memory>) {
+pub(crate) fn recycle(mut memory: UniqueArc<Memory>) {
     let length = memory.slice.len();
     let Some(class) = class_of(length).filter(|&class| class_capacity(class) == length) else {
         return;
@@ -222,7 +222,7 @@ mod tests {
     fn a_thread_keeps_no_more_than_its_share() {
         let many: Vec<_> = (0..100).map(|_| obtain(CAPACITY_POOLED_MAX)).collect();
         for bytes in many {
-            give_back(bytes);
+            recycle(bytes);
         }
         let kept = LOCAL.with(|local| local.pool.borrow()[CLASSES - 1].len());
         assert_eq!(kept, POOLED_BYTES_MAX / CAPACITY_POOLED_MAX);

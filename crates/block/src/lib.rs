@@ -29,8 +29,8 @@ mod counted;
 mod slice;
 
 pub use account::Account;
-pub use class::{CAPACITY_MIN, CAPACITY_POOLED_MAX, account_to, publish};
-pub use counted::Counted;
+pub use class::{CAPACITY_MIN, CAPACITY_POOLED_MAX, publish, set_account};
+pub use counted::CountedBytes;
 pub use slice::Slice;
 
 use class::Memory;
@@ -55,11 +55,11 @@ impl Block {
     /// Like [`Self::with_capacity`], unless the size class would exceed `capacity_max`. In that case the block has
     /// exactly `capacity` bytes and is not kept for reuse.
     #[must_use]
-    pub fn within(capacity: usize, capacity_max: usize) -> Self {
+    pub fn with_capacity_max(capacity: usize, capacity_max: usize) -> Self {
         if class::capacity_for(capacity) <= capacity_max {
             Self::with_capacity(capacity)
         } else {
-            Self { bytes: Some(class::exactly(capacity)), filled: 0 }
+            Self { bytes: Some(class::allocate(capacity)), filled: 0 }
         }
     }
 
@@ -153,7 +153,7 @@ impl Block {
     #[must_use]
     pub fn freeze(mut self) -> Slice {
         let bytes = self.bytes.take();
-        bytes.map_or_else(Slice::default, |bytes| Slice::of_block(bytes.shareable(), self.filled))
+        bytes.map_or_else(Slice::default, |bytes| Slice::from_block(bytes.shareable(), self.filled))
     }
 
     #[inline]
@@ -170,7 +170,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if let Some(bytes) = self.bytes.take() {
-            class::give_back(bytes);
+            class::recycle(bytes);
         }
     }
 }
@@ -199,9 +199,9 @@ mod tests {
 
     #[test]
     fn a_block_within_a_limit_is_of_its_class_or_no_longer_than_asked_for() {
-        assert_eq!(Block::within(1000, 1024).capacity(), 1024);
-        assert_eq!(Block::within(1000, 1023).capacity(), 1000);
-        assert_eq!(Block::within(70_000, 100_000).capacity(), 70_000);
+        assert_eq!(Block::with_capacity_max(1000, 1024).capacity(), 1024);
+        assert_eq!(Block::with_capacity_max(1000, 1023).capacity(), 1000);
+        assert_eq!(Block::with_capacity_max(70_000, 100_000).capacity(), 70_000);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::class::Memory;
 /// The maximum number of bytes that a slice stores without a block. This number fits into the space that the reference
 /// to a block takes. Counting a block and returning it costs more than copying so few bytes. Short lines,
 /// acknowledgements and numbers are stored this way.
-const WITHIN_MAX: usize = 23;
+const INLINE_MAX: usize = 23;
 
 /// A part of a filled block, or up to 23 bytes without a block. Cloning increments a reference count. The bytes never
 /// change. A slice can be used on any thread.
@@ -20,41 +20,41 @@ pub struct Slice(Bytes);
 #[derive(Clone)]
 enum Bytes {
     Block { block: Arc<Memory>, start: usize, end: usize },
-    Within { length: u8, bytes: [u8; WITHIN_MAX] },
+    Inline { length: u8, bytes: [u8; INLINE_MAX] },
 }
 
 const _: () = assert!(size_of::<Slice>() == 32, "few bytes take no more than the place of many");
 
 impl Bytes {
-    /// Stores up to [`WITHIN_MAX`] bytes; the remaining bytes are cut off.
-    fn within(bytes: &[u8]) -> Self {
-        let count = bytes.len().min(WITHIN_MAX);
-        let mut kept = [0; WITHIN_MAX];
+    /// Stores up to [`INLINE_MAX`] bytes; the remaining bytes are cut off.
+    fn inline(bytes: &[u8]) -> Self {
+        let count = bytes.len().min(INLINE_MAX);
+        let mut kept = [0; INLINE_MAX];
         kept[..count].copy_from_slice(&bytes[..count]);
-        Self::Within { length: u8::try_from(count).unwrap_or(0), bytes: kept }
+        Self::Inline { length: u8::try_from(count).unwrap_or(0), bytes: kept }
     }
 }
 
 impl Default for Slice {
     fn default() -> Self {
-        Self(Bytes::within(b""))
+        Self(Bytes::inline(b""))
     }
 }
 
 impl Slice {
-    pub(crate) fn of_block(block: Arc<Memory>, end: usize) -> Self {
+    pub(crate) fn from_block(block: Arc<Memory>, end: usize) -> Self {
         Self(Bytes::Block { block, start: 0, end })
     }
 
     /// Returns a slice with a copy of `bytes`, in a block of the matching size class or without a block.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
-        if bytes.len() <= WITHIN_MAX {
-            return Self(Bytes::within(bytes));
+        if bytes.len() <= INLINE_MAX {
+            return Self(Bytes::inline(bytes));
         }
         let mut memory = class::obtain(bytes.len());
         memory.slice[..bytes.len()].copy_from_slice(bytes);
-        Self::of_block(memory.shareable(), bytes.len())
+        Self::from_block(memory.shareable(), bytes.len())
     }
 
     /// Returns a part of this slice; positions are relative to the slice.
@@ -68,12 +68,12 @@ impl Slice {
             "a part lies within its slice"
         );
         match &self.0 {
-            Bytes::Block { block, start, .. } if range.len() > WITHIN_MAX => Self(Bytes::Block {
+            Bytes::Block { block, start, .. } if range.len() > INLINE_MAX => Self(Bytes::Block {
                 block: Arc::clone(block),
                 start: start + range.start,
                 end: start + range.end,
             }),
-            _ => Self(Bytes::within(&self[range])),
+            _ => Self(Bytes::inline(&self[range])),
         }
     }
 
@@ -96,7 +96,7 @@ impl Slice {
         assert!(count <= self.len(), "only bytes of the slice can be passed");
         match &mut self.0 {
             Bytes::Block { start, .. } => *start += count,
-            Bytes::Within { .. } => self.0 = Bytes::within(&self[count..]),
+            Bytes::Inline { .. } => self.0 = Bytes::inline(&self[count..]),
         }
     }
 
@@ -106,7 +106,7 @@ impl Slice {
     pub fn held(&self) -> usize {
         match &self.0 {
             Bytes::Block { block, .. } => block.slice.len(),
-            Bytes::Within { length, .. } => usize::from(*length),
+            Bytes::Inline { length, .. } => usize::from(*length),
         }
     }
 
@@ -119,7 +119,7 @@ impl Slice {
             Bytes::Block { block, start, end } => {
                 block.slice.len() <= class::capacity_for(end - start) && Arc::is_unique(block)
             }
-            Bytes::Within { .. } => true,
+            Bytes::Inline { .. } => true,
         };
         if stays { self } else { Self::copy_of(&self) }
     }
@@ -128,9 +128,9 @@ impl Slice {
 impl Drop for Slice {
     fn drop(&mut self) {
         if matches!(self.0, Bytes::Block { .. })
-            && let Bytes::Block { block, .. } = std::mem::replace(&mut self.0, Bytes::within(b""))
+            && let Bytes::Block { block, .. } = std::mem::replace(&mut self.0, Bytes::inline(b""))
         {
-            class::let_go(block);
+            class::release(block);
         }
     }
 }
@@ -142,7 +142,7 @@ impl Deref for Slice {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Bytes::Block { block, start, end } => &block.slice[*start..*end],
-            Bytes::Within { length, bytes } => &bytes[..usize::from(*length)],
+            Bytes::Inline { length, bytes } => &bytes[..usize::from(*length)],
         }
     }
 }
@@ -210,7 +210,7 @@ mod tests {
         let text: Vec<u8> = (0..64).collect();
         for length in 0..text.len() {
             let whole = Slice::copy_of(&text[..length]);
-            assert_eq!(whole.held() < CAPACITY_MIN, length <= WITHIN_MAX, "{length}");
+            assert_eq!(whole.held() < CAPACITY_MIN, length <= INLINE_MAX, "{length}");
             for at in 0..=length {
                 let mut rest = whole.clone();
                 assert_eq!(&rest.split_to(at)[..], &text[..at]);

@@ -19,7 +19,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use route::Guard;
+use route::Authenticator;
 use tokio::time::timeout;
 
 use crate::audit::Audit;
@@ -137,7 +137,7 @@ pub(crate) struct Gate {
     /// Host names that are accepted, in lower case.
     pub(crate) hosts: Vec<String>,
     /// The token, if there is one.
-    pub(crate) token: Option<Guard>,
+    pub(crate) token: Option<Authenticator>,
     /// Whether anonymous clients may read: on a loopback address.
     pub(crate) anonymous: bool,
     /// The user of the daemon.

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use axum::{Router, middleware};
 use gateway::Access;
-use route::{Guard, GuardFault};
+use route::{AuthFault, Authenticator};
 use settings::Address;
 
 use gate::Gate;
@@ -60,7 +60,7 @@ pub struct AdminSettings {
 #[derive(Debug)]
 pub enum AdminError {
     /// The token cannot be used.
-    Token(GuardFault),
+    Token(AuthFault),
     /// The address can be reached by others and there is no token.
     Open,
     /// The address cannot be bound, or the thread cannot be started.
@@ -89,12 +89,12 @@ impl From<io::Error> for AdminError {
 ///
 /// # Errors
 /// Why not.
-pub fn check_token(token: &str) -> Result<(), GuardFault> {
+pub fn check_token(token: &str) -> Result<(), AuthFault> {
     guard(token).map(drop)
 }
 
-fn guard(token: &str) -> Result<Guard, GuardFault> {
-    let mut guard = Guard::new("roadstead")?;
+fn guard(token: &str) -> Result<Authenticator, AuthFault> {
+    let mut guard = Authenticator::new("roadstead")?;
     guard.token(token)?;
     Ok(guard)
 }

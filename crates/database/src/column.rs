@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fields::Value;
 use serde_json::value::RawValue;
-use sql::{Decimal, Misfit, PlainWrite, Words, is_blank, time};
+use sql::{Decimal, EnumValues, Mismatch, PlainWrite, is_blank, time};
 
 use crate::Record;
 use crate::fault::{Blame, Fault};
@@ -41,7 +41,7 @@ pub(crate) enum Takes {
     /// Text of so many bytes, beyond which databases cut blanks.
     LimitedBytes(usize),
     /// One of a list of words, or several, which numbers would count.
-    Word(Words),
+    Word(EnumValues),
     /// `true` and `false`.
     Bool,
     /// Whole numbers.
@@ -104,7 +104,7 @@ impl Takes {
     ///
     /// # Errors
     /// When the column would change it.
-    pub(crate) fn fit<'v>(&self, value: Value<'v>, record: Record) -> Result<Fit<'v>, Misfit> {
+    pub(crate) fn fit<'v>(&self, value: Value<'v>, record: Record) -> Result<Fit<'v>, Mismatch> {
         if value.is_null() {
             return Ok(Fit::Null);
         }
@@ -173,7 +173,7 @@ impl Takes {
             Self::ZonedTime(digits) => time::check_time(bytes, *digits, true)?,
             Self::Instant(digits) => time::check_fraction(bytes, *digits)?,
             Self::Utc(digits) => {
-                if let Some(text) = time::in_utc(bytes, *digits)? {
+                if let Some(text) = time::to_utc(bytes, *digits)? {
                     return Ok(Fit::Text(text.into_bytes().into()));
                 }
             }
@@ -185,7 +185,7 @@ impl Takes {
     /// Refuses a number that is not kept, and a text with digits that is no decimal number where a database
     /// may read one in it and round it: `0x1F`, `1_000`, `1.6e`, `1.6e 1`. A text without digits is left to the
     /// database.
-    fn check_number(&self, text: &[u8]) -> Result<(), Misfit> {
+    fn check_number(&self, text: &[u8]) -> Result<(), Mismatch> {
         let Some(number) = Decimal::of(text) else {
             return match self {
                 _ if !text.iter().any(u8::is_ascii_digit) => Ok(()),
@@ -214,7 +214,7 @@ impl Takes {
     }
 
     /// A range as PostgreSQL writes it, each of its bounds as the column takes it.
-    fn fit_range(&self, text: &[u8]) -> Result<Vec<u8>, Misfit> {
+    fn fit_range(&self, text: &[u8]) -> Result<Vec<u8>, Mismatch> {
         let mut out = Vec::with_capacity(text.len());
         let is_mark = |byte: &u8| b"[](){},\"".contains(byte);
         for part in text.chunk_by(|one, other| is_mark(one) == is_mark(other)) {
@@ -232,7 +232,7 @@ impl Takes {
     }
 
     /// A JSON array as PostgreSQL reads one.
-    fn fit_array(&self, text: &[u8], dimension: u32) -> Result<Vec<u8>, Misfit> {
+    fn fit_array(&self, text: &[u8], dimension: u32) -> Result<Vec<u8>, Mismatch> {
         if dimension > DIMENSIONS_MAX {
             return Err("takes arrays of up to 6 dimensions".into());
         }
@@ -281,7 +281,7 @@ fn may_be_fraction(text: &[u8]) -> bool {
 }
 
 /// Refuses what is no whole number up to `most`, and one that is read as octal digits.
-fn check_unsigned(text: &[u8], most: u64) -> Result<(), Misfit> {
+fn check_unsigned(text: &[u8], most: u64) -> Result<(), Mismatch> {
     let text = trimmed(text);
     let is_plain =
         text.iter().all(u8::is_ascii_digit) && (text.len() == 1 || !text.starts_with(b"0"));
@@ -292,7 +292,7 @@ fn check_unsigned(text: &[u8], most: u64) -> Result<(), Misfit> {
 }
 
 /// Refuses a year that a database would take for another one.
-fn check_year(value: Value<'_>) -> Result<(), Misfit> {
+fn check_year(value: Value<'_>) -> Result<(), Mismatch> {
     let digits = value.bytes_or_empty();
     let is_year = digits.len() == 4 && digits.iter().all(u8::is_ascii_digit);
     let is_kept = is_year || matches!(value, Value::Number(b"0"));
@@ -323,7 +323,7 @@ fn plain(value: Value<'_>) -> Fit<'_> {
     }
 }
 
-fn fit_bytes(value: Value<'_>, record: Record) -> Result<Fit<'_>, Misfit> {
+fn fit_bytes(value: Value<'_>, record: Record) -> Result<Fit<'_>, Mismatch> {
     match value {
         Value::Bytes(bytes) if record != Record::Json => Ok(Fit::Bytes(bytes.into())),
         Value::Bytes(text) => {
@@ -336,7 +336,7 @@ fn fit_bytes(value: Value<'_>, record: Record) -> Result<Fit<'_>, Misfit> {
     }
 }
 
-fn fit_json(value: Value<'_>, record: Record) -> Result<Fit<'_>, Misfit> {
+fn fit_json(value: Value<'_>, record: Record) -> Result<Fit<'_>, Mismatch> {
     match value {
         Value::Bytes(text) if record == Record::Json => {
             let text = std::str::from_utf8(text).map_err(|_| "takes UTF-8")?;

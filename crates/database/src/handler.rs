@@ -36,7 +36,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Stop};
 
 use crate::DatabaseError;
@@ -475,7 +475,7 @@ impl<D: Driver> Work<'_, D> {
         if let Err(fault) = self.bury(range.clone()) {
             return self.give_up(fault);
         }
-        if active(Plant::AckBeforeCommit) {
+        if active(Mutant::AckBeforeCommit) {
             self.answer(range);
             self.outbox.flush();
         }

@@ -1,7 +1,7 @@
 //! Rows of a query on their way out.
 
 use exchange::Slice;
-use fields::{Rows, Schema, Unfit, json, tsv};
+use fields::{EncodeError, Rows, Schema, json, tsv};
 
 use crate::Format;
 use crate::fault::{Blame, Fault};
@@ -58,7 +58,7 @@ impl Writer {
         Ok(())
     }
 
-    fn row(&mut self, row: fields::Row<'_>) -> Result<(), Unfit> {
+    fn row(&mut self, row: fields::Row<'_>) -> Result<(), EncodeError> {
         let behind_another = !std::mem::take(&mut self.first);
         match self.format {
             Format::Json => {
@@ -121,7 +121,7 @@ impl Writer {
 
 /// Why a row, counted from 1, cannot be written as JSON. Values of binary types have become text
 /// before, so this is text in an encoding of its own.
-fn unfit_text(row: usize, columns: &Schema, unfit: Unfit) -> String {
+fn unfit_text(row: usize, columns: &Schema, unfit: EncodeError) -> String {
     let name = String::from_utf8_lossy(columns.name(unfit.index).unwrap_or_default());
     format!("row {row}: column `{name}` holds text that is not UTF-8, which JSON cannot hold")
 }

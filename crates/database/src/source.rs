@@ -1,7 +1,7 @@
 //! Where a parameter or a part of the acknowledgement takes its value.
 
 use fields::{Fields, Value};
-use sql::Given;
+use sql::ColumnParameter;
 
 use crate::DatabaseError;
 
@@ -40,8 +40,8 @@ pub(crate) fn reserved(name: &str) -> Option<Source> {
 }
 
 /// A parameter goes into a column of this type, which does not take `what` it is.
-pub(crate) fn unfit(given: &Given, of: &str, what: &str, mend: &str) -> DatabaseError {
-    let Given { column, name, at } = given;
+pub(crate) fn unfit(given: &ColumnParameter, of: &str, what: &str, mend: &str) -> DatabaseError {
+    let ColumnParameter { column, name, at } = given;
     let text = format!(
         "parameter `:{name}` goes into column `{column}` of type {of}, which does not take {what}{mend}"
     );

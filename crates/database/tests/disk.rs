@@ -82,7 +82,7 @@ impl Outbox for Printed {
     }
 
     fn answer(&mut self, _: usize, outcome: Outcome) {
-        println!("answer {} {}", self.0, outcome.end().cause.word());
+        println!("answer {} {}", self.0, outcome.end().cause.as_str());
     }
 
     fn flush(&mut self) {}

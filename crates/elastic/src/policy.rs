@@ -100,7 +100,7 @@ impl Policy {
     }
 
     /// Replaces the settings. The times since when workers have been surplus are kept.
-    pub fn handle_sizing(&mut self, sizing: Sizing) {
+    pub fn set_sizing(&mut self, sizing: Sizing) {
         self.sizing = sizing.within_limits();
         if self.sizing.is_fixed_at(self.sizing.max) {
             // With a fixed number no worker is surplus. The policy may not be called again until that changes, so the
@@ -138,7 +138,7 @@ impl Policy {
 
     /// The number of ready workers that must end because `max` was lowered, whether busy or idle.
     #[must_use]
-    pub const fn beyond(&self, ready: u32) -> u32 {
+    pub const fn excess(&self, ready: u32) -> u32 {
         ready.saturating_sub(self.sizing.max)
     }
 

@@ -62,13 +62,13 @@ impl Sizing {
 
     /// Returns the same settings with a fixed number of workers: `min` and `max` are `count`.
     #[must_use]
-    pub const fn held_at(self, count: u32) -> Self {
+    pub const fn fixed_at(self, count: u32) -> Self {
         Self { min: count, max: count, ..self }
     }
 
     /// The maximum number of workers.
     #[must_use]
-    pub const fn most(&self) -> u32 {
+    pub const fn max_workers(&self) -> u32 {
         self.max
     }
 
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_number_that_is_given_holds_in_both_directions() {
-        let sizing = Sizing::prefork(2, 9, 3).held_at(4);
-        assert_eq!((sizing.min, sizing.most(), sizing.spare), (4, 4, 3));
+        let sizing = Sizing::prefork(2, 9, 3).fixed_at(4);
+        assert_eq!((sizing.min, sizing.max_workers(), sizing.spare), (4, 4, 3));
     }
 
     #[test]

@@ -151,8 +151,8 @@ impl<J: Send + 'static> ThreadPool<J> {
     pub fn join(&self) {
         let mut state = self.shared.lock();
         state.joiners += 1;
-        while !state.is_at_rest() {
-            state = self.shared.wait(&self.shared.rest, state);
+        while !state.is_all_done() {
+            state = self.shared.wait(&self.shared.all_done, state);
         }
         state.joiners -= 1;
     }
@@ -165,14 +165,14 @@ impl<J: Send + 'static> ThreadPool<J> {
     pub fn drain(&self, within: Option<Duration>) -> Drained<J> {
         let until = within.and_then(|within| Instant::now().checked_add(within));
         let mut state = self.shared.close(self.shared.lock());
-        while !state.is_over && !state.is_stuck() {
+        while !state.all_ended && !state.is_stuck() {
             match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                None => state = self.shared.wait(&self.shared.rest, state),
+                None => state = self.shared.wait(&self.shared.all_done, state),
                 Some(Duration::ZERO) => break,
-                Some(left) => state = self.shared.wait_for(&self.shared.rest, state, left),
+                Some(left) => state = self.shared.wait_for(&self.shared.all_done, state, left),
             }
         }
-        if state.is_over {
+        if state.all_ended {
             drop(state);
             let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(supervisor) = supervisor {
@@ -191,8 +191,8 @@ impl<J: Send + 'static> ThreadPool<J> {
     /// job otherwise.
     pub fn resize(&self, sizing: Sizing) {
         let mut state = self.shared.lock();
-        state.policy.handle_sizing(sizing);
-        self.shared.look_now(&mut state);
+        state.policy.set_sizing(sizing);
+        self.shared.wake_supervisor(&mut state);
     }
 
     /// The most recent reason why a thread could not be started or opened; it is kept after a thread was opened

@@ -127,7 +127,7 @@ impl Farm {
             Event::StartFails => self.starting = self.starting.saturating_sub(1),
             Event::Ended(count) => self.ending = self.ending.saturating_sub(count),
             Event::Dies => self.idle = self.idle.saturating_sub(1),
-            Event::Sizing(sizing) => self.policy.handle_sizing(sizing),
+            Event::Sizing(sizing) => self.policy.set_sizing(sizing),
         }
         while self.idle > 0 && !self.waiting.is_empty() {
             self.waiting.remove(0);

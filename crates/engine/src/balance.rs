@@ -27,7 +27,7 @@ pub struct BalanceConfig {
 impl BalanceConfig {
     /// Whether a reply counts as a failure of its worker.
     pub(crate) fn is_bad(&self, head: &Head) -> bool {
-        self.is_bad_status(head.understood_status())
+        self.is_bad_status(head.effective_status())
     }
 
     /// Whether a reply with this status counts as a failure of its worker.

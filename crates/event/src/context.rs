@@ -9,7 +9,7 @@ use block::{Block, Slice};
 use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
 use crate::relay::Relay;
-use crate::state::{Counts, Doomed, Key, Opening, State, Timer};
+use crate::state::{AlarmKind, ClosingFd, Counts, Opening, State, Timer};
 use crate::stream::{Marks, Phase, Stream};
 use crate::wheel::Alarm;
 use crate::{
@@ -27,7 +27,9 @@ pub struct Context<'a> {
 
 impl fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Calls").field("streams", &self.state.streams.len()).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("streams", &self.state.streams.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -111,7 +113,7 @@ impl Context<'_> {
             self.state.wheel.remove(gone.alarm);
         }
         let Listener { fd, watched, .. } = gone;
-        self.state.work.doomed.push(Doomed { fd, watched, resets: false });
+        self.state.work.closing.push(ClosingFd { fd, watched, resets: false });
     }
 }
 
@@ -191,7 +193,7 @@ impl Context<'_> {
     }
 
     /// Queues bytes and returns the number of bytes that are queued now. Above `send_high` the handler should pause the
-    /// source of the bytes until `Drained`. Above `send_max` the stream ends with `Closed(Overrun)`. Returns 0 for a
+    /// source of the bytes until `Drained`. Above `send_max` the stream ends with `Closed(SendBufferFull)`. Returns 0 for a
     /// stream that is gone, was finished, or only receives.
     pub fn send(&mut self, stream: StreamId, slice: Slice) -> usize {
         self.state.queue(stream, |output| output.push(slice))
@@ -222,8 +224,8 @@ impl Context<'_> {
 
     /// Our own address of an IP connection. `None` for any other stream, and with a simulated kernel.
     #[must_use]
-    pub fn own_address(&self, stream: StreamId) -> Option<SocketAddr> {
-        self.state.streams.get(stream.index, stream.generation)?.fd.as_ref()?.own_address()
+    pub fn local_address(&self, stream: StreamId) -> Option<SocketAddr> {
+        self.state.streams.get(stream.index, stream.generation)?.fd.as_ref()?.local_address()
     }
 
     /// The number of queued bytes that the kernel has not accepted yet. While `Closed` is delivered: the number of
@@ -242,14 +244,14 @@ impl Context<'_> {
     /// The number of bytes that the kernel has accepted for the reader of a pipe and that were not read, if it is
     /// known. Also valid while `Closed` is delivered.
     #[must_use]
-    pub fn left_unread(&self, stream: StreamId) -> u64 {
+    pub fn unread_by_peer(&self, stream: StreamId) -> u64 {
         if self.state.unsent.is_some_and(|(closed, _)| closed == stream) {
             return self.state.unread;
         }
         let found = self.state.streams.get(stream.index, stream.generation);
         let pipe = found.filter(|it| it.direction == Direction::Out);
         let fd = pipe.and_then(|it| it.fd.as_ref());
-        fd.map_or(0, |fd| (self.state.unread_of)(fd).unwrap_or(0))
+        fd.map_or(0, |fd| (self.state.unread_in_pipe)(fd).unwrap_or(0))
     }
 
     /// Whether nothing can be sent any more because the peer is gone: queued bytes are lost, and further output is
@@ -272,7 +274,7 @@ impl Context<'_> {
     #[must_use]
     pub fn held(&self, stream: StreamId) -> &[u8] {
         let stream = self.state.streams.get(stream.index, stream.generation);
-        stream.and_then(|stream| stream.hold.as_ref()).map_or(&[], Block::filled)
+        stream.and_then(|stream| stream.unconsumed.as_ref()).map_or(&[], Block::filled)
     }
 
     /// Bytes of memory that a stream occupies because one side is slow: output for which the kernel had no room, and
@@ -283,7 +285,7 @@ impl Context<'_> {
         stream.map_or(0, |stream| {
             let output = stream.output.as_ref().filter(|output| output.waits());
             let output = output.map_or(0, |output| output.held());
-            output + stream.hold.as_ref().map_or(0, Block::capacity)
+            output + stream.unconsumed.as_ref().map_or(0, Block::capacity)
         })
     }
 
@@ -340,7 +342,7 @@ impl Context<'_> {
             Phase::Broken(reason) => return self.state.end(id, reason),
             Phase::Flushing | Phase::Lingering | Phase::Ended(_) => return,
         }
-        stream.hold = None;
+        stream.unconsumed = None;
         for mark in [Marks::PAUSED, Marks::HIGH, Marks::DRAINED, Marks::HANGUP] {
             stream.marks.clear(mark);
         }
@@ -372,7 +374,7 @@ impl Context<'_> {
     pub fn reset(&mut self, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
         stream.marks.set(Marks::RESETS);
-        stream.hold = None;
+        stream.unconsumed = None;
         self.state.end(id, Reason::Reset);
     }
 
@@ -454,7 +456,7 @@ impl Context<'_> {
     pub fn timer_of(&mut self, key: OwnerKey, at: Instant) -> TimerId {
         let (index, generation) = self.state.timers.insert(Timer { alarm: Alarm::NONE, key });
         let id = TimerId { index, generation };
-        let alarm = self.state.wheel.create(Key::Timer(id));
+        let alarm = self.state.wheel.create(AlarmKind::Timer(id));
         if let Some(timer) = self.state.timers.get_mut(index, generation) {
             timer.alarm = alarm;
         }

@@ -13,15 +13,15 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
-use crate::system::{self, Alarm, SplicePipes};
+use crate::system::{self, EventFdWaker, SplicePipes};
 use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// Linux, with epoll.
 pub struct Epoll {
     epoll: OwnedFd,
-    waker: Arc<Alarm>,
+    waker: Arc<EventFdWaker>,
     reports: Vec<epoll::Event>,
-    conduits: SplicePipes,
+    splice_pipes: SplicePipes,
 }
 
 #[expect(
@@ -45,7 +45,7 @@ impl Epoll {
     /// If the process or the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let waker = Alarm::new()?;
+        let waker = EventFdWaker::new()?;
         // Edge-triggered, so that the counter need not be read: every write is a new edge.
         let token = EventData::new_u64(Token::WAKER.number());
         epoll::add(&epoll, waker.fd(), token, EventFlags::IN | EventFlags::ET)?;
@@ -53,7 +53,7 @@ impl Epoll {
             epoll,
             waker: Arc::new(waker),
             reports: Vec::new(),
-            conduits: SplicePipes::default(),
+            splice_pipes: SplicePipes::default(),
         })
     }
 }
@@ -67,7 +67,7 @@ impl Kernel for Epoll {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<ReadyEvent>,
+        ready_events: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
         self.reports.clear();
         self.reports.reserve(events_max);
@@ -76,7 +76,7 @@ impl Kernel for Epoll {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        happened.extend(self.reports.iter().map(|report| {
+        ready_events.extend(self.reports.iter().map(|report| {
             let (data, flags) = (report.data, report.flags);
             let readiness = Readiness::of_poll(flags.bits());
             ReadyEvent { token: Token::of_number(data.u64()), readiness }
@@ -121,13 +121,13 @@ impl Kernel for Epoll {
     }
 
     #[inline]
-    fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
-        system::receive(fd, medium, room)
+    fn receive(&mut self, fd: &Fd, fd_kind: FdKind, room: &mut [u8]) -> io::Result<usize> {
+        system::receive(fd, fd_kind, room)
     }
 
     #[inline]
-    fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        system::send(fd, medium, parts)
+    fn send(&mut self, fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        system::send(fd, fd_kind, parts)
     }
 
     fn unacknowledged(&mut self, fd: &Fd) -> io::Result<u64> {
@@ -138,8 +138,8 @@ impl Kernel for Epoll {
         system::unread(fd)
     }
 
-    fn shut(&mut self, fd: &Fd) -> io::Result<()> {
-        system::shut(fd)
+    fn shutdown_write(&mut self, fd: &Fd) -> io::Result<()> {
+        system::shutdown_write(fd)
     }
 
     fn reset_on_close(&mut self, fd: &Fd) {
@@ -150,20 +150,30 @@ impl Kernel for Epoll {
         system::keep_alive(fd, after);
     }
 
-    fn conduit(&mut self) -> io::Result<SplicePipe> {
-        self.conduits.take()
+    fn splice_pipe(&mut self) -> io::Result<SplicePipe> {
+        self.splice_pipes.take()
     }
 
-    fn keep_conduit(&mut self, conduit: SplicePipe) {
-        self.conduits.keep(conduit);
+    fn keep_splice_pipe(&mut self, splice_pipe: SplicePipe) {
+        self.splice_pipes.keep(splice_pipe);
     }
 
-    fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
-        system::splice_in(from, conduit, length)
+    fn splice_in(
+        &mut self,
+        from: &Fd,
+        splice_pipe: &SplicePipe,
+        length: usize,
+    ) -> io::Result<usize> {
+        system::splice_in(from, splice_pipe, length)
     }
 
-    fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
-        system::splice_out(conduit, to, length)
+    fn splice_out(
+        &mut self,
+        splice_pipe: &SplicePipe,
+        to: &Fd,
+        length: usize,
+    ) -> io::Result<usize> {
+        system::splice_out(splice_pipe, to, length)
     }
 
     fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {

@@ -54,7 +54,7 @@ impl Fd {
     }
 
     /// The local address of an IP socket.
-    pub(crate) fn own_address(&self) -> Option<SocketAddr> {
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         let Kind::Real(fd) = &self.0 else { return None };
         SocketAddr::try_from(rustix::net::getsockname(fd).ok()?).ok()
     }

@@ -60,30 +60,30 @@ pub enum InheritedKind {
 /// If the variables contradict the open descriptors.
 pub fn inherited() -> io::Result<Vec<Inherited>> {
     let variable = |name: &str| std::env::var_os(name);
-    let said = Said {
+    let variables = ListenVariables {
         process: variable("LISTEN_PID"),
         count: variable("LISTEN_FDS"),
         names: variable("LISTEN_FDNAMES"),
     };
-    let names = said.names_for(std::process::id())?;
+    let names = variables.names_for(std::process::id())?;
     if names.is_empty() || TAKEN.swap(true, Ordering::Relaxed) {
         return Ok(Vec::new());
     }
     let all: Vec<_> = (FIRST..).zip(names).collect();
     // All descriptors are checked before one is taken: an error in the variables must not close descriptors of this
     // process.
-    all.iter().try_for_each(|(number, name)| was_handed_over(*number, name))?;
+    all.iter().try_for_each(|(number, name)| check_passed(*number, name))?;
     all.into_iter().map(|(number, name)| take(number, name)).collect()
 }
 
 /// The values of the variables.
-struct Said<T> {
+struct ListenVariables<T> {
     process: Option<T>,
     count: Option<T>,
     names: Option<T>,
 }
 
-impl<T: AsRef<OsStr>> Said<T> {
+impl<T: AsRef<OsStr>> ListenVariables<T> {
     /// Returns the names of the descriptors for this process, one for each.
     fn names_for(&self, process: u32) -> io::Result<Vec<String>> {
         let (Some(of), Some(count)) = (&self.process, &self.count) else { return Ok(Vec::new()) };
@@ -121,7 +121,7 @@ fn invalid(text: String) -> io::Error {
 ///
 /// # Errors
 /// If it cannot have been passed.
-fn was_handed_over(number: RawFd, name: &str) -> io::Result<()> {
+fn check_passed(number: RawFd, name: &str) -> io::Result<()> {
     let wrong = |why: &dyn std::fmt::Display| {
         invalid(format!("descriptor {number} (`{name}`) was said to be handed over: {why}"))
     };
@@ -181,16 +181,21 @@ pub(crate) fn address(fd: &OwnedFd) -> Option<Address> {
 mod tests {
     use super::*;
 
-    fn said<'a>(process: &'a str, count: &'a str, names: Option<&'a str>) -> Said<&'a str> {
-        Said { process: Some(process), count: Some(count), names }
+    fn variables<'a>(
+        process: &'a str,
+        count: &'a str,
+        names: Option<&'a str>,
+    ) -> ListenVariables<&'a str> {
+        ListenVariables { process: Some(process), count: Some(count), names }
     }
 
     #[test]
     fn names_are_those_of_this_process_only() {
-        assert_eq!(said("7", "2", Some("web:admin")).names_for(7).unwrap(), ["web", "admin"]);
-        assert_eq!(said("7", "2", None).names_for(7).unwrap(), ["unknown", "unknown"]);
-        assert!(said("7", "2", None).names_for(8).unwrap().is_empty());
-        let nothing: Said<&str> = Said { process: None, count: None, names: None };
+        assert_eq!(variables("7", "2", Some("web:admin")).names_for(7).unwrap(), ["web", "admin"]);
+        assert_eq!(variables("7", "2", None).names_for(7).unwrap(), ["unknown", "unknown"]);
+        assert!(variables("7", "2", None).names_for(8).unwrap().is_empty());
+        let nothing: ListenVariables<&str> =
+            ListenVariables { process: None, count: None, names: None };
         assert!(nothing.names_for(7).unwrap().is_empty());
     }
 
@@ -213,11 +218,11 @@ mod tests {
     #[test]
     fn contradictions_are_errors() {
         for (count, names) in [("2", Some("web")), ("-1", None), ("x", None), ("99999", None)] {
-            assert!(said("7", count, names).names_for(7).is_err(), "{count} {names:?}");
+            assert!(variables("7", count, names).names_for(7).is_err(), "{count} {names:?}");
         }
         for odd in ["me", "+7", " 7", "-7", "", "7 "] {
-            assert!(said(odd, "1", None).names_for(7).is_err(), "{odd:?}");
-            assert!(said("7", odd, None).names_for(7).is_err(), "{odd:?}");
+            assert!(variables(odd, "1", None).names_for(7).is_err(), "{odd:?}");
+            assert!(variables("7", odd, None).names_for(7).is_err(), "{odd:?}");
         }
     }
 
@@ -225,14 +230,14 @@ mod tests {
     fn what_this_process_has_opened_itself_is_not_taken() {
         use std::os::fd::AsRawFd;
         let own = std::fs::File::open("/dev/null").expect("a file");
-        let error = was_handed_over(own.as_raw_fd(), "web").expect_err("it is ours");
+        let error = check_passed(own.as_raw_fd(), "web").expect_err("it is ours");
         assert!(error.to_string().contains("LISTEN_FDS"), "{error}");
         own.metadata().expect("it is still open");
         let kept = rustix::io::fcntl_dupfd_cloexec(&own, 800).expect("a number");
         rustix::io::fcntl_setfd(&kept, FdFlags::empty()).expect("it is open");
-        was_handed_over(kept.as_raw_fd(), "web").expect("it would survive an exec");
+        check_passed(kept.as_raw_fd(), "web").expect("it would survive an exec");
         let number = kept.as_raw_fd();
         drop(kept);
-        assert!(was_handed_over(number, "web").is_err(), "it is closed");
+        assert!(check_passed(number, "web").is_err(), "it is closed");
     }
 }

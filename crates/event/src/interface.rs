@@ -30,9 +30,9 @@ pub enum Reason {
     /// A `connect` failed.
     ConnectFailed(io::ErrorKind),
     /// Received bytes were neither consumed nor was the stream paused until `recv_buffer_max` was full.
-    HoldFull,
+    RecvBufferFull,
     /// More than `send_max` bytes were waiting to be sent.
-    Overrun,
+    SendBufferFull,
     /// The peer had sent bytes that the handler had not received when output was due that [expects
     /// silence](crate::Context::expect_silence). Those bytes are discarded.
     NotSilent,
@@ -89,14 +89,14 @@ pub enum Direction {
 /// blocks and the blocks exceed a limit, the bytes are copied into smaller blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// The maximum number of received bytes that may wait unconsumed. Above it the stream ends with `HoldFull`.
+    /// The maximum number of received bytes that may wait unconsumed. Above it the stream ends with `RecvBufferFull`.
     pub recv_buffer_max: usize,
     /// The high-water mark of the output in bytes. The return value of [`crate::Context::send`] shows when the output
     /// exceeds it; `Drained` follows later.
     pub send_high: usize,
     /// The low-water mark: `Drained` is delivered when the output falls to this number of bytes.
     pub send_low: usize,
-    /// If the output exceeds this number of bytes, the stream ends with `Overrun`.
+    /// If the output exceeds this number of bytes, the stream ends with `SendBufferFull`.
     pub send_max: usize,
     /// When output has waited for this time, the loop asks the kernel how much the peer has acknowledged, and
     /// [`OutputWait`] counts acknowledged bytes from then on. The time should be long enough for the peer to

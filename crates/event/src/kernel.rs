@@ -23,12 +23,12 @@ pub trait Kernel {
     fn now(&mut self) -> Instant;
 
     /// Waits until an event occurred or at least `timeout` has passed (`None`: without limit), and appends up to
-    /// `events_max` reports to `happened`. A wake-up or a signal may end the wait without reports.
+    /// `events_max` reports to `ready_events`. A wake-up or a signal may end the wait without reports.
     fn wait(
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<ReadyEvent>,
+        ready_events: &mut Vec<ReadyEvent>,
     ) -> io::Result<()>;
 
     /// Returns the handle that wakes this kernel from [`wait`](Self::wait) on another thread. The wake-up is reported
@@ -55,10 +55,10 @@ pub trait Kernel {
     fn prepare(&mut self, fd: &Fd) -> io::Result<FdKind>;
 
     /// Receives into `room`. 0 means that the peer has ended its direction.
-    fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize>;
+    fn receive(&mut self, fd: &Fd, fd_kind: FdKind, room: &mut [u8]) -> io::Result<usize>;
 
     /// Sends as much of `parts` as possible.
-    fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+    fn send(&mut self, fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// The number of bytes that a connected socket has accepted and the peer's kernel has not acknowledged.
     /// `Unsupported`: this is not known. For a Unix socket it is the memory of the messages that the peer has not
@@ -79,7 +79,7 @@ pub trait Kernel {
     }
 
     /// Ends our direction of a socket.
-    fn shut(&mut self, fd: &Fd) -> io::Result<()>;
+    fn shutdown_write(&mut self, fd: &Fd) -> io::Result<()>;
 
     /// Makes a foreign datagram socket non-blocking; any other descriptor is refused.
     fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
@@ -100,25 +100,35 @@ pub trait Kernel {
     }
 
     /// Returns a pipe for splicing. A kernel that cannot splice returns an error, and the relay copies instead.
-    fn conduit(&mut self) -> io::Result<SplicePipe> {
+    fn splice_pipe(&mut self) -> io::Result<SplicePipe> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Takes back an empty pipe for the next relay.
-    fn keep_conduit(&mut self, conduit: SplicePipe) {
-        drop(conduit);
+    fn keep_splice_pipe(&mut self, splice_pipe: SplicePipe) {
+        drop(splice_pipe);
     }
 
     /// Moves up to `length` bytes from a stream into an empty pipe. 0 means that the peer has ended its direction.
     /// `InvalidInput`: this stream cannot be spliced.
-    fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
-        let _ = (from, conduit, length);
+    fn splice_in(
+        &mut self,
+        from: &Fd,
+        splice_pipe: &SplicePipe,
+        length: usize,
+    ) -> io::Result<usize> {
+        let _ = (from, splice_pipe, length);
         Err(io::ErrorKind::InvalidInput.into())
     }
 
     /// Moves up to `length` of the bytes in a pipe to a stream.
-    fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
-        let _ = (conduit, to, length);
+    fn splice_out(
+        &mut self,
+        splice_pipe: &SplicePipe,
+        to: &Fd,
+        length: usize,
+    ) -> io::Result<usize> {
+        let _ = (splice_pipe, to, length);
         Err(io::ErrorKind::InvalidInput.into())
     }
 

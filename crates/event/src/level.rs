@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FileType;
 
 use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
-use crate::system::{self, Alarm, SplicePipes};
+use crate::system::{self, EventFdWaker, SplicePipes};
 use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// A set of descriptors that one level-triggered system call waits for.
@@ -37,7 +37,7 @@ pub trait LevelSet: fmt::Debug + Sized {
     ///
     /// # Errors
     /// `QuotaExceeded` if the set has no room for this descriptor.
-    fn ask(&mut self, fd: BorrowedFd<'_>, wants: Readiness) -> io::Result<()>;
+    fn request(&mut self, fd: BorrowedFd<'_>, requested: Readiness) -> io::Result<()>;
 
     /// Removes a descriptor, if it is in the set.
     fn remove(&mut self, fd: RawFd);
@@ -59,11 +59,11 @@ pub trait LevelSet: fmt::Debug + Sized {
 #[derive(Debug)]
 pub struct Level<S> {
     set: S,
-    waker: Arc<Alarm>,
+    waker: Arc<EventFdWaker>,
     /// Indexed by the number of the descriptor.
     watched: Vec<Option<Watched>>,
     ready: Vec<(RawFd, Readiness)>,
-    conduits: SplicePipes,
+    splice_pipes: SplicePipes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ struct Watched {
     token: Token,
     interest: Interest,
     /// The conditions that are requested now.
-    wants: Readiness,
+    requested: Readiness,
     state: State,
 }
 
@@ -91,14 +91,14 @@ impl<S: LevelSet> Level<S> {
     /// # Errors
     /// If the process or the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
-        let (mut set, waker) = (S::new()?, Arc::new(Alarm::new()?));
-        set.ask(waker.fd(), Readiness::READ)?;
+        let (mut set, waker) = (S::new()?, Arc::new(EventFdWaker::new()?));
+        set.request(waker.fd(), Readiness::READ)?;
         Ok(Self {
             set,
             waker,
             watched: Vec::new(),
             ready: Vec::new(),
-            conduits: SplicePipes::default(),
+            splice_pipes: SplicePipes::default(),
         })
     }
 
@@ -107,7 +107,7 @@ impl<S: LevelSet> Level<S> {
         self.watched.get_mut(index)?.as_mut()
     }
 
-    fn forget(&mut self, fd: RawFd) {
+    fn unwatch_fd(&mut self, fd: RawFd) {
         self.set.remove(fd);
         if let Some(place) = usize::try_from(fd).ok().and_then(|at| self.watched.get_mut(at)) {
             *place = None;
@@ -115,53 +115,53 @@ impl<S: LevelSet> Level<S> {
     }
 
     /// Converts a level-triggered report to an edge-triggered one.
-    fn hear(&mut self, fd: RawFd, readiness: Readiness) -> Option<ReadyEvent> {
+    fn edge_event(&mut self, fd: RawFd, readiness: Readiness) -> Option<ReadyEvent> {
         let watched = self.place(fd)?;
-        let happened = ReadyEvent { token: watched.token, readiness };
+        let report = ReadyEvent { token: watched.token, readiness };
         if watched.interest == Interest::Listener {
-            return Some(happened);
+            return Some(report);
         }
         let read = Readiness::READ | Readiness::READ_END;
         if readiness.any(read) {
-            watched.wants = watched.wants.without(read);
+            watched.requested = watched.requested.without(read);
         }
         if readiness.any(Readiness::WRITE) {
-            watched.wants = watched.wants.without(Readiness::WRITE);
+            watched.requested = watched.requested.without(Readiness::WRITE);
         }
         if readiness.any(Readiness::HANGUP) {
             watched.state = State::Gone;
         } else if readiness.any(Readiness::ERROR) {
             watched.state = State::Failed;
         }
-        self.put(fd);
-        Some(happened)
+        self.update_set(fd);
+        Some(report)
     }
 
     /// Requests a condition again after a call reached its end.
-    fn again(&mut self, fd: &Fd, what: Readiness) {
+    fn request_again(&mut self, fd: &Fd, what: Readiness) {
         let fd = fd.as_fd().as_raw_fd();
         let Some(watched) = self.place(fd) else { return };
         if watched.state == State::Failed {
             watched.state = State::Live;
         }
-        watched.wants |= what;
-        self.put(fd);
+        watched.requested |= what;
+        self.update_set(fd);
     }
 
     /// Stops requesting a condition: nothing follows an end or an error.
-    fn no_more(&mut self, fd: &Fd, what: Readiness) {
+    fn stop_requesting(&mut self, fd: &Fd, what: Readiness) {
         let fd = fd.as_fd().as_raw_fd();
         let Some(watched) = self.place(fd) else { return };
-        watched.wants = watched.wants.without(what);
-        self.put(fd);
+        watched.requested = watched.requested.without(what);
+        self.update_set(fd);
     }
 
     /// Updates the set from the recorded state of a descriptor.
-    fn put(&mut self, fd: RawFd) {
-        let Some(&mut Watched { wants, state, .. }) = self.place(fd) else { return };
+    fn update_set(&mut self, fd: RawFd) {
+        let Some(&mut Watched { requested, state, .. }) = self.place(fd) else { return };
         if state == State::Live {
             // The descriptor was in the set before, or has its place there, so this cannot fail.
-            let _ = self.set.ask(borrow(fd), wants);
+            let _ = self.set.request(borrow(fd), requested);
         } else {
             self.set.remove(fd);
         }
@@ -184,17 +184,17 @@ impl<S: LevelSet> Kernel for Level<S> {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<ReadyEvent>,
+        ready_events: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
         let result = self.set.wait(timeout, events_max, &mut ready);
         let waker = self.waker.fd().as_raw_fd();
         for (fd, readiness) in ready.drain(..) {
             if fd == waker {
-                self.waker.quiet();
-                happened.push(ReadyEvent { token: Token::WAKER, readiness });
+                self.waker.reset();
+                ready_events.push(ReadyEvent { token: Token::WAKER, readiness });
             } else {
-                happened.extend(self.hear(fd, readiness));
+                ready_events.extend(self.edge_event(fd, readiness));
             }
         }
         self.ready = ready;
@@ -206,7 +206,7 @@ impl<S: LevelSet> Kernel for Level<S> {
     }
 
     fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()> {
-        let wants = match interest {
+        let requested = match interest {
             Interest::Listener => {
                 waitable(fd)?;
                 Readiness::READ
@@ -216,17 +216,17 @@ impl<S: LevelSet> Kernel for Level<S> {
             Interest::Stream(Direction::Both) => Readiness::READ | Readiness::WRITE,
         };
         let fd = fd.as_fd();
-        self.set.ask(fd, wants)?;
+        self.set.request(fd, requested)?;
         let index = usize::try_from(fd.as_raw_fd()).expect("an open descriptor is not negative");
         if index >= self.watched.len() {
             self.watched.resize(index + 1, None);
         }
-        self.watched[index] = Some(Watched { token, interest, wants, state: State::Live });
+        self.watched[index] = Some(Watched { token, interest, requested, state: State::Live });
         Ok(())
     }
 
     fn unwatch(&mut self, fd: &Fd) -> io::Result<()> {
-        self.forget(fd.as_fd().as_raw_fd());
+        self.unwatch_fd(fd.as_fd().as_raw_fd());
         Ok(())
     }
 
@@ -243,39 +243,39 @@ impl<S: LevelSet> Kernel for Level<S> {
     }
 
     fn prepare(&mut self, fd: &Fd) -> io::Result<FdKind> {
-        let medium = system::prepare(fd)?;
-        if medium == FdKind::Other {
+        let fd_kind = system::prepare(fd)?;
+        if fd_kind == FdKind::Other {
             waitable(fd)?;
         }
-        Ok(medium)
+        Ok(fd_kind)
     }
 
-    fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
-        let result = system::receive(fd, medium, room);
+    fn receive(&mut self, fd: &Fd, fd_kind: FdKind, room: &mut [u8]) -> io::Result<usize> {
+        let result = system::receive(fd, fd_kind, room);
         match &result {
-            Ok(0) => self.no_more(fd, Readiness::READ),
-            Ok(count) if *count < room.len() => self.again(fd, Readiness::READ),
+            Ok(0) => self.stop_requesting(fd, Readiness::READ),
+            Ok(count) if *count < room.len() => self.request_again(fd, Readiness::READ),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.again(fd, Readiness::READ);
+                self.request_again(fd, Readiness::READ);
             }
-            Err(_) => self.no_more(fd, Readiness::READ),
+            Err(_) => self.stop_requesting(fd, Readiness::READ),
         }
         result
     }
 
-    fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let result = system::send(fd, medium, parts);
+    fn send(&mut self, fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let result = system::send(fd, fd_kind, parts);
         match &result {
             Ok(count) => {
                 if *count < parts.iter().map(|part| part.len()).sum() {
-                    self.again(fd, Readiness::WRITE);
+                    self.request_again(fd, Readiness::WRITE);
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.again(fd, Readiness::WRITE);
+                self.request_again(fd, Readiness::WRITE);
             }
-            Err(_) => self.no_more(fd, Readiness::WRITE),
+            Err(_) => self.stop_requesting(fd, Readiness::WRITE),
         }
         result
     }
@@ -288,8 +288,8 @@ impl<S: LevelSet> Kernel for Level<S> {
         system::unread(fd)
     }
 
-    fn shut(&mut self, fd: &Fd) -> io::Result<()> {
-        system::shut(fd)
+    fn shutdown_write(&mut self, fd: &Fd) -> io::Result<()> {
+        system::shutdown_write(fd)
     }
 
     fn reset_on_close(&mut self, fd: &Fd) {
@@ -300,28 +300,38 @@ impl<S: LevelSet> Kernel for Level<S> {
         system::keep_alive(fd, after);
     }
 
-    fn conduit(&mut self) -> io::Result<SplicePipe> {
-        self.conduits.take()
+    fn splice_pipe(&mut self) -> io::Result<SplicePipe> {
+        self.splice_pipes.take()
     }
 
-    fn keep_conduit(&mut self, conduit: SplicePipe) {
-        self.conduits.keep(conduit);
+    fn keep_splice_pipe(&mut self, splice_pipe: SplicePipe) {
+        self.splice_pipes.keep(splice_pipe);
     }
 
-    fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
-        let result = system::splice_in(from, conduit, length);
+    fn splice_in(
+        &mut self,
+        from: &Fd,
+        splice_pipe: &SplicePipe,
+        length: usize,
+    ) -> io::Result<usize> {
+        let result = system::splice_in(from, splice_pipe, length);
         if would_block(&result) {
-            self.again(from, Readiness::READ);
+            self.request_again(from, Readiness::READ);
         } else if matches!(result, Ok(0)) {
-            self.no_more(from, Readiness::READ);
+            self.stop_requesting(from, Readiness::READ);
         }
         result
     }
 
-    fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
-        let result = system::splice_out(conduit, to, length);
+    fn splice_out(
+        &mut self,
+        splice_pipe: &SplicePipe,
+        to: &Fd,
+        length: usize,
+    ) -> io::Result<usize> {
+        let result = system::splice_out(splice_pipe, to, length);
         if would_block(&result) {
-            self.again(to, Readiness::WRITE);
+            self.request_again(to, Readiness::WRITE);
         }
         result
     }
@@ -333,7 +343,7 @@ impl<S: LevelSet> Kernel for Level<S> {
     fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
         let result = system::receive_datagram(fd, room);
         if would_block(&result) {
-            self.again(fd, Readiness::READ);
+            self.request_again(fd, Readiness::READ);
         }
         result
     }
@@ -341,13 +351,13 @@ impl<S: LevelSet> Kernel for Level<S> {
     fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
         let result = system::send_datagram(fd, to, bytes);
         if would_block(&result) {
-            self.again(fd, Readiness::WRITE);
+            self.request_again(fd, Readiness::WRITE);
         }
         result
     }
 
     fn close(&mut self, fd: Fd) {
-        self.forget(fd.as_fd().as_raw_fd());
+        self.unwatch_fd(fd.as_fd().as_raw_fd());
         drop(fd);
     }
 }

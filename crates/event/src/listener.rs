@@ -6,7 +6,7 @@ use crate::Fd;
 use crate::wheel::Alarm;
 
 /// How long a listener is paused after an accept failed.
-pub(crate) const REST: Duration = Duration::from_millis(100);
+pub(crate) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -14,7 +14,7 @@ pub(crate) struct Listener {
     /// The handler has paused it.
     pub(crate) paused: bool,
     /// It is paused after a failure, until its alarm fires.
-    pub(crate) resting: bool,
+    pub(crate) retry_pending: bool,
     /// The kernel reports it.
     pub(crate) watched: bool,
     pub(crate) alarm: Alarm,
@@ -22,10 +22,10 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub(crate) const fn new(fd: Fd) -> Self {
-        Self { fd, paused: false, resting: false, watched: false, alarm: Alarm::NONE }
+        Self { fd, paused: false, retry_pending: false, watched: false, alarm: Alarm::NONE }
     }
 
-    pub(crate) const fn wants_watch(&self) -> bool {
-        !self.paused && !self.resting
+    pub(crate) const fn should_watch(&self) -> bool {
+        !self.paused && !self.retry_pending
     }
 }

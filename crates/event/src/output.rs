@@ -45,9 +45,9 @@ const SPARES_MAX: usize = 256;
 /// Empty outputs that are kept for the next stream that sends.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "the boxes move between here and the streams")]
-pub(crate) struct Spares(Vec<Box<Output>>);
+pub(crate) struct OutputPool(Vec<Box<Output>>);
 
-impl Spares {
+impl OutputPool {
     #[inline]
     pub(crate) fn take(&mut self) -> Box<Output> {
         self.0.pop().unwrap_or_default()

@@ -52,9 +52,9 @@ impl LevelSet for PollSet {
         Ok(Self::default())
     }
 
-    fn ask(&mut self, fd: BorrowedFd<'_>, wants: Readiness) -> io::Result<()> {
+    fn request(&mut self, fd: BorrowedFd<'_>, requested: Readiness) -> io::Result<()> {
         let number = fd.as_raw_fd();
-        let entry = PollFd::from_borrowed_fd(outliving(fd), flags(wants));
+        let entry = PollFd::from_borrowed_fd(outliving(fd), flags(requested));
         if let Some(place) = self.place(number) {
             self.entries[place] = entry;
             return Ok(());
@@ -117,12 +117,12 @@ fn outliving(fd: BorrowedFd<'_>) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) }
 }
 
-fn flags(wants: Readiness) -> PollFlags {
+fn flags(requested: Readiness) -> PollFlags {
     let mut flags = PollFlags::empty();
-    if wants.any(Readiness::READ) {
+    if requested.any(Readiness::READ) {
         flags |= PollFlags::IN | PollFlags::RDHUP;
     }
-    if wants.any(Readiness::WRITE) {
+    if requested.any(Readiness::WRITE) {
         flags |= PollFlags::OUT;
     }
     flags

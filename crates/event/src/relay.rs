@@ -10,24 +10,24 @@ pub(crate) struct Relay {
     /// Bytes that are still to be received.
     pub(crate) left: u64,
     /// Received bytes that the kernel has not yet accepted for the other side.
-    pub(crate) flying: usize,
+    pub(crate) in_flight: usize,
     /// Accepted bytes that were not yet reported.
     pub(crate) accepted: u64,
     /// The other side accepts no more, permanently.
-    pub(crate) cut: bool,
+    pub(crate) target_gone: bool,
     /// The other side has no room now.
     pub(crate) waits: bool,
     /// Bytes that were spliced to the other side.
     pub(crate) spliced: u64,
     /// The current or most recent wait of spliced bytes for the other side.
     pub(crate) wait: Option<Wait>,
-    pub(crate) way: Way,
+    pub(crate) mode: RelayMode,
 }
 
 #[derive(Debug)]
-pub(crate) enum Way {
+pub(crate) enum RelayMode {
     Untried,
-    /// `flying` bytes are in the pipe.
+    /// `in_flight` bytes are in the pipe.
     Splice(SplicePipe),
     Copy,
 }
@@ -37,13 +37,13 @@ impl Relay {
         Self {
             to,
             left,
-            flying: 0,
+            in_flight: 0,
             accepted: 0,
-            cut: false,
+            target_gone: false,
             waits: false,
             spliced: 0,
             wait: None,
-            way: Way::Untried,
+            mode: RelayMode::Untried,
         }
     }
 
@@ -66,12 +66,12 @@ impl Relay {
     }
 
     /// Whether bytes are in the pipe and are to be spliced on.
-    pub(crate) fn flies(&self) -> bool {
-        matches!(self.way, Way::Splice(_)) && self.flying > 0
+    pub(crate) fn is_splicing(&self) -> bool {
+        matches!(self.mode, RelayMode::Splice(_)) && self.in_flight > 0
     }
 
     /// Whether received bytes have not left because the relay waits for the other side.
     pub(crate) fn waits_to_send(&self) -> bool {
-        self.waits || self.flying > 0
+        self.waits || self.in_flight > 0
     }
 }

@@ -39,7 +39,7 @@ pub type Select = Level<SelectSet>;
 /// The bit sets for select.
 pub struct SelectSet {
     /// The requested conditions, indexed by descriptor number. `None`: it is not in the set.
-    wants: Vec<Option<Readiness>>,
+    requested: Vec<Option<Readiness>>,
     read: Bits,
     write: Bits,
     /// The number of descriptors in the set that are not requested for reading.
@@ -93,7 +93,7 @@ impl LevelSet for SelectSet {
             Bits { asked: words(), answer: words() }
         };
         Ok(Self {
-            wants: Vec::new(),
+            requested: Vec::new(),
             read: bits(),
             write: bits(),
             unread: 0,
@@ -104,20 +104,20 @@ impl LevelSet for SelectSet {
         })
     }
 
-    fn ask(&mut self, fd: BorrowedFd<'_>, wants: Readiness) -> io::Result<()> {
+    fn request(&mut self, fd: BorrowedFd<'_>, requested: Readiness) -> io::Result<()> {
         let fd = fd.as_raw_fd();
         if index(fd) >= self.descriptors_max {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         self.remove(fd);
-        if index(fd) >= self.wants.len() {
-            self.wants.resize(index(fd) + 1, None);
+        if index(fd) >= self.requested.len() {
+            self.requested.resize(index(fd) + 1, None);
         }
-        self.wants[index(fd)] = Some(wants);
+        self.requested[index(fd)] = Some(requested);
         self.bound = self.bound.max(index(fd) + 1);
-        self.read.put(fd, wants.any(Readiness::READ));
-        self.write.put(fd, wants.any(Readiness::WRITE));
-        if !wants.any(Readiness::READ) {
+        self.read.put(fd, requested.any(Readiness::READ));
+        self.write.put(fd, requested.any(Readiness::WRITE));
+        if !requested.any(Readiness::READ) {
             if self.unread == 0 {
                 self.probed = Instant::now();
             }
@@ -127,10 +127,12 @@ impl LevelSet for SelectSet {
     }
 
     fn remove(&mut self, fd: RawFd) {
-        let Some(wants) = self.wants.get_mut(index(fd)).and_then(Option::take) else { return };
+        let Some(requested) = self.requested.get_mut(index(fd)).and_then(Option::take) else {
+            return;
+        };
         self.read.put(fd, false);
         self.write.put(fd, false);
-        self.unread -= usize::from(!wants.any(Readiness::READ));
+        self.unread -= usize::from(!requested.any(Readiness::READ));
     }
 
     fn wait(
@@ -203,8 +205,10 @@ impl SelectSet {
     fn probe(&mut self, ready: &mut Vec<(RawFd, Readiness)>) -> io::Result<()> {
         self.probed = Instant::now();
         let unread: Vec<RawFd> = (0..)
-            .zip(&self.wants)
-            .filter(|(_, wants)| wants.is_some_and(|wants| !wants.any(Readiness::READ)))
+            .zip(&self.requested)
+            .filter(|(_, requested)| {
+                requested.is_some_and(|requested| !requested.any(Readiness::READ))
+            })
             .map(|(fd, _)| fd)
             .collect();
         let mut entries: Vec<PollFd<'_>> = unread.iter().map(|&fd| entry(fd)).collect();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::datagram::Datagrams;
 use crate::kernel::FdKind;
 use crate::listener::Listener;
-use crate::output::{Output, Spares};
+use crate::output::{Output, OutputPool};
 use crate::slab::Slab;
 use crate::stream::{LINGER, Marks, Step, Stream};
 use crate::wait::Wait;
@@ -30,10 +30,10 @@ pub(crate) struct State {
     /// For each target of a relay, the stream that its bytes come from.
     pub(crate) relays: BTreeMap<StreamId, StreamId>,
     pub(crate) timers: Slab<Timer>,
-    pub(crate) wheel: Wheel<Key>,
+    pub(crate) wheel: Wheel<AlarmKind>,
     pub(crate) clock: Clock,
     pub(crate) work: Work,
-    pub(crate) outputs: Spares,
+    pub(crate) outputs: OutputPool,
     pub(crate) settings: LoopSettings,
     pub(crate) counts: Counts,
     pub(crate) stopped: bool,
@@ -43,7 +43,7 @@ pub(crate) struct State {
     pub(crate) unread: u64,
     /// Returns the number of bytes that a pipe has accepted and that were not read
     /// ([`Kernel::unread`](crate::Kernel::unread)).
-    pub(crate) unread_of: fn(&Fd) -> io::Result<u64>,
+    pub(crate) unread_in_pipe: fn(&Fd) -> io::Result<u64>,
 }
 
 /// A timer of the handler.
@@ -56,7 +56,7 @@ pub(crate) struct Timer {
 
 /// The purpose of an alarm.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Key {
+pub(crate) enum AlarmKind {
     Deadline {
         stream: StreamId,
         slot: u8,
@@ -91,11 +91,11 @@ pub(crate) struct Work {
     /// Datagram sockets to send for.
     pub(crate) sockets_dirty: Vec<SocketId>,
     /// Descriptors to close.
-    pub(crate) doomed: Vec<Doomed>,
+    pub(crate) closing: Vec<ClosingFd>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Doomed {
+pub(crate) struct ClosingFd {
     pub(crate) fd: Fd,
     /// Whether it must be unwatched first.
     pub(crate) watched: bool,
@@ -209,7 +209,7 @@ impl State {
     pub(crate) fn new(
         now: Instant,
         settings: LoopSettings,
-        unread_of: fn(&Fd) -> io::Result<u64>,
+        unread_in_pipe: fn(&Fd) -> io::Result<u64>,
     ) -> Self {
         Self {
             streams: Slab::new(),
@@ -221,13 +221,13 @@ impl State {
             wheel: Wheel::new(),
             clock: Clock::new(now),
             work: Work::default(),
-            outputs: Spares::default(),
+            outputs: OutputPool::default(),
             settings,
             counts: Counts::default(),
             stopped: false,
             unsent: None,
             unread: 0,
-            unread_of,
+            unread_in_pipe,
         }
     }
 
@@ -262,7 +262,7 @@ impl State {
         if let Some(relay) = &stream.relay {
             self.relays.remove(&relay.to);
         }
-        self.feed(id, true);
+        self.update_relay_to(id, true);
         for alarm in stream.alarms {
             if alarm != Alarm::NONE {
                 self.wheel.remove(alarm);
@@ -274,7 +274,7 @@ impl State {
         if let Some(fd) = stream.fd {
             let watched = stream.marks.has(Marks::SHARED);
             let resets = stream.marks.has(Marks::RESETS);
-            self.work.doomed.push(Doomed { fd, watched, resets });
+            self.work.closing.push(ClosingFd { fd, watched, resets });
         }
         true
     }
@@ -291,7 +291,7 @@ impl State {
     /// Removes a datagram socket. Its descriptor is closed at the end of the turn.
     pub(crate) fn remove_socket(&mut self, id: SocketId) -> bool {
         let Some(socket) = self.sockets.remove(id.index, id.generation) else { return false };
-        self.work.doomed.push(Doomed { fd: socket.fd, watched: true, resets: false });
+        self.work.closing.push(ClosingFd { fd: socket.fd, watched: true, resets: false });
         true
     }
 
@@ -311,15 +311,15 @@ impl State {
 
     /// Whether a stream exists and has a step to do.
     #[inline]
-    pub(crate) fn wants_step(&self, id: StreamId) -> bool {
+    pub(crate) fn has_step(&self, id: StreamId) -> bool {
         let stream = self.streams.get(id.index, id.generation);
-        stream.is_some_and(|stream| stream.step() != Step::Rest)
+        stream.is_some_and(|stream| stream.step() != Step::Idle)
     }
 
     /// Puts a stream on the list of this turn if it has a step to do.
     pub(crate) fn wake(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
-        if stream.step() != Step::Rest && stream.marks.put(Marks::READY) {
+        if stream.step() != Step::Idle && stream.marks.insert(Marks::READY) {
             self.work.ready.push(id);
         }
     }
@@ -327,7 +327,7 @@ impl State {
     /// Puts a stream on the list of the next turn.
     pub(crate) fn postpone(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
-        if stream.marks.put(Marks::READY) {
+        if stream.marks.insert(Marks::READY) {
             self.work.later.push(id);
         }
     }
@@ -335,7 +335,7 @@ impl State {
     /// Puts a stream on the list of streams to send for.
     pub(crate) fn mark_dirty(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
-        if stream.marks.put(Marks::DIRTY) {
+        if stream.marks.insert(Marks::DIRTY) {
             self.work.dirty.push(id);
         }
     }
@@ -364,7 +364,7 @@ impl State {
         // The limit applies to memory. If the memory exceeds it, the waiting bytes are first copied into blocks that
         // they fill. The memory is never less than the waiting bytes.
         if output.held() > send_max && (queued > send_max || !output.fits(send_max)) {
-            self.end(id, Reason::Overrun);
+            self.end(id, Reason::SendBufferFull);
             return queued;
         }
         if queued == 0 {
@@ -375,7 +375,7 @@ impl State {
             stream.marks.set(Marks::HIGH);
         }
         // While the kernel has no room, its next report puts the stream back on the list.
-        if stream.marks.has(Marks::WRITABLE) && stream.marks.put(Marks::DIRTY) {
+        if stream.marks.has(Marks::WRITABLE) && stream.marks.insert(Marks::DIRTY) {
             self.work.dirty.push(id);
         }
         queued
@@ -384,13 +384,13 @@ impl State {
     /// Updates the relay whose target is this stream: which bytes the target has accepted, and whether it has room
     /// again. `gone`: the target accepts no more.
     #[inline]
-    pub(crate) fn feed(&mut self, to: StreamId, gone: bool) {
+    pub(crate) fn update_relay_to(&mut self, to: StreamId, gone: bool) {
         if !self.relays.is_empty() {
-            self.feed_relay(to, gone);
+            self.update_relay(to, gone);
         }
     }
 
-    fn feed_relay(&mut self, to: StreamId, gone: bool) {
+    fn update_relay(&mut self, to: StreamId, gone: bool) {
         let Some(&from) = self.relays.get(&to) else { return };
         let other = self.streams.get(to.index, to.generation);
         let gone = gone || other.is_some_and(Stream::is_broken);
@@ -401,10 +401,10 @@ impl State {
         let Some(stream) = self.streams.get_mut(from.index, from.generation) else { return };
         let Some(relay) = &mut stream.relay else { return };
         if gone {
-            relay.cut = true;
-        } else if !relay.flies() {
-            let accepted = relay.flying.saturating_sub(queued);
-            relay.flying -= accepted;
+            relay.target_gone = true;
+        } else if !relay.is_splicing() {
+            let accepted = relay.in_flight.saturating_sub(queued);
+            relay.in_flight -= accepted;
             relay.accepted += accepted as u64;
         }
         relay.waits &= !room;
@@ -426,7 +426,7 @@ impl State {
     /// socket, the kernel is asked later how much the peer has acknowledged.
     pub(crate) fn wait_begins(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get(id.index, id.generation) else { return };
-        if let (Some(after), FdKind::Socket) = (stream.limits.progress_after, stream.medium) {
+        if let (Some(after), FdKind::Socket) = (stream.limits.progress_after, stream.fd_kind) {
             self.arm_progress(id, self.clock.tick_in(after));
         }
     }
@@ -434,8 +434,8 @@ impl State {
     /// Arms the alarm that measures the progress of a stream's peer, unless it is already armed.
     pub(crate) fn arm_progress(&mut self, id: StreamId, tick: u64) {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
-        if stream.marks.put(Marks::PROGRESS) {
-            let alarm = self.wheel.create(Key::Progress(id));
+        if stream.marks.insert(Marks::PROGRESS) {
+            let alarm = self.wheel.create(AlarmKind::Progress(id));
             self.wheel.set(alarm, tick);
         }
     }
@@ -478,7 +478,7 @@ impl State {
             return;
         };
         let name = u8::try_from(slot).expect("a stream has few alarms");
-        let alarm = self.wheel.create(Key::Deadline { stream: id, slot: name });
+        let alarm = self.wheel.create(AlarmKind::Deadline { stream: id, slot: name });
         stream.alarms[slot] = alarm;
         self.wheel.set(alarm, tick);
     }

@@ -32,12 +32,12 @@ pub(crate) const LINGER: usize = DEADLINES_MAX;
 pub(crate) struct Stream {
     /// `None` while a `connect` waits for the end of the turn.
     pub(crate) fd: Option<Fd>,
-    pub(crate) medium: FdKind,
+    pub(crate) fd_kind: FdKind,
     pub(crate) direction: Direction,
     pub(crate) phase: Phase,
     pub(crate) marks: Marks,
     /// Received bytes that were offered and not consumed. Never empty.
-    pub(crate) hold: Option<Block>,
+    pub(crate) unconsumed: Option<Block>,
     /// Bytes to send. `None` if there are none.
     pub(crate) output: Option<Box<Output>>,
     /// The relay that passes on the received bytes. `None` if the handler reads them.
@@ -85,11 +85,11 @@ impl Marks {
     /// The peer's end was received.
     pub(crate) const PEER_ENDED: Self = Self(1 << 5);
     /// `Eof` was delivered.
-    pub(crate) const EOF_TOLD: Self = Self(1 << 6);
+    pub(crate) const EOF_DELIVERED: Self = Self(1 << 6);
     /// `Hangup` is to be delivered.
     pub(crate) const HANGUP: Self = Self(1 << 7);
     /// `Hangup` was delivered or is to be delivered.
-    pub(crate) const HANGUP_TOLD: Self = Self(1 << 8);
+    pub(crate) const HANGUP_DELIVERED: Self = Self(1 << 8);
     /// `Connected` is to be delivered.
     pub(crate) const CONNECTED: Self = Self(1 << 9);
     /// The output was above its high-water mark.
@@ -111,11 +111,11 @@ impl Marks {
     /// The next output is sent only if nothing was received before.
     pub(crate) const SILENT: Self = Self(1 << 18);
     /// `Broken` was delivered.
-    pub(crate) const BROKEN_TOLD: Self = Self(1 << 19);
+    pub(crate) const BROKEN_DELIVERED: Self = Self(1 << 19);
     /// An alarm is set to measure the progress of the peer.
     pub(crate) const PROGRESS: Self = Self(1 << 20);
     /// `EndAhead` was delivered.
-    pub(crate) const END_AHEAD_TOLD: Self = Self(1 << 21);
+    pub(crate) const END_AHEAD_DELIVERED: Self = Self(1 << 21);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
@@ -142,37 +142,37 @@ impl Marks {
     }
 
     /// Sets the mark and returns whether it was clear.
-    pub(crate) const fn put(&mut self, mark: Self) -> bool {
+    pub(crate) const fn insert(&mut self, mark: Self) -> bool {
         let had = self.has(mark);
         self.set(mark);
         !had
     }
 }
 
-/// Marks with which the next step is usually neither `Receive` nor `Rest`.
-const SELDOM: Marks = Marks::CONNECTED
+/// Marks with which the next step is usually neither `Receive` nor `Idle`.
+const UNCOMMON: Marks = Marks::CONNECTED
     .or(Marks::DRAINED)
     .or(Marks::HANGUP)
     .or(Marks::PAUSED)
     .or(Marks::OFFER)
-    .or(Marks::EOF_TOLD)
+    .or(Marks::EOF_DELIVERED)
     .or(Marks::PEER_ENDED);
 
 /// The next step of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Do nothing until something happens.
-    Rest,
+    Idle,
     /// Deliver `Connected`.
-    TellConnected,
+    DeliverConnected,
     /// Deliver `Drained`.
-    TellDrained,
+    DeliverDrained,
     /// Deliver `Hangup`.
-    TellHangup,
+    DeliverHangup,
     /// Deliver `EndAhead`.
-    TellEndAhead,
+    DeliverEndAhead,
     /// Deliver `Broken`.
-    TellBroken,
+    DeliverBroken,
     /// Offer the held bytes.
     Offer {
         /// For the last time.
@@ -185,9 +185,9 @@ pub(crate) enum Step {
     /// Receive, and pass the bytes on.
     Relay,
     /// Deliver `Relayed`.
-    TellRelayed,
+    DeliverRelayed,
     /// Deliver `Eof`.
-    TellEof,
+    DeliverEof,
     /// Deliver `Closed` and remove the stream.
     Close(Reason),
 }
@@ -199,11 +199,11 @@ impl Stream {
         marks.set(Marks::WRITABLE);
         Self {
             fd,
-            medium: FdKind::Socket,
+            fd_kind: FdKind::Socket,
             direction,
             phase,
             marks,
-            hold: None,
+            unconsumed: None,
             output: None,
             relay: None,
             limits,
@@ -234,8 +234,8 @@ impl Stream {
 
     /// Whether the stream can send, and has nothing else to do after all of its output was sent.
     #[inline]
-    pub(crate) fn sends_and_rests(&self) -> bool {
-        let follows = SELDOM.or(Marks::READABLE).or(Marks::HIGH).or(Marks::SEND_ENDS);
+    pub(crate) fn idle_after_send(&self) -> bool {
+        let follows = UNCOMMON.or(Marks::READABLE).or(Marks::HIGH).or(Marks::SEND_ENDS);
         let open = matches!(self.phase, Phase::Open) && self.relay.is_none();
         open && self.marks.0 & follows.or(Marks::WRITABLE).0 == Marks::WRITABLE.0
     }
@@ -291,14 +291,14 @@ impl Stream {
             Direction::In | Direction::Both => self.hang_up(),
         }
         // After `Eof` nothing is received any more, so no receive would report the reset.
-        if readiness.any(Readiness::ERROR) && self.marks.has(Marks::EOF_TOLD) {
+        if readiness.any(Readiness::ERROR) && self.marks.has(Marks::EOF_DELIVERED) {
             self.break_off(Reason::Reset);
         }
     }
 
     /// Schedules `Hangup`, once, and only while the stream is open.
     fn hang_up(&mut self) {
-        if self.phase == Phase::Open && self.marks.put(Marks::HANGUP_TOLD) {
+        if self.phase == Phase::Open && self.marks.insert(Marks::HANGUP_DELIVERED) {
             self.marks.set(Marks::HANGUP);
         }
     }
@@ -341,48 +341,50 @@ impl Stream {
     #[inline]
     pub(crate) fn step(&self) -> Step {
         // The common case: an open stream without a pending event.
-        if matches!(self.phase, Phase::Open) && !self.marks.has(SELDOM) && self.relay.is_none() {
+        if matches!(self.phase, Phase::Open) && !self.marks.has(UNCOMMON) && self.relay.is_none() {
             return match self.direction {
                 Direction::In | Direction::Both if self.marks.has(Marks::READABLE) => Step::Receive,
-                _ => Step::Rest,
+                _ => Step::Idle,
             };
         }
-        self.seldom_step()
+        self.uncommon_step()
     }
 
-    fn seldom_step(&self) -> Step {
+    fn uncommon_step(&self) -> Step {
         match self.phase {
             Phase::Ended(reason) => return Step::Close(reason),
-            Phase::Connecting { .. } => return Step::Rest,
+            Phase::Connecting { .. } => return Step::Idle,
             Phase::Open | Phase::Flushing | Phase::Lingering | Phase::Broken(_) => {}
         }
         if self.marks.has(Marks::CONNECTED) {
-            return Step::TellConnected;
+            return Step::DeliverConnected;
         }
         if self.marks.has(Marks::DRAINED) {
-            return Step::TellDrained;
+            return Step::DeliverDrained;
         }
         if self.marks.has(Marks::HANGUP) {
-            return Step::TellHangup;
+            return Step::DeliverHangup;
         }
         if self.has_end_ahead() {
-            return Step::TellEndAhead;
+            return Step::DeliverEndAhead;
         }
         match self.phase {
-            _ if self.direction == Direction::Out => Step::Rest,
+            _ if self.direction == Direction::Out => Step::Idle,
             Phase::Flushing | Phase::Lingering => self.step_of_finish(),
             Phase::Broken(reason) => match self.step_of_input() {
                 // The end waits for `resume`; nothing else may end the stream before.
-                Step::Rest if self.marks.has(Marks::PAUSED) && !self.marks.has(Marks::EOF_TOLD) => {
-                    if self.marks.has(Marks::BROKEN_TOLD) {
-                        Step::Rest
+                Step::Idle
+                    if self.marks.has(Marks::PAUSED) && !self.marks.has(Marks::EOF_DELIVERED) =>
+                {
+                    if self.marks.has(Marks::BROKEN_DELIVERED) {
+                        Step::Idle
                     } else {
-                        Step::TellBroken
+                        Step::DeliverBroken
                     }
                 }
                 // Received bytes are still on their way to the other stream.
-                Step::Rest if self.relay.is_some() => Step::Rest,
-                Step::Rest => Step::Close(reason),
+                Step::Idle if self.relay.is_some() => Step::Idle,
+                Step::Idle => Step::Close(reason),
                 step => step,
             },
             _ => self.step_of_input(),
@@ -391,25 +393,27 @@ impl Stream {
 
     /// Whether the peer's end is known and is not delivered before `resume`.
     fn has_end_ahead(&self) -> bool {
-        let told = Marks::EOF_TOLD.or(Marks::HANGUP_TOLD).or(Marks::END_AHEAD_TOLD);
+        let delivered =
+            Marks::EOF_DELIVERED.or(Marks::HANGUP_DELIVERED).or(Marks::END_AHEAD_DELIVERED);
         let is_known = self.marks.has(Marks::TO_THE_END.or(Marks::PEER_ENDED));
         let waits = self.phase == Phase::Open && self.marks.has(Marks::PAUSED);
         let is_both = self.relay.is_none() && self.direction == Direction::Both;
-        waits && is_known && !self.marks.has(told) && is_both
+        waits && is_known && !self.marks.has(delivered) && is_both
     }
 
     fn step_of_relay(&self, relay: &Relay) -> Step {
         if relay.accepted > 0 && relay.waits || self.relay_is_done() {
-            return Step::TellRelayed;
+            return Step::DeliverRelayed;
         }
-        let has_some = self.hold.is_some() || self.marks.has(Marks::READABLE) || relay.flies();
+        let has_some =
+            self.unconsumed.is_some() || self.marks.has(Marks::READABLE) || relay.is_splicing();
         let may = has_some && !relay.waits && !self.marks.has(Marks::PAUSED);
-        if may && (relay.left > 0 || relay.flies()) {
+        if may && (relay.left > 0 || relay.is_splicing()) {
             Step::Relay
         } else if relay.accepted > 0 {
-            Step::TellRelayed
+            Step::DeliverRelayed
         } else {
-            Step::Rest
+            Step::Idle
         }
     }
 
@@ -418,10 +422,10 @@ impl Stream {
         if self.marks.has(Marks::PEER_ENDED) {
             return match self.phase {
                 Phase::Lingering => Step::Close(Reason::Clean),
-                _ => Step::Rest,
+                _ => Step::Idle,
             };
         }
-        if self.marks.has(Marks::READABLE) { Step::Discard } else { Step::Rest }
+        if self.marks.has(Marks::READABLE) { Step::Discard } else { Step::Idle }
     }
 
     /// Whether there is nothing more to receive.
@@ -433,17 +437,17 @@ impl Stream {
         if let Some(relay) = &self.relay {
             return self.step_of_relay(relay);
         }
-        if self.marks.has(Marks::PAUSED) || self.marks.has(Marks::EOF_TOLD) {
-            return Step::Rest;
+        if self.marks.has(Marks::PAUSED) || self.marks.has(Marks::EOF_DELIVERED) {
+            return Step::Idle;
         }
         if self.marks.has(Marks::PEER_ENDED) {
-            let held = self.hold.is_some();
-            return if held { Step::Offer { last: true } } else { Step::TellEof };
+            let held = self.unconsumed.is_some();
+            return if held { Step::Offer { last: true } } else { Step::DeliverEof };
         }
-        if self.marks.has(Marks::OFFER) && self.hold.is_some() {
+        if self.marks.has(Marks::OFFER) && self.unconsumed.is_some() {
             return Step::Offer { last: false };
         }
-        if self.marks.has(Marks::READABLE) { Step::Receive } else { Step::Rest }
+        if self.marks.has(Marks::READABLE) { Step::Receive } else { Step::Idle }
     }
 }
 
@@ -452,7 +456,9 @@ impl Stream {
     pub(crate) fn relay_is_done(&self) -> bool {
         let Some(relay) = &self.relay else { return false };
         let nothing_more = relay.left == 0
-            || (self.hold.is_none() && !self.marks.has(Marks::READABLE) && self.input_has_ended());
-        relay.cut || (relay.flying == 0 && nothing_more)
+            || (self.unconsumed.is_none()
+                && !self.marks.has(Marks::READABLE)
+                && self.input_has_ended());
+        relay.target_gone || (relay.in_flight == 0 && nothing_more)
     }
 }

@@ -24,9 +24,9 @@ const NANOS_PER_MS: u32 = 1_000_000;
 
 /// Wakes a loop through an eventfd.
 #[derive(Debug)]
-pub(crate) struct Alarm(OwnedFd);
+pub(crate) struct EventFdWaker(OwnedFd);
 
-impl Alarm {
+impl EventFdWaker {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
@@ -36,12 +36,12 @@ impl Alarm {
     }
 
     /// Resets the counter. A level-triggered kernel would otherwise report it again.
-    pub(crate) fn quiet(&self) {
+    pub(crate) fn reset(&self) {
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
 }
 
-impl Wake for Alarm {
+impl Wake for EventFdWaker {
     fn wake(&self) {
         // This can only fail if the counter is full, and then a report is pending anyway.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
@@ -51,7 +51,7 @@ impl Wake for Alarm {
 /// Accepts the next connection, non-blocking.
 pub(crate) fn accept(listener: &Fd) -> io::Result<(Fd, Peer)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    match again(|| rustix::net::acceptfrom_with(listener, flags)) {
+    match retry_interrupted(|| rustix::net::acceptfrom_with(listener, flags)) {
         Ok((fd, address)) => Ok((fd.into(), peer(address))),
         Err(error) => Err(accept_error(error)),
     }
@@ -97,34 +97,38 @@ pub(crate) fn prepare(fd: &Fd) -> io::Result<FdKind> {
 
 /// Receives from a socket or a file.
 #[inline]
-pub(crate) fn receive(fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
-    if medium != FdKind::Socket {
-        return read(fd, medium, room);
+pub(crate) fn receive(fd: &Fd, fd_kind: FdKind, room: &mut [u8]) -> io::Result<usize> {
+    if fd_kind != FdKind::Socket {
+        return read(fd, fd_kind, room);
     }
-    Ok(again(|| rustix::net::recv(fd, &mut *room, RecvFlags::empty()).map(|(count, _)| count))?)
+    Ok(retry_interrupted(|| {
+        rustix::net::recv(fd, &mut *room, RecvFlags::empty()).map(|(count, _)| count)
+    })?)
 }
 
 #[inline(never)]
-fn read(fd: &Fd, medium: FdKind, room: &mut [u8]) -> io::Result<usize> {
-    match again(|| rustix::io::read(fd, &mut *room)) {
+fn read(fd: &Fd, fd_kind: FdKind, room: &mut [u8]) -> io::Result<usize> {
+    match retry_interrupted(|| rustix::io::read(fd, &mut *room)) {
         // The master end of a terminal returns EIO after the last program has closed its own end.
-        Err(Errno::IO) if medium == FdKind::Other && rustix::termios::isatty(fd) => Ok(0),
+        Err(Errno::IO) if fd_kind == FdKind::Other && rustix::termios::isatty(fd) => Ok(0),
         result => Ok(result?),
     }
 }
 
 /// Sends to a socket or a file, without a signal if there is no reader.
 #[inline]
-pub(crate) fn send(fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    match (medium, parts) {
-        (FdKind::Socket, [part]) => Ok(again(|| rustix::net::send(fd, part, SendFlags::NOSIGNAL))?),
-        _ => send_otherwise(fd, medium, parts),
+pub(crate) fn send(fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    match (fd_kind, parts) {
+        (FdKind::Socket, [part]) => {
+            Ok(retry_interrupted(|| rustix::net::send(fd, part, SendFlags::NOSIGNAL))?)
+        }
+        _ => send_otherwise(fd, fd_kind, parts),
     }
 }
 
 #[inline(never)]
-fn send_otherwise(fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    Ok(again(|| match (medium, parts) {
+fn send_otherwise(fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    Ok(retry_interrupted(|| match (fd_kind, parts) {
         (FdKind::Socket, parts) => {
             let mut control = SendAncillaryBuffer::default();
             rustix::net::sendmsg(fd, parts, &mut control, SendFlags::NOSIGNAL)
@@ -144,14 +148,15 @@ pub(crate) fn prepare_datagrams(fd: &Fd) -> io::Result<()> {
 
 /// Receives one datagram. With `TRUNC` the kernel returns its full length.
 pub(crate) fn receive_datagram(fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
-    let (_, length, from) = again(|| rustix::net::recvfrom(fd, &mut *room, RecvFlags::TRUNC))?;
+    let (_, length, from) =
+        retry_interrupted(|| rustix::net::recvfrom(fd, &mut *room, RecvFlags::TRUNC))?;
     Ok((length, from.map_or(Origin::NOWHERE, origin)))
 }
 
 /// Sends one datagram.
 pub(crate) fn send_datagram(fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
     let flags = SendFlags::NOSIGNAL;
-    let sent = again(|| match (to.internet(), to.unix()) {
+    let sent = retry_interrupted(|| match (to.internet(), to.unix()) {
         (Some(address), _) => rustix::net::sendto(fd, bytes, flags, &address),
         (None, Some(address)) => rustix::net::sendto(fd, bytes, flags, address),
         (None, None) => Err(Errno::DESTADDRREQ),
@@ -174,45 +179,49 @@ pub(crate) struct SplicePipes {
 }
 
 /// The maximum number of unused pipes that are kept.
-const CONDUITS_SPARE_MAX: usize = 16;
+const SPLICE_PIPES_SPARE_MAX: usize = 16;
 /// The maximum number of pipes at the same time, most of them in relays whose other side accepts nothing at the moment.
 /// Further relays copy. An unprivileged user may use 64 MiB in pipes (`pipe-user-pages-soft`).
-const CONDUITS_MAX: usize = 128;
+const SPLICE_PIPES_MAX: usize = 128;
 /// The capacity of a pipe in bytes, where the system allows it.
-const CONDUIT_BYTES: usize = 256 << 10;
+const SPLICE_PIPE_BYTES: usize = 256 << 10;
 
 impl SplicePipes {
     pub(crate) fn take(&mut self) -> io::Result<SplicePipe> {
-        if let Some(conduit) = self.spare.pop() {
-            return Ok(conduit);
+        if let Some(splice_pipe) = self.spare.pop() {
+            return Ok(splice_pipe);
         }
-        if Arc::strong_count(&self.alive) > CONDUITS_MAX {
+        if Arc::strong_count(&self.alive) > SPLICE_PIPES_MAX {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let flags = PipeFlags::NONBLOCK | PipeFlags::CLOEXEC;
         let (reader, writer) = rustix::pipe::pipe_with(flags)?;
         // A pipe that stays smaller only needs more calls.
-        let _ = rustix::pipe::fcntl_setpipe_size(&writer, CONDUIT_BYTES);
+        let _ = rustix::pipe::fcntl_setpipe_size(&writer, SPLICE_PIPE_BYTES);
         Ok(SplicePipe { reader, writer, _alive: Arc::clone(&self.alive) })
     }
 
-    pub(crate) fn keep(&mut self, conduit: SplicePipe) {
-        if self.spare.len() < CONDUITS_SPARE_MAX {
-            self.spare.push(conduit);
+    pub(crate) fn keep(&mut self, splice_pipe: SplicePipe) {
+        if self.spare.len() < SPLICE_PIPES_SPARE_MAX {
+            self.spare.push(splice_pipe);
         }
     }
 }
 
 /// Splices from a stream into a pipe. Both must be non-blocking; the flag alone is not sufficient.
-pub(crate) fn splice_in(from: &Fd, conduit: &SplicePipe, length: usize) -> io::Result<usize> {
+pub(crate) fn splice_in(from: &Fd, splice_pipe: &SplicePipe, length: usize) -> io::Result<usize> {
     let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-    Ok(again(|| rustix::pipe::splice(from, None, &conduit.writer, None, length, flags))?)
+    Ok(retry_interrupted(|| {
+        rustix::pipe::splice(from, None, &splice_pipe.writer, None, length, flags)
+    })?)
 }
 
 /// Splices from a pipe to a stream.
-pub(crate) fn splice_out(conduit: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
+pub(crate) fn splice_out(splice_pipe: &SplicePipe, to: &Fd, length: usize) -> io::Result<usize> {
     let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-    Ok(again(|| rustix::pipe::splice(&conduit.reader, None, to, None, length, flags))?)
+    Ok(retry_interrupted(|| {
+        rustix::pipe::splice(&splice_pipe.reader, None, to, None, length, flags)
+    })?)
 }
 
 /// `SIOCOUTQ` of tcp(7) and unix(7), which equals `TIOCOUTQ`.
@@ -250,7 +259,7 @@ pub(crate) fn unread(fd: &Fd) -> io::Result<u64> {
 }
 
 /// Ends our direction.
-pub(crate) fn shut(fd: &Fd) -> io::Result<()> {
+pub(crate) fn shutdown_write(fd: &Fd) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
 }
 
@@ -280,7 +289,7 @@ pub fn keep_alive(fd: &Fd, after: Duration) {
 
 /// Repeats the call while a signal interrupts it.
 #[inline]
-fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+fn retry_interrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match call() {
             Err(Errno::INTR) => {}

@@ -7,8 +7,8 @@
 //!    └────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
-mod carry;
 mod datagrams;
+mod end_of_turn;
 mod progress;
 mod receive;
 mod received;
@@ -22,9 +22,9 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::data::Lent;
 use crate::kernel::{Kernel, Readiness, ReadyEvent, Target};
-use crate::listener::REST;
+use crate::listener::ACCEPT_RETRY_DELAY;
 use crate::mail::{Inbox, Mailbox};
-use crate::state::{Counts, Key, State};
+use crate::state::{AlarmKind, Counts, State};
 use crate::stream::{LINGER, Marks, Phase, Step, Stream};
 use crate::wheel::Alarm;
 use crate::{
@@ -44,10 +44,10 @@ pub struct Loop<K: Kernel, M> {
     batch: VecDeque<M>,
     /// The reports of the kernel, and how many of them were delivered. These lists and those below stay in the loop
     /// while they are processed. If the handler panics, the next turn continues after the event on which it panicked.
-    happened: Vec<ReadyEvent>,
-    told: usize,
-    rung: Vec<Alarm>,
-    rung_told: usize,
+    ready_events: Vec<ReadyEvent>,
+    delivered: usize,
+    fired: Vec<Alarm>,
+    fired_delivered: usize,
     /// The block into which all streams receive, so that it stays in the cache.
     hot: Lent,
     /// The capacity in bytes that it must have if no bytes are held before it.
@@ -84,10 +84,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             state,
             inbox,
             batch: VecDeque::new(),
-            happened: Vec::new(),
-            told: 0,
-            rung: Vec::new(),
-            rung_told: 0,
+            ready_events: Vec::new(),
+            delivered: 0,
+            fired: Vec::new(),
+            fired_delivered: 0,
             hot: Lent::nothing(),
             hot_capacity: HOT_CAPACITY_MIN,
             stepping: Vec::new(),
@@ -140,12 +140,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.carry_out();
         self.wait(wait_max)?;
         self.receive_postponed(owner);
-        self.hear_reports(owner);
+        self.handle_reports(owner);
         let budget = self.state.settings.mail_budget;
         let read = self.read_mail(owner, budget);
-        self.ring(owner);
-        self.rest_failed(owner);
-        self.tell_failed_sockets(owner);
+        self.fire_alarms(owner);
+        self.pause_failed_listeners(owner);
+        self.report_failed_sockets(owner);
         self.step_ready(owner);
         owner.on_events_done(&mut Context::new(&mut self.state));
         // Once only: further mail waits for the next turn, so that streams get their share.
@@ -158,13 +158,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn wait(&mut self, wait_max: Option<Duration>) -> io::Result<()> {
-        if self.told < self.happened.len() {
+        if self.delivered < self.ready_events.len() {
             self.state.clock.set(self.kernel.now());
             return Ok(());
         }
         let mut timeout = Some(Duration::ZERO);
         let is_behind = !self.batch.is_empty()
-            || self.rung_told < self.rung.len()
+            || self.fired_delivered < self.fired.len()
             || self.stepped < self.stepping.len();
         if !is_behind && !self.state.has_work() && !self.state.stopped {
             let alarm = self.state.wheel.next_tick().map(|tick| self.state.clock.until(tick));
@@ -174,20 +174,20 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 timeout = rest;
             }
         }
-        self.happened.clear();
-        self.told = 0;
-        self.kernel.wait(timeout, self.state.settings.events_max, &mut self.happened)?;
+        self.ready_events.clear();
+        self.delivered = 0;
+        self.kernel.wait(timeout, self.state.settings.events_max, &mut self.ready_events)?;
         self.state.clock.set(self.kernel.now());
         Ok(())
     }
 
-    fn tell<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, event: Event<'_, M>) {
+    fn deliver<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, event: Event<'_, M>) {
         owner.handle(&mut Context::new(&mut self.state), event);
     }
 
-    fn hear_reports<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
-        while let Some(report) = self.happened.get(self.told).copied() {
-            self.told += 1;
+    fn handle_reports<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
+        while let Some(report) = self.ready_events.get(self.delivered).copied() {
+            self.delivered += 1;
             self.state.counts.reports += 1;
             match report.token.target() {
                 Target::Waker => {}
@@ -195,10 +195,18 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                     self.accept(owner, ListenerId { index, generation });
                 }
                 Target::Datagrams { index, generation } => {
-                    self.hear_socket(owner, SocketId { index, generation }, report.readiness);
+                    self.handle_socket_report(
+                        owner,
+                        SocketId { index, generation },
+                        report.readiness,
+                    );
                 }
                 Target::Stream { index, generation } => {
-                    self.hear_stream(owner, StreamId { index, generation }, report.readiness);
+                    self.handle_stream_report(
+                        owner,
+                        StreamId { index, generation },
+                        report.readiness,
+                    );
                 }
             }
         }
@@ -207,7 +215,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Handles a report about a stream. If the stream was closed earlier in this batch, its id is no longer valid; a
     /// stream that reuses the index has another generation.
     #[inline]
-    fn hear_stream<O: EventHandler<Mail = M>>(
+    fn handle_stream_report<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: StreamId,
@@ -237,7 +245,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         // its budget.
         let is_ready = stream.marks.has(Marks::READY);
         // The common case: an open stream has bytes to receive, and nothing else is to be done for it.
-        let receives = !is_ready && stream.step() == Step::Receive && stream.hold.is_none();
+        let receives = !is_ready && stream.step() == Step::Receive && stream.unconsumed.is_none();
         if receives && !stream.sends() && relays.is_empty() {
             let (kernel, hot) = (&mut self.kernel, &mut self.hot);
             let received = received::receive(kernel, stream, hot, &mut self.hot_capacity, counts);
@@ -245,7 +253,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             if received > 0 {
                 self.offer_hot(owner, id, key);
             }
-            if self.state.wants_step(id) {
+            if self.state.has_step(id) {
                 self.step(owner, id, received);
             }
             return;
@@ -254,7 +262,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if sends && stream.marks.has(Marks::WRITABLE) {
             self.state.mark_dirty(id);
         }
-        self.state.feed(id, false);
+        self.state.update_relay_to(id, false);
         if !is_ready {
             self.step(owner, id, 0);
         }
@@ -266,19 +274,19 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 self.state.counts.stale += 1;
                 return;
             };
-            if !listener.wants_watch() {
+            if !listener.should_watch() {
                 return;
             }
             let accepted = self.kernel.accept(&listener.fd);
             match accepted.and_then(|(fd, peer)| self.add_accepted(fd, peer)) {
                 Ok((stream, peer)) => {
                     self.state.counts.accepted += 1;
-                    self.tell(owner, Event::Accepted { listener: id, stream, peer });
+                    self.deliver(owner, Event::Accepted { listener: id, stream, peer });
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
                     io::ErrorKind::ConnectionAborted => {}
-                    kind => return self.rest(owner, id, kind),
+                    kind => return self.pause_after_failure(owner, id, kind),
                 },
             }
         }
@@ -303,7 +311,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Pauses a listener for a while: it would otherwise be reported again immediately, without success.
-    fn rest<O: EventHandler<Mail = M>>(
+    fn pause_after_failure<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: ListenerId,
@@ -311,19 +319,19 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     ) {
         let now = self.state.clock.now();
         let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) else { return };
-        listener.resting = true;
+        listener.retry_pending = true;
         if listener.alarm == Alarm::NONE {
-            listener.alarm = self.state.wheel.create(Key::Listener(id));
+            listener.alarm = self.state.wheel.create(AlarmKind::Listener(id));
         }
-        self.state.wheel.set(listener.alarm, self.state.clock.tick_after(now + REST));
+        self.state.wheel.set(listener.alarm, self.state.clock.tick_after(now + ACCEPT_RETRY_DELAY));
         self.state.work.listeners.push(id);
-        self.tell(owner, Event::AcceptFailed { listener: id, error });
+        self.deliver(owner, Event::AcceptFailed { listener: id, error });
     }
 
     /// Pauses listeners that could not be watched.
-    fn rest_failed<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
+    fn pause_failed_listeners<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         while let Some((id, error)) = self.state.work.failed.pop() {
-            self.rest(owner, id, error);
+            self.pause_after_failure(owner, id, error);
         }
     }
 
@@ -336,42 +344,42 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
         while let Some(mail) = self.batch.pop_front() {
             self.state.counts.mail += 1;
-            self.tell(owner, Event::Mail(mail));
+            self.deliver(owner, Event::Mail(mail));
         }
         count
     }
 
-    fn ring<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
-        if self.rung_told >= self.rung.len() {
-            self.rung.clear();
-            self.rung_told = 0;
+    fn fire_alarms<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
+        if self.fired_delivered >= self.fired.len() {
+            self.fired.clear();
+            self.fired_delivered = 0;
         }
-        self.state.wheel.advance(self.state.clock.tick(), &mut self.rung);
-        while let Some(alarm) = self.rung.get(self.rung_told).copied() {
-            self.rung_told += 1;
+        self.state.wheel.advance(self.state.clock.tick(), &mut self.fired);
+        while let Some(alarm) = self.fired.get(self.fired_delivered).copied() {
+            self.fired_delivered += 1;
             match self.state.wheel.collect(alarm) {
                 None => {}
-                Some(Key::Deadline { stream, slot }) if usize::from(slot) == LINGER => {
+                Some(AlarmKind::Deadline { stream, slot }) if usize::from(slot) == LINGER => {
                     self.linger_is_over(stream);
                 }
-                Some(Key::Deadline { stream, slot }) => {
+                Some(AlarmKind::Deadline { stream, slot }) => {
                     self.follow_progress(stream);
                     let found = self.state.streams.get(stream.index, stream.generation);
                     let key = found.map_or(OwnerKey::NONE, |stream| stream.key);
-                    self.tell(owner, Event::Deadline { stream, key, name: DeadlineName(slot) });
+                    self.deliver(owner, Event::Deadline { stream, key, name: DeadlineName(slot) });
                 }
-                Some(Key::Timer(timer)) => {
+                Some(AlarmKind::Timer(timer)) => {
                     let found = self.state.timers.get(timer.index, timer.generation);
                     let key = found.map_or(OwnerKey::NONE, |timer| timer.key);
-                    self.tell(owner, Event::Timer { timer, key });
+                    self.deliver(owner, Event::Timer { timer, key });
                 }
-                Some(Key::Progress(stream)) => {
+                Some(AlarmKind::Progress(stream)) => {
                     self.state.wheel.remove(alarm);
                     self.begin_progress(stream);
                 }
-                Some(Key::Listener(id)) => {
+                Some(AlarmKind::Listener(id)) => {
                     if let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) {
-                        listener.resting = false;
+                        listener.retry_pending = false;
                         self.state.work.listeners.push(id);
                     }
                 }
@@ -383,7 +391,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// with a reset, so that the peer notices the loss.
     fn linger_is_over(&mut self, id: StreamId) {
         self.follow_progress(id);
-        if self.state.wait(id).is_some_and(|(wait, _)| wait.goes_on()) {
+        if self.state.wait(id).is_some_and(|(wait, _)| wait.has_progressed()) {
             return self.state.begin_linger(id);
         }
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };

@@ -29,7 +29,7 @@ struct Acknowledged {
     then: u64,
     /// At the last measurement.
     now: u64,
-    /// At the last call of [`Wait::goes_on`].
+    /// At the last call of [`Wait::has_progressed`].
     seen: u64,
 }
 
@@ -77,7 +77,7 @@ impl Wait {
     }
 
     /// Whether the peer has acknowledged anything since the previous call, or since the first measurement.
-    pub(crate) fn goes_on(&mut self) -> bool {
+    pub(crate) fn has_progressed(&mut self) -> bool {
         self.acknowledged.as_mut().is_some_and(|it| {
             let seen = std::mem::replace(&mut it.seen, it.now);
             difference(it.now, seen) > 0
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((wait.since(), wait.taken(500), wait.taken(800)), (10, 0, 300));
         wait.restart(20, 800);
         assert_eq!((wait.since(), wait.taken(800), wait.taken(801)), (20, 0, 1));
-        assert!(!wait.goes_on());
+        assert!(!wait.has_progressed());
     }
 
     #[test]
@@ -109,19 +109,19 @@ mod tests {
         // More bytes are unacknowledged than were accepted, because some were sent before.
         wait.measure(15, 600, 4000);
         assert_eq!((wait.since(), wait.taken(600)), (15, 0), "what came before does not count");
-        assert!(!wait.goes_on());
+        assert!(!wait.has_progressed());
         wait.measure(20, 600, 3900);
         assert_eq!((wait.since(), wait.taken(600)), (15, 100));
         // Bytes that the kernel has accepted since then and that are unacknowledged do not count.
         wait.measure(30, 610, 3910);
         assert_eq!(wait.taken(610), 100);
-        assert!(wait.goes_on());
-        assert!(!wait.goes_on());
+        assert!(wait.has_progressed());
+        assert!(!wait.has_progressed());
         wait.restart(30, 610);
         assert_eq!((wait.since(), wait.taken(610)), (30, 0));
         wait.measure(40, 610, 3905);
         assert_eq!(wait.taken(610), 5);
-        assert!(wait.goes_on(), "whatever was restarted in between");
+        assert!(wait.has_progressed(), "whatever was restarted in between");
     }
 
     #[test]
@@ -130,6 +130,6 @@ mod tests {
         wait.measure(1, 0, 100);
         wait.measure(2, 50, 300);
         assert_eq!(wait.taken(50), 50);
-        assert!(!wait.goes_on());
+        assert!(!wait.has_progressed());
     }
 }

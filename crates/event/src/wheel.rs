@@ -14,7 +14,7 @@
 //!   level 5   64 slots of 2^30 ticks    two years in total; later alarms are filed at the end
 //! ```
 //!
-//! Invariants: `filed ≤ wanted` for every filed alarm; `elapsed` never decreases; an alarm is in at most one list; a
+//! Invariants: `filed ≤ due` for every filed alarm; `elapsed` never decreases; an alarm is in at most one list; a
 //! bit of a level is set if and only if its slot holds alarms.
 
 const LEVELS: u32 = 6;
@@ -30,7 +30,7 @@ const LISTS: usize = DUE as usize + 1;
 /// No list, no alarm.
 const NONE: u32 = u32::MAX;
 /// Instead of a list: the alarm has fired and was not collected yet.
-const RUNG: u32 = NONE - 1;
+const FIRED: u32 = NONE - 1;
 /// A time that is never reached.
 const NEVER: u64 = u64::MAX;
 /// The last tick to which an alarm can be set.
@@ -48,10 +48,10 @@ impl Alarm {
 #[derive(Debug)]
 struct Node<K> {
     /// The tick at which it should fire, or `NEVER`.
-    wanted: u64,
+    due: u64,
     /// The tick at which it is filed, or `NEVER` if it is in no list.
     filed: u64,
-    /// The list that contains it, or `NONE`, or `RUNG`.
+    /// The list that contains it, or `NONE`, or `FIRED`.
     list: u32,
     previous: u32,
     next: u32,
@@ -84,8 +84,7 @@ impl<K: Copy> Wheel<K> {
 
     /// Creates an alarm that is not set.
     pub(crate) fn create(&mut self, key: K) -> Alarm {
-        let node =
-            Node { wanted: NEVER, filed: NEVER, list: NONE, previous: NONE, next: NONE, key };
+        let node = Node { due: NEVER, filed: NEVER, list: NONE, previous: NONE, next: NONE, key };
         if let Some(index) = self.free.pop() {
             self.nodes[index as usize] = node;
             return Alarm(index);
@@ -104,7 +103,7 @@ impl<K: Copy> Wheel<K> {
     pub(crate) fn set(&mut self, alarm: Alarm, tick: u64) -> bool {
         debug_assert!(tick <= TICK_MAX, "it would count as unset");
         let Some(node) = self.nodes.get_mut(alarm.0 as usize) else { return false };
-        node.wanted = tick;
+        node.due = tick;
         if tick < node.filed {
             self.refile(alarm.0);
         }
@@ -116,8 +115,8 @@ impl<K: Copy> Wheel<K> {
     #[cold]
     fn refile(&mut self, index: u32) {
         let node = &mut self.nodes[index as usize];
-        if node.list == RUNG && node.wanted <= self.elapsed {
-            node.wanted = NEVER;
+        if node.list == FIRED && node.due <= self.elapsed {
+            node.due = NEVER;
             return;
         }
         self.unlink(index);
@@ -127,8 +126,8 @@ impl<K: Copy> Wheel<K> {
     /// Disarms the alarm.
     pub(crate) fn disarm(&mut self, alarm: Alarm) {
         let node = &mut self.nodes[alarm.0 as usize];
-        node.wanted = NEVER;
-        if node.list == RUNG {
+        node.due = NEVER;
+        if node.list == FIRED {
             node.list = NONE;
         }
     }
@@ -139,23 +138,23 @@ impl<K: Copy> Wheel<K> {
         self.free.push(alarm.0);
     }
 
-    /// Advances the current tick to `now` and appends the alarms that fire to `rung`. Pass each of them to
+    /// Advances the current tick to `now` and appends the alarms that fire to `fired`. Pass each of them to
     /// [`Self::collect`], which returns whether it is still to be delivered.
     #[inline]
-    pub(crate) fn advance(&mut self, now: u64, rung: &mut Vec<Alarm>) {
+    pub(crate) fn advance(&mut self, now: u64, fired: &mut Vec<Alarm>) {
         if now > self.elapsed || self.heads[DUE as usize] != NONE {
-            self.advance_to(now.max(self.elapsed), rung);
+            self.advance_to(now.max(self.elapsed), fired);
         }
     }
 
-    fn advance_to(&mut self, now: u64, rung: &mut Vec<Alarm>) {
-        self.empty(DUE, now, rung);
+    fn advance_to(&mut self, now: u64, fired: &mut Vec<Alarm>) {
+        self.empty(DUE, now, fired);
         while let Some((tick, list)) = self.next_slot() {
             if tick > now {
                 break;
             }
             self.elapsed = tick;
-            self.empty(list, now, rung);
+            self.empty(list, now, fired);
         }
         self.elapsed = now;
     }
@@ -163,7 +162,7 @@ impl<K: Copy> Wheel<K> {
     /// Returns the key of an alarm that has fired, unless it was postponed, disarmed or removed since.
     pub(crate) fn collect(&mut self, alarm: Alarm) -> Option<K> {
         let node = &mut self.nodes[alarm.0 as usize];
-        if node.list != RUNG {
+        if node.list != FIRED {
             return None;
         }
         node.list = NONE;
@@ -195,7 +194,7 @@ impl<K: Copy> Wheel<K> {
     }
 
     /// Empties a list: alarms up to `now` fire, the others are filed at their time.
-    fn empty(&mut self, list: u32, now: u64, rung: &mut Vec<Alarm>) {
+    fn empty(&mut self, list: u32, now: u64, fired: &mut Vec<Alarm>) {
         let mut index = std::mem::replace(&mut self.heads[list as usize], NONE);
         self.clear_bit(list);
         while index != NONE {
@@ -203,11 +202,11 @@ impl<K: Copy> Wheel<K> {
             let next = node.next;
             node.list = NONE;
             node.filed = NEVER;
-            if node.wanted <= now {
-                node.wanted = NEVER;
-                node.list = RUNG;
-                rung.push(Alarm(index));
-            } else if node.wanted != NEVER {
+            if node.due <= now {
+                node.due = NEVER;
+                node.list = FIRED;
+                fired.push(Alarm(index));
+            } else if node.due != NEVER {
                 self.file(index);
             }
             index = next;
@@ -217,11 +216,11 @@ impl<K: Copy> Wheel<K> {
     /// Files an alarm that is in no list at its time.
     fn file(&mut self, index: u32) {
         self.filings += 1;
-        let wanted = self.nodes[index as usize].wanted;
-        let (filed, list) = if wanted <= self.elapsed {
-            (wanted, DUE)
+        let due = self.nodes[index as usize].due;
+        let (filed, list) = if due <= self.elapsed {
+            (due, DUE)
         } else {
-            let filed = wanted.min(self.elapsed.saturating_add(SPAN));
+            let filed = due.min(self.elapsed.saturating_add(SPAN));
             let highest = (filed ^ self.elapsed).ilog2();
             let level = (highest / SHIFTS[1]).min(LEVELS - 1);
             let list = list_of(level, filed >> SHIFTS[level as usize]);
@@ -279,7 +278,7 @@ impl<K: Copy> Wheel<K> {
             while index != NONE {
                 let node = &self.nodes[index as usize];
                 assert_eq!((node.list, node.previous), (list, previous));
-                assert!(node.filed <= node.wanted, "filed too late");
+                assert!(node.filed <= node.due, "filed too late");
                 assert!(list == DUE || node.filed > self.elapsed, "filed in the past");
                 (previous, index) = (index, node.next);
             }

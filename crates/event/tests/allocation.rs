@@ -244,6 +244,6 @@ fn what_waits_to_be_sent_is_no_more_memory_than_its_limit() {
         assert_eq!(owner.ended, [], "{queued} bytes are within the limit");
         events.context().send_bytes(stream, &vec![7; send_max + 1]);
         events.turn(&mut owner, Some(Duration::ZERO)).unwrap();
-        assert_eq!(owner.ended, [Reason::Overrun]);
+        assert_eq!(owner.ended, [Reason::SendBufferFull]);
     }
 }

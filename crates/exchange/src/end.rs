@@ -19,7 +19,7 @@ pub enum Verdict {
 impl Verdict {
     /// The word for this verdict in metrics and logs.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",
             Self::Refused => "refused",
@@ -45,7 +45,7 @@ macro_rules! causes {
 
             /// The word for this cause on the wire, in the log and in the metrics.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
@@ -171,7 +171,7 @@ impl Phase {
 
     /// The word for this phase in metrics and logs.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Receive => "receive",
             Self::Queue => "queue",
@@ -205,11 +205,11 @@ mod tests {
 
     #[test]
     fn every_cause_has_a_word_of_its_own_and_a_meaning() {
-        let words: BTreeSet<_> = Cause::ALL.iter().map(|cause| cause.word()).collect();
+        let words: BTreeSet<_> = Cause::ALL.iter().map(|cause| cause.as_str()).collect();
         assert_eq!(words.len(), Cause::ALL.len());
         for cause in Cause::ALL {
             assert!(cause.meaning().ends_with('.'), "{cause:?}");
-            assert!(!cause.word().contains(' '));
+            assert!(!cause.as_str().contains(' '));
         }
     }
 

@@ -38,7 +38,7 @@ macro_rules! values {
 
             /// The word in a template. It is also the key in JSON.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
@@ -98,6 +98,6 @@ values! {
 
 impl fmt::Display for LogValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }

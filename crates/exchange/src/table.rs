@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-use crate::plant::{Plant, active};
+use crate::mutant::{Mutant, active};
 use crate::{ListenerId, PoolId, RequestId};
 
 /// An index in a table, with the generation of the value at that index. Ids consist of a place. A place alone finds no
@@ -78,7 +78,7 @@ impl<T> Entry<T> {
     /// Whether an id of this generation belongs to the current value.
     #[inline]
     fn is(&self, generation: u32) -> bool {
-        self.generation == generation || active(Plant::StaleId)
+        self.generation == generation || active(Mutant::StaleId)
     }
 }
 

@@ -3,23 +3,23 @@
 
 use block::Slice;
 
-use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written};
-use crate::set::Filling;
+use crate::codec::{DecodeError, DecodeReason, EncodeError, EncodeReason, whole, written};
+use crate::set::FieldSink;
 use crate::{Case, FieldError, Fields, Lookup, known};
 
 /// Appends `NAME=value` and NUL for each field. NULL fields are omitted: the variable is not set.
 ///
 /// # Errors
 /// If a name is empty or contains `=` or NUL, or a value contains NUL.
-pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     written(out, |out| {
         for (index, field) in fields.fields().enumerate() {
             let Some(value) = field.value.bytes() else { continue };
             if field.name.is_empty() || field.name.iter().any(|byte| matches!(byte, b'=' | 0)) {
-                return Err(Unfit { index, reason: UnfitReason::Name });
+                return Err(EncodeError { index, reason: EncodeReason::Name });
             }
             if value.contains(&0) {
-                return Err(Unfit { index, reason: UnfitReason::Value });
+                return Err(EncodeError { index, reason: EncodeReason::Value });
             }
             for part in [field.name, b"=", value, b"\0"] {
                 out.extend_from_slice(part);
@@ -46,7 +46,7 @@ pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
     fields.adopt_record(record, read)
 }
 
-fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
+fn read(fields: &mut FieldSink<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
     let mut place = 0;
     while place < bytes.len() {
         let length = bytes[place..].iter().position(|&byte| byte == 0);

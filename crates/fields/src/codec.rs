@@ -2,21 +2,21 @@
 
 use std::fmt;
 
-use crate::set::Filling;
+use crate::set::FieldSink;
 use crate::{FieldError, Fields};
 
 /// A field that a format cannot represent. The output is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub struct EncodeError {
     /// The index of the field, counted from 0.
     pub index: usize,
     /// The part of the field that cannot be represented.
-    pub reason: UnfitReason,
+    pub reason: EncodeReason,
 }
 
 /// The part of a field that a format cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnfitReason {
+pub enum EncodeReason {
     /// The name.
     Name,
     /// The value.
@@ -25,18 +25,18 @@ pub enum UnfitReason {
     Null,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.reason {
-            UnfitReason::Name => "has a name",
-            UnfitReason::Value => "has a value",
-            UnfitReason::Null => "is NULL",
+            EncodeReason::Name => "has a name",
+            EncodeReason::Value => "has a value",
+            EncodeReason::Null => "is NULL",
         };
         write!(f, "field {} {what}, which this format cannot say", self.index)
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for EncodeError {}
 
 /// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,10 +101,10 @@ impl std::error::Error for DecodeError {}
 /// Calls `read` to add to `fields`. If it fails, the added fields are removed.
 pub(crate) fn whole<E>(
     fields: &mut Fields,
-    read: impl FnOnce(&mut Filling<'_>) -> Result<(), E>,
+    read: impl FnOnce(&mut FieldSink<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let before = fields.len();
-    let result = read(&mut Filling::copying(fields));
+    let result = read(&mut FieldSink::copying(fields));
     if result.is_err() {
         fields.truncate(before);
     }
@@ -114,8 +114,8 @@ pub(crate) fn whole<E>(
 /// Calls `write` to append to `out`. If it fails, the appended bytes are removed.
 pub(crate) fn written(
     out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), Unfit>,
-) -> Result<(), Unfit> {
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
     let before = out.len();
     let result = write(out);
     if result.is_err() {

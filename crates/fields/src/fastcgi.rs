@@ -3,21 +3,21 @@
 
 use block::Slice;
 
-use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written};
-use crate::set::Filling;
+use crate::codec::{DecodeError, DecodeReason, EncodeError, EncodeReason, whole, written};
+use crate::set::FieldSink;
 use crate::{Fields, Lookup};
 
 /// Appends the pair of each field.
 ///
 /// # Errors
 /// If a field is NULL, or a length does not fit in 31 bits.
-pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     written(out, |out| {
         for (index, field) in fields.fields().enumerate() {
-            let fail = |reason| Unfit { index, reason };
-            let value = field.value.bytes().ok_or_else(|| fail(UnfitReason::Null))?;
-            push_length(out, field.name.len()).ok_or_else(|| fail(UnfitReason::Name))?;
-            push_length(out, value.len()).ok_or_else(|| fail(UnfitReason::Value))?;
+            let fail = |reason| EncodeError { index, reason };
+            let value = field.value.bytes().ok_or_else(|| fail(EncodeReason::Null))?;
+            push_length(out, field.name.len()).ok_or_else(|| fail(EncodeReason::Name))?;
+            push_length(out, value.len()).ok_or_else(|| fail(EncodeReason::Value))?;
             out.extend_from_slice(field.name);
             out.extend_from_slice(value);
         }
@@ -51,7 +51,7 @@ pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
     fields.adopt_record(record, read)
 }
 
-fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
+fn read(fields: &mut FieldSink<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
     let unended = DecodeError::at(bytes.len(), DecodeReason::Unended);
     let mut rest = bytes;
     while !rest.is_empty() {

@@ -5,21 +5,21 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::{FieldError, Fields, Unfit, UnfitReason};
+use crate::{EncodeError, EncodeReason, FieldError, Fields};
 
 impl TryFrom<&Fields> for HeaderMap {
-    type Error = Unfit;
+    type Error = EncodeError;
 
     /// NULL fields are omitted.
-    fn try_from(fields: &Fields) -> Result<Self, Unfit> {
-        let too_many = |index| Unfit { index, reason: UnfitReason::Name };
+    fn try_from(fields: &Fields) -> Result<Self, EncodeError> {
+        let too_many = |index| EncodeError { index, reason: EncodeReason::Name };
         let mut map = Self::try_with_capacity(fields.len()).map_err(|_| too_many(fields.len()))?;
         for (index, field) in fields.iter().enumerate() {
             let Some(value) = field.value.bytes() else { continue };
             let name = HeaderName::from_bytes(field.name)
-                .map_err(|_| Unfit { index, reason: UnfitReason::Name })?;
+                .map_err(|_| EncodeError { index, reason: EncodeReason::Name })?;
             let mut value = HeaderValue::from_bytes(value)
-                .map_err(|_| Unfit { index, reason: UnfitReason::Value })?;
+                .map_err(|_| EncodeError { index, reason: EncodeReason::Value })?;
             value.set_sensitive(field.sensitive);
             map.try_append(name, value).map_err(|_| too_many(index))?;
         }
@@ -68,9 +68,9 @@ mod tests {
     fn what_is_no_header_is_named() {
         let fields = Fields::from_iter([("a", "1"), ("b c", "2")]);
         let error = HeaderMap::try_from(&fields).unwrap_err();
-        assert_eq!(error, Unfit { index: 1, reason: UnfitReason::Name });
+        assert_eq!(error, EncodeError { index: 1, reason: EncodeReason::Name });
         let fields = Fields::from_iter([("a", "1\n")]);
         let error = HeaderMap::try_from(&fields).unwrap_err();
-        assert_eq!(error, Unfit { index: 0, reason: UnfitReason::Value });
+        assert_eq!(error, EncodeError { index: 0, reason: EncodeReason::Value });
     }
 }

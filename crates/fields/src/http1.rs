@@ -9,7 +9,7 @@ use std::io::IoSlice;
 
 use block::Slice;
 
-use crate::codec::{Unfit, UnfitReason};
+use crate::codec::{EncodeError, EncodeReason};
 use crate::grammar::{is_token, is_value, token_end, trimmed, value_end};
 use crate::name::Tag;
 use crate::set::{Place, Run};
@@ -17,7 +17,7 @@ use crate::{FieldError, Fields, Limits, Lookup};
 
 /// Fields that belong to one connection or determine where a message ends. They are generated for each message and
 /// cannot be set otherwise.
-pub const WRITTEN_ANEW: [&str; 10] = [
+pub const GENERATED_FIELDS: [&str; 10] = [
     "connection",
     "content-length",
     // A sender that waits for 100 (Continue) waits for it on this connection.
@@ -33,8 +33,8 @@ pub const WRITTEN_ANEW: [&str; 10] = [
 
 /// Whether a field with this name is generated for each message.
 #[must_use]
-pub fn is_written_anew(name: &[u8]) -> bool {
-    WRITTEN_ANEW.iter().any(|ours| name.eq_ignore_ascii_case(ours.as_bytes()))
+pub fn is_generated(name: &[u8]) -> bool {
+    GENERATED_FIELDS.iter().any(|ours| name.eq_ignore_ascii_case(ours.as_bytes()))
 }
 
 /// Why header lines are invalid.
@@ -207,7 +207,7 @@ const fn within(
 ///
 /// # Errors
 /// If a name or a value is not allowed in a line. In this case `out` is unchanged.
-pub fn encode(fields: &Fields, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub fn encode(fields: &Fields, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if fields.has_lines() {
         fields.runs().for_each(|run| out.extend_from_slice(run.bytes()));
         return Ok(());
@@ -219,14 +219,14 @@ pub fn encode(fields: &Fields, out: &mut Vec<u8>) -> Result<(), Unfit> {
 ///
 /// # Errors
 /// If a name or a value is not allowed in a line. In this case `out` is unchanged.
-pub fn encode_any(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub fn encode_any(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let before = out.len();
     for (index, field) in fields.fields().enumerate() {
         let Some(value) = field.value.bytes() else { continue };
         let value = trimmed(value);
         let reason = match (is_token(field.name), is_value(value)) {
-            (false, _) => UnfitReason::Name,
-            (_, false) => UnfitReason::Value,
+            (false, _) => EncodeReason::Name,
+            (_, false) => EncodeReason::Value,
             _ => {
                 for part in [field.name, b": ", value, b"\r\n"] {
                     out.extend_from_slice(part);
@@ -235,7 +235,7 @@ pub fn encode_any(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> 
             }
         };
         out.truncate(before);
-        return Err(Unfit { index, reason });
+        return Err(EncodeError { index, reason });
     }
     Ok(())
 }

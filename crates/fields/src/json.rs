@@ -22,8 +22,8 @@ use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
 use crate::codec::whole;
-use crate::set::Filling;
-use crate::{FieldError, Fields, Lookup, Unfit, UnfitReason, Value};
+use crate::set::FieldSink;
+use crate::{EncodeError, EncodeReason, FieldError, Fields, Lookup, Value};
 
 pub use plain::Plain;
 
@@ -106,14 +106,14 @@ pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), JsonError> {
 ///
 /// # Errors
 /// If a name or a value is not UTF-8, or a number or a JSON value is invalid. In this case `out` is unchanged.
-pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     crate::codec::written(out, |out| {
         out.push(b'{');
         for (index, field) in fields.fields().enumerate() {
             if index > 0 {
                 out.push(b',');
             }
-            push_text(out, field.name).ok_or(Unfit { index, reason: UnfitReason::Name })?;
+            push_text(out, field.name).ok_or(EncodeError { index, reason: EncodeReason::Name })?;
             out.push(b':');
             let pushed = match field.value {
                 Value::Null => {
@@ -124,7 +124,7 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
                 Value::Number(digits) => push_number(out, digits),
                 Value::Json(text) => push_json(out, text),
             };
-            pushed.ok_or(Unfit { index, reason: UnfitReason::Value })?;
+            pushed.ok_or(EncodeError { index, reason: EncodeReason::Value })?;
         }
         out.push(b'}');
         Ok(())
@@ -150,12 +150,12 @@ fn push_json(out: &mut Vec<u8>, text: &[u8]) -> Option<()> {
     Some(())
 }
 
-fn read(fields: &mut Filling<'_>, text: &[u8]) -> Result<(), JsonError> {
+fn read(fields: &mut FieldSink<'_>, text: &[u8]) -> Result<(), JsonError> {
     let text = std::str::from_utf8(text)
         .map_err(|error| JsonError { reason: JsonReason::Utf8, byte: error.valid_up_to() + 1 })?;
     let fault = RefCell::new(None);
     let mut deserializer = Deserializer::from_str(text);
-    let object = Object { first: fields.set.len(), text, fields: fields.again(), fault: &fault };
+    let object = Object { first: fields.set.len(), text, fields: fields.reborrow(), fault: &fault };
     deserializer
         .deserialize_map(object)
         .and_then(|()| deserializer.end())
@@ -169,7 +169,7 @@ struct Object<'a> {
     /// The number of fields before this object.
     first: usize,
     text: &'a str,
-    fields: Filling<'a>,
+    fields: FieldSink<'a>,
     fault: &'a Fault,
 }
 
@@ -202,7 +202,7 @@ impl Object<'_> {
                 self.fields.fill(Value::Bytes(inner))
             }
             [b'"', ..] => {
-                let fill = Text { fields: self.fields.again(), fill: true };
+                let fill = Text { fields: self.fields.reborrow(), fill: true };
                 return fill.deserialize(&mut Deserializer::from_str(raw)).map_err(|error| {
                     let inner = syntax(raw, &error);
                     self.fail(inner.reason, byte + inner.byte - 1)
@@ -223,7 +223,7 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while map.next_key_seed(Text { fields: self.fields.again(), fill: false })?.is_some() {
+        while map.next_key_seed(Text { fields: self.fields.reborrow(), fill: false })?.is_some() {
             let raw: &'de RawValue = map.next_value()?;
             // The name is checked after its value was read, because serde does not report the position of a name.
             let byte = raw.get().as_ptr().addr() - self.text.as_ptr().addr() + 1;
@@ -236,7 +236,7 @@ impl<'de> Visitor<'de> for Object<'_> {
 
 /// A JSON string that becomes a name, or the value of the last opened field.
 struct Text<'a> {
-    fields: Filling<'a>,
+    fields: FieldSink<'a>,
     fill: bool,
 }
 

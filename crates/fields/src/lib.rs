@@ -42,7 +42,7 @@ mod set;
 pub mod tsv;
 mod value;
 
-pub use codec::{DecodeError, DecodeReason, Unfit, UnfitReason};
+pub use codec::{DecodeError, DecodeReason, EncodeError, EncodeReason};
 pub use limit::{FieldError, Limits};
 pub use lookup::Lookup;
 pub use name::{AsName, Case, Name, NameSet, Tag, known};

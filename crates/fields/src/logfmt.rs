@@ -4,19 +4,19 @@
 
 use block::Slice;
 
-use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written};
-use crate::set::Filling;
+use crate::codec::{DecodeError, DecodeReason, EncodeError, EncodeReason, whole, written};
+use crate::set::FieldSink;
 use crate::{Fields, Lookup, Value};
 
 /// Appends all fields, separated by blanks, without a line end.
 ///
 /// # Errors
 /// If a name is empty or contains a blank, a quote, `=` or a control character.
-pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     written(out, |out| {
         for (index, field) in fields.fields().enumerate() {
             if field.name.is_empty() || field.name.iter().any(|&byte| !is_bare(byte)) {
-                return Err(Unfit { index, reason: UnfitReason::Name });
+                return Err(EncodeError { index, reason: EncodeReason::Name });
             }
             if index > 0 {
                 out.push(b' ');
@@ -82,7 +82,7 @@ pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
     fields.adopt_record(record, read)
 }
 
-fn read(fields: &mut Filling<'_>, line: &[u8]) -> Result<(), DecodeError> {
+fn read(fields: &mut FieldSink<'_>, line: &[u8]) -> Result<(), DecodeError> {
     let mut place = 0;
     let mut unescaped = Vec::new();
     loop {

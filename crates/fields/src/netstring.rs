@@ -3,8 +3,10 @@
 
 use block::Slice;
 
-use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, push_count, whole, written};
-use crate::set::Filling;
+use crate::codec::{
+    DecodeError, DecodeReason, EncodeError, EncodeReason, push_count, whole, written,
+};
+use crate::set::FieldSink;
 use crate::{Fields, Lookup, Value};
 
 /// The maximum number of digits of a length. A number with more digits exceeds the limits of a set.
@@ -21,13 +23,13 @@ const DIGITS_MAX: usize = 10;
 /// let mut out = Vec::new();
 /// netstring::encode(&Fields::from_iter([("at", "17")]), &mut out)?;
 /// assert_eq!(out, b"2:at,2:17,");
-/// # Ok::<(), fields::Unfit>(())
+/// # Ok::<(), fields::EncodeError>(())
 /// ```
-pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     written(out, |out| {
         for (index, field) in fields.fields().enumerate() {
             let Some(value) = field.value.bytes() else {
-                return Err(Unfit { index, reason: UnfitReason::Null });
+                return Err(EncodeError { index, reason: EncodeReason::Null });
             };
             push(out, field.name);
             push(out, value);
@@ -53,7 +55,7 @@ pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
     fields.adopt_record(record, read)
 }
 
-fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
+fn read(fields: &mut FieldSink<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
     let mut place = 0;
     while place < bytes.len() {
         let start = place;
@@ -69,19 +71,19 @@ fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
 ///
 /// # Errors
 /// If a field is NULL, a name or value contains NUL, or a name is empty.
-pub fn encode_scgi(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+pub fn encode_scgi(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let mut length = 0;
     for (index, field) in fields.fields().enumerate() {
         let reason = match field.value {
-            Value::Null => UnfitReason::Null,
-            _ if field.name.is_empty() || field.name.contains(&0) => UnfitReason::Name,
-            value if value.bytes_or_empty().contains(&0) => UnfitReason::Value,
+            Value::Null => EncodeReason::Null,
+            _ if field.name.is_empty() || field.name.contains(&0) => EncodeReason::Name,
+            value if value.bytes_or_empty().contains(&0) => EncodeReason::Value,
             value => {
                 length += field.name.len() + value.bytes_or_empty().len() + 2;
                 continue;
             }
         };
-        return Err(Unfit { index, reason });
+        return Err(EncodeError { index, reason });
     }
     push_count(out, length);
     out.push(b':');

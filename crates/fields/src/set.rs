@@ -80,7 +80,7 @@ const NULL: u32 = 1 << 31;
 const NUMBER: u32 = 1 << 30;
 /// The value is secret and is not displayed.
 const SENSITIVE: u32 = 1 << 29;
-/// The field was looked up with [`Fields::take_note`].
+/// The field was looked up with [`Fields::get_and_mark_read`].
 const READ: u32 = 1 << 28;
 /// Name and value are stored as a complete header line.
 const LINE: u32 = 1 << 27;
@@ -314,7 +314,7 @@ impl Fields {
     }
 
     /// Counts bytes as dead. If they are the last bytes, they are cut off instead.
-    fn abandon(&mut self, start: usize, length: usize) {
+    fn free_bytes(&mut self, start: usize, length: usize) {
         let border = self.head_length();
         if start >= border && start + length == self.used() {
             self.bytes.truncate(start - border);
@@ -327,16 +327,16 @@ impl Fields {
     fn release(&mut self, entry: Entry) {
         let (name, value) = (entry.name as usize, entry.value as usize);
         if entry.has(LINE) || value == name + entry.name_length() {
-            self.abandon(name, self.footprint(entry));
+            self.free_bytes(name, self.footprint(entry));
         } else {
-            self.abandon(value, entry.value_length());
-            self.abandon(name, entry.name_length());
+            self.free_bytes(value, entry.value_length());
+            self.free_bytes(name, entry.name_length());
         }
     }
 
     /// Restores the invariant after bytes were abandoned: an empty set has no dead bytes, and a set has at most as many
     /// dead bytes as live bytes, or at most [`DEAD_MIN`].
-    fn settle(&mut self) {
+    fn restore_invariant(&mut self) {
         if self.entries.is_empty() {
             self.clear();
         } else if self.dead > DEAD_MIN && self.dead > self.live() {
@@ -508,7 +508,7 @@ pub(crate) struct Place {
 
 /// A set that a decoder fills. Decoded bytes that are in the adopted block are indexed there; other bytes are copied. A
 /// decoder must pass each part of the adopted block at most once.
-pub(crate) struct Filling<'a> {
+pub(crate) struct FieldSink<'a> {
     pub(crate) set: &'a mut Fields,
     adopted: bool,
 }

@@ -6,7 +6,7 @@ use block::Slice;
 
 use crate::codec::{DecodeError, DecodeReason, whole};
 use crate::name::AsName;
-use crate::set::Filling;
+use crate::set::FieldSink;
 use crate::{FieldError, Fields, Lookup, Value};
 
 /// Appends the values of all fields, without a line end.
@@ -68,7 +68,7 @@ pub fn adopt<N: AsName>(
 }
 
 fn read<N: AsName>(
-    fields: &mut Filling<'_>,
+    fields: &mut FieldSink<'_>,
     mut names: impl Iterator<Item = N>,
     line: &[u8],
 ) -> Result<(), DecodeError> {

@@ -405,8 +405,8 @@ fn defaults_come_second_and_say_so() {
     let given = section.len();
     let defaults = Fields::from_iter([("port", "8080"), ("host", "any")]);
     assert_eq!(section.merge_missing(&defaults), Ok(1));
-    assert_eq!(section.take_note("port"), Some(Value::Bytes(b"80")));
-    assert_eq!(section.take_note("host"), Some(Value::Bytes(b"any")));
+    assert_eq!(section.get_and_mark_read("port"), Some(Value::Bytes(b"80")));
+    assert_eq!(section.get_and_mark_read("host"), Some(Value::Bytes(b"any")));
     assert!(section.position("host") >= Some(given), "what was defaulted lies behind what was set");
     assert_eq!(section.unread().count(), 0);
 }

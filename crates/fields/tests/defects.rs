@@ -190,8 +190,8 @@ fn what_must_not_be_shown_is_not() {
 #[test]
 fn what_nobody_asked_for_is_told() {
     let mut fields = Fields::from_iter([("used", "1"), ("forgotten", "2")]);
-    assert_eq!(fields.take_note("used"), Some(Value::Bytes(b"1")));
-    assert_eq!(fields.take_note("absent"), None);
+    assert_eq!(fields.get_and_mark_read("used"), Some(Value::Bytes(b"1")));
+    assert_eq!(fields.get_and_mark_read("absent"), None);
     assert!(fields.is_read(0));
     let names: Vec<_> = fields.unread().map(|field| field.name).collect();
     assert_eq!(names, [b"forgotten"]);

@@ -1,7 +1,7 @@
 //! For each format: the encoded form, decoding of that form, and rejected input.
 
 use fields::{
-    Case, Fields, Rows, Schema, UnfitReason, Value, cgi, fastcgi, json, logfmt, netstring, tsv,
+    Case, EncodeReason, Fields, Rows, Schema, Value, cgi, fastcgi, json, logfmt, netstring, tsv,
 };
 
 fn shown(fields: &Fields) -> String {
@@ -21,7 +21,7 @@ fn netstrings_go_there_and_back() {
     netstring::decode(&mut back, &out).unwrap();
     assert_eq!(back, set());
     let null = Fields::from_iter([("a", Value::Null)]);
-    assert_eq!(netstring::encode(&null, &mut out).unwrap_err().reason, UnfitReason::Null);
+    assert_eq!(netstring::encode(&null, &mut out).unwrap_err().reason, EncodeReason::Null);
     for (bytes, said) in [
         (&b"1:a,"[..], "the end came too early at byte 5"),
         (b"01:a,1:b,", "no length at byte 1"),
@@ -48,7 +48,7 @@ fn the_head_of_scgi_leaves_the_body() {
     assert_eq!(back, set);
     let error = netstring::decode_scgi(&mut back, b"3:a\0b,").unwrap_err();
     assert_eq!(error.to_string(), "the end came too early at byte 6");
-    for (name, value, reason) in [("", "", UnfitReason::Name), ("a", "\0", UnfitReason::Value)] {
+    for (name, value, reason) in [("", "", EncodeReason::Name), ("a", "\0", EncodeReason::Value)] {
         let unfit = Fields::from_iter([(name, value)]);
         assert_eq!(netstring::encode_scgi(&unfit, &mut out).unwrap_err().reason, reason);
     }
@@ -70,7 +70,7 @@ fn variables_go_there_and_back() {
         assert_eq!(cgi::decode(&mut back, bytes).unwrap_err().to_string(), said);
     }
     let unfit = Fields::from_iter([("a=b", "c")]);
-    assert_eq!(cgi::encode(&unfit, &mut out).unwrap_err().reason, UnfitReason::Name);
+    assert_eq!(cgi::encode(&unfit, &mut out).unwrap_err().reason, EncodeReason::Name);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn json_keeps_kinds_apart() {
     assert_eq!(out, text.as_bytes());
     for value in [Value::Bytes(b"\xff"), Value::Number(b"x"), Value::Number(b"true")] {
         let unfit = Fields::from_iter([("a", value)]);
-        assert_eq!(json::encode(&unfit, &mut out).unwrap_err().reason, UnfitReason::Value);
+        assert_eq!(json::encode(&unfit, &mut out).unwrap_err().reason, EncodeReason::Value);
         assert_eq!(out, text.as_bytes());
     }
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use block::Counted;
+use block::CountedBytes;
 use exchange::Peer;
 use wire::http1::{Found, Limits, Method, Refusal, RequestHead, object};
 
@@ -42,7 +42,7 @@ struct Stored {
     /// The forwarding headers to add.
     forwarding: Option<Arc<Forwarding>>,
     /// The share of this place in the global memory count.
-    counted: Counted,
+    counted: CountedBytes,
 }
 
 thread_local! {
@@ -161,7 +161,7 @@ impl HttpRequest {
     pub fn submitted(mut self, forwarding: &Arc<Forwarding>) -> Self {
         let bytes = self.held();
         let place = self.stored_mut();
-        place.counted = Counted::new(bytes);
+        place.counted = CountedBytes::new(bytes);
         place.forwarding = Some(Arc::clone(forwarding));
         self
     }
@@ -198,7 +198,7 @@ impl HttpRequest {
         let place = self.stored_mut();
         if place.head.shrink() | shrink(&mut place.target) {
             let bytes = self.held();
-            self.stored_mut().counted = Counted::new(bytes);
+            self.stored_mut().counted = CountedBytes::new(bytes);
         }
         self
     }
@@ -224,7 +224,7 @@ impl Drop for HttpRequest {
         target.clear();
         target.shrink_to(UNUSED_MAX);
         *forwarding = None;
-        *counted = Counted::default();
+        *counted = CountedBytes::default();
         // During thread exit the thread-local may be gone; the place is then freed.
         let _ = UNUSED.try_with(|places| places.borrow_mut().give(place));
     }
@@ -240,7 +240,7 @@ impl Clone for HttpRequest {
         place.forwarding.clone_from(forwarding);
         let mut copy = Self(Some(place));
         let bytes = copy.held();
-        copy.stored_mut().counted = Counted::new(bytes);
+        copy.stored_mut().counted = CountedBytes::new(bytes);
         copy
     }
 }

@@ -92,7 +92,9 @@ impl Page {
                 Piece::Variable(Variable::RequestId) => {
                     out.extend_from_slice(id.to_string().as_bytes());
                 }
-                Piece::Variable(Variable::Cause) => out.extend_from_slice(cause.word().as_bytes()),
+                Piece::Variable(Variable::Cause) => {
+                    out.extend_from_slice(cause.as_str().as_bytes())
+                }
                 Piece::Variable(Variable::Pool) => out.extend_from_slice(pool.as_bytes()),
             }
         }

@@ -71,7 +71,7 @@ impl Payload {
             Self::Frame(frame) => return Ok(Self::Frame(frame)),
         };
         if *shape == RequestShape::Messages {
-            request.head_mut().become_whole();
+            request.head_mut().mark_complete();
             return Ok(Self::Http(request, body));
         }
         if more {
@@ -102,7 +102,7 @@ fn unframed(request: &mut HttpRequest, body: Slice) -> Option<Slice> {
         }
         rest = &rest[span.length..];
     }
-    head.give_length(data.len());
+    head.set_length(data.len());
     Some(Slice::from(&data[..]))
 }
 

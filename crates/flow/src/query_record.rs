@@ -48,7 +48,7 @@ impl QueryError {
     }
 
     /// The message for the client.
-    pub const fn text(&self) -> &'static str {
+    pub const fn message(&self) -> &'static str {
         match self {
             Self::Method => "only GET and HEAD are answered here",
             Self::Path => "nothing is answered at this path",

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use wire::http1::{Asked, Found, Limits, Refusal};
+use wire::http1::{Found, Limits, Refusal, RequestInfo};
 
 use crate::recycler::Recycler;
 
@@ -33,7 +33,7 @@ impl BoxedReplyHead {
     pub fn read(
         bytes: &[u8],
         found: &Found,
-        asked: Asked,
+        asked: RequestInfo,
         limits: &Limits,
     ) -> Result<Self, Refusal> {
         let place = UNUSED.with_borrow_mut(Recycler::take);

@@ -49,7 +49,7 @@ impl Unfit {
 
     fn of_question(why: &QueryError) -> Self {
         let lines: &[u8] = if *why == QueryError::Method { b"Allow: GET, HEAD\r\n" } else { b"" };
-        Self { status: why.status(), lines, text: why.text() }
+        Self { status: why.status(), lines, text: why.message() }
     }
 }
 

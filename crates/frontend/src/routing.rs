@@ -7,7 +7,7 @@ use exchange::PoolId;
 use std::sync::Arc;
 
 use fields::{Value, known};
-use route::{Asked, Edits, Filling, Path, PathFault, host_name};
+use route::{Edits, Path, PathFault, RouteRequest, TemplateValues, host_name};
 use wire::http1::RequestHead;
 
 mod config;
@@ -82,7 +82,7 @@ impl RoutingConfig {
         };
         let (host, fields) = (head.host(), &head.fields);
         let plain = path.as_ref().map(Path::plain);
-        let asked = Asked { host, method: head.method_bytes(), path: plain, fields };
+        let asked = RouteRequest { host, method: head.method_bytes(), path: plain, fields };
         let found = self.table.find(&asked);
         let found = self.stricter(found, &asked).or(found);
         let config = found.map(|place| &self.routes[place]).or(self.rest.as_ref());
@@ -96,10 +96,10 @@ impl RoutingConfig {
             return RouteDecision::Unauthorized(route);
         }
         let Some(config) = config else { return RouteDecision::Nowhere };
-        let filling = Filling {
+        let filling = TemplateValues {
             host: host_name(host),
             path: path.as_ref().map_or(raw, Path::bytes),
-            rest: path.as_ref().map_or(b"", |path| path.behind(config.segments)),
+            rest: path.as_ref().map_or(b"", |path| path.after_segments(config.segments)),
             query: head.query(),
         };
         match &config.action {
@@ -138,7 +138,7 @@ impl RoutingConfig {
 
     /// An earlier route that restricts access to another path that some servers treat as this one. It applies if the
     /// route that was found requires no credentials.
-    fn stricter(&self, found: Option<usize>, asked: &Asked<'_>) -> Option<usize> {
+    fn stricter(&self, found: Option<usize>, asked: &RouteRequest<'_>) -> Option<usize> {
         if !self.is_guarded {
             return None;
         }
@@ -157,7 +157,7 @@ impl RoutingConfig {
             config.rejects()
                 || config.guard.as_ref().is_some_and(|guard| is_open || !is_common(guard))
         };
-        self.table.find_loosely(asked, found.unwrap_or(usize::MAX), wanted)
+        self.table.find_lenient(asked, found.unwrap_or(usize::MAX), wanted)
     }
 
     /// Changes of the headers of replies to requests of a route.
@@ -190,8 +190,8 @@ impl RouteConfig {
         if self.guard.as_ref().is_some_and(|guard| !guard.forwards) {
             head.fields.remove(&known::AUTHORIZATION);
         }
-        if self.request.change_host() {
-            head.keep_host();
+        if self.request.changes_host() {
+            head.store_host();
         }
         self.request.apply(&mut head.fields);
     }

@@ -110,11 +110,11 @@ fn flights(cpu: &str, io: &str, in_flight: usize, messages: usize) -> io::Result
     let mailbox = turning.mailbox();
     let mut spawner =
         Spawner::new(Box::new(move |report| mailbox.post(report))).map_err(io::Error::other)?;
-    let all = spawn::allowed();
+    let all = spawn::allowed_cpus();
     let cpus = match cpu {
         "any" => Vec::new(),
         cpu => {
-            let here = spawn::stay_here();
+            let here = spawn::pin_to_current_cpu();
             let is_near = cpu == "near";
             all.into_iter().filter(|cpu| (Some(*cpu) == here) == is_near).collect()
         }

@@ -39,7 +39,7 @@ impl MemoryLimit {
     /// What the threads of this one's account hold, at most `max`.
     pub(crate) fn new(max: usize) -> Self {
         Self {
-            account: Account::of_thread(),
+            account: Account::current(),
             max: AtomicUsize::new(max),
             over: AtomicBool::new(false),
             exceeded: AtomicU64::new(0),

@@ -127,7 +127,7 @@ pub struct Shard {
     metrics: Arc<Metrics>,
     admission: Option<Admission>,
     turns: u64,
-    keeper_lost: u64,
+    supervisor_lost: u64,
     /// For everything random that begins later.
     seed: u64,
 }
@@ -352,7 +352,7 @@ impl Shard {
         let to = self.metrics.shard();
         to.turns.set(self.turns);
         to.draining.set(u64::from(self.drain.stage != Stage::Running));
-        to.keeper_lost.set(self.keeper_lost);
+        to.supervisor_lost.set(self.supervisor_lost);
         let memory = self.fleet.memory();
         to.memory.set(self.fleet.held() as u64);
         to.memory_max.set(memory.max() as u64);

@@ -39,7 +39,7 @@ impl Closing {
     ];
 
     /// The label value in the metrics.
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::TunnelIdle => "tunnel_idle",
@@ -103,7 +103,7 @@ impl Closings {
         let mut words = [""; Closing::ALL.len()];
         let mut place = 0;
         while place < words.len() {
-            words[place] = Closing::ALL[place].word();
+            words[place] = Closing::ALL[place].as_str();
             place += 1;
         }
         words
@@ -151,7 +151,7 @@ mod tests {
         let mut closings = Closings::default();
         for closing in Closing::ALL {
             closings.count(closing);
-            assert_eq!(Closings::WORDS[closing as usize], closing.word());
+            assert_eq!(Closings::WORDS[closing as usize], closing.as_str());
         }
         assert_eq!(closings.counts(), &[1; Closings::WORDS.len()]);
     }

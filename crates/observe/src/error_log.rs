@@ -116,15 +116,15 @@ impl ErrorLog {
         if !self.admit(end.cause, now) {
             return;
         }
-        let (cause, phase) = (end.cause.word(), end.phase.word());
+        let (cause, phase) = (end.cause.as_str(), end.phase.as_str());
         let text = printable(text);
-        let verdict = end.cause.verdict().word();
+        let verdict = end.cause.verdict().as_str();
         tracing::warn!(pool, request = %id, client = %peer, cause, phase, "{verdict}: {text}");
     }
 }
 
 fn log_omitted(pool: &str, cause: Cause, omitted: u64) {
-    let (cause, verdict) = (cause.word(), cause.verdict().word());
+    let (cause, verdict) = (cause.as_str(), cause.verdict().as_str());
     tracing::warn!(pool, cause, omitted, "{verdict}: further requests of the last second");
 }
 

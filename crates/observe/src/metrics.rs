@@ -200,7 +200,7 @@ pub struct ShardMetrics {
     /// 1 while the daemon drains, otherwise 0.
     pub draining: Published,
     /// Times the process supervisor was lost and restarted.
-    pub keeper_lost: Published,
+    pub supervisor_lost: Published,
     /// Lines of the access log that were dropped or could not be written.
     pub access_log_lost: Published,
     /// Memory of queues, output, held replies, messages between shards and read buffers of all shards, in bytes.

@@ -13,7 +13,7 @@ impl Rejections {
 
     /// Counts one rejection. Causes that are not in [`Self::WORDS`] are ignored.
     pub fn count(&mut self, cause: Cause) {
-        if let Some(place) = Self::WORDS.iter().position(|word| *word == cause.word()) {
+        if let Some(place) = Self::WORDS.iter().position(|word| *word == cause.as_str()) {
             self.0[place] += 1;
         }
     }

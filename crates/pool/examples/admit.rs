@@ -112,7 +112,7 @@ fn main() {
     if word == "clients" {
         return clients(number(1).unwrap_or(1_000_000));
     }
-    let schedule = Schedule::ALL.iter().find(|schedule| schedule.word() == word);
+    let schedule = Schedule::ALL.iter().find(|schedule| schedule.as_str() == word);
     let Some(schedule) = schedule else { return eprintln!("admit SCHEDULE WORKERS REQUESTS") };
     admit(*schedule, number(1).unwrap_or(20), number(2).unwrap_or(1000).into());
 }

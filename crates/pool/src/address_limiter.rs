@@ -108,7 +108,7 @@ pub struct AddressLimiter {
     entries: Vec<Entry>,
     vacant: Vec<u32>,
     /// The addresses without a connection. The one that was idle longest is first.
-    resting: List,
+    idle: List,
     links: Links,
     evicted: u64,
 }
@@ -126,7 +126,7 @@ impl AddressLimiter {
             index: HashTable::new(),
             entries: Vec::new(),
             vacant: Vec::new(),
-            resting: List::EMPTY,
+            idle: List::EMPTY,
             links: Links::default(),
             evicted: 0,
         }
@@ -138,7 +138,7 @@ impl AddressLimiter {
         self.connects = settings.connects.map(Meter::new);
         self.requests = settings.requests.map(Meter::new);
         while self.is_over()
-            && let Some(oldest) = self.resting.first()
+            && let Some(oldest) = self.idle.first()
         {
             self.remove(oldest);
             self.evicted += 1;
@@ -169,7 +169,7 @@ impl AddressLimiter {
         }
         entry.open += 1;
         if self.links.holds(place) {
-            self.resting.remove(&mut self.links, place);
+            self.idle.remove(&mut self.links, place);
         }
         Ok(AddressId::new(place))
     }
@@ -180,7 +180,7 @@ impl AddressLimiter {
         let entry = &mut self.entries[place as usize];
         entry.open -= 1;
         if entry.open == 0 {
-            self.resting.push_last(&mut self.links, place);
+            self.idle.push_last(&mut self.links, place);
             if self.is_over() {
                 self.remove(place);
                 self.evicted += 1;
@@ -205,8 +205,8 @@ impl AddressLimiter {
         let now_ns = self.ns(now);
         let place = self.enter(now_ns, address)?;
         if self.links.holds(place) {
-            self.resting.remove(&mut self.links, place);
-            self.resting.push_last(&mut self.links, place);
+            self.idle.remove(&mut self.links, place);
+            self.idle.push_last(&mut self.links, place);
         }
         self.charge(now_ns, place)
     }
@@ -243,7 +243,7 @@ impl AddressLimiter {
             return Ok(*place);
         }
         if self.index.len() >= self.settings.entries.max(1) as usize {
-            let oldest = self.resting.first().ok_or(Over::Connections)?;
+            let oldest = self.idle.first().ok_or(Over::Connections)?;
             self.remove(oldest);
             self.evicted += 1;
         }
@@ -263,7 +263,7 @@ impl AddressLimiter {
         let (secret, entries) = (self.secret, &self.entries);
         let rehash = |place: &u32| hash(secret, entries[*place as usize].key);
         self.index.insert_unique(stands, place, rehash);
-        self.resting.push_last(&mut self.links, place);
+        self.idle.push_last(&mut self.links, place);
         Ok(place)
     }
 
@@ -271,7 +271,7 @@ impl AddressLimiter {
     /// so that none stays forever.
     fn forget(&mut self, now_ns: u64) {
         for _ in 0..FORGOTTEN_AT_ONCE {
-            let Some(place) = self.resting.first() else { return };
+            let Some(place) = self.idle.first() else { return };
             let entry = &self.entries[place as usize];
             if entry.connects_ns.max(entry.requests_ns) > now_ns {
                 return;
@@ -286,7 +286,7 @@ impl AddressLimiter {
             unreachable!("every entry is in the index")
         };
         entry.remove();
-        self.resting.remove(&mut self.links, place);
+        self.idle.remove(&mut self.links, place);
         self.vacant.push(place);
     }
 
@@ -321,15 +321,15 @@ impl AddressLimiter {
     /// # Panics
     /// If an invariant does not hold.
     pub fn check(&self) {
-        let mut resting = 0;
-        for place in self.resting.iter(&self.links) {
+        let mut idle = 0;
+        for place in self.idle.iter(&self.links) {
             assert_eq!(self.entries[place as usize].open, 0, "who rests has no connection");
-            resting += 1;
+            idle += 1;
         }
         let open = self.index.iter().filter(|place| self.entries[**place as usize].open > 0);
-        assert_eq!(resting + open.count(), self.index.len(), "the others have");
+        assert_eq!(idle + open.count(), self.index.len(), "the others have");
         assert_eq!(self.index.len() + self.vacant.len(), self.entries.len(), "none is lost");
-        assert!(!self.is_over() || self.resting.is_empty(), "over a lower limit only by open ones");
+        assert!(!self.is_over() || self.idle.is_empty(), "over a lower limit only by open ones");
     }
 }
 

@@ -27,7 +27,7 @@ use crate::settings::BackoffSettings;
 const PAUSE_MAX: u32 = 20;
 
 /// The maximum number of clients that are remembered in a row of crashes. Above it, every client may be one of them.
-const ASKERS_MAX: usize = 64;
+const CLIENTS_MAX: usize = 64;
 
 /// Crashes without an answered request between them.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ struct Crashes {
     in_a_row: u32,
     last: Option<Instant>,
     /// The clients whose requests the crashed workers had.
-    askers: Vec<u64>,
+    clients: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ struct Trouble {
     /// The first worker of this round that became ready, and when.
     witness: Option<(WorkerId, Instant)>,
     /// The time of the last event about a worker.
-    news_at: Instant,
+    last_event_at: Instant,
 }
 
 /// Decides when the next worker may be started.
@@ -67,7 +67,7 @@ pub(crate) struct Backoff {
 impl Backoff {
     pub(crate) const fn new(settings: BackoffSettings, seed: u64) -> Self {
         let random = Random::new(seed);
-        let crashes = Crashes { in_a_row: 0, last: None, askers: Vec::new() };
+        let crashes = Crashes { in_a_row: 0, last: None, clients: Vec::new() };
         Self { settings, random, round: 0, trouble: None, pauses: Vec::new(), crashes }
     }
 
@@ -125,7 +125,7 @@ impl Backoff {
     /// A worker that was started in `round` is ready.
     pub(crate) fn handle_ready(&mut self, now: Instant, worker: WorkerId, round: u32) {
         if let Some(trouble) = &mut self.trouble {
-            trouble.news_at = now;
+            trouble.last_event_at = now;
             if trouble.witness.is_none() && round == self.round {
                 trouble.witness = Some((worker, now));
             }
@@ -133,7 +133,7 @@ impl Backoff {
     }
 
     /// Whether an answer changes anything.
-    pub(crate) const fn heeds_answers(&self) -> bool {
+    pub(crate) const fn needs_answers(&self) -> bool {
         self.trouble.is_some() || self.crashes.in_a_row > 0
     }
 
@@ -141,7 +141,7 @@ impl Backoff {
     pub(crate) fn handle_answer(&mut self, now: Instant, round: u32) {
         self.handle_given(round);
         self.crashes.in_a_row = 0;
-        self.crashes.askers.clear();
+        self.crashes.clients.clear();
         self.shorten_pauses(now);
     }
 
@@ -164,18 +164,18 @@ impl Backoff {
     }
 
     /// Records the client whose request a crashed worker had. [`handle_crash`](Self::handle_crash) follows.
-    pub(crate) fn note_asker(&mut self, now: Instant, client: Option<u64>) {
-        let Crashes { in_a_row, last, askers } = &mut self.crashes;
+    pub(crate) fn note_crash_client(&mut self, now: Instant, client: Option<u64>) {
+        let Crashes { in_a_row, last, clients } = &mut self.crashes;
         let is_old = |last: Instant| now.saturating_duration_since(last) > self.settings.max;
         if last.replace(now).is_none_or(is_old) {
             *in_a_row = 0;
-            askers.clear();
+            clients.clear();
         }
         *in_a_row = in_a_row.saturating_add(1);
-        if let Some(client) = client.filter(|client| !askers.contains(client))
-            && askers.len() < ASKERS_MAX
+        if let Some(client) = client.filter(|client| !clients.contains(client))
+            && clients.len() < CLIENTS_MAX
         {
-            askers.push(client);
+            clients.push(client);
         }
     }
 
@@ -186,8 +186,8 @@ impl Backoff {
 
     /// Whether a request of this client may have had a part in crashes since the last answer.
     pub(crate) fn has_crashed(&self, client: Option<u64>) -> bool {
-        let askers = &self.crashes.askers;
-        askers.len() >= ASKERS_MAX || client.is_none_or(|client| askers.contains(&client))
+        let clients = &self.crashes.clients;
+        clients.len() >= CLIENTS_MAX || client.is_none_or(|client| clients.contains(&client))
     }
 
     /// A request of this client arrives.
@@ -213,7 +213,7 @@ impl Backoff {
     /// A worker that did not fail is no longer ready.
     pub(crate) fn handle_gone(&mut self, now: Instant, worker: WorkerId) {
         if let Some(trouble) = &mut self.trouble {
-            trouble.news_at = now;
+            trouble.last_event_at = now;
             if trouble.witness.is_some_and(|(witness, _)| witness == worker) {
                 trouble.witness = None;
             }
@@ -237,7 +237,7 @@ impl Backoff {
                 (delay, now.checked_add(self.random.jitter(delay)), None)
             }
         };
-        self.trouble = Some(Trouble { failures, delay, start_at, witness, news_at: now });
+        self.trouble = Some(Trouble { failures, delay, start_at, witness, last_event_at: now });
     }
 
     /// Clears the failures if enough time has passed.
@@ -259,7 +259,7 @@ impl Backoff {
         let enough = trouble.delay.saturating_mul(2).max(self.settings.settle);
         match trouble.witness {
             Some((_, since)) => since.checked_add(enough),
-            None if starting == 0 => trouble.news_at.checked_add(enough),
+            None if starting == 0 => trouble.last_event_at.checked_add(enough),
             None => None,
         }
     }
@@ -410,7 +410,7 @@ mod tests {
             let round = backoff.handle_start(now);
             backoff.handle_ready(now, worker(number), round);
             backoff.handle_answer(now, round);
-            backoff.note_asker(now, Some(7));
+            backoff.note_crash_client(now, Some(7));
             backoff.handle_crash(now, worker(number), false);
             assert_eq!((backoff.in_trouble(), backoff.paused(now)), (false, 1));
             assert_eq!(backoff.room(now, 0, false), u32::MAX, "others may be started");

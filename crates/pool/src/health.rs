@@ -93,7 +93,7 @@ pub enum HealthState {
 impl HealthState {
     /// The name in status and metrics.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Up => "up",
             Self::Down => "down",
@@ -122,7 +122,7 @@ pub enum HealthCause {
 impl HealthCause {
     /// The name in status and in the log.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::Checks => "checks",

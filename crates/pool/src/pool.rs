@@ -35,7 +35,7 @@ use crate::health::{Ejected, HealthChange};
 use crate::queue::{Lane, Queue, QueueEntry, Ticket};
 use crate::random::{Random, mix};
 use crate::recycle::Recycle;
-use crate::schedule::{Capacity, Choice, Free};
+use crate::schedule::{Capacity, Choice, FreeWorkers};
 use crate::settings::Settings;
 use crate::sorry::Sorry;
 use crate::status::Counts;
@@ -73,12 +73,12 @@ pub struct Pool<P> {
     worker_table: WorkerTable,
     slot_states: SlotStates,
     reservations: Reservations,
-    free: Free,
+    free: FreeWorkers,
     affinity: Option<Affinity>,
     sorry: Sorry,
     ejected: Ejected,
     /// Since when no running worker is available to all clients.
-    unfit_since: Option<Instant>,
+    unavailable_since: Option<Instant>,
     policy: Policy,
     backoff: Backoff,
     random: Random,
@@ -99,7 +99,10 @@ pub struct Pool<P> {
 fn capacity(settings: &Settings) -> Capacity {
     let weights = |sum: u64, member: &crate::Member| sum + u64::from(member.weight);
     match settings.members.len() as u64 {
-        0 => Capacity::new(settings.sizing.most().into(), settings.sizing.most().into()),
+        0 => Capacity::new(
+            settings.sizing.max_workers().into(),
+            settings.sizing.max_workers().into(),
+        ),
         members => Capacity::new(members, settings.members.iter().fold(0, weights)),
     }
 }
@@ -117,11 +120,11 @@ impl<P: Queueable> Pool<P> {
             worker_table: WorkerTable::default(),
             slot_states: SlotStates::default(),
             reservations: Reservations::default(),
-            free: Free::new(settings.schedule, capacity(&settings)),
+            free: FreeWorkers::new(settings.schedule, capacity(&settings)),
             affinity: None,
             sorry: Sorry::default(),
             ejected: Ejected::default(),
-            unfit_since: None,
+            unavailable_since: None,
             policy: Policy::new(settings.sizing),
             backoff: Backoff::new(settings.backoff, seed),
             random: Random::new(mix(seed)),
@@ -147,12 +150,12 @@ impl<P: Queueable> Pool<P> {
     pub fn handle_settings(&mut self, now: Instant, settings: Settings) {
         self.begin(now);
         self.settings = settings.within_limits();
-        self.policy.handle_sizing(self.settings.sizing);
+        self.policy.set_sizing(self.settings.sizing);
         self.backoff.handle_settings(self.settings.backoff);
         self.declare();
         let health = self.settings.health;
         for place in self.worker_table.places() {
-            self.fitness(place, |it, _| it.handle_settings(&health));
+            self.change_health(place, |it, _| it.handle_settings(&health));
         }
         self.recycle.handle_settings(self.settings.recycle);
         self.trim();
@@ -190,12 +193,12 @@ impl<P: Queueable> Pool<P> {
         self.backoff.handle_request(self.now, entry.info.client);
         let lane = if self.phase > Phase::Serving {
             Err(Cause::Draining)
-        } else if self.sorry.is_by_hand() {
+        } else if self.sorry.is_by_operator() {
             Err(Cause::Sorry)
         } else {
             self.lane_with_room(&entry)
         };
-        let reservations = lane.ok().and_then(|lane| self.kept_for(&entry, lane));
+        let reservations = lane.ok().and_then(|lane| self.reserved_for(&entry, lane));
         let next = match lane {
             Ok(Lane::Bound(_)) if reservations.is_some() => {
                 reservations.map(|place| (place, Choice::Bound))
@@ -297,7 +300,7 @@ impl<P: Queueable> Pool<P> {
             Lane::Retry => {
                 let since = self.queue.oldest().filter(|_| first).unwrap_or(entry.info.since);
                 let until = self.patience(since);
-                self.queue.push_again(payload, entry, until, first)
+                self.queue.push_retry(payload, entry, until, first)
             }
             _ if first => self.queue.push_back_in(payload, entry, lane),
             _ => self.queue.push(payload, entry, lane),
@@ -315,12 +318,12 @@ impl<P: Queueable> Pool<P> {
             self.worker_table.warm_up(place, self.now, self.settings.slow_start);
             self.refresh(place);
             if self.recycle.handle_ready(self.now, place, worker) {
-                self.let_one_go();
+                self.stop_one_due();
             }
             // The worker was removed from the settings while it started. It is stopped, instead of one of the declared
             // workers.
             if !self.worker_table.at(place).is_declared() {
-                self.let_go(place);
+                self.stop_when_idle(place);
             }
             self.trim();
         }
@@ -339,7 +342,7 @@ impl<P: Queueable> Pool<P> {
         if let Some((place, in_use)) =
             place.and_then(|place| Some((place, self.workers.release(place)?)))
         {
-            if self.backoff.heeds_answers() {
+            if self.backoff.needs_answers() {
                 let worker = self.workers.at(place);
                 if worker.proven {
                     self.backoff.handle_answer(self.now, worker.round);
@@ -363,12 +366,12 @@ impl<P: Queueable> Pool<P> {
     /// A worker has started successfully, even if it ends soon. This shows that starts no longer fail.
     pub fn handle_proven(&mut self, now: Instant, worker: WorkerId, proof: Proof) {
         let Some(place) = self.workers.find(worker) else { return };
-        let asker = match proof {
+        let last_client = match proof {
             Proof::Answered => None,
             Proof::Given { client } => Some(client),
         };
-        self.workers.prove(place, asker);
-        if self.backoff.heeds_answers() {
+        self.workers.prove(place, last_client);
+        if self.backoff.needs_answers() {
             self.begin(now);
             let round = self.workers.at(place).round;
             match proof {
@@ -417,7 +420,7 @@ impl<P: Queueable> Pool<P> {
             if quick && !expected {
                 self.counts.failures += 1;
                 if before.proven {
-                    self.backoff.note_asker(self.now, before.asker);
+                    self.backoff.note_crash_client(self.now, before.last_client);
                     let backoff = &self.backoff;
                     let others_wait = backoff.is_slow()
                         && self.queue.any(|info| !backoff.has_crashed(info.client));

@@ -135,7 +135,7 @@ pub(crate) struct Queue<P> {
     common: Flows,
     common_bytes: usize,
     bound: Vec<Flows>,
-    again: List,
+    retries: List,
 }
 
 impl<P: Queueable> Queue<P> {
@@ -151,7 +151,7 @@ impl<P: Queueable> Queue<P> {
             common: Flows::default(),
             common_bytes: 0,
             bound: Vec::new(),
-            again: List::EMPTY,
+            retries: List::EMPTY,
         }
     }
 
@@ -224,7 +224,7 @@ impl<P: Queueable> Queue<P> {
         match lane {
             Lane::Common => self.common.first(self.step, since),
             Lane::Bound(worker) => self.bound.get(worker as usize)?.first(self.step, since),
-            Lane::Retry => self.again.first(),
+            Lane::Retry => self.retries.first(),
         }
     }
 
@@ -315,7 +315,7 @@ impl<P: Queueable> Queue<P> {
                 let flows = &mut self.bound[worker as usize];
                 flows.enter(&mut self.turns, place, priority, share, first)
             }
-            Lane::Retry => return self.again.push(&mut self.turns.links, place, first),
+            Lane::Retry => return self.retries.push(&mut self.turns.links, place, first),
         };
         self.at_mut(place).flow = flow;
     }
@@ -328,7 +328,7 @@ impl<P: Queueable> Queue<P> {
                 self.common.leave(&mut self.turns, place, flow);
             }
             Lane::Bound(worker) => self.bound[worker as usize].leave(&mut self.turns, place, flow),
-            Lane::Retry => self.again.remove(&mut self.turns.links, place),
+            Lane::Retry => self.retries.remove(&mut self.turns.links, place),
         }
     }
 
@@ -376,9 +376,9 @@ impl<P: Queueable> Queue<P> {
         assert_eq!(self.places.len(), taken + self.vacant.len(), "every other place is vacant");
         assert_eq!((common, common_bytes), self.common(), "the common lane is counted");
         self.common.check(&self.turns);
-        let mut bound = self.again.length();
+        let mut bound = self.retries.length();
         let is_again = |place| self.at(place).lane == Lane::Retry;
-        assert!(self.again.iter(&self.turns.links).all(is_again), "it knows its lane");
+        assert!(self.retries.iter(&self.turns.links).all(is_again), "it knows its lane");
         for (worker, flows) in (0..).zip(&self.bound) {
             flows.check(&self.turns);
             for place in flows.all(&self.turns) {

@@ -84,10 +84,10 @@ impl Recycle {
             leaving: false,
         };
         self.find_next_age();
-        if self.is_stale_no_more(worker) {
-            self.is_due(place);
+        if self.take_stale(worker) {
+            self.mark_due(place);
         }
-        self.is_replacement_no_more(worker)
+        self.take_replacement(worker)
     }
 
     /// Returns a random number between `most` less the jitter and `most`; at least 1.
@@ -98,12 +98,12 @@ impl Recycle {
         most.saturating_sub(u64::try_from(less).unwrap_or(0)).max(1)
     }
 
-    fn is_replacement_no_more(&mut self, worker: WorkerId) -> bool {
+    fn take_replacement(&mut self, worker: WorkerId) -> bool {
         let place = self.replacements.iter().position(|one| *one == worker);
         place.map(|place| self.replacements.swap_remove(place)).is_some()
     }
 
-    fn is_stale_no_more(&mut self, worker: WorkerId) -> bool {
+    fn take_stale(&mut self, worker: WorkerId) -> bool {
         let place = self.stale.iter().position(|one| *one == worker);
         place.map(|place| self.stale.swap_remove(place)).is_some()
     }
@@ -113,14 +113,14 @@ impl Recycle {
         let tally = &mut self.tallies[place as usize];
         tally.served += requests;
         if tally.requests_max.is_some_and(|most| tally.served >= most) {
-            self.is_due(place);
+            self.mark_due(place);
         }
     }
 
     /// Reports the memory of a ready worker.
     pub(crate) fn handle_memory(&mut self, place: u32, bytes: u64) {
         if self.tallies[place as usize].memory_max.is_some_and(|most| bytes > most) {
-            self.is_due(place);
+            self.mark_due(place);
         }
     }
 
@@ -130,7 +130,7 @@ impl Recycle {
         ready: impl Iterator<Item = u32>,
         starting: impl Iterator<Item = WorkerId>,
     ) {
-        ready.for_each(|place| self.is_due(place));
+        ready.for_each(|place| self.mark_due(place));
         self.stale = starting.collect();
     }
 
@@ -141,12 +141,12 @@ impl Recycle {
         }
         for place in 0..u32::try_from(self.tallies.len()).expect("places are 32 bits") {
             if self.tallies[place as usize].age_at.is_some_and(|at| at <= now) {
-                self.is_due(place);
+                self.mark_due(place);
             }
         }
     }
 
-    fn is_due(&mut self, place: u32) {
+    fn mark_due(&mut self, place: u32) {
         // Limits that the worker reaches from now on have no effect.
         let tally = &mut self.tallies[place as usize];
         let known = std::mem::replace(tally, Tally { leaving: tally.leaving, ..Tally::default() });
@@ -206,8 +206,8 @@ impl Recycle {
 
     /// A worker is gone, or could not be started.
     pub(crate) fn handle_gone(&mut self, place: u32, worker: WorkerId) {
-        self.is_replacement_no_more(worker);
-        self.is_stale_no_more(worker);
+        self.take_replacement(worker);
+        self.take_stale(worker);
         self.handle_unready(place);
         if let Some(tally) = self.tallies.get_mut(place as usize) {
             self.leaving -= u32::from(std::mem::take(tally).leaving);

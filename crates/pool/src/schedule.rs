@@ -34,7 +34,7 @@ enum Tier {
 
 /// The workers that receive requests, and the choice of the next one.
 #[derive(Debug)]
-pub(crate) struct Free {
+pub(crate) struct FreeWorkers {
     /// The schedule and capacity that the orders were built for.
     made_for: (Schedule, Capacity),
     tiers: [Order; 2],
@@ -43,7 +43,7 @@ pub(crate) struct Free {
     tier_of: Vec<Option<Tier>>,
 }
 
-impl Free {
+impl FreeWorkers {
     pub(crate) fn new(schedule: Schedule, capacity: Capacity) -> Self {
         Self {
             made_for: (schedule, capacity),
@@ -107,7 +107,7 @@ impl Free {
     ) -> Option<(u32, Choice)> {
         let order = &mut self.tiers[self.tier()];
         for (worker, _) in hidden {
-            order.rest(*worker);
+            order.withdraw(*worker);
         }
         let next = if order.is_empty() { None } else { order.next(random, key) };
         for (worker, eligibility) in hidden {

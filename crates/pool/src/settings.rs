@@ -58,7 +58,7 @@ impl Settings {
         self.batch.rows = self.batch.rows.max(1);
         self.batch.wait = self.batch.wait.min(self.queue.wait / 2);
         if let Ok(members @ 1..) = u32::try_from(self.members.len()) {
-            self.sizing = self.sizing.held_at(members);
+            self.sizing = self.sizing.fixed_at(members);
         }
         for member in &mut self.members {
             member.weight = member.weight.min(WEIGHT_MAX);
@@ -183,7 +183,7 @@ impl Schedule {
 
     /// The name in the configuration.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::RoundRobin => "round-robin",
             Self::WeightedRoundRobin => "weighted-round-robin",

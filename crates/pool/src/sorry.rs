@@ -54,7 +54,7 @@ pub enum SorryReason {
 impl SorryReason {
     /// The name in status, metrics and `why`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Operator => "hand",
             Self::Full => "full",
@@ -90,7 +90,7 @@ pub(crate) struct Load<'a> {
     /// For each resource, how much is taken and how much exists: slots and places in the queue, bytes that wait.
     pub(crate) taken: &'a [(u64, u64)],
     /// Whether any worker can answer.
-    pub(crate) anybody: bool,
+    pub(crate) any_worker: bool,
     /// Whether the queue is empty.
     pub(crate) is_queue_empty: bool,
     /// Whether a slot is free.
@@ -101,12 +101,12 @@ pub(crate) struct Load<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sorry {
     settings: Option<SorrySettings>,
-    by_hand: Option<Instant>,
+    by_operator: Option<Instant>,
     on: Option<(SorryReason, Instant)>,
     /// Whether a slot was free while no request waited, since the last request that waited too long.
-    eased: bool,
+    had_free_slot: bool,
     /// Since when the conditions for switching off hold.
-    calm: Option<Instant>,
+    low_since: Option<Instant>,
     times: u64,
 }
 
@@ -120,7 +120,7 @@ impl Sorry {
 
     /// Why the fallback is on, and since when.
     pub(crate) fn state(&self) -> Option<(SorryReason, Instant)> {
-        self.by_hand.map(|since| (SorryReason::Operator, since)).or(self.on)
+        self.by_operator.map(|since| (SorryReason::Operator, since)).or(self.on)
     }
 
     /// How often the fallback was switched on.
@@ -129,13 +129,13 @@ impl Sorry {
     }
 
     /// Whether an operator switched it on.
-    pub(crate) const fn is_by_hand(&self) -> bool {
-        self.by_hand.is_some()
+    pub(crate) const fn is_by_operator(&self) -> bool {
+        self.by_operator.is_some()
     }
 
     /// Why the fallback is on. `None` if an operator switched it on, because then nothing is served.
     pub(crate) fn reason(&self) -> Option<SorryReason> {
-        self.on.filter(|_| self.by_hand.is_none()).map(|(reason, _)| reason)
+        self.on.filter(|_| self.by_operator.is_none()).map(|(reason, _)| reason)
     }
 
     /// Whether it is on for a reason that can end without an operator.
@@ -143,18 +143,18 @@ impl Sorry {
         self.on.is_some()
     }
 
-    pub(crate) fn handle_hand(&mut self, now: Instant, on: bool) {
+    pub(crate) fn handle_operator(&mut self, now: Instant, on: bool) {
         self.times += u64::from(on && self.state().is_none());
-        self.by_hand = on.then(|| self.by_hand.unwrap_or(now));
+        self.by_operator = on.then(|| self.by_operator.unwrap_or(now));
     }
 
     /// A request was rejected.
     pub(crate) fn handle_refusal(&mut self, now: Instant, cause: Cause) {
         let (Some(_), Some(reason)) = (self.settings, SorryReason::of(cause)) else { return };
-        self.calm = None;
-        self.eased = false;
+        self.low_since = None;
+        self.had_free_slot = false;
         if self.on.is_none() {
-            self.times += u64::from(self.by_hand.is_none());
+            self.times += u64::from(self.by_operator.is_none());
             self.on = Some((reason, now));
         }
     }
@@ -164,27 +164,27 @@ impl Sorry {
         let (Some(settings), Some((reason, _))) = (self.settings, &mut self.on) else { return };
         let until = u128::from(settings.until);
         let mut room = load.taken.iter();
-        self.eased |= load.is_queue_empty && load.any_free;
+        self.had_free_slot |= load.is_queue_empty && load.any_free;
         let low = room.all(|(taken, room)| u128::from(*taken) * 100 <= u128::from(*room) * until)
-            && (*reason != SorryReason::Waited || self.eased && load.is_queue_empty);
-        if !low || !load.anybody {
-            self.calm = None;
-            if !load.anybody {
+            && (*reason != SorryReason::Waited || self.had_free_slot && load.is_queue_empty);
+        if !low || !load.any_worker {
+            self.low_since = None;
+            if !load.any_worker {
                 *reason = SorryReason::NoWorker;
             }
             return;
         }
-        let calm = *self.calm.get_or_insert(now);
-        if calm.checked_add(settings.steady).is_some_and(|at| at <= now) {
+        let low_since = *self.low_since.get_or_insert(now);
+        if low_since.checked_add(settings.steady).is_some_and(|at| at <= now) {
             self.on = None;
-            self.calm = None;
+            self.low_since = None;
         }
     }
 
     /// When the fallback is switched off if nothing happens.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.on?;
-        self.calm?.checked_add(self.settings?.steady)
+        self.low_since?.checked_add(self.settings?.steady)
     }
 }
 
@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn of(taken: &[(u64, u64)]) -> Load<'_> {
-        Load { taken, anybody: true, is_queue_empty: true, any_free: true }
+        Load { taken, any_worker: true, is_queue_empty: true, any_free: true }
     }
 
     #[test]
@@ -285,12 +285,12 @@ mod tests {
     fn nobody_to_answer_keeps_it_on_and_a_hand_is_above_all() {
         let (mut sorry, now) = (sorry(50, 0), start());
         sorry.handle_refusal(now, Cause::Full);
-        sorry.handle_load(now, &Load { anybody: false, ..of(&[(0, 0)]) });
+        sorry.handle_load(now, &Load { any_worker: false, ..of(&[(0, 0)]) });
         assert_eq!(sorry.state(), Some((SorryReason::NoWorker, now)));
-        sorry.handle_hand(now, true);
+        sorry.handle_operator(now, true);
         sorry.handle_load(now, &of(&[(0, 100)]));
         assert_eq!(sorry.state(), Some((SorryReason::Operator, now)));
-        sorry.handle_hand(now, false);
+        sorry.handle_operator(now, false);
         assert_eq!((sorry.state(), sorry.times()), (None, 1));
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let (mut sorry, now) = (Sorry::default(), start());
         sorry.handle_refusal(now, Cause::Full);
         assert_eq!(sorry.state(), None);
-        sorry.handle_hand(now, true);
+        sorry.handle_operator(now, true);
         assert!(sorry.state().is_some());
     }
 }

@@ -128,7 +128,7 @@ pub struct Counts {
     /// Requests that were given to the worker that their client is bound to.
     pub bound: u64,
     /// Workers that became unhealthy.
-    pub unfit: u64,
+    pub unhealthy: u64,
     /// Those of them that became unhealthy because of failed requests.
     pub ejections: u64,
     /// Workers that were stopped because they were not needed.

@@ -29,7 +29,7 @@ pub enum Released {
     /// The token is in the word, and any shard may take it.
     Free,
     /// The token is still held by the caller, which must send it to the owner shard.
-    MailHome,
+    SendToOwner,
 }
 
 impl Tokens {
@@ -54,7 +54,7 @@ impl Tokens {
     pub fn release(&self) -> Released {
         match self.change(|word| (word & CLOSED == 0).then(|| word + 1)) {
             Some(_) => Released::Free,
-            None => Released::MailHome,
+            None => Released::SendToOwner,
         }
     }
 
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(tokens.look(), (false, 0), "only home closes");
         assert!(!tokens.take_or_close() && !tokens.take_or_close());
         assert_eq!(tokens.look(), (true, 0));
-        assert_eq!(tokens.release(), Released::MailHome);
+        assert_eq!(tokens.release(), Released::SendToOwner);
         assert!(!tokens.take());
         tokens.open(1);
         assert_eq!(tokens.look(), (false, 1));

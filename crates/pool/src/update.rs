@@ -21,7 +21,7 @@ pub struct WorkerUpdate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolUpdate {
     /// Whether member shards give requests to workers. They do not while an operator has switched the fallback on.
-    pub gives: bool,
+    pub dispatches: bool,
     /// The workers, by place.
     pub places: Vec<WorkerUpdate>,
 }

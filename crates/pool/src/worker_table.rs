@@ -30,7 +30,7 @@ pub enum AdminState {
 impl AdminState {
     /// The name in status and `why`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Enabled => "enabled",
             Self::Drained => "drained",
@@ -75,7 +75,7 @@ pub(crate) struct WorkerRecord {
     /// Since when the weight is rising (slow start).
     warm_from: Option<Instant>,
     /// On a member shard: the last update from the owner shard.
-    pub(crate) told: Option<WorkerUpdate>,
+    pub(crate) owner_update: Option<WorkerUpdate>,
 }
 
 /// The records of all places.
@@ -195,7 +195,7 @@ impl WorkerTable {
 
     /// Like [`affinity_target`](Self::affinity_target), for a named worker that may not be running. `None` if workers
     /// have no names.
-    pub(crate) fn named_berth(&self, place: u32) -> Option<AffinityTarget> {
+    pub(crate) fn named_affinity_target(&self, place: u32) -> Option<AffinityTarget> {
         self.named.then(|| AffinityTarget(self.at(place).identity | NAMED))
     }
 
@@ -297,7 +297,7 @@ impl WorkerRecord {
             health: Health::new(health),
             health_since: None,
             warm_from: None,
-            told: None,
+            owner_update: None,
         }
     }
 
@@ -345,13 +345,19 @@ impl WorkerRecord {
 
     /// Whether the worker may receive requests of clients that are bound to it.
     pub(crate) fn serves(&self) -> bool {
-        let told = self.told.is_none_or(|told| told.serves);
-        told && self.declared && self.health.is_up() && self.admin_state != AdminState::Disabled
+        let owner_update = self.owner_update.is_none_or(|owner_update| owner_update.serves);
+        owner_update
+            && self.declared
+            && self.health.is_up()
+            && self.admin_state != AdminState::Disabled
     }
 
     /// Whether the worker may receive requests of any client.
     pub(crate) fn is_open(&self) -> bool {
-        let told = self.told.is_none_or(|told| told.open);
-        told && self.serves() && self.admin_state == AdminState::Enabled && self.weight() > 0
+        let owner_update = self.owner_update.is_none_or(|owner_update| owner_update.open);
+        owner_update
+            && self.serves()
+            && self.admin_state == AdminState::Enabled
+            && self.weight() > 0
     }
 }

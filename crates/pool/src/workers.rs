@@ -87,7 +87,7 @@ pub(crate) struct Worker {
     /// The worker has answered a request, or the caller reported that its start succeeded, even if it ends soon.
     pub(crate) proven: bool,
     /// The client whose request the worker had when it ended, if the caller has reported it.
-    pub(crate) asker: Option<u64>,
+    pub(crate) last_client: Option<u64>,
 }
 
 impl Worker {
@@ -100,7 +100,7 @@ impl Worker {
             round,
             undecided: false,
             proven: false,
-            asker: None,
+            last_client: None,
         }
     }
 }
@@ -152,7 +152,7 @@ impl Workers {
     }
 
     /// The worker that has been idle longest.
-    pub(crate) const fn idlest(&self) -> Option<u32> {
+    pub(crate) const fn longest_idle(&self) -> Option<u32> {
         self.idle.first()
     }
 
@@ -282,10 +282,10 @@ impl Workers {
     }
 
     /// Records that the start of the worker succeeded.
-    pub(crate) fn prove(&mut self, place: u32, asker: Option<u64>) {
+    pub(crate) fn prove(&mut self, place: u32, last_client: Option<u64>) {
         let proven = &mut self.table[place as usize];
         proven.proven = true;
-        proven.asker = asker;
+        proven.last_client = last_client;
     }
 
     fn count(&mut self, state: State, change: fn(u32, u32) -> u32) {

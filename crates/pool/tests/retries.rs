@@ -217,7 +217,7 @@ impl World {
         let count = self.places.len();
         let own = self.random.pick(count);
         let own = (self.random.pick(3) == 0).then(|| u32::try_from(own).unwrap());
-        let named = own.and_then(|own| self.pool.berth_named(&format!("s{own}")));
+        let named = own.and_then(|own| self.pool.affinity_target_named(&format!("s{own}")));
         let job = Job { id: self.asked, named };
         // Some requests come from a member shard, where other workers have failed them.
         let failed = (0..self.random.pick(3)).map(|_| u32::try_from(self.random.pick(count)));

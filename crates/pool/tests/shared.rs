@@ -171,7 +171,7 @@ impl World {
                 Effect::ToOwner { index } => self.up[shard].push_back(Mail::Token(index)),
             }
         }
-        if let Some(update) = self.pools[shard].poll_news() {
+        if let Some(update) = self.pools[shard].poll_update() {
             assert_eq!(shard, 0, "only a home has news");
             let update = Arc::new(update);
             let member_shards = self.down.iter_mut().skip(1);
@@ -243,13 +243,13 @@ impl World {
     fn add_request(&mut self, shard: usize) {
         self.asked += 1;
         let some = self.random.number(NAMES);
-        let named = self.pools[0].berth_named(&format!("s{some}"));
+        let named = self.pools[0].affinity_target_named(&format!("s{some}"));
         let named = named.filter(|_| self.random.pick(4) == 0);
         let job = Job { id: self.asked, named, failed: Failed::default() };
         if shard == 0 {
             self.take_in(job);
         } else if let Err(back) =
-            self.pools[shard].handle_entry_at_branch(self.now, job, job.entry(self.now))
+            self.pools[shard].handle_entry_on_member(self.now, job, job.entry(self.now))
         {
             self.up[shard].push_back(Mail::Request(back.payload));
         }
@@ -322,7 +322,7 @@ impl World {
         }
         match self.down[shard].pop_front() {
             Some(Mail::PoolUpdate(update)) => {
-                self.pools[shard].handle_news(self.now, &update);
+                self.pools[shard].handle_update(self.now, &update);
                 self.follow(shard);
             }
             Some(Mail::Reload(reload)) => {
@@ -436,15 +436,15 @@ fn a_branch_gives_nothing_before_its_home_has_said_who_serves() {
     world.pools[0].handle_sorry(world.now, true);
     world.down[1].clear();
     let job = Job { id: 1, named: None, failed: Failed::default() };
-    assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
+    assert!(world.pools[1].handle_entry_on_member(world.now, job, job.entry(world.now)).is_err());
     // Nor while the fallback is on.
     world.follow(0);
     world.read(1);
-    assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
+    assert!(world.pools[1].handle_entry_on_member(world.now, job, job.entry(world.now)).is_err());
     world.pools[0].handle_sorry(world.now, false);
     world.follow(0);
     world.read(1);
-    assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_ok());
+    assert!(world.pools[1].handle_entry_on_member(world.now, job, job.entry(world.now)).is_ok());
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn a_slot_that_a_branch_frees_goes_to_whoever_waits_at_home() {
     world.pools[shard].handle_released(world.now, worker);
     world.follow(shard);
     // No request overtakes the one that waits.
-    assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
+    assert!(world.pools[1].handle_entry_on_member(world.now, job, job.entry(world.now)).is_err());
     world.read(1);
     assert_eq!(world.in_hand.last().map(|it| it.shard), Some(0));
 }

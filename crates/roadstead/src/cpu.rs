@@ -38,20 +38,21 @@ pub fn children(pid: u32) -> io::Result<Vec<u32>> {
 /// When there is no such process.
 pub fn of_daemon(pid: u32) -> io::Result<Duration> {
     let mut total = of_process(pid)?;
-    let mut keepers = children(pid)?;
-    while let Some(child) = keepers.pop() {
-        if is_keeper(child) {
+    let mut supervisors = children(pid)?;
+    while let Some(child) = supervisors.pop() {
+        if is_supervisor(child) {
             total += of_process(child).unwrap_or_default();
-            keepers.extend(children(child).unwrap_or_default());
+            supervisors.extend(children(child).unwrap_or_default());
         }
     }
     Ok(total)
 }
 
 /// A keeper goes by a name that no program of a pool has.
-fn is_keeper(pid: u32) -> bool {
-    fs::read(format!("/proc/{pid}/cmdline"))
-        .is_ok_and(|line| line.split(|&byte| byte == 0).next() == Some(spawn::KEEPER.as_bytes()))
+fn is_supervisor(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
+        line.split(|&byte| byte == 0).next() == Some(spawn::SUPERVISOR.as_bytes())
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use spawn::{Io, Numbers, Unbuffer, Wiring};
+use spawn::{DescriptorNumbers, Io, Unbuffer, Wiring};
 use wire::Framing;
 
 mod examine;
@@ -52,7 +52,7 @@ pub struct DoctorArgs {
 
     /// The descriptors of requests and replies, as in the pool's `fds`
     #[arg(long, default_value = "0/1", value_name = "0/1|3/4", value_parser = numbers)]
-    fds: Numbers,
+    fds: DescriptorNumbers,
 
     /// What is done against buffered output, as in the pool's `unbuffer`
     #[arg(long, default_value = "no", value_name = "no|stdbuf|pty", value_parser = unbuffer)]
@@ -88,17 +88,17 @@ fn framing(word: &str) -> Result<Spoken, String> {
     if word == "http" {
         return Ok(Spoken::Http);
     }
-    let found = Framing::ALL.iter().find(|framing| framing.word() == word).copied();
+    let found = Framing::ALL.iter().find(|framing| framing.as_str() == word).copied();
     found.map(Spoken::Frames).ok_or_else(|| {
-        let words: Vec<&str> = Framing::ALL.iter().map(|framing| framing.word()).collect();
+        let words: Vec<&str> = Framing::ALL.iter().map(|framing| framing.as_str()).collect();
         format!("is none of {}, http", words.join(", "))
     })
 }
 
-fn numbers(text: &str) -> Result<Numbers, String> {
+fn numbers(text: &str) -> Result<DescriptorNumbers, String> {
     match text {
-        "0/1" => Ok(Numbers::Standard),
-        "3/4" => Ok(Numbers::ThreeFour),
+        "0/1" => Ok(DescriptorNumbers::Standard),
+        "3/4" => Ok(DescriptorNumbers::ThreeFour),
         _ => Err("is neither 0/1 nor 3/4".to_owned()),
     }
 }
@@ -165,7 +165,7 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
     let (word, findings) = match args.framing {
         Spoken::Frames(framing) => {
             let request = args.request();
-            (framing.word(), Examination { clinic, treatment, request, wait }.findings())
+            (framing.as_str(), Examination { clinic, treatment, request, wait }.findings())
         }
         Spoken::Http => {
             let path = args.send.clone().unwrap_or_else(|| "/".to_owned());

@@ -22,7 +22,7 @@ const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     // First of all, while there is one thread: in the keeper's process this never returns.
-    if needs_keeper()
+    if needs_supervisor()
         && let Err(error) = spawn::init()
     {
         eprintln!("roadstead: {error}");
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
 
 /// Whether this process will start programs and so needs a keeper, or is one: a keeper is started
 /// without arguments.
-fn needs_keeper() -> bool {
+fn needs_supervisor() -> bool {
     std::env::args_os()
         .nth(1)
         .is_none_or(|word| word == "serve" || word == "run" || word == "doctor")
@@ -137,8 +137,8 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
         Ok((source, configuration, doubts)) => {
             let missing = missing::programs(&configuration);
             let as_root = exposure::checks_as_root(&configuration);
-            let unreached = settings::unreached(&configuration);
-            warn(&source, &[unreached, missing, as_root, doubts].concat());
+            let shadowed = settings::shadowed(&configuration);
+            warn(&source, &[shadowed, missing, as_root, doubts].concat());
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             let summary =
                 format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display());

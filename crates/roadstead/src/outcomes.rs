@@ -31,8 +31,8 @@ pub fn page() -> String {
         let _ = writeln!(
             page,
             "| `{}` | {} | {} | {} | {} |",
-            cause.word(),
-            cause.verdict().word(),
+            cause.as_str(),
+            cause.verdict().as_str(),
             gateway::status_of(*cause),
             json_rpc_code(*cause),
             cause.meaning()

@@ -220,7 +220,7 @@ pub(crate) fn reports(fleet: Arc<Fleet>) -> Box<dyn Fn(Report) + Send> {
                 *token &= (1 << TOKEN_SHIFT) - 1;
                 shard
             }
-            Report::KeeperLost | Report::KeeperBack => 0,
+            Report::SupervisorLost | Report::SupervisorReplaced => 0,
         };
         fleet.mailbox(shard).post(ShardMail::Program(report));
     })
@@ -252,8 +252,8 @@ impl Spawn for SharedSpawner {
         self.lock().stop(self.token(token), how);
     }
 
-    fn home(&mut self, how: spawn::Serves) -> io::Result<spawn::Home> {
-        self.lock().home(how)
+    fn program_socket(&mut self, how: spawn::SocketKind) -> io::Result<spawn::ProgramSocket> {
+        self.lock().program_socket(how)
     }
 
     fn port_owner(&self, program: &mut spawn::PortProgram, own: SocketAddr) -> spawn::PortOwner {

@@ -7,7 +7,7 @@
 //! requests excludes building the table.
 
 use fields::Fields;
-use route::{Asked, Filling, Host, Path, PathRule, Rewrite, Rule, Table};
+use route::{Host, Path, PathRule, Rewrite, RouteRequest, Rule, Table, TemplateValues};
 
 /// Routes for hosts. The last one is for `/api` of host 0.
 fn of_hosts(routes: usize) -> Vec<Rule> {
@@ -57,10 +57,11 @@ fn main() {
         let target = std::hint::black_box(target.as_bytes());
         let Ok(path) = Path::read(target, &mut scratch) else { continue };
         let host = std::hint::black_box(host.as_bytes());
-        let asked = Asked { host, method: b"GET", path: Some(path.plain()), fields: &fields };
+        let asked =
+            RouteRequest { host, method: b"GET", path: Some(path.plain()), fields: &fields };
         let place = table.find(&asked);
         found += usize::from(place.is_some());
-        let filling = Filling { host, path: path.bytes(), rest: b"", query: None };
+        let filling = TemplateValues { host, path: path.bytes(), rest: b"", query: None };
         out.clear();
         let Ok(()) = rewrite.write(&path, &filling, &mut out) else { continue };
         std::hint::black_box(&out);

@@ -103,7 +103,7 @@ impl Edits {
 
     /// Whether a change affects Host.
     #[must_use]
-    pub fn change_host(&self) -> bool {
+    pub fn changes_host(&self) -> bool {
         self.steps.iter().any(|step| match step {
             Step::Remove(name) | Step::Set(name, _) | Step::Append(name, _) => is_host(name),
         })
@@ -181,7 +181,7 @@ fn is_host(name: &FieldName) -> bool {
 fn checked(name: &str) -> Result<FieldName, EditFault> {
     let checked = FieldName::new(name).ok_or(EditFault::Name)?;
     // Fields with similar names would be removed together with this field.
-    if http1::WRITTEN_ANEW.iter().any(|ours| is_alike(ours.as_bytes(), name.as_bytes())) {
+    if http1::GENERATED_FIELDS.iter().any(|ours| is_alike(ours.as_bytes(), name.as_bytes())) {
         return Err(EditFault::Ours);
     }
     Ok(checked)
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn what_frames_a_message_cannot_be_changed() {
         let mut edits = Edits::none();
-        for name in http1::WRITTEN_ANEW {
+        for name in http1::GENERATED_FIELDS {
             assert_eq!(edits.set(name, "1"), Err(EditFault::Ours));
             assert_eq!(edits.remove(&name.to_uppercase()), Err(EditFault::Ours));
             assert_eq!(edits.remove(&name.replace('-', "_")), Err(EditFault::Ours));
@@ -304,8 +304,8 @@ mod tests {
         assert_eq!(edits.append("a", &"b".repeat(EDIT_VALUE_MAX + 1)), Err(EditFault::Long));
         assert_eq!(edits.append("Host", "a"), Err(EditFault::Ours));
         assert_eq!(edits.set("Host", "a b"), Err(EditFault::Host));
-        assert!(edits.is_empty() && !edits.change_host());
+        assert!(edits.is_empty() && !edits.changes_host());
         edits.set("host", "internal:8080").unwrap();
-        assert!(edits.change_host());
+        assert!(edits.changes_host());
     }
 }

@@ -23,7 +23,7 @@ type Digest = [u8; 32];
 
 /// Why a token, a user or a realm is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuardFault {
+pub enum AuthFault {
     /// The token has fewer characters than [`TOKEN_MIN`].
     Short,
     /// The token has more characters than [`CREDENTIALS_MAX`], or a character that is not allowed in tokens.
@@ -38,7 +38,7 @@ pub enum GuardFault {
     Realm,
 }
 
-impl fmt::Display for GuardFault {
+impl fmt::Display for AuthFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Short => write!(f, "has fewer than {TOKEN_MIN} characters: it could be guessed"),
@@ -55,29 +55,29 @@ impl fmt::Display for GuardFault {
 
 /// Accepted credentials, and the challenges for clients without them.
 #[derive(Clone)]
-pub struct Guard {
+pub struct Authenticator {
     realm: Box<str>,
     tokens: Vec<Digest>,
     /// The users by name. The digest is the SHA-256 of `USER:PASSWORD`.
     users: BTreeMap<Box<[u8]>, Digest>,
 }
 
-impl fmt::Debug for Guard {
+impl fmt::Debug for Authenticator {
     /// Formats the guard without its secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").field("realm", &self.realm).finish_non_exhaustive()
     }
 }
 
-impl Guard {
+impl Authenticator {
     /// Creates a guard that admits no client. The realm is the text in the login prompt.
     ///
     /// # Errors
     /// If the realm is not allowed in a header field.
-    pub fn new(realm: &str) -> Result<Self, GuardFault> {
+    pub fn new(realm: &str) -> Result<Self, AuthFault> {
         let allowed = |c: char| (c.is_ascii_graphic() || c == ' ') && c != '"' && c != '\\';
         if !realm.chars().all(allowed) {
-            return Err(GuardFault::Realm);
+            return Err(AuthFault::Realm);
         }
         Ok(Self { realm: realm.into(), tokens: Vec::new(), users: BTreeMap::new() })
     }
@@ -86,13 +86,13 @@ impl Guard {
     ///
     /// # Errors
     /// If the token is invalid.
-    pub fn token(&mut self, token: &str) -> Result<(), GuardFault> {
+    pub fn token(&mut self, token: &str) -> Result<(), AuthFault> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
         if token.len() > CREDENTIALS_MAX || !token.bytes().all(allowed) {
-            return Err(GuardFault::Token);
+            return Err(AuthFault::Token);
         }
         if token.len() < TOKEN_MIN {
-            return Err(GuardFault::Short);
+            return Err(AuthFault::Short);
         }
         self.tokens.push(digest(token.as_bytes()));
         Ok(())
@@ -103,14 +103,14 @@ impl Guard {
     ///
     /// # Errors
     /// If the line is invalid, or the user was added before.
-    pub fn user(&mut self, line: &str) -> Result<(), GuardFault> {
-        let (user, hex) = line.split_once(':').ok_or(GuardFault::Line)?;
+    pub fn user(&mut self, line: &str) -> Result<(), AuthFault> {
+        let (user, hex) = line.split_once(':').ok_or(AuthFault::Line)?;
         if user.is_empty() || user.bytes().any(|byte| byte < 32 || byte == 127) {
-            return Err(GuardFault::Line);
+            return Err(AuthFault::Line);
         }
-        let digest = from_hex(hex).ok_or(GuardFault::Digest)?;
+        let digest = from_hex(hex).ok_or(AuthFault::Digest)?;
         match self.users.entry(user.as_bytes().into()) {
-            Entry::Occupied(_) => Err(GuardFault::Twice),
+            Entry::Occupied(_) => Err(AuthFault::Twice),
             Entry::Vacant(place) => {
                 place.insert(digest);
                 Ok(())
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn whoever_has_the_secret_is_let_through_and_nobody_else() {
-        let mut guard = Guard::new("the office").unwrap();
+        let mut guard = Authenticator::new("the office").unwrap();
         guard.token("0123456789abcdef").unwrap();
         guard.token("another-token-of-some-length").unwrap();
         guard.user(&line("ops", "correct: horse")).unwrap();
@@ -241,17 +241,17 @@ mod tests {
         ] {
             assert!(!guard.admits(&bad), "{}", String::from_utf8_lossy(&bad));
         }
-        assert!(!Guard::new("").unwrap().admits(b"Bearer "));
+        assert!(!Authenticator::new("").unwrap().admits(b"Bearer "));
     }
 
     #[test]
     fn the_challenge_names_what_would_be_taken() {
-        let told = |guard: &Guard| {
+        let told = |guard: &Authenticator| {
             let mut out = Vec::new();
             guard.write_challenges(&mut out);
             String::from_utf8(out).unwrap()
         };
-        let mut guard = Guard::new("ops").unwrap();
+        let mut guard = Authenticator::new("ops").unwrap();
         guard.token("0123456789abcdef").unwrap();
         assert_eq!(told(&guard), "WWW-Authenticate: Bearer realm=\"ops\"\r\n");
         guard.user(&line("a", "b")).unwrap();
@@ -260,14 +260,14 @@ mod tests {
 
     #[test]
     fn what_is_no_secret_is_refused() {
-        let mut guard = Guard::new("x").unwrap();
-        assert_eq!(guard.token("short"), Err(GuardFault::Short));
-        assert_eq!(guard.token("with a blank in the middle"), Err(GuardFault::Token));
-        assert_eq!(guard.user("ops"), Err(GuardFault::Line));
-        assert_eq!(guard.user("ops:$2y$05$abc"), Err(GuardFault::Digest));
+        let mut guard = Authenticator::new("x").unwrap();
+        assert_eq!(guard.token("short"), Err(AuthFault::Short));
+        assert_eq!(guard.token("with a blank in the middle"), Err(AuthFault::Token));
+        assert_eq!(guard.user("ops"), Err(AuthFault::Line));
+        assert_eq!(guard.user("ops:$2y$05$abc"), Err(AuthFault::Digest));
         guard.user(&line("ops", "a")).unwrap();
-        assert_eq!(guard.user(&line("ops", "b")), Err(GuardFault::Twice));
-        assert_eq!(Guard::new("a\"b").unwrap_err(), GuardFault::Realm);
+        assert_eq!(guard.user(&line("ops", "b")), Err(AuthFault::Twice));
+        assert_eq!(Authenticator::new("a\"b").unwrap_err(), AuthFault::Realm);
         assert!(!format!("{guard:?}").contains("users"));
     }
 }

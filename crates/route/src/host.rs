@@ -106,7 +106,7 @@ pub(crate) fn address_in(name: &[u8]) -> Option<Ipv6Addr> {
 
 /// Whether a host can be used as a segment of a path: it is not empty, does not begin with a dot (which could change
 /// the path) and has no parameters.
-pub(crate) fn is_clear(name: &[u8]) -> bool {
+pub(crate) fn is_safe_segment(name: &[u8]) -> bool {
     !matches!(name.first(), None | Some(b'.')) && !name.contains(&b';')
 }
 

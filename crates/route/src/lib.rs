@@ -2,11 +2,11 @@
 //!
 //! What it is: the compiled table of routes ([`Table`]), paths in canonical form for comparison and forwarding
 //! ([`Path`]), the replacement of targets ([`Rewrite`], [`Template`]), the changes of heads ([`Edits`]), and the check
-//! of credentials ([`Guard`]). What it depends on: hosts, paths, methods, header fields. What it must never depend on:
+//! of credentials ([`Authenticator`]). What it depends on: hosts, paths, methods, header fields. What it must never depend on:
 //! a connection, a pool, a clock, the source of a secret.
 //!
 //! ```text
-//!   target ──Path::read──▶ path ───┐                        ┌▶ Guard::admits
+//!   target ──Path::read──▶ path ───┐                        ┌▶ Authenticator::admits
 //!   Host ────────────host_name─────┼─Table::find─▶ index ───┼▶ Rewrite::write, Template::write
 //!   method, fields ────────────────┘                        └▶ Edits::apply
 //! ```
@@ -17,7 +17,7 @@
 mod edits;
 mod guard;
 mod host;
-mod loose;
+mod lenient;
 mod path;
 mod pattern;
 mod rule;
@@ -25,10 +25,10 @@ mod table;
 mod template;
 
 pub use edits::{EDIT_VALUE_MAX, EditFault, Edits};
-pub use guard::{CREDENTIALS_MAX, Guard, GuardFault, TOKEN_MIN};
+pub use guard::{AuthFault, Authenticator, CREDENTIALS_MAX, TOKEN_MIN};
 pub use host::{HOST_MAX, Host, HostFault, host_name};
 pub use path::{Path, PathFault};
 pub use pattern::{PATTERN_MAX, Pattern, PatternFault};
-pub use rule::{Asked, FieldRule, PathRule, Rule, Wanted};
+pub use rule::{FieldCondition, FieldRule, PathRule, RouteRequest, Rule};
 pub use table::Table;
-pub use template::{Filling, Rewrite, Template, TemplateFault};
+pub use template::{Rewrite, Template, TemplateFault, TemplateValues};

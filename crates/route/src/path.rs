@@ -20,13 +20,13 @@ macro_rules! faults {
 
             /// The word for this fault in logs and answers. It is stable.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
             /// A description of the fault in one sentence, for people.
             #[must_use]
-            pub const fn text(self) -> &'static str {
+            pub const fn message(self) -> &'static str {
                 match self { $(Self::$name => $text),+ }
             }
         }
@@ -126,7 +126,7 @@ impl<'a> Path<'a> {
 
     /// The rest of the path after its first `segments` segments. It is empty or begins with a slash.
     #[must_use]
-    pub fn behind(&self, segments: usize) -> &'a [u8] {
+    pub fn after_segments(&self, segments: usize) -> &'a [u8] {
         let mut slashes = self.bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         slashes.nth(segments).map_or(b"", |(place, _)| &self.bytes[place..])
     }

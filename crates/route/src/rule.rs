@@ -7,7 +7,7 @@ use crate::{Host, Pattern};
 
 /// The parts of a request that routes are matched with.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RouteRequest<'a> {
     /// The host of the request, with its port if it has one. Empty if the request has no host.
     pub host: &'a [u8],
     /// The method of the request.
@@ -91,7 +91,7 @@ impl AsName for FieldName {
 
 /// The condition for a field. If a request has several fields with the name, one of them must satisfy it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum FieldCondition {
     /// The field is present.
     Present,
     /// The value is equal to this text, byte by byte.
@@ -104,21 +104,21 @@ pub enum Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRule {
     name: FieldName,
-    wanted: Wanted,
+    condition: FieldCondition,
 }
 
 impl FieldRule {
     /// Creates a condition for the field with this name. `None` if the name is not a valid field name.
     #[must_use]
-    pub fn new(name: &str, wanted: Wanted) -> Option<Self> {
-        Some(Self { name: FieldName::new(name)?, wanted })
+    pub fn new(name: &str, condition: FieldCondition) -> Option<Self> {
+        Some(Self { name: FieldName::new(name)?, condition })
     }
 
     fn holds(&self, fields: &Fields) -> bool {
-        match &self.wanted {
-            Wanted::Present => fields.contains(&self.name),
-            Wanted::Equal(text) => self.any(fields, |value| value == &**text),
-            Wanted::Pattern(pattern) => self.any(fields, |value| pattern.fits(value)),
+        match &self.condition {
+            FieldCondition::Present => fields.contains(&self.name),
+            FieldCondition::Equal(text) => self.any(fields, |value| value == &**text),
+            FieldCondition::Pattern(pattern) => self.any(fields, |value| pattern.fits(value)),
         }
     }
 
@@ -129,9 +129,11 @@ impl FieldRule {
     /// Whether `self` is true for all requests for which `other` is true.
     fn follows_from(&self, other: &Self) -> bool {
         self.name.is(&other.name)
-            && match (&self.wanted, &other.wanted) {
-                (Wanted::Present, _) => true,
-                (Wanted::Pattern(pattern), Wanted::Equal(text)) => pattern.fits(text),
+            && match (&self.condition, &other.condition) {
+                (FieldCondition::Present, _) => true,
+                (FieldCondition::Pattern(pattern), FieldCondition::Equal(text)) => {
+                    pattern.fits(text)
+                }
                 (one, other) => one == other,
             }
     }
@@ -152,14 +154,14 @@ pub struct Rule {
 
 impl Rule {
     /// Whether a request matches. The host is not compared, because the list of routes was looked up by host.
-    pub(crate) fn fits(&self, asked: &Asked<'_>) -> bool {
+    pub(crate) fn fits(&self, asked: &RouteRequest<'_>) -> bool {
         self.takes_method(asked.method)
             && self.path.as_ref().is_none_or(|rule| asked.path.is_some_and(|path| rule.fits(path)))
             && self.fields.iter().all(|rule| rule.holds(asked.fields))
     }
 
     /// Whether a request matches on a server that ignores the case of methods. Host and path are not compared.
-    pub(crate) fn fits_loosely_but_for_its_path(&self, asked: &Asked<'_>) -> bool {
+    pub(crate) fn fits_lenient_except_path(&self, asked: &RouteRequest<'_>) -> bool {
         let method = asked.method.to_ascii_uppercase();
         (self.takes_method(asked.method) || self.takes_method(&method))
             && self.fields.iter().all(|rule| rule.holds(asked.fields))

@@ -10,8 +10,8 @@ use hashbrown::HashMap;
 use siphasher::sip::SipHasher13;
 
 use crate::host::{HOST_MAX, address_in};
-use crate::loose::{LooseRule, Readings};
-use crate::{Asked, Host, Rule, host_name};
+use crate::lenient::{LenientRule, Readings};
+use crate::{Host, RouteRequest, Rule, host_name};
 
 /// Indexes of routes, in their order.
 type List = Box<[u32]>;
@@ -23,7 +23,7 @@ type Hosts = HashMap<Box<[u8]>, List, BuildHasherDefault<SipHasher13>>;
 pub struct Table {
     rules: Vec<Rule>,
     /// The paths of the rules, for loose comparison.
-    loose: Vec<LooseRule>,
+    lenient: Vec<LenientRule>,
     exact: Hosts,
     below: Hosts,
     /// The routes for all other hosts.
@@ -62,7 +62,7 @@ impl Table {
             map.iter().map(|(name, own)| (name.clone(), list(name, own))).collect()
         };
         (table.exact, table.below) = (lists(&named.exact), lists(&named.below));
-        table.loose = rules.iter().map(|rule| LooseRule::of(rule.path.as_ref())).collect();
+        table.lenient = rules.iter().map(|rule| LenientRule::of(rule.path.as_ref())).collect();
         table.rules = rules;
         table
     }
@@ -81,7 +81,7 @@ impl Table {
 
     /// The index of the first route that matches.
     #[must_use]
-    pub fn find(&self, asked: &Asked<'_>) -> Option<usize> {
+    pub fn find(&self, asked: &RouteRequest<'_>) -> Option<usize> {
         let list = self.list_of(host_name(asked.host));
         let fits = |place: &&u32| self.rules[**place as usize].fits(asked);
         list.iter().find(fits).map(|place| *place as usize)
@@ -91,9 +91,9 @@ impl Table {
     /// [`Self::find`]. Such a server may ignore the case of methods and paths, percent-encoding, blanks and dots at the
     /// ends of segments, a slash at the end, and everything after an encoded question mark or hash.
     #[must_use]
-    pub fn find_loosely(
+    pub fn find_lenient(
         &self,
-        asked: &Asked<'_>,
+        asked: &RouteRequest<'_>,
         end: usize,
         wanted: impl Fn(usize) -> bool,
     ) -> Option<usize> {
@@ -104,13 +104,13 @@ impl Table {
         wanted.peek()?;
         let readings = asked.path.map(Readings::of);
         wanted.find(|place| {
-            let (rule, loose) = (&self.rules[*place], &self.loose[*place]);
+            let (rule, lenient) = (&self.rules[*place], &self.lenient[*place]);
             let path = match (&rule.path, &readings) {
                 (None, _) => true,
-                (Some(_), Some(readings)) => readings.fit(loose),
+                (Some(_), Some(readings)) => readings.fit(lenient),
                 (Some(_), None) => false,
             };
-            path && rule.fits_loosely_but_for_its_path(asked)
+            path && rule.fits_lenient_except_path(asked)
         })
     }
 
@@ -147,7 +147,7 @@ impl Table {
     /// Routes that no request can reach, each with the earlier route that matches all of their requests. Incomplete
     /// where this cannot be decided.
     #[must_use]
-    pub fn unreached(&self) -> Vec<(usize, usize)> {
+    pub fn shadowed(&self) -> Vec<(usize, usize)> {
         let covering = |place: usize| {
             let rule = &self.rules[place];
             // A route that covers this one also covers its first host.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::host::is_clear;
+use crate::host::is_safe_segment;
 use crate::{Path, PathFault};
 
 /// A text in which `{host}`, `{path}`, `{rest}` and `{query}` are replaced by parts of the request.
@@ -46,7 +46,7 @@ impl fmt::Display for TemplateFault {
 
 /// The parts of a request for a template.
 #[derive(Clone, Copy, Debug)]
-pub struct Filling<'a> {
+pub struct TemplateValues<'a> {
     /// The host in the request, without its port.
     pub host: &'a [u8],
     /// The path for forwarding.
@@ -127,8 +127,8 @@ impl Template {
     /// If the template uses the host, and the host would change the path or is missing. In `https://{host}{path}`, the
     /// first segment of the path would become the host, and the client would choose that host. On an error, `out` is
     /// unchanged.
-    pub fn write(&self, filling: &Filling<'_>, out: &mut Vec<u8>) -> Result<(), PathFault> {
-        if self.names_host() && !is_clear(filling.host) {
+    pub fn write(&self, filling: &TemplateValues<'_>, out: &mut Vec<u8>) -> Result<(), PathFault> {
+        if self.names_host() && !is_safe_segment(filling.host) {
             return Err(PathFault::Host);
         }
         for part in &self.parts {
@@ -179,7 +179,7 @@ impl Rewrite {
     pub fn write(
         &self,
         path: &Path<'_>,
-        filling: &Filling<'_>,
+        filling: &TemplateValues<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), PathFault> {
         let start = out.len();
@@ -187,7 +187,7 @@ impl Rewrite {
             Self::Prefix { add, strip } if path.is_below(strip) => {
                 let segments = strip.iter().filter(|&&byte| byte == b'/').count();
                 out.extend_from_slice(add);
-                out.extend_from_slice(path.behind(segments));
+                out.extend_from_slice(path.after_segments(segments));
             }
             Self::Prefix { .. } => out.extend_from_slice(path.bytes()),
             Self::To(template) => template.write(filling, out)?,
@@ -211,8 +211,12 @@ mod tests {
         };
         let mut scratch = Vec::new();
         let path = Path::read(path.as_bytes(), &mut scratch).unwrap();
-        let filling =
-            Filling { host: b"example.org", path: path.bytes(), rest: path.behind(1), query };
+        let filling = TemplateValues {
+            host: b"example.org",
+            path: path.bytes(),
+            rest: path.after_segments(1),
+            query,
+        };
         let mut out = Vec::new();
         rewrite.write(&path, &filling, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -254,7 +258,7 @@ mod tests {
         let mut scratch = Vec::new();
         let path = Path::read(b"/x", &mut scratch).unwrap();
         let write = |host: &'static [u8]| {
-            let filling = Filling { host, path: path.bytes(), rest: b"", query: None };
+            let filling = TemplateValues { host, path: path.bytes(), rest: b"", query: None };
             to.write(&path, &filling, &mut Vec::new())
         };
         for host in [&b""[..], b".", b"..", b"..;a", b".a", b"a;b"] {
@@ -268,7 +272,7 @@ mod tests {
         for (text, path) in [("/{rest}", "/evil.org/x"), ("/{path}", "/evil.org/x")] {
             let template = Template::parse(text).unwrap();
             let path = path.as_bytes();
-            let filling = Filling { host: b"a", path, rest: path, query: None };
+            let filling = TemplateValues { host: b"a", path, rest: path, query: None };
             let mut out = b"Location: ".to_vec();
             template.write(&filling, &mut out).unwrap();
             assert_eq!(out, b"Location: /evil.org/x", "{text}");
@@ -276,7 +280,7 @@ mod tests {
         let template = Template::parse("https://{host}{path}").unwrap();
         let path = b"/evil.org/x";
         for host in [&b""[..], b".", b"a;b"] {
-            let filling = Filling { host, path, rest: path, query: None };
+            let filling = TemplateValues { host, path, rest: path, query: None };
             let mut out = b"Location: ".to_vec();
             assert_eq!(template.write(&filling, &mut out), Err(PathFault::Host));
             assert_eq!(out, b"Location: ");

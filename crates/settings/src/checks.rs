@@ -26,7 +26,7 @@ use crate::options::Of;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
-pub use routes::unreached;
+pub use routes::shadowed;
 
 /// Adds a fault for every rule that is broken.
 pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {

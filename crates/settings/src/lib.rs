@@ -53,7 +53,7 @@ mod tree;
 mod values;
 mod walk;
 
-pub use checks::unreached;
+pub use checks::shadowed;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
 pub use load::{FILE_BYTES_MAX, load, source, source_again};

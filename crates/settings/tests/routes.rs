@@ -266,7 +266,7 @@ fn a_route_that_can_never_match_is_found_at_its_place() {
     let listener = "[[listener.web.route]]\nprefix = \"/a\"\npool = \"main\"\n\
                     [[listener.web.route]]\npath = \"/a/b\"\nfixed = {}";
     let (source, configuration) = (file(listener), read(listener));
-    let remarks = settings::unreached(&configuration);
+    let remarks = settings::shadowed(&configuration);
     let placed = settings::placed(&source, &remarks);
     let list: Vec<&Diagnostic> = placed.iter().collect();
     assert_eq!(list.len(), 1, "{placed}");
@@ -274,5 +274,5 @@ fn a_route_that_can_never_match_is_found_at_its_place() {
     assert!(
         list[0].message.starts_with("route 2 of `[listener.web]` can never match: route 1 takes")
     );
-    assert_eq!(settings::unreached(&read("pool = \"main\"")), []);
+    assert_eq!(settings::shadowed(&read("pool = \"main\"")), []);
 }

@@ -9,7 +9,7 @@
 //! - A client that can be paused is not rejected because a queue is full. Requests from within cannot be paused, and
 //!   may take the last place in the queue before a request that was read earlier.
 
-mod dues;
+mod distribution;
 pub(crate) mod ends;
 pub(crate) mod http;
 
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use exchange::{Cause, Outcome, Verdict};
 use wire::Framing;
 
-use crate::asks::{Ask, NOWHERE};
+use crate::asks::{InternalRequest, NOWHERE};
 use crate::check::ends::{Ends, Found};
 use crate::clients::{Client, End, Leaving, LineKind};
 use crate::programs::frames;
@@ -28,7 +28,7 @@ use crate::world::World;
 
 /// The meaning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said<'a> {
+enum ReplyMeaning<'a> {
     Answer(&'a [u8]),
     Ended(Cause),
     /// An error reply of a worker.
@@ -38,14 +38,14 @@ enum Said<'a> {
 
 /// Checks that a request from within got exactly one outcome, and a correct one.
 fn check_ask(
-    judge: Judge<'_>,
-    ask: &Ask,
+    line_check: LineCheck<'_>,
+    ask: &InternalRequest,
     ends: &mut Ends,
     acknowledged: &mut BTreeMap<u64, u32>,
     found: &mut Vec<String>,
 ) {
     let Some(asked_at) = ask.asked_at else { return };
-    let world = judge.world;
+    let world = line_check.world;
     let outcomes = ask.outcomes();
     let calm = world.scenario.finish == Finish::Calm && world.record.is_clean();
     let due = calm && world.progress.drain_at.is_some_and(|drain_at| drain_at > asked_at);
@@ -54,14 +54,14 @@ fn check_ask(
     }
     for outcome in outcomes {
         let said = match &outcome {
-            Outcome::Reply(body) => Said::Answer(body),
-            Outcome::Ended(end, text) if end.cause == Cause::Worker => Said::Refused(text),
-            Outcome::Ended(end, _) | Outcome::Sorry(end, _) => Said::Ended(end.cause),
+            Outcome::Reply(body) => ReplyMeaning::Answer(body),
+            Outcome::Ended(end, text) if end.cause == Cause::Worker => ReplyMeaning::Refused(text),
+            Outcome::Ended(end, _) | Outcome::Sorry(end, _) => ReplyMeaning::Ended(end.cause),
         };
         let judged = if ask.pool == NOWHERE && outcome.end().cause == Cause::NoPool {
             Ok(("nopool", None))
         } else {
-            judge.line(ask.id, LineKind::Whole, &ask.line, said)
+            line_check.line(ask.id, LineKind::Whole, &ask.line, said)
         };
         match judged {
             Ok((end, row)) => {
@@ -146,13 +146,13 @@ pub(crate) fn check(world: &World) -> Found {
             found.push(format!("line {id} was given to {times} programs"));
         }
     }
-    let judge = Judge { world, truth: &truth };
+    let line_check = LineCheck { world, truth: &truth };
     for (number, client) in world.users.clients.iter().enumerate() {
-        let account = Account { judge, world, number, client };
+        let account = Account { line_check, world, number, client };
         account.check(&mut ends, &mut acknowledged, &mut found);
     }
     for ask in &world.users.asks {
-        check_ask(judge, ask, &mut ends, &mut acknowledged, &mut found);
+        check_ask(line_check, ask, &mut ends, &mut acknowledged, &mut found);
     }
     check_rows(world, &truth, &acknowledged, &mut found);
     Found { ends, violations: found }
@@ -197,7 +197,7 @@ fn check_rows(
 
 /// A client and what it received.
 struct Account<'a> {
-    judge: Judge<'a>,
+    line_check: LineCheck<'a>,
     world: &'a World,
     number: usize,
     client: &'a Client,
@@ -205,12 +205,12 @@ struct Account<'a> {
 
 /// Decides which replies to a line are correct.
 #[derive(Clone, Copy)]
-struct Judge<'a> {
+struct LineCheck<'a> {
     world: &'a World,
     truth: &'a Truth,
 }
 
-impl Judge<'_> {
+impl LineCheck<'_> {
     /// Whether a reply is correct for this line. Returns how the request ended, and the row that the reply
     /// acknowledges.
     fn line(
@@ -218,12 +218,12 @@ impl Judge<'_> {
         id: u64,
         kind: LineKind,
         line: &[u8],
-        said: Said<'_>,
+        said: ReplyMeaning<'_>,
     ) -> Result<(&'static str, Option<u64>), &'static str> {
         let replies = self.truth.replies.get(line).map_or(&[][..], Vec::as_slice);
         match said {
-            Said::Nonsense => Err("it is no reply at all"),
-            Said::Answer(answer) => {
+            ReplyMeaning::Nonsense => Err("it is no reply at all"),
+            ReplyMeaning::Answer(answer) => {
                 if kind == LineKind::TooLong {
                     return Err("a line that is too long was answered");
                 }
@@ -243,13 +243,13 @@ impl Judge<'_> {
                     _ => Err("that is not its acknowledgement"),
                 }
             }
-            Said::Refused(text) => {
+            ReplyMeaning::Refused(text) => {
                 let told = replies.iter().any(|reply| reply.strip_prefix(b"!") == Some(text));
                 told.then_some(("worker", None)).ok_or("no program refused it so")
             }
-            Said::Ended(cause) => {
+            ReplyMeaning::Ended(cause) => {
                 let own = replies.iter().filter(|reply| id_of(reply) == Some(id)).count();
-                self.end(id, kind, cause, own).map(|()| (cause.word(), None))
+                self.end(id, kind, cause, own).map(|()| (cause.as_str(), None))
             }
         }
     }
@@ -313,7 +313,9 @@ impl Account<'_> {
         if client.end == Some(End::Eof) && !rest.is_empty() && !cut {
             found.push(format!("client {number} got a reply without its end: {}", shown(rest)));
         }
-        if replies.len() == 1 && self.said(replies[0], status) == Said::Ended(Cause::Connections) {
+        if replies.len() == 1
+            && self.said(replies[0], status) == ReplyMeaning::Ended(Cause::Connections)
+        {
             return self.count(ends, "connections");
         }
         for (place, reply) in replies.iter().enumerate() {
@@ -324,9 +326,9 @@ impl Account<'_> {
             };
             let start = place.checked_sub(1).map_or(0, |before| client.lines[before].end);
             let bytes = without_end(&client.bytes[start..line.end]);
-            match self.judge.line(line.id, line.kind, bytes, self.said(reply, status)) {
+            match self.line_check.line(line.id, line.kind, bytes, self.said(reply, status)) {
                 Ok((end, acknowledges)) => {
-                    if end == Cause::Full.word() && self.world.users.asks.is_empty() {
+                    if end == Cause::Full.as_str() && self.world.users.asks.is_empty() {
                         found.push(format!(
                             "client {number}, line {}: rejected and not made to wait",
                             line.id
@@ -361,7 +363,7 @@ impl Account<'_> {
         let status = scenario.listeners[self.client.listener].status;
         // A program with several concurrent requests is trusted to answer each once.
         let is_watched = scenario.job == Job::Programs && scenario.text.contains("pipeline = 1\n");
-        let (true, Said::Answer(answer)) = (is_watched, self.said(reply, status)) else {
+        let (true, ReplyMeaning::Answer(answer)) = (is_watched, self.said(reply, status)) else {
             return false;
         };
         let Some(id) = id_of(answer) else { return false };
@@ -417,36 +419,36 @@ impl Account<'_> {
     }
 
     /// Returns the meaning of a reply line.
-    fn said<'b>(&self, reply: &'b [u8], status: bool) -> Said<'b> {
+    fn said<'b>(&self, reply: &'b [u8], status: bool) -> ReplyMeaning<'b> {
         let word_of = |text: &[u8], wanted: &[Verdict]| {
             let word = text.split(|byte| *byte == b' ').next().unwrap_or_default();
             let mut causes = Cause::ALL.iter().filter(|cause| wanted.contains(&cause.verdict()));
-            causes.find(|cause| cause.word().as_bytes() == word).copied()
+            causes.find(|cause| cause.as_str().as_bytes() == word).copied()
         };
         let refusal = |text: &'b [u8]| {
-            word_of(text, &[Verdict::Refused]).map_or(Said::Refused(text), Said::Ended)
+            word_of(text, &[Verdict::Refused])
+                .map_or(ReplyMeaning::Refused(text), ReplyMeaning::Ended)
         };
         match (status, reply) {
-            (true, [b'+', answer @ ..]) => Said::Answer(answer),
+            (true, [b'+', answer @ ..]) => ReplyMeaning::Answer(answer),
             (true, [b'!', text @ ..]) => refusal(text),
             (true, [b'-', text @ ..]) => word_of(text, &[Verdict::Failed, Verdict::Unknown])
-                .map_or(Said::Nonsense, Said::Ended),
-            (true, _) => Said::Nonsense,
+                .map_or(ReplyMeaning::Nonsense, ReplyMeaning::Ended),
+            (true, _) => ReplyMeaning::Nonsense,
             // If only a program answers, its output may begin with anything.
             (false, [b'!', b'n', b'o', b' ', ..]) if self.world.scenario.job == Job::Programs => {
-                Said::Answer(reply)
+                ReplyMeaning::Answer(reply)
             }
             (false, [b'!', text @ ..]) => {
                 let failed = text.strip_prefix(b"failed ").map(|text| (text, Verdict::Failed));
                 let unknown = text.strip_prefix(b"unknown ").map(|text| (text, Verdict::Unknown));
                 match failed.or(unknown) {
-                    Some((text, verdict)) => {
-                        word_of(text, &[verdict]).map_or(Said::Nonsense, Said::Ended)
-                    }
+                    Some((text, verdict)) => word_of(text, &[verdict])
+                        .map_or(ReplyMeaning::Nonsense, ReplyMeaning::Ended),
                     None => refusal(text),
                 }
             }
-            (false, answer) => Said::Answer(answer),
+            (false, answer) => ReplyMeaning::Answer(answer),
         }
     }
 }

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use crate::happening::Moment;
 use crate::ids::ConnectionId;
+use crate::scheduled_event::Moment;
 
 /// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

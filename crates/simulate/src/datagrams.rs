@@ -4,12 +4,12 @@
 
 use std::collections::VecDeque;
 
-use crate::happening::Moment;
 use crate::ids::DescriptorId;
+use crate::scheduled_event::Moment;
 
 /// A datagram and its history.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct Datagram {
     pub(crate) bytes: Vec<u8>,
     /// How often it arrived at the socket.
     pub(crate) arrived: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Letter {
 /// All datagrams of a world, and the one socket to which they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Datagrams {
-    pub(crate) letters: Vec<Letter>,
+    pub(crate) all: Vec<Datagram>,
     pub(crate) socket: Option<DescriptorId>,
     /// The datagrams that can be received.
     pub(crate) arrived: VecDeque<usize>,
@@ -43,12 +43,12 @@ impl Datagrams {
     /// Returns an error for each datagram that was not answered as often as it arrived, with the same bytes.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for (number, letter) in self.letters.iter().enumerate() {
-            let (came, answers) = (letter.arrived, letter.answers.len());
-            if letter.answers.iter().any(|answer| *answer != letter.bytes) {
+        for (number, datagram) in self.all.iter().enumerate() {
+            let (came, answers) = (datagram.arrived, datagram.answers.len());
+            if datagram.answers.iter().any(|answer| *answer != datagram.bytes) {
                 found.push(format!("datagram {number} got the answer to another"));
             }
-            if answers > came || (answers < came && !letter.excused) {
+            if answers > came || (answers < came && !datagram.excused) {
                 found.push(format!("datagram {number} came {came} times, answered {answers}"));
             }
         }

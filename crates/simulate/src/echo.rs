@@ -18,7 +18,7 @@ use crate::chance::Chance;
 use crate::check::ends::{Ends, Found};
 use crate::clients::{Client, End, Leaving, Reading};
 use crate::ids::DescriptorId;
-use crate::kernel::Simulated;
+use crate::kernel::SimulatedKernel;
 use crate::turns;
 use crate::turns::Next;
 use crate::world::{Shared, World};
@@ -41,7 +41,7 @@ const LIMITS: StreamLimits = StreamLimits {
 
 /// The events that were received for a stream.
 #[derive(Debug, Default)]
-struct Told {
+struct StreamState {
     eof: bool,
     hangup: bool,
     broken: bool,
@@ -52,13 +52,13 @@ struct Told {
 
 struct Echo {
     chance: Chance,
-    streams: BTreeMap<StreamId, Told>,
+    streams: BTreeMap<StreamId, StreamState>,
     violations: Vec<String>,
     given_up: usize,
 }
 
 impl Echo {
-    fn told(&mut self, stream: StreamId, what: &str) -> &mut Told {
+    fn stream_state(&mut self, stream: StreamId, what: &str) -> &mut StreamState {
         if !self.streams.contains_key(&stream) {
             self.violations.push(format!("{what} of {stream:?}, which is no more"));
         }
@@ -68,8 +68,8 @@ impl Echo {
     fn data(&mut self, io: &mut Context<'_>, stream: StreamId, data: &mut Data<'_>) {
         io.deadline(stream, IDLE, Some(io.now() + IDLE_MAX));
         let length = data.bytes().len();
-        let told = self.told(stream, "Data");
-        let (eof, resting) = (told.eof, told.resting || told.clogged);
+        let stream_state = self.stream_state(stream, "Data");
+        let (eof, resting) = (stream_state.eof, stream_state.resting || stream_state.clogged);
         if eof || length == 0 {
             self.violations.push(format!("Data of {stream:?} behind its end, or without bytes"));
         }
@@ -89,9 +89,9 @@ impl Echo {
         if rests || clogged {
             // Without a pause, the rest is delivered again with the next bytes, or when it is requested.
             let pauses = clogged || data.is_last() || self.chance.in_1000(700);
-            let told = self.told(stream, "Data");
-            told.clogged = clogged;
-            told.resting = rests && pauses;
+            let stream_state = self.stream_state(stream, "Data");
+            stream_state.clogged = clogged;
+            stream_state.resting = rests && pauses;
             if pauses {
                 io.pause(stream);
             }
@@ -105,8 +105,8 @@ impl Echo {
 
     /// Resumes a stream after a pause, or when its output has room again.
     fn go_on(&mut self, io: &mut Context<'_>, stream: StreamId) {
-        let told = self.told(stream, "Deadline or Drained");
-        if !told.clogged && !told.resting {
+        let stream_state = self.stream_state(stream, "Deadline or Drained");
+        if !stream_state.clogged && !stream_state.resting {
             io.resume(stream);
         }
     }
@@ -118,7 +118,7 @@ impl EventHandler for Echo {
     fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ShardMail>) {
         match event {
             Event::Accepted { stream, .. } => {
-                if self.streams.insert(stream, Told::default()).is_some() {
+                if self.streams.insert(stream, StreamState::default()).is_some() {
                     self.violations.push(format!("{stream:?} was accepted twice"));
                 }
                 io.limits(stream, LIMITS);
@@ -126,9 +126,10 @@ impl EventHandler for Echo {
             }
             Event::Data { stream, mut data, .. } => self.data(io, stream, &mut data),
             Event::Eof { stream, .. } => {
-                let told = self.told(stream, "Eof");
-                let (again, paused) = (told.eof, told.resting || told.clogged);
-                told.eof = true;
+                let stream_state = self.stream_state(stream, "Eof");
+                let (again, paused) =
+                    (stream_state.eof, stream_state.resting || stream_state.clogged);
+                stream_state.eof = true;
                 if again || paused {
                     self.violations.push(format!("Eof of {stream:?} twice, or though it pauses"));
                 }
@@ -136,11 +137,11 @@ impl EventHandler for Echo {
             }
             Event::Drained { stream, .. } => {
                 io.deadline(stream, IDLE, Some(io.now() + IDLE_MAX));
-                self.told(stream, "Drained").clogged = false;
+                self.stream_state(stream, "Drained").clogged = false;
                 self.go_on(io, stream);
             }
             Event::Hangup { stream, .. } => {
-                if std::mem::replace(&mut self.told(stream, "Hangup").hangup, true) {
+                if std::mem::replace(&mut self.stream_state(stream, "Hangup").hangup, true) {
                     self.violations.push(format!("Hangup of {stream:?} twice"));
                 }
                 if self.chance.in_1000(500) {
@@ -149,23 +150,23 @@ impl EventHandler for Echo {
                 }
             }
             Event::Broken { stream, .. } => {
-                let told = self.told(stream, "Broken");
-                told.clogged = false;
-                if std::mem::replace(&mut told.broken, true) {
+                let stream_state = self.stream_state(stream, "Broken");
+                stream_state.clogged = false;
+                if std::mem::replace(&mut stream_state.broken, true) {
                     self.violations.push(format!("Broken of {stream:?} twice"));
                 }
                 self.go_on(io, stream);
             }
             Event::Closed { stream, .. } => {
-                self.told(stream, "Closed");
+                self.stream_state(stream, "Closed");
                 self.streams.remove(&stream);
             }
             Event::Deadline { stream, name: GO_ON, .. } => {
-                self.told(stream, "Deadline").resting = false;
+                self.stream_state(stream, "Deadline").resting = false;
                 self.go_on(io, stream);
             }
             Event::Deadline { stream, .. } => {
-                self.told(stream, "Deadline");
+                self.stream_state(stream, "Deadline");
                 self.given_up += 1;
                 io.close(stream);
                 self.streams.remove(&stream);
@@ -190,7 +191,7 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         read_budget,
         ..LoopSettings::default()
     };
-    let mut turning = Loop::new(Simulated::new(shared.clone(), 0), settings)
+    let mut turning = Loop::new(SimulatedKernel::new(shared.clone(), 0), settings)
         .map_err(|error| error.to_string())?;
     let (listener, socket) = {
         let mut world = shared.lock();

@@ -7,8 +7,8 @@
 
 use std::collections::VecDeque;
 
-use crate::happening::Moment;
 use crate::ids::Party;
+use crate::scheduled_event::Moment;
 
 #[derive(Debug)]
 enum Item {

@@ -7,7 +7,7 @@
 //! The role of a speaker decides what it sends. This module contains what all speakers have in common: bytes in, bytes
 //! out in pieces, and the ways to end a connection.
 
-pub(crate) mod dues;
+pub(crate) mod distribution;
 pub(crate) mod hosts;
 pub(crate) mod log;
 pub(crate) mod message;

@@ -14,12 +14,12 @@ use crate::world::{Shared, World};
 
 /// A simulated kernel, from the side of one loop of the gateway.
 #[derive(Debug)]
-pub(crate) struct Simulated {
+pub(crate) struct SimulatedKernel {
     pub(crate) shared: Shared,
     pub(crate) shard: usize,
 }
 
-impl Simulated {
+impl SimulatedKernel {
     pub(crate) const fn new(shared: Shared, shard: usize) -> Self {
         Self { shared, shard }
     }
@@ -47,7 +47,7 @@ pub(crate) fn descriptor_of(net: &Net, fd: &Fd) -> DescriptorId {
     *net.placeholders.get(&number).expect("only placeholders are handed to the gateway")
 }
 
-impl Kernel for Simulated {
+impl Kernel for SimulatedKernel {
     fn now(&mut self) -> Instant {
         let world = self.shared.lock();
         world.time.origin + world.time.now
@@ -57,17 +57,17 @@ impl Kernel for Simulated {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<ReadyEvent>,
+        ready_events: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
         // A loop that was not called falls asleep. Its iteration starts again when it is called.
         let mut world = self.shared.lock();
         world.act(Actor("wait", self.shard));
-        let called = world.wait(self.shard, timeout, events_max, happened);
+        let called = world.wait(self.shard, timeout, events_max, ready_events);
         if called { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
-        self.shared.lock().bell(self.shard)
+        self.shared.lock().wake_flag(self.shard)
     }
 
     fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()> {
@@ -130,8 +130,8 @@ impl Kernel for Simulated {
         world.unacknowledged(id)
     }
 
-    fn shut(&mut self, fd: &Fd) -> io::Result<()> {
-        self.with("shut", fd, |world, id| world.shut(id))
+    fn shutdown_write(&mut self, fd: &Fd) -> io::Result<()> {
+        self.with("shut", fd, |world, id| world.shutdown_write(id))
     }
 
     fn reset_on_close(&mut self, fd: &Fd) {

@@ -14,14 +14,14 @@
 //!
 //! The layers; each module imports only from the lines above its own, or from an earlier module of the same line:
 //!
-//! - `ids`, `chance`, `happening`, `scenario`: ids, random numbers, events, and the configuration of a world;
+//! - `ids`, `chance`, `scheduled_event`, `scenario`: ids, random numbers, events, and the configuration of a world;
 //! - `timeline`: the time of a world and its queue of events;
 //! - `flow`, `net`, `plants`, `asks`, `clients`, `datagrams`, `http`, `loops`, `programs`, `store`, `threads`: the
 //!   state of the actors and objects in a world;
 //! - `transcripts`, `record`: the observations of a run;
 //! - `world`: all of this under one lock, and, in its submodules, the actions of each kind of actor;
-//! - `kernel`, `cradle`, `lockstep`, `tables`, `turns`: the replacements of real parts that the gateway uses;
-//! - `check`, `crew`, `echo`, `run`: runs, and the checks after them.
+//! - `kernel`, `spawner`, `lockstep`, `tables`, `turns`: the replacements of real parts that the gateway uses;
+//! - `check`, `shards`, `echo`, `run`: runs, and the checks after them.
 //!
 //! The simulation replaces the real parts at [`event::Kernel`], [`spawn::Spawn`], [`gateway::ThreadSpawner`], and at
 //! the seed and clock of a shard. Handlers run on threads of the system, one at a time: a baton is passed to a thread
@@ -29,7 +29,7 @@
 //! descriptors.
 //!
 //! ```
-//! let options = simulate::Options { seed: 7, shards: 2, plant: None, told: false };
+//! let options = simulate::Options { seed: 7, shards: 2, mutant: None, trace: false };
 //! let job = simulate::Job::Gateway;
 //! let (one, other) = (job.run(options), job.run(options));
 //! assert!(one.violations.is_empty());
@@ -42,12 +42,9 @@ mod asks;
 mod chance;
 mod check;
 mod clients;
-mod cradle;
-mod crew;
 mod datagrams;
 mod echo;
 mod flow;
-mod happening;
 mod http;
 mod ids;
 mod kernel;
@@ -59,6 +56,9 @@ mod programs;
 mod record;
 mod run;
 mod scenario;
+mod scheduled_event;
+mod shards;
+mod spawner;
 mod store;
 mod tables;
 mod threads;
@@ -67,6 +67,6 @@ mod transcripts;
 mod turns;
 mod world;
 
-pub use plants::Plant;
+pub use plants::Mutant;
 pub use run::{Job, Options, Report, replay};
 pub use transcripts::Transcript;

@@ -16,18 +16,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use event::{Mailbox, Wake};
 use gateway::ShardMail;
 
-use crate::happening::Moment;
+use crate::scheduled_event::Moment;
 
 /// The flags that a wake-up from another thread sets.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct WakeFlag {
     pub(crate) rung: AtomicBool,
     pub(crate) deaf: AtomicBool,
     /// A wake-up was lost: there is no other one for the contents of the mailbox.
     pub(crate) lost: AtomicBool,
 }
 
-impl Bell {
+impl WakeFlag {
     pub(crate) fn take(&self) {
         self.rung.store(false, Ordering::SeqCst);
     }
@@ -42,7 +42,7 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(&self) {
         if self.deaf.swap(false, Ordering::SeqCst) {
             self.lost.store(true, Ordering::SeqCst);
@@ -66,25 +66,25 @@ pub(crate) enum Stage {
 
 /// One loop, from the side of its world.
 #[derive(Debug)]
-pub(crate) struct Sleeper {
+pub(crate) struct SimulatedLoop {
     pub(crate) mailbox: Option<Mailbox<ShardMail>>,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) wake_flag: Arc<WakeFlag>,
     pub(crate) stage: Stage,
     /// Its thread is busy with its last events until this time.
     pub(crate) busy_until: Moment,
     /// When it will run, if it has a reason.
-    pub(crate) summoned: Option<Moment>,
+    pub(crate) runs_at: Option<Moment>,
     pub(crate) spins: u32,
 }
 
-impl Sleeper {
+impl SimulatedLoop {
     pub(crate) fn new() -> Self {
         Self {
             mailbox: None,
-            bell: Arc::default(),
+            wake_flag: Arc::default(),
             stage: Stage::Turning,
             busy_until: Moment::ZERO,
-            summoned: None,
+            runs_at: None,
             spins: 0,
         }
     }
@@ -95,9 +95,9 @@ impl Sleeper {
     }
 
     /// Returns the bell that the next message rings, if it rings one.
-    pub(crate) fn bell_of_next(&self) -> Option<Arc<Bell>> {
+    pub(crate) fn wake_flag_of_next(&self) -> Option<Arc<WakeFlag>> {
         let rings = matches!(self.stage, Stage::Asleep { idle: true, .. });
-        (rings && self.mail_waiting() == 0).then(|| Arc::clone(&self.bell))
+        (rings && self.mail_waiting() == 0).then(|| Arc::clone(&self.wake_flag))
     }
 
     pub(crate) const fn is_gone(&self) -> bool {

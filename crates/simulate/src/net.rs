@@ -10,8 +10,8 @@ use std::io;
 use event::{Interest, Readiness, Token};
 
 use crate::flow::Flow;
-use crate::happening::Moment;
 use crate::ids::{ConnectionId, DescriptorId, FlowId, Party, PortId};
+use crate::scheduled_event::Moment;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
@@ -170,7 +170,7 @@ impl Net {
     }
 
     /// Whether a port has a listener.
-    pub(crate) fn is_listened_to(&self, port: PortId) -> bool {
+    pub(crate) fn has_listener(&self, port: PortId) -> bool {
         self.listeners.iter().any(|id| {
             let descriptor = &self.descriptors[id.0];
             descriptor.open && matches!(descriptor.kind, Kind::Listener(it) if it == port)
@@ -178,7 +178,7 @@ impl Net {
     }
 
     /// Whether a listener of this loop has a connection to accept.
-    pub(crate) fn is_knocked_at(&self, shard: usize) -> bool {
+    pub(crate) fn has_pending_connection(&self, shard: usize) -> bool {
         self.listeners.iter().any(|id| {
             let descriptor = &self.descriptors[id.0];
             let mine = descriptor.watch.is_some() && descriptor.shard == shard;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// One deliberate defect of a kernel, or of a loop that uses the kernel incorrectly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
+pub enum Mutant {
     /// One report of readable bytes is lost, as if a loop did not continue to read.
     LostEdge,
     /// One report of writable space is lost.
@@ -16,13 +16,13 @@ pub enum Plant {
     LostWake,
 }
 
-impl Plant {
+impl Mutant {
     /// All mutants.
     pub const ALL: &[Self] = &[Self::LostEdge, Self::LostRoom, Self::StaleToken, Self::LostWake];
 
     /// Returns the name in `SIMULATE_PLANT`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::LostEdge => "lost-edge",
             Self::LostRoom => "lost-room",
@@ -34,31 +34,31 @@ impl Plant {
     /// Returns the mutant with this name.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|plant| plant.word() == word)
+        Self::ALL.iter().copied().find(|mutant| mutant.as_str() == word)
     }
 }
 
 /// A mutant that acts once, after this number of opportunities.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Planted {
-    pub(crate) plant: Option<Plant>,
+    pub(crate) mutant: Option<Mutant>,
     pub(crate) chances: usize,
-    /// Slots of loops that had a stream before, for [`Plant::StaleToken`].
+    /// Slots of loops that had a stream before, for [`Mutant::StaleToken`].
     pub(crate) old_places: BTreeSet<(usize, u64)>,
 }
 
 impl Planted {
     /// Whether the mutant acts here.
-    pub(crate) const fn strikes(&mut self, plant: Plant) -> bool {
-        match self.plant {
-            Some(planted) if planted as u8 == plant as u8 => {}
+    pub(crate) const fn strikes(&mut self, mutant: Mutant) -> bool {
+        match self.mutant {
+            Some(planted) if planted as u8 == mutant as u8 => {}
             _ => return false,
         }
         if self.chances > 0 {
             self.chances -= 1;
             return false;
         }
-        self.plant = None;
+        self.mutant = None;
         true
     }
 }

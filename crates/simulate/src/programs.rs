@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 
 use spawn::{Pipes, Status};
-use wire::{Decoder, Framing, Over};
+use wire::{Decoder, Framing, OversizePolicy};
 
-use crate::happening::Moment;
 use crate::ids::FlowId;
+use crate::scheduled_event::Moment;
 
 /// How a program behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,11 @@ pub(crate) enum Nature {
     /// It exits with a request in flight, sometimes in the middle of the reply.
     Quits,
     /// It stops answering, sometimes in the middle of a reply.
-    Mute,
+    StopsAnswering,
     /// It prints lines without a request.
     Chatty,
     /// It closes its output and continues to run.
-    Hides,
+    ClosesOutput,
     /// It closes its input and continues to run.
     Refuses,
     /// It prints more than the maximum size of a reply.
@@ -38,14 +38,14 @@ pub(crate) enum Nature {
     /// It ignores the end of its input and every SIGTERM.
     Stubborn,
     /// It exits immediately after its start.
-    StillBorn,
+    ExitsAtStart,
     /// It exits, and a child of it holds its pipes open.
     LeavesChild,
 }
 
 /// Splits bytes into complete frames and the rest after the last frame.
 pub(crate) fn frames(framing: Framing, bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
-    let mut decoder = Decoder::new(framing, usize::MAX, Over::End);
+    let mut decoder = Decoder::new(framing, usize::MAX, OversizePolicy::End);
     let (mut found, mut from) = (Vec::new(), 0);
     while let Some(wire::Piece::Frame(range)) = decoder.next(bytes, &mut from) {
         found.push(&bytes[range]);

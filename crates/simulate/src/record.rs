@@ -1,6 +1,6 @@
 //! The observations of a run: the bytes that the gateway sent, violations, and all events.
 
-use crate::happening::Moment;
+use crate::scheduled_event::Moment;
 use crate::transcripts::Transcripts;
 
 /// The maximum number of recorded violations. Later ones are usually consequences of these.
@@ -16,17 +16,17 @@ pub(crate) struct Record {
     digest: u64,
     notes: u64,
     /// Whether events are printed.
-    told: bool,
+    trace: bool,
 }
 
 impl Record {
-    pub(crate) fn new(told: bool) -> Self {
+    pub(crate) fn new(trace: bool) -> Self {
         Self {
             transcripts: Transcripts::default(),
             violations: Vec::new(),
             digest: 0xcbf2_9ce4_8422_2325,
             notes: 0,
-            told,
+            trace,
         }
     }
 
@@ -41,19 +41,19 @@ impl Record {
         for word in [first, nanos, who as u64, number as u64] {
             self.digest = (self.digest ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
         }
-        self.tell(now, || format!("{words}: {who}, {number}"));
+        self.trace(now, || format!("{words}: {who}, {number}"));
     }
 
     /// Prints a text for a reader; it is not part of the digest.
-    pub(crate) fn tell(&self, now: Moment, text: impl FnOnce() -> String) {
-        if self.told {
+    pub(crate) fn trace(&self, now: Moment, text: impl FnOnce() -> String) {
+        if self.trace {
             println!("{:>14.6} ms  {}", now.as_secs_f64() * 1000.0, text());
         }
     }
 
     /// Records a violation.
     pub(crate) fn add_violation(&mut self, now: Moment, text: String) {
-        self.tell(now, || format!("VIOLATION {text}"));
+        self.trace(now, || format!("VIOLATION {text}"));
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(text);
         }

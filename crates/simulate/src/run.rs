@@ -7,10 +7,10 @@ use std::time::Duration;
 use gateway::Status;
 
 use crate::check::ends::{Ends, Found};
-use crate::crew::{Crew, Left};
-use crate::happening::{Happening, Moment};
-use crate::plants::{Plant, Planted};
+use crate::plants::{Mutant, Planted};
 use crate::scenario::{Finish, Scenario};
+use crate::scheduled_event::{Moment, ScheduledEvent};
+use crate::shards::{Shards, Unfinished};
 use crate::transcripts::Transcript;
 use crate::world::{Shared, World};
 use crate::{check, echo, lockstep};
@@ -37,9 +37,9 @@ pub struct Options {
     /// The number of loops of the gateway, at least one. An echo has one.
     pub shards: usize,
     /// A mutant at the interface of the kernel.
-    pub plant: Option<Plant>,
+    pub mutant: Option<Mutant>,
     /// Whether to print all events to standard output.
-    pub told: bool,
+    pub trace: bool,
 }
 
 /// The result of a run.
@@ -128,11 +128,11 @@ fn run_with(
 ) -> Report {
     let scenario = Scenario::new(options.seed, options.shards);
     let planted = Planted {
-        plant: options.plant,
+        mutant: options.mutant,
         chances: usize::try_from(options.seed % 23).unwrap_or_default(),
         ..Planted::default()
     };
-    let world = World::new(options.seed, scenario, planted, options.told);
+    let world = World::new(options.seed, scenario, planted, options.trace);
     let shared = Shared::new(world);
     let mut turns = 0;
     let ran = catch_unwind(AssertUnwindSafe(|| go(&shared, &mut turns)));
@@ -165,16 +165,16 @@ fn run_with(
 
 struct Run {
     shared: Shared,
-    crew: Crew,
+    shards: Shards,
     turns: u64,
     turns_max: u64,
 }
 
 impl Run {
     fn new(shared: &Shared, seed: u64) -> Result<Self, String> {
-        let crew = Crew::new(shared, seed)?;
+        let shards = Shards::new(shared, seed)?;
         let turns_max = TURNS_MAX * shared.lock().scenario.shards as u64;
-        Ok(Self { shared: shared.clone(), crew, turns: 0, turns_max })
+        Ok(Self { shared: shared.clone(), shards, turns: 0, turns_max })
     }
 
     fn go(mut self, turns: &mut u64) -> Result<(), String> {
@@ -205,7 +205,7 @@ impl Run {
             self.turn(Some(Duration::from_secs(1)))?;
         }
         self.shared.lock().progress.calm = true;
-        self.come_to_rest()?;
+        self.wait_until_idle()?;
         let begun = self.now();
         loop {
             let visitor = self.shared.lock().visit_calmly();
@@ -219,7 +219,7 @@ impl Run {
                 self.turn(Some(Duration::from_secs(1)))?;
             };
             if answered {
-                return self.come_to_rest();
+                return self.wait_until_idle();
             }
             if self.now() - begun > RECOVER_MAX {
                 return Err(format!("{RECOVER_MAX:?} after the last fault nobody is answered"));
@@ -244,11 +244,11 @@ impl Run {
         }
         for _ in 0..world.scenario.cuts {
             let after = world.chance.time(Duration::from_millis(1), Duration::from_secs(10));
-            world.after(after, Happening::Cut);
+            world.after(after, ScheduledEvent::Cut);
         }
-        if world.scenario.keeper_lost {
+        if world.scenario.supervisor_lost {
             let after = world.chance.time(Duration::from_millis(1), Duration::from_secs(10));
-            world.after(after, Happening::KeeperLost);
+            world.after(after, ScheduledEvent::SupervisorLost);
         }
     }
 
@@ -259,7 +259,7 @@ impl Run {
             return Err(format!("more than {} turns", self.turns_max));
         }
         let until = wait_max.map(|wait_max| self.now() + wait_max);
-        self.crew.turn(until)?;
+        self.shards.turn(until)?;
         let world = self.shared.lock();
         if world.progress.at_rest && !world.record.is_clean() {
             return Err("the run cannot go on".to_owned());
@@ -272,7 +272,7 @@ impl Run {
     }
 
     fn turn_until(&mut self, at: Moment) -> Result<(), String> {
-        while self.now() < at && !self.crew.has_ended() {
+        while self.now() < at && !self.shards.has_ended() {
             let left = at - self.now();
             self.turn(Some(left))?;
         }
@@ -287,9 +287,9 @@ impl Run {
             self.turn(Some(Duration::from_secs(1)))?;
         }
         self.shared.lock().progress.calm = true;
-        self.come_to_rest()?;
+        self.wait_until_idle()?;
         self.recover()?;
-        self.come_to_rest()?;
+        self.wait_until_idle()?;
         self.drain()
     }
 
@@ -299,7 +299,7 @@ impl Run {
     }
 
     /// Waits until the gateway is idle after the last request: no exchange, no slot in use, no connection.
-    fn come_to_rest(&mut self) -> Result<(), String> {
+    fn wait_until_idle(&mut self) -> Result<(), String> {
         let begun = self.now();
         loop {
             let status = self.status()?;
@@ -324,7 +324,7 @@ impl Run {
         let reply = move |status| {
             *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
         };
-        self.crew.access.status(reply);
+        self.shards.access.status(reply);
         for _ in 0..10_000 {
             self.turn(Some(Duration::from_millis(1)))?;
             if let Some(status) = place.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -368,18 +368,18 @@ impl Run {
         let begun = self.now();
         let within = {
             let mut world = self.shared.lock();
-            world.happen(Happening::Drain);
+            world.execute(ScheduledEvent::Drain);
             if let (Some(again), false) = (world.scenario.drain_again, world.progress.calm) {
-                world.after(again, Happening::Drain);
+                world.after(again, ScheduledEvent::Drain);
             }
             world.scenario.drain
         };
-        while !self.crew.has_ended() {
+        while !self.shards.has_ended() {
             if self.now() - begun > within + Duration::from_secs(30) {
                 return Err(format!("not at its end {:?} after the drain", self.now() - begun));
             }
             self.turn(None)?;
-            if self.shared.lock().progress.at_rest && !self.crew.has_ended() {
+            if self.shared.lock().progress.at_rest && !self.shards.has_ended() {
                 return Err("a loop sleeps for ever in its drain".to_owned());
             }
         }
@@ -391,18 +391,21 @@ impl Run {
         };
         let in_time = !again && self.now() - begun + Duration::from_millis(10) < within;
         if in_time {
-            self.expect_nothing(self.crew.left)?;
+            self.expect_nothing(self.shards.left)?;
         }
         let took = self.now() - begun;
         let calm = self.shared.lock().progress.calm;
         if calm && took > END_MAX {
             return Err(format!("the end of a gateway at rest took {took:?}"));
         }
-        self.fade();
+        self.close_all();
         Ok(())
     }
 
-    fn expect_nothing(&self, Left { cut, streams, homes }: Left) -> Result<(), String> {
+    fn expect_nothing(
+        &self,
+        Unfinished { cut, streams, program_sockets }: Unfinished,
+    ) -> Result<(), String> {
         let world = self.shared.lock();
         let alive = world.workers.programs.iter().filter(|program| program.is_alive()).count();
         let threads = world.workers.threads.running();
@@ -411,12 +414,12 @@ impl Run {
         let refuses = world.scenario.listeners.iter().any(|it| it.connections_max < 100);
         let checks = world.http.may_be_checks(&world.net);
         let left = if refuses { 0 } else { (streams + open).saturating_sub(2 * checks) };
-        if cut + alive + threads + left + homes == 0 {
+        if cut + alive + threads + left + program_sockets == 0 {
             return Ok(());
         }
         Err(format!(
             "a drain in good time leaves {cut} requests, {streams} streams, {alive} programs, \
-             {threads} threads, {open} descriptors, {homes} places to serve"
+             {threads} threads, {open} descriptors, {program_sockets} places to serve"
         ))
     }
 
@@ -424,24 +427,24 @@ impl Run {
     fn crash(&mut self) -> Result<(), String> {
         self.shared.lock().note("the daemon crashes", 0, 0);
         self.shared.crash();
-        self.crew.vanish();
+        self.shards.end_abruptly();
         lockstep::end_all(&self.shared);
-        self.fade();
+        self.close_all();
         Ok(())
     }
 
     /// Closes the descriptors of the ended process and delivers everything in transit.
-    fn fade(&self) {
+    fn close_all(&self) {
         let mut world = self.shared.lock();
         world.end_loops();
         for id in world.open_at_gateway() {
             world.close(id);
         }
         let until = world.time.now + Duration::from_secs(60);
-        while let Some(happening) = world.time.next(Some(until)) {
-            match happening {
-                Happening::Thread(_) | Happening::Turn(_) => {}
-                happening => world.happen(happening),
+        while let Some(scheduled_event) = world.time.next(Some(until)) {
+            match scheduled_event {
+                ScheduledEvent::Thread(_) | ScheduledEvent::Turn(_) => {}
+                scheduled_event => world.execute(scheduled_event),
             }
         }
     }
@@ -449,11 +452,12 @@ impl Run {
 
 /// Returns the command line that replays a run.
 #[must_use]
-pub fn replay(Options { seed, shards, plant, .. }: Options, job: Job) -> String {
-    let plant = plant.map_or_else(String::new, |plant| format!("SIMULATE_PLANT={} ", plant.word()));
+pub fn replay(Options { seed, shards, mutant, .. }: Options, job: Job) -> String {
+    let mutant =
+        mutant.map_or_else(String::new, |mutant| format!("SIMULATE_PLANT={} ", mutant.as_str()));
     let job = job.variable().map_or_else(String::new, |name| format!("{name}=1 "));
     let shards = if shards == 1 { String::new() } else { format!("SIMULATE_SHARDS={shards} ") };
     format!(
-        "SIMULATE_SEED={seed} {shards}{job}{plant}cargo test -p roadstead-simulate -- --nocapture replay"
+        "SIMULATE_SEED={seed} {shards}{job}{mutant}cargo test -p roadstead-simulate -- --nocapture replay"
     )
 }

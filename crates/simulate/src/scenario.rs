@@ -53,7 +53,7 @@ pub(crate) struct Scenario {
     /// The number of loops of the gateway.
     pub(crate) shards: usize,
     /// The owner shard of its pools.
-    pub(crate) home: usize,
+    pub(crate) owner_shard: usize,
     pub(crate) job: Job,
     pub(crate) finish: Finish,
     pub(crate) text: String,
@@ -91,7 +91,7 @@ pub(crate) struct Scenario {
     pub(crate) asks: usize,
     /// The delay after which a second drain is ordered, which ends the gateway immediately.
     pub(crate) drain_again: Option<Duration>,
-    pub(crate) keeper_lost: bool,
+    pub(crate) supervisor_lost: bool,
     /// The limits of the loop: events, accepts and mails per iteration, and bytes of one stream.
     pub(crate) budgets: [usize; 4],
     pub(crate) drain: Duration,
@@ -118,7 +118,7 @@ impl Scenario {
         let drain = chance.time(Duration::from_millis(200), Duration::from_secs(60));
         let mut scenario = Self {
             shards,
-            home: 0,
+            owner_shard: 0,
             job,
             finish,
             text: String::new(),
@@ -161,7 +161,7 @@ impl Scenario {
             socket_receive: chance.pick(&[50, 1000, 65_536]),
             socket_send: chance.pick(&[50, 1000, 65_536]),
             cuts: if trouble > 0 { chance.below(4) } else { 0 },
-            keeper_lost: trouble > 0 && chance.in_1000(60),
+            supervisor_lost: trouble > 0 && chance.in_1000(60),
             budgets: [
                 chance.pick(&[1, 4, 1024]),
                 chance.pick(&[1, 64]),
@@ -179,7 +179,7 @@ impl Scenario {
             scenario.socket_receive = scenario.socket_receive.max(1000);
             scenario.socket_send = scenario.socket_send.max(1000);
         }
-        scenario.home = chance.below(shards);
+        scenario.owner_shard = chance.below(shards);
         scenario.text = scenario.configuration(chance);
         scenario
     }
@@ -221,9 +221,9 @@ impl Scenario {
         text + &job
     }
 
-    /// Returns unused pools, so that `home` becomes the owner shard of the other pools.
+    /// Returns unused pools, so that `owner_shard` becomes the owner shard of the other pools.
     pub(crate) fn aside(&self) -> String {
-        (0..self.home)
+        (0..self.owner_shard)
             .map(|place| format!("\n[pool.aside{place}]\nprogram = [\"idler\"]\nworkers = 1\n"))
             .collect()
     }
@@ -232,7 +232,7 @@ impl Scenario {
         let mut text = format!(
             "\n[pool.work]\nprogram = [\"worker\"]\nframing = \"{}\"\npipeline = {}\nreply_max = {}\ngrace = \"{}ms\"\n\
              settle = \"{}ms\"\n",
-            self.framing.word(),
+            self.framing.as_str(),
             if self.programs_stray { 1 } else { chance.pick(&[1, 1, 2, 8]) },
             self.reply_max,
             chance.pick(&[50, 500, 2000]),

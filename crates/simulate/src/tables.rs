@@ -5,11 +5,11 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, Slice, Stop};
 use gateway::HandlerRegistry;
 
-use crate::lockstep::{Crashed, Seat};
+use crate::lockstep::{Crashed, ThreadContext};
 use crate::store::{Fate, id_of};
 use crate::world::Shared;
 
@@ -25,35 +25,35 @@ impl HandlerRegistry for Tables {
 
 impl Factory for Tables {
     fn open(&self) -> Result<Box<dyn Handler>, HandlerError> {
-        let seat = Seat::of_this_thread();
+        let context = ThreadContext::of_this_thread();
         let fails = self.0.lock().fault(30);
         if fails {
             return Err(HandlerError::Open("the disk is not there".into()));
         }
-        seat.rest(1);
-        Ok(Box::new(Table { seat }))
+        context.set_idle(1);
+        Ok(Box::new(Table { context }))
     }
 }
 
 struct Table {
-    seat: Seat,
+    context: ThreadContext,
 }
 
 impl Drop for Table {
     fn drop(&mut self) {
-        if !self.seat.is_running() {
+        if !self.context.is_running() {
             // A crash is ignored here, because the thread ends in any case.
-            let _ = self.seat.arrive();
+            let _ = self.context.arrive();
         }
     }
 }
 
 impl Handler for Table {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
-        let served = self.seat.arrive().and_then(|()| self.store(batch, outbox, stop));
+        let served = self.context.arrive().and_then(|()| self.store(batch, outbox, stop));
         match served {
             // Answers that were not flushed are sent at the end of the batch.
-            Ok(()) => self.seat.rest(1),
+            Ok(()) => self.context.set_idle(1),
             Err(Crashed) => resume_unwind(Box::new("the daemon crashed")),
         }
     }
@@ -67,7 +67,7 @@ impl Table {
         outbox: &mut dyn Outbox,
         stop: &Stop,
     ) -> Result<(), Crashed> {
-        let (fate, [work, commit, tell]) = self.seat.shared.lock().fate_of_batch();
+        let (fate, [work, commit, tell]) = self.context.shared.lock().fate_of_batch();
         let mut rows = Vec::new();
         for (index, request) in batch.requests.iter().enumerate() {
             match id_of(&request.body) {
@@ -78,29 +78,29 @@ impl Table {
                 }
             }
         }
-        self.seat.pass(work)?;
+        self.context.pass(work)?;
         if stop.requested() {
             let outcome = Outcome::ended(Cause::Database, Phase::Work, "stopped before the commit");
             rows.iter().for_each(|(index, _)| outbox.answer(*index, outcome.clone()));
             return Ok(());
         }
-        if active(Plant::AckBeforeCommit) {
+        if active(Mutant::AckBeforeCommit) {
             answer(outbox, &rows);
             outbox.flush();
         }
         if fate == (Fate::Panics { stored: false }) {
             self.panic();
         }
-        self.seat.pass(commit)?;
+        self.context.pass(commit)?;
         let stored = match fate {
             Fate::Commits | Fate::Forgets | Fate::InParts => true,
             Fate::Fails => false,
             Fate::Lost { stored } | Fate::Panics { stored } => stored,
         };
         if stored {
-            self.seat.shared.lock().commit(&rows);
+            self.context.shared.lock().commit(&rows);
         }
-        self.seat.pass(tell)?;
+        self.context.pass(tell)?;
         match fate {
             Fate::Commits => answer(outbox, &rows),
             Fate::Fails => {
@@ -120,7 +120,7 @@ impl Table {
                 let half = rows.len() / 2;
                 answer(outbox, &rows[..half]);
                 outbox.flush();
-                self.seat.pass(commit)?;
+                self.context.pass(commit)?;
                 answer(outbox, &rows[half..]);
             }
         }
@@ -129,7 +129,7 @@ impl Table {
 
     /// Ends the work of the thread as a panic does, without the panic message.
     pub(crate) fn panic(&self) -> ! {
-        self.seat.shared.lock().note("a handler panics", 0, 0);
+        self.context.shared.lock().note("a handler panics", 0, 0);
         resume_unwind(Box::new("a handler panics"))
     }
 }

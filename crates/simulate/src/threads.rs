@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ThreadState {
     /// It waits for the baton, which it gets after this time.
     Waiting(Duration),
     /// It has received something, and waits for the baton.
@@ -36,27 +36,27 @@ pub(crate) enum Place {
 
 #[derive(Debug)]
 pub(crate) struct Baton {
-    pub(crate) place: Mutex<Place>,
+    pub(crate) state: Mutex<ThreadState>,
     pub(crate) moved: Condvar,
 }
 
 impl Baton {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ThreadState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set(&self, place: Place) {
-        *self.lock() = place;
+    pub(crate) fn set(&self, state: ThreadState) {
+        *self.lock() = state;
         self.moved.notify_all();
     }
 
     /// Waits while `still` is true. Returns the new state.
-    pub(crate) fn wait_while(&self, still: impl Fn(Place) -> bool) -> Place {
-        let mut place = self.lock();
-        while still(*place) {
-            place = self.moved.wait(place).unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn wait_while(&self, still: impl Fn(ThreadState) -> bool) -> ThreadState {
+        let mut state = self.lock();
+        while still(*state) {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        *place
+        *state
     }
 }
 
@@ -78,6 +78,6 @@ pub(crate) struct Threads(pub(crate) Vec<Thread>);
 impl Threads {
     /// Returns the number of threads that have not ended.
     pub(crate) fn running(&self) -> usize {
-        self.0.iter().filter(|thread| *thread.baton.lock() != Place::Ended).count()
+        self.0.iter().filter(|thread| *thread.baton.lock() != ThreadState::Ended).count()
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::chance::{Actor, Chance, Chances};
-use crate::happening::{Happening, Moment};
+use crate::scheduled_event::{Moment, ScheduledEvent};
 
 /// The present and the future of a world.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Timeline {
     pub(crate) now: Moment,
     chances: Chances,
     /// The scheduled events, by time, by rank among those of the same time, and by sequence number.
-    queue: BTreeMap<(Moment, u64, u64), Happening>,
+    queue: BTreeMap<(Moment, u64, u64), ScheduledEvent>,
     queued: u64,
 }
 
@@ -34,11 +34,11 @@ impl Timeline {
     }
 
     /// Schedules an event at `at`, or now if `at` has passed.
-    pub(crate) fn add(&mut self, at: Moment, happening: Happening) {
+    pub(crate) fn add(&mut self, at: Moment, scheduled_event: ScheduledEvent) {
         self.queued += 1;
         let at = at.max(self.now);
-        let tie = self.chances.rank(happening.actor(), at);
-        self.queue.insert((at, tie, self.queued), happening);
+        let tie = self.chances.rank(scheduled_event.actor(), at);
+        self.queue.insert((at, tie, self.queued), scheduled_event);
     }
 
     /// Returns the random numbers for the current action of `actor`.
@@ -47,12 +47,12 @@ impl Timeline {
     }
 
     /// Removes and returns the next event until `until`, and sets the clock to its time.
-    pub(crate) fn next(&mut self, until: Option<Moment>) -> Option<Happening> {
+    pub(crate) fn next(&mut self, until: Option<Moment>) -> Option<ScheduledEvent> {
         let at = self.queue.first_key_value().map(|((at, ..), _)| *at)?;
         if until.is_some_and(|until| at > until) {
             return None;
         }
         self.now = self.now.max(at);
-        self.queue.pop_first().map(|(_, happening)| happening)
+        self.queue.pop_first().map(|(_, scheduled_event)| scheduled_event)
     }
 }

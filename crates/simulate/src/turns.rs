@@ -3,9 +3,9 @@
 use event::{EventHandler, Loop};
 use gateway::ShardMail;
 
-use crate::happening::{Happening, Moment};
-use crate::kernel::Simulated;
+use crate::kernel::SimulatedKernel;
 use crate::lockstep;
+use crate::scheduled_event::{Moment, ScheduledEvent};
 use crate::world::Shared;
 
 /// What comes next.
@@ -22,24 +22,24 @@ pub(crate) enum Next {
 /// Advances the world until a loop has to run, or until a time.
 pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
     loop {
-        lockstep::settle(shared);
+        lockstep::deliver_handed(shared);
         let mut world = shared.lock();
         world.call_loops();
         if world.progress.at_rest {
             return Next::Rest;
         }
         match world.time.next(until) {
-            Some(Happening::Turn(shard)) => {
+            Some(ScheduledEvent::Turn(shard)) => {
                 if world.has_turn(shard) {
                     return Next::Turn(shard);
                 }
             }
-            Some(Happening::Thread(thread)) => {
-                world.act(Happening::Thread(thread).actor());
+            Some(ScheduledEvent::Thread(thread)) => {
+                world.act(ScheduledEvent::Thread(thread).actor());
                 drop(world);
                 lockstep::go_on(shared, thread);
             }
-            Some(happening) => world.happen(happening),
+            Some(scheduled_event) => world.execute(scheduled_event),
             None => match until {
                 Some(until) => {
                     world.time.now = world.time.now.max(until);
@@ -58,7 +58,7 @@ pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
 pub(crate) fn turn<O: EventHandler<Mail = ShardMail>>(
     shared: &Shared,
     shard: usize,
-    turning: &mut Loop<Simulated, ShardMail>,
+    turning: &mut Loop<SimulatedKernel, ShardMail>,
     owner: &mut O,
 ) -> Result<bool, String> {
     if !turning.turn(owner, None).map_err(|error| error.to_string())? {
@@ -71,7 +71,7 @@ pub(crate) fn turn<O: EventHandler<Mail = ShardMail>>(
 
 /// Makes a loop wait that was not called.
 pub(crate) fn fall_asleep<O: EventHandler<Mail = ShardMail>>(
-    turning: &mut Loop<Simulated, ShardMail>,
+    turning: &mut Loop<SimulatedKernel, ShardMail>,
     owner: &mut O,
 ) -> Result<(), String> {
     match turning.turn(owner, None) {

@@ -28,19 +28,19 @@ use std::time::Duration;
 
 use gateway::ShardMail;
 
-use crate::asks::Ask;
+use crate::asks::InternalRequest;
 use crate::chance::{Actor, Chance};
 use crate::clients::Client;
 use crate::datagrams::Datagrams;
-use crate::happening::{Happening, Moment};
 use crate::http::speakers::Http;
 use crate::ids::{FlowId, Party};
-use crate::loops::Sleeper;
+use crate::loops::SimulatedLoop;
 use crate::net::Net;
 use crate::plants::Planted;
 use crate::programs::Program;
 use crate::record::Record;
 use crate::scenario::Scenario;
+use crate::scheduled_event::{Moment, ScheduledEvent};
 use crate::store::Store;
 use crate::threads::Threads;
 use crate::timeline::Timeline;
@@ -88,7 +88,7 @@ pub(crate) struct World {
     pub(crate) http: Http,
     pub(crate) datagrams: Datagrams,
     /// The loops of the gateway, by shard.
-    pub(crate) loops: Vec<Sleeper>,
+    pub(crate) loops: Vec<SimulatedLoop>,
     pub(crate) planted: Planted,
     pub(crate) progress: Progress,
     pub(crate) record: Record,
@@ -98,7 +98,7 @@ pub(crate) struct World {
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     pub(crate) clients: Vec<Client>,
-    pub(crate) asks: Vec<Ask>,
+    pub(crate) asks: Vec<InternalRequest>,
 }
 
 /// The workers of the gateway: its programs, the threads of its handlers, and the database that the handlers write.
@@ -121,7 +121,7 @@ pub(crate) struct Progress {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, scenario: Scenario, planted: Planted, told: bool) -> Self {
+    pub(crate) fn new(seed: u64, scenario: Scenario, planted: Planted, trace: bool) -> Self {
         Self {
             time: Timeline::new(seed),
             chance: Chance::new(seed ^ 0x51b1_a7e0),
@@ -130,22 +130,22 @@ impl World {
             workers: Workers::default(),
             http: Http::default(),
             datagrams: Datagrams::default(),
-            loops: (0..scenario.shards).map(|_| Sleeper::new()).collect(),
+            loops: (0..scenario.shards).map(|_| SimulatedLoop::new()).collect(),
             planted,
             progress: Progress::default(),
-            record: Record::new(told),
+            record: Record::new(trace),
             scenario,
         }
     }
 
     /// Schedules an event after `delay`.
-    pub(crate) fn after(&mut self, delay: Duration, happening: Happening) {
-        self.at(self.time.now + delay, happening);
+    pub(crate) fn after(&mut self, delay: Duration, scheduled_event: ScheduledEvent) {
+        self.at(self.time.now + delay, scheduled_event);
     }
 
     /// Schedules an event at `at`.
-    pub(crate) fn at(&mut self, at: Moment, happening: Happening) {
-        self.time.add(at, happening);
+    pub(crate) fn at(&mut self, at: Moment, scheduled_event: ScheduledEvent) {
+        self.time.add(at, scheduled_event);
     }
 
     /// Selects the actor for which random numbers are drawn from now on.
@@ -159,8 +159,8 @@ impl World {
     }
 
     /// Prints a text for a reader; it is not part of the digest.
-    pub(crate) fn tell(&self, text: impl FnOnce() -> String) {
-        self.record.tell(self.time.now, text);
+    pub(crate) fn trace(&self, text: impl FnOnce() -> String) {
+        self.record.trace(self.time.now, text);
     }
 
     /// Records a violation.
@@ -188,45 +188,45 @@ impl World {
         }
         match reader {
             Party::Gateway(descriptor) => self.arrived_at_gateway(descriptor, arrival.end),
-            Party::Client(client) => self.client_hears(client),
+            Party::Client(client) => self.client_receives(client),
             Party::Program(program) => self.wake_program(program, Duration::ZERO),
             Party::Speaker(speaker) => self.call_speaker(speaker, self.time.now),
         }
     }
 
     /// Executes one event, except those of threads and loops.
-    pub(crate) fn happen(&mut self, happening: Happening) {
-        self.act(happening.actor());
-        match happening {
-            Happening::Arrive(flow) => self.arrive(flow),
-            Happening::Knock(connection) => self.knock(connection),
-            Happening::ResetAtGateway(descriptor) => self.reset_at_gateway(descriptor),
-            Happening::ResetAt(Party::Client(client)) => self.client_is_reset(client),
-            Happening::ResetAt(Party::Speaker(speaker)) => self.speaker_is_reset(speaker),
-            Happening::ResetAt(_) => unreachable!("only ends of connections are reset"),
-            Happening::Reach(connection) => self.reach(connection),
-            Happening::Speaker(speaker) => self.speaker_acts(speaker),
-            Happening::Letter(number) => self.letter_arrives(number),
-            Happening::LetterLeft => self.letter_left(),
-            Happening::ServerTurns(server) => self.server_turns(server),
-            Happening::Room(descriptor) => self.room_at_gateway(descriptor),
-            Happening::Client(client) => self.client_acts(client),
-            Happening::Patience(client) => self.client_looks_at_the_clock(client),
-            Happening::ProgramStarts(program) => self.program_starts(program),
-            Happening::Program(program) => self.program_acts(program),
-            Happening::Signal(program, how) => self.signal(program, how),
-            Happening::ProgramReported(program) => self.report_exit(program),
-            Happening::PipesReleased(program) => self.release_pipes(program),
-            Happening::Ask(number) => self.ask(number),
-            Happening::KeeperLost => self.lose_keeper(),
-            Happening::Cut if self.http.speaks() => self.cut_speaker(),
-            Happening::Cut => self.cut_somebody(),
-            Happening::Drain => {
+    pub(crate) fn execute(&mut self, scheduled_event: ScheduledEvent) {
+        self.act(scheduled_event.actor());
+        match scheduled_event {
+            ScheduledEvent::Arrive(flow) => self.arrive(flow),
+            ScheduledEvent::ReachListener(connection) => self.reach_listener(connection),
+            ScheduledEvent::ResetAtGateway(descriptor) => self.reset_at_gateway(descriptor),
+            ScheduledEvent::ResetAt(Party::Client(client)) => self.client_is_reset(client),
+            ScheduledEvent::ResetAt(Party::Speaker(speaker)) => self.speaker_is_reset(speaker),
+            ScheduledEvent::ResetAt(_) => unreachable!("only ends of connections are reset"),
+            ScheduledEvent::Reach(connection) => self.reach(connection),
+            ScheduledEvent::Speaker(speaker) => self.speaker_acts(speaker),
+            ScheduledEvent::Datagram(number) => self.datagram_arrives(number),
+            ScheduledEvent::DatagramLeft => self.datagram_left(),
+            ScheduledEvent::ServerTurns(server) => self.server_turns(server),
+            ScheduledEvent::Room(descriptor) => self.room_at_gateway(descriptor),
+            ScheduledEvent::Client(client) => self.client_acts(client),
+            ScheduledEvent::Patience(client) => self.check_patience(client),
+            ScheduledEvent::ProgramStarts(program) => self.program_starts(program),
+            ScheduledEvent::Program(program) => self.program_acts(program),
+            ScheduledEvent::Signal(program, how) => self.signal(program, how),
+            ScheduledEvent::ProgramReported(program) => self.report_exit(program),
+            ScheduledEvent::PipesReleased(program) => self.release_pipes(program),
+            ScheduledEvent::Ask(number) => self.ask(number),
+            ScheduledEvent::SupervisorLost => self.lose_supervisor(),
+            ScheduledEvent::Cut if self.http.speaks() => self.cut_speaker(),
+            ScheduledEvent::Cut => self.cut_client(),
+            ScheduledEvent::Drain => {
                 self.note("somebody orders the end", 0, 0);
                 self.progress.drain_at.get_or_insert(self.time.now);
                 (0..self.loops.len()).for_each(|shard| self.post(shard, ShardMail::Drain));
             }
-            Happening::Thread(_) | Happening::Turn(_) => {
+            ScheduledEvent::Thread(_) | ScheduledEvent::Turn(_) => {
                 unreachable!("threads and loops go on outside of the lock")
             }
         }

@@ -1,7 +1,7 @@
 //! The limits of a program: its user, resources, processors and priority.
 //!
 //! What it is: data. What it depends on: the names of the kernel's limits. What it must never depend on: how limits are
-//! set, which the child does (`keeper/child`).
+//! set, which the child does (`supervisor/child`).
 
 use std::path::PathBuf;
 

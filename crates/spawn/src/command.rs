@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Bounds, Home, Pipes, PortOwner, PortProgram, Serves, Socket, StartError, Wiring};
+use crate::{
+    Bounds, Pipes, PortOwner, PortProgram, ProgramSocket, Socket, SocketKind, StartError, Wiring,
+};
 
 /// Starts and stops programs.
 ///
@@ -24,7 +26,7 @@ pub trait Spawn: Send {
     ///
     /// # Errors
     /// The error of the system: no folder, no descriptor, no port.
-    fn home(&mut self, how: Serves) -> io::Result<Home>;
+    fn program_socket(&mut self, how: SocketKind) -> io::Result<ProgramSocket>;
 
     /// Returns the owner of the process that accepts a connection from the address `own` to the port of a running
     /// program. Another user of this machine can take the port while the program does not listen, so call this for each
@@ -60,7 +62,7 @@ pub struct Command {
     pub wiring: Wiring,
     /// A socket that the program inherits as descriptor 3, in the convention of systemd socket activation:
     /// `LISTEN_FDS`, `LISTEN_PID`, and `LISTEN_FDNAMES` with the value `http`. Cannot be combined with
-    /// [`Numbers::ThreeFour`](crate::Numbers), which uses descriptor 3.
+    /// [`DescriptorNumbers::ThreeFour`](crate::DescriptorNumbers), which uses descriptor 3.
     pub socket: Option<Socket>,
     /// The user, limits, processors and control group of the program.
     pub bounds: Bounds,
@@ -106,9 +108,9 @@ pub enum Report {
         exit: Exit,
     },
     /// The supervisor ended. `Exited` with [`Status::Lost`] follows for every program that was running.
-    KeeperLost,
+    SupervisorLost,
     /// A new supervisor is running.
-    KeeperBack,
+    SupervisorReplaced,
 }
 
 /// How a program ended, and the resources that it used.

@@ -16,8 +16,8 @@ pub enum SpawnError {
         /// The number of threads, including the caller.
         threads: usize,
     },
-    /// The supervisor was started and did not report within [`crate::KEEPER_START_MAX`].
-    KeeperSilent,
+    /// The supervisor was started and did not report within [`crate::SUPERVISOR_START_MAX`].
+    SupervisorSilent,
     /// A system call failed.
     System {
         /// The failed action, for a message that begins with "cannot …".
@@ -47,11 +47,11 @@ impl fmt::Display for SpawnError {
                 to,
                 "spawn::init() must be the first thing in main, but {threads} threads run already"
             ),
-            Self::KeeperSilent => write!(
+            Self::SupervisorSilent => write!(
                 to,
                 "the keeper process was started but did not report within {:?}; does main call \
                  spawn::init() first?",
-                crate::KEEPER_START_MAX
+                crate::SUPERVISOR_START_MAX
             ),
             Self::System { doing, error } => write!(to, "cannot {doing}: {error}"),
         }
@@ -143,7 +143,7 @@ pub enum StartError {
     },
     /// The supervisor was lost, or cannot be started, so it is unknown whether the program ran. The program does not
     /// run any more.
-    KeeperLost,
+    SupervisorLost,
     /// The token belongs to a program that has not ended yet.
     TokenInUse,
 }
@@ -181,7 +181,7 @@ impl StartError {
             Self::NoStdbuf => "its output cannot be unbuffered",
             Self::Nul | Self::TooLong { .. } => "its arguments or environment cannot be passed on",
             Self::System { .. } => "the system could not start it",
-            Self::KeeperLost | Self::TokenInUse => "its supervisor was lost",
+            Self::SupervisorLost | Self::TokenInUse => "its supervisor was lost",
         }
     }
 }
@@ -216,7 +216,7 @@ impl fmt::Display for StartError {
                  with #! and its interpreter"
             ),
             Self::WorkingDirectory { directory, errno } => {
-                write!(to, "cannot enter the working directory `{directory}`: {}", said(*errno))
+                write!(to, "cannot enter the working directory `{directory}`: {}", os_error(*errno))
             }
             Self::NoUser { user } => {
                 write!(to, "there is no user `{user}`; name one of /etc/passwd, or give a number")
@@ -225,7 +225,7 @@ impl fmt::Display for StartError {
                 to,
                 "there is no group `{group}`; name one of /etc/group, or give a number as `group`"
             ),
-            Self::Bounds { doing, errno } => write!(to, "cannot {doing}: {}", said(*errno)),
+            Self::Bounds { doing, errno } => write!(to, "cannot {doing}: {}", os_error(*errno)),
             Self::NoStdbuf => to.write_str(
                 "libstdbuf.so of coreutils is not installed; unbuffer the program by a terminal \
                  (pty), or in its own way",
@@ -248,9 +248,9 @@ impl fmt::Display for StartError {
                     Step::Fork => "make its process",
                     Step::Execute => "execute it",
                 };
-                write!(to, "cannot {doing}: {}", said(*errno))
+                write!(to, "cannot {doing}: {}", os_error(*errno))
             }
-            Self::KeeperLost => to.write_str("the keeper process was lost while it started"),
+            Self::SupervisorLost => to.write_str("the keeper process was lost while it started"),
             Self::TokenInUse => to.write_str("its token is that of a program still running"),
         }
     }
@@ -258,6 +258,6 @@ impl fmt::Display for StartError {
 
 impl Error for StartError {}
 
-fn said(errno: i32) -> io::Error {
+fn os_error(errno: i32) -> io::Error {
     io::Error::from_raw_os_error(errno)
 }

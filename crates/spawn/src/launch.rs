@@ -11,11 +11,11 @@ use rustix::process::{Pid, PidfdFlags, Resource, Rlimit};
 
 use crate::channel::{Channel, Received};
 use crate::error::SpawnError;
-use crate::limits::KEEPER_START_MAX;
+use crate::limits::SUPERVISOR_START_MAX;
 use crate::message::{Notice, Order};
 
 /// The first argument (`argv[0]`) of the supervisor, by which [`init`] recognises it. Process lists show it.
-pub const KEEPER: &str = "roadstead-keeper";
+pub const SUPERVISOR: &str = "roadstead-keeper";
 
 /// How long a program may run after the daemon has ended and its input was closed, before SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
@@ -27,18 +27,18 @@ const TERM: Duration = Duration::from_secs(1);
 static DESCRIPTORS: OnceLock<Option<u64>> = OnceLock::new();
 
 /// The supervisor that [`init`] started, until a spawner takes it.
-static FIRST: Mutex<Option<Keeper>> = Mutex::new(None);
+static FIRST: Mutex<Option<Supervisor>> = Mutex::new(None);
 
 /// A running supervisor, from the side of the daemon.
-pub(crate) struct Keeper {
+pub(crate) struct Supervisor {
     pub(crate) channel: Channel,
     pub(crate) pid: u32,
     /// A descriptor of its process, so that a kill cannot reach another process with the same id.
     process: OwnedFd,
-    guard: Child,
+    watchdog: Child,
     /// Readable after the watchdog has ended, even if another part of this process reaps it: an embedder that ignores
     /// SIGCHLD or waits for any child takes the exit status.
-    guard_ended: OwnedFd,
+    watchdog_ended: OwnedFd,
 }
 
 /// Prepares this process for starting programs. Call it at the top of `main`, before any thread starts. Further calls
@@ -51,8 +51,8 @@ pub(crate) struct Keeper {
 /// # Errors
 /// Other threads are running, or the supervisor cannot be started.
 pub fn init() -> Result<(), SpawnError> {
-    if std::env::args_os().next().is_some_and(|first| first == KEEPER) {
-        crate::keeper::run();
+    if std::env::args_os().next().is_some_and(|first| first == SUPERVISOR) {
+        crate::supervisor::run();
     }
     if DESCRIPTORS.get().is_some() {
         return Ok(());
@@ -66,22 +66,22 @@ pub fn init() -> Result<(), SpawnError> {
     // get the default action.
     crate::system::ignore(libc::SIGXFSZ);
     let limit = rustix::process::getrlimit(Resource::Nofile);
-    let keeper = Keeper::launch(limit.current)?;
+    let supervisor = Supervisor::launch(limit.current)?;
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     rustix::process::setrlimit(Resource::Nofile, raised)
         .map_err(SpawnError::kernel("raise the limit of descriptors"))?;
-    *FIRST.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
+    *FIRST.lock().unwrap_or_else(PoisonError::into_inner) = Some(supervisor);
     DESCRIPTORS.get_or_init(|| limit.current);
     Ok(())
 }
 
-impl Keeper {
+impl Supervisor {
     /// Returns the supervisor that [`init`] started, or starts a new one.
     pub(crate) fn obtain() -> Result<Self, SpawnError> {
         // Without `init`, the new process of this executable would not run as a supervisor.
         let descriptors = *DESCRIPTORS.get().ok_or(SpawnError::NotInitialised)?;
         match FIRST.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(keeper) => Ok(keeper),
+            Some(supervisor) => Ok(supervisor),
             None => Self::launch(descriptors),
         }
     }
@@ -92,32 +92,33 @@ impl Keeper {
         // The socket is passed as standard input. So no descriptor must be made inheritable, not even briefly, in a
         // process that may start other programs at the same time. `/proc/self/exe` refers to the executable of this
         // process, even if its file was replaced or removed since.
-        let mut guard = Command::new("/proc/self/exe")
-            .arg0(KEEPER)
+        let mut watchdog = Command::new("/proc/self/exe")
+            .arg0(SUPERVISOR)
             .stdin(theirs)
             .stdout(Stdio::null())
             .spawn()
             .map_err(SpawnError::system("start the keeper from /proc/self/exe"))?;
         let hello = Order::Hello { grace: GRACE, term: TERM, descriptors };
         channel.send(hello.encode(), Vec::new());
-        let guard_pid = Pid::from_raw(guard.id().cast_signed()).expect("a process id");
-        let pidfd = rustix::process::pidfd_open(guard_pid, PidfdFlags::empty())
+        let watchdog_pid = Pid::from_raw(watchdog.id().cast_signed()).expect("a process id");
+        let pidfd = rustix::process::pidfd_open(watchdog_pid, PidfdFlags::empty())
             .map_err(SpawnError::kernel("watch the keeper"));
-        let keeper = greeting(&mut channel).ok_or(SpawnError::KeeperSilent).and_then(|pid| {
-            let raw = Pid::from_raw(pid.cast_signed()).expect("a process id");
-            rustix::process::pidfd_open(raw, PidfdFlags::empty())
-                .map(|process| (pid, process))
-                .map_err(SpawnError::kernel("watch the keeper"))
-        });
-        match pidfd.and_then(|guard_ended| Ok((guard_ended, keeper?))) {
-            Ok((guard_ended, (pid, process))) => {
-                Ok(Self { channel, pid, process, guard, guard_ended })
+        let supervisor =
+            greeting(&mut channel).ok_or(SpawnError::SupervisorSilent).and_then(|pid| {
+                let raw = Pid::from_raw(pid.cast_signed()).expect("a process id");
+                rustix::process::pidfd_open(raw, PidfdFlags::empty())
+                    .map(|process| (pid, process))
+                    .map_err(SpawnError::kernel("watch the keeper"))
+            });
+        match pidfd.and_then(|watchdog_ended| Ok((watchdog_ended, supervisor?))) {
+            Ok((watchdog_ended, (pid, process))) => {
+                Ok(Self { channel, pid, process, watchdog, watchdog_ended })
             }
             Err(error) => {
                 drop(channel);
                 // No program was started yet. After the kill the wait returns soon.
-                let _ = guard.kill();
-                let _ = guard.wait();
+                let _ = watchdog.kill();
+                let _ = watchdog.wait();
                 Err(error)
             }
         }
@@ -131,26 +132,26 @@ impl Keeper {
     /// Closes the channel and waits until the watchdog has ended. No process that this supervisor started is left then.
     /// Returns false if that takes longer than `limit`.
     pub(crate) fn end(self, limit: Duration) -> bool {
-        let Self { channel, mut guard, guard_ended, .. } = self;
+        let Self { channel, mut watchdog, watchdog_ended, .. } = self;
         drop(channel);
         let wait =
-            || wait_readable(&PollFd::new(&guard_ended, PollFlags::IN), Instant::now() + limit);
+            || wait_readable(&PollFd::new(&watchdog_ended, PollFlags::IN), Instant::now() + limit);
         let ended = wait();
         if !ended {
             // The watchdog is stopped or blocked in the kernel. When it is gone, the supervisor, if it runs, ends
             // everything.
-            let _ = guard.kill();
+            let _ = watchdog.kill();
             wait();
         }
         // Reaps the watchdog.
-        let _ = guard.try_wait();
+        let _ = watchdog.try_wait();
         ended
     }
 }
 
 /// Returns the process id of the supervisor, after it has reported.
 fn greeting(channel: &mut Channel) -> Option<u32> {
-    let until = Instant::now() + KEEPER_START_MAX;
+    let until = Instant::now() + SUPERVISOR_START_MAX;
     loop {
         match channel.receive() {
             Received::Packet(bytes, _) => match Notice::decode(bytes) {

@@ -13,7 +13,7 @@
 //!         Report::Started { token, pid, pipes } => drop((token, pid, pipes)),
 //!         Report::StartFailed { token, error } => eprintln!("{token}: {error}"),
 //!         Report::Exited { token, exit } => eprintln!("{token}: {exit}"),
-//!         Report::KeeperLost | Report::KeeperBack => {}
+//!         Report::SupervisorLost | Report::SupervisorReplaced => {}
 //!     }))?;
 //!     spawner.start(1, Command { program: "cat".into(), ..Command::default() });
 //!     spawner.finish();
@@ -35,36 +35,36 @@
 mod bounds;
 mod channel;
 mod command;
+mod cpus;
 mod error;
 mod heap;
-mod home;
-mod keeper;
 mod launch;
 mod limits;
 mod message;
-mod place;
 mod port_owner;
 mod process;
+mod program_socket;
 mod resident;
 mod socket;
 mod spawner;
+mod supervisor;
 mod system;
 mod wiring;
 mod withheld;
 
 pub use bounds::{Bounds, Cgroup, Limits};
 pub use command::{Command, Exit, Report, Spawn, Status, Stop};
+pub use cpus::{allowed_cpus, pin_to_current_cpu};
 pub use error::{SpawnError, StartError, Step};
 pub use heap::return_large_blocks;
-pub use home::{At, Home, Serves};
-pub use launch::{KEEPER, init};
-pub use limits::{COMMAND_BYTES_MAX, KEEPER_START_MAX};
-pub use place::{allowed, stay_here};
+pub use launch::{SUPERVISOR, init};
+pub use limits::{COMMAND_BYTES_MAX, SUPERVISOR_START_MAX};
 pub use port_owner::{PortOwner, PortProgram};
+pub use program_socket::{ProgramAddress, ProgramSocket, SocketKind};
 pub use resident::resident;
 pub use socket::{Port, Socket};
 pub use spawner::Spawner;
-pub use wiring::{Io, Numbers, Pipes, Unbuffer, Wiring};
+pub use wiring::{DescriptorNumbers, Io, Pipes, Unbuffer, Wiring};
 pub use withheld::withhold;
 
 /// Returns the id of the group with this name or number. It may query a directory service, and may block.

@@ -7,4 +7,4 @@ use std::time::Duration;
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024;
 
 /// The maximum time in which a new supervisor must report, and in which a watchdog must end after its supervisor.
-pub const KEEPER_START_MAX: Duration = Duration::from_secs(10);
+pub const SUPERVISOR_START_MAX: Duration = Duration::from_secs(10);

@@ -285,7 +285,7 @@ fn write_error(to: &mut Writer, error: &StartError) {
             };
             to.byte(8).byte(step).int(errno.cast_unsigned());
         }
-        StartError::KeeperLost => _ = to.byte(9),
+        StartError::SupervisorLost => _ = to.byte(9),
         StartError::TokenInUse => _ = to.byte(10),
         StartError::NoUser { user } => _ = to.byte(11).text(user.as_bytes()),
         StartError::NoGroup { group } => _ = to.byte(12).text(group.as_bytes()),
@@ -318,7 +318,7 @@ fn read_error(from: &mut Reader<'_>) -> Option<StartError> {
             };
             StartError::System { step, errno: from.int()?.cast_signed() }
         }
-        9 => StartError::KeeperLost,
+        9 => StartError::SupervisorLost,
         10 => StartError::TokenInUse,
         11 => StartError::NoUser { user: from.string()? },
         12 => StartError::NoGroup { group: from.string()? },

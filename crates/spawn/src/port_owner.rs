@@ -11,7 +11,7 @@ use crate::process::children;
 
 /// How long a socket of another user is remembered. During this time the processes of the program are not examined
 /// again for that socket.
-const STRANGE: Duration = Duration::from_secs(1);
+const OTHER_OWNER_TTL: Duration = Duration::from_secs(1);
 
 /// The maximum number of processes of a program that are examined, because the event loop waits during the search.
 const PROCESSES_MAX: usize = 10_000;
@@ -34,14 +34,14 @@ pub struct PortProgram {
     pid: u32,
     users: Vec<u32>,
     /// The last socket that was found to belong to another user, and the time of that check.
-    stranger: Option<(Acceptor, Instant)>,
+    other_owner: Option<(Acceptor, Instant)>,
 }
 
 impl PortProgram {
     /// A program with the process id `pid`. Its users are not examined yet.
     #[must_use]
     pub const fn new(port: u16, pid: u32) -> Self {
-        Self { port, pid, users: Vec::new(), stranger: None }
+        Self { port, pid, users: Vec::new(), other_owner: None }
     }
 
     /// Returns the owner of the process that accepts, or has accepted, a connection from the address `own` to the port.
@@ -75,15 +75,18 @@ impl PortProgram {
         if user == 0 || self.users.contains(&user) {
             return true;
         }
-        if self.stranger.is_some_and(|(it, since)| it == found && since.elapsed() < STRANGE) {
+        if self
+            .other_owner
+            .is_some_and(|(it, since)| it == found && since.elapsed() < OTHER_OWNER_TTL)
+        {
             return false;
         }
         // Examined twice, because a process that starts or ends while the list is read may hide another.
-        let is_own = is_of(self.pid, user) || is_of(self.pid, user);
+        let is_own = runs_as(self.pid, user) || runs_as(self.pid, user);
         if is_own {
             self.users.push(user);
         } else {
-            self.stranger = Some((found, Instant::now()));
+            self.other_owner = Some((found, Instant::now()));
         }
         is_own
     }
@@ -99,7 +102,7 @@ fn is_exhausted(error: &io::Error) -> bool {
 /// Whether a process or one of its descendants runs as a user. Descendants are included because `runuser` and `su`
 /// start a program as another user. A process that has ended has no user. Other processes are not examined, because
 /// another user may have any number of them.
-fn is_of(pid: u32, user: u32) -> bool {
+fn runs_as(pid: u32, user: u32) -> bool {
     let mut family = vec![pid.cast_signed()];
     let mut next = 0;
     while let Some(&pid) = family.get(next) {
@@ -155,16 +158,16 @@ mod tests {
         let of = |socket| Acceptor { user, socket };
         let mut program = PortProgram::new(1, std::process::id());
         assert!(!program.is_own(of(1)));
-        let (known, _) = program.stranger.expect("it is remembered");
+        let (known, _) = program.other_owner.expect("it is remembered");
         assert_eq!(known, of(1));
         // An expiry later than the end of the test.
         let later = Instant::now() + Duration::from_secs(3600);
-        program.stranger = Some((of(1), later));
+        program.other_owner = Some((of(1), later));
         assert!(!program.is_own(of(1)));
-        assert_eq!(program.stranger, Some((of(1), later)), "nobody looked");
+        assert_eq!(program.other_owner, Some((of(1), later)), "nobody looked");
         assert!(!program.is_own(of(2)));
         assert_eq!(
-            program.stranger.map(|it| it.0),
+            program.other_owner.map(|it| it.0),
             Some(of(2)),
             "another socket is another question"
         );
@@ -174,8 +177,8 @@ mod tests {
     fn a_process_stands_for_the_users_of_its_descendants() {
         let own = std::process::id();
         let user = rustix::process::geteuid().as_raw();
-        assert!(is_of(own, user));
-        assert!(!is_of(own, 60_003), "nothing runs as this user");
+        assert!(runs_as(own, user));
+        assert!(!runs_as(own, 60_003), "nothing runs as this user");
         if user != 0 {
             return;
         }
@@ -183,10 +186,10 @@ mod tests {
         let mut child = std::process::Command::new("/bin/cat");
         let child = child.uid(60_003).gid(60_003).stdin(std::process::Stdio::piped()).spawn();
         let mut child = child.unwrap();
-        assert!(is_of(own, 60_003));
-        assert!(!is_of(child.id(), 0), "not those of its ancestors");
+        assert!(runs_as(own, 60_003));
+        assert!(!runs_as(child.id(), 0), "not those of its ancestors");
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert!(!is_of(child.id(), 60_003), "it has ended");
+        assert!(!runs_as(child.id(), 60_003), "it has ended");
     }
 }

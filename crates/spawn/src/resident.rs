@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::keeper::cgroup;
+use crate::supervisor::cgroup;
 
 /// Returns the memory that a program uses now, in bytes; `None` if the process does not exist.
 ///

@@ -84,7 +84,7 @@ impl PartialEq for Socket {
 impl Eq for Socket {}
 
 /// Whether the socket at a path has no listener: the kernel refuses a connection.
-pub(crate) fn is_dead(path: &Path) -> bool {
+pub(crate) fn has_no_listener(path: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let tried = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .and_then(|socket| connect(&socket, &SocketAddrUnix::new(path)?));
@@ -109,7 +109,7 @@ impl Port {
     ///
     /// # Errors
     /// The error of the system: no port or descriptor is available.
-    pub fn keep() -> io::Result<Self> {
+    pub fn reserve() -> io::Result<Self> {
         let socket =
             socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -160,7 +160,7 @@ mod tests {
     /// How a program can lose its port, and how the loss is detected.
     #[test]
     fn whoever_takes_a_port_that_is_kept_is_found_by_its_user() {
-        let port = Port::keep().unwrap();
+        let port = Port::reserve().unwrap();
         let thief = TcpListener::bind(("127.0.0.1", port.number())).unwrap();
         let own = rustix::process::geteuid().as_raw();
         let address = thief.local_addr().unwrap();
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_port_that_is_kept_is_listened_on_by_its_program_alone() {
-        let port = Port::keep().unwrap();
-        let others: Vec<u16> = (0..20).map(|_| Port::keep().unwrap().number()).collect();
+        let port = Port::reserve().unwrap();
+        let others: Vec<u16> = (0..20).map(|_| Port::reserve().unwrap().number()).collect();
         assert!(!others.contains(&port.number()));
         // The standard library sets SO_REUSEADDR.
         let listener = TcpListener::bind(("127.0.0.1", port.number())).unwrap();

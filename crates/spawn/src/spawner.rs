@@ -21,12 +21,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::channel::Received;
 use crate::command::{Command, Exit, Report, Spawn, Stop};
 use crate::error::{SpawnError, StartError, Step};
-use crate::home::{Home, Homes, Serves};
-use crate::launch::Keeper;
-use crate::limits::KEEPER_START_MAX;
+use crate::launch::Supervisor;
+use crate::limits::SUPERVISOR_START_MAX;
 use crate::message::{Notice, Order, Start};
 use crate::port_owner::{PortOwner, PortProgram};
-use crate::wiring::{self, Numbers, Pipes, Unbuffer};
+use crate::program_socket::{ProgramSocket, ProgramSockets, SocketKind};
+use crate::wiring::{self, DescriptorNumbers, Pipes, Unbuffer};
 
 /// The first delay before a retry if a supervisor cannot be started. It is doubled after each failure.
 const RETRY_MIN: Duration = Duration::from_millis(50);
@@ -45,9 +45,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// later they receive SIGTERM, and after another second SIGKILL.
 pub struct Spawner {
     inbox: Arc<Inbox>,
-    keeper: Arc<AtomicU32>,
+    supervisor: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
-    homes: Homes,
+    program_sockets: ProgramSockets,
 }
 
 impl Spawner {
@@ -59,15 +59,15 @@ impl Spawner {
     /// # Errors
     /// `init` was not called, or the system cannot create a process, a thread or a descriptor.
     pub fn new(report: Box<dyn Fn(Report) + Send>) -> Result<Self, SpawnError> {
-        let keeper = Keeper::obtain()?;
+        let supervisor = Supervisor::obtain()?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(SpawnError::kernel("make the spawner's wake-up descriptor"))?;
         let inbox = Arc::new(Inbox { requests: Mutex::default(), wake });
-        let pid = Arc::new(AtomicU32::new(keeper.pid));
-        let link = Link {
+        let pid = Arc::new(AtomicU32::new(supervisor.pid));
+        let spawner_thread = SpawnerThread {
             inbox: Arc::clone(&inbox),
             pid: Arc::clone(&pid),
-            keeper: Some(keeper),
+            supervisor: Some(supervisor),
             report,
             programs: BTreeMap::new(),
             retry: RETRY_MIN,
@@ -76,15 +76,20 @@ impl Spawner {
         };
         let thread = std::thread::Builder::new()
             .name("spawner".into())
-            .spawn(|| link.run())
+            .spawn(|| spawner_thread.run())
             .map_err(SpawnError::system("start the spawner's thread"))?;
-        Ok(Self { inbox, keeper: pid, thread: Some(thread), homes: Homes::default() })
+        Ok(Self {
+            inbox,
+            supervisor: pid,
+            thread: Some(thread),
+            program_sockets: ProgramSockets::default(),
+        })
     }
 
     /// Returns the process id of the supervisor; `None` while it is lost.
     #[must_use]
-    pub fn keeper_pid(&self) -> Option<u32> {
-        Some(self.keeper.load(Ordering::Relaxed)).filter(|&pid| pid != 0)
+    pub fn supervisor_pid(&self) -> Option<u32> {
+        Some(self.supervisor.load(Ordering::Relaxed)).filter(|&pid| pid != 0)
     }
 
     /// Ends all programs as dropping does, and waits until none of them and none of their descendants is left, which
@@ -107,8 +112,8 @@ impl Spawn for Spawner {
         self.inbox.put(Request::Stop(token, how));
     }
 
-    fn home(&mut self, how: Serves) -> io::Result<Home> {
-        self.homes.make(how)
+    fn program_socket(&mut self, how: SocketKind) -> io::Result<ProgramSocket> {
+        self.program_sockets.make(how)
     }
 
     fn port_owner(&self, program: &mut PortProgram, own: SocketAddr) -> PortOwner {
@@ -128,7 +133,9 @@ impl Drop for Spawner {
 
 impl fmt::Debug for Spawner {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Spawner").field("keeper_pid", &self.keeper_pid()).finish_non_exhaustive()
+        to.debug_struct("Spawner")
+            .field("keeper_pid", &self.supervisor_pid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -165,11 +172,11 @@ enum Program {
 }
 
 /// The state of the thread.
-struct Link {
+struct SpawnerThread {
     inbox: Arc<Inbox>,
     pid: Arc<AtomicU32>,
     /// `None` while the supervisor is lost and cannot be replaced yet.
-    keeper: Option<Keeper>,
+    supervisor: Option<Supervisor>,
     report: Box<dyn Fn(Report) + Send>,
     programs: BTreeMap<u64, Program>,
     retry: Duration,
@@ -183,12 +190,12 @@ enum Silence {
     /// No answer is expected.
     None,
     /// An order was sent at this time.
-    Owes(Instant),
+    AwaitsReply(Instant),
     /// A ping was sent at this time.
     Pinged(Instant),
 }
 
-impl Link {
+impl SpawnerThread {
     fn run(mut self) {
         loop {
             self.wait();
@@ -199,9 +206,9 @@ impl Link {
                     Request::Finish => return self.finish(),
                 }
             }
-            if self.keeper.is_some() {
-                self.hear();
-                self.listen_for_silence();
+            if self.supervisor.is_some() {
+                self.receive_notices();
+                self.check_silence();
             } else if self.retry_at.is_none_or(|at| at <= Instant::now()) {
                 self.replace();
             }
@@ -210,14 +217,14 @@ impl Link {
 
     fn wait(&self) {
         let mut fds = vec![PollFd::new(&self.inbox.wake, PollFlags::IN)];
-        if let Some(keeper) = &self.keeper {
+        if let Some(supervisor) = &self.supervisor {
             let mut interest = PollFlags::IN;
-            interest.set(PollFlags::OUT, keeper.channel.has_queued());
-            fds.push(PollFd::from_borrowed_fd(keeper.channel.as_fd(), interest));
+            interest.set(PollFlags::OUT, supervisor.channel.has_queued());
+            fds.push(PollFd::from_borrowed_fd(supervisor.channel.as_fd(), interest));
         }
         let asked_at = match self.silence {
             Silence::None => None,
-            Silence::Owes(since) | Silence::Pinged(since) => Some(since + SILENCE_MAX),
+            Silence::AwaitsReply(since) | Silence::Pinged(since) => Some(since + SILENCE_MAX),
         };
         let limit = [self.retry_at, asked_at].into_iter().flatten().min().map(|at| {
             let left = at.saturating_duration_since(Instant::now());
@@ -234,7 +241,7 @@ impl Link {
     }
 
     fn try_start(&mut self, token: u64, command: Command) -> Result<(), StartError> {
-        let keeper = self.keeper.as_mut().ok_or(StartError::KeeperLost)?;
+        let supervisor = self.supervisor.as_mut().ok_or(StartError::SupervisorLost)?;
         if self.programs.contains_key(&token) {
             return Err(StartError::TokenInUse);
         }
@@ -251,34 +258,37 @@ impl Link {
             let errno = |error: io::Error| error.raw_os_error().unwrap_or(libc::EMFILE);
             theirs.push(socket.duplicate().map_err(|error| no_pipes(errno(error)))?);
         }
-        keeper.channel.send(bytes, theirs);
-        self.silence.owe();
+        supervisor.channel.send(bytes, theirs);
+        self.silence.order_sent();
         self.programs.insert(token, Program::Starting(pipes));
         Ok(())
     }
 
     fn stop(&mut self, token: u64, how: Stop) {
-        if let Some(keeper) = &mut self.keeper
+        if let Some(supervisor) = &mut self.supervisor
             && self.programs.contains_key(&token)
         {
-            keeper.channel.send(Order::Stop { token, how }.encode(), Vec::new());
-            self.silence.owe();
+            supervisor.channel.send(Order::Stop { token, how }.encode(), Vec::new());
+            self.silence.order_sent();
         }
     }
 
     /// Pings a supervisor that does not answer, and kills it if the ping is not answered: a stopped supervisor can
     /// neither stop programs nor start others, so it is replaced like a lost one.
-    fn listen_for_silence(&mut self) {
+    fn check_silence(&mut self) {
         let now = Instant::now();
-        let Some(keeper) = &mut self.keeper else { return };
+        let Some(supervisor) = &mut self.supervisor else { return };
         match self.silence {
-            Silence::Owes(since) if now >= since + SILENCE_MAX => {
-                keeper.channel.send(Order::Ping.encode(), Vec::new());
+            Silence::AwaitsReply(since) if now >= since + SILENCE_MAX => {
+                supervisor.channel.send(Order::Ping.encode(), Vec::new());
                 self.silence = Silence::Pinged(now);
             }
             Silence::Pinged(since) if now >= since + SILENCE_MAX => {
-                tracing::error!(keeper = keeper.pid, "the keeper does not answer and is killed");
-                keeper.kill();
+                tracing::error!(
+                    supervisor = supervisor.pid,
+                    "the keeper does not answer and is killed"
+                );
+                supervisor.kill();
                 self.silence = Silence::None;
             }
             _ => {}
@@ -286,16 +296,16 @@ impl Link {
     }
 
     /// Reads the messages of the supervisor.
-    fn hear(&mut self) {
-        while let Some(keeper) = &mut self.keeper {
-            keeper.channel.flush();
-            match keeper.channel.receive() {
+    fn receive_notices(&mut self) {
+        while let Some(supervisor) = &mut self.supervisor {
+            supervisor.channel.flush();
+            match supervisor.channel.receive() {
                 Received::Nothing => return,
                 Received::End => self.lose(),
                 Received::Packet(bytes, _) => match Notice::decode(bytes) {
                     Some(notice) => {
                         self.silence = Silence::None;
-                        self.heard(notice);
+                        self.handle_notice(notice);
                     }
                     None => {
                         tracing::error!("the keeper says what is not understood; replacing it");
@@ -306,7 +316,7 @@ impl Link {
         }
     }
 
-    fn heard(&mut self, notice: Notice) {
+    fn handle_notice(&mut self, notice: Notice) {
         let report = match notice {
             Notice::Hello { .. } | Notice::Pong => return,
             Notice::Started { token, pid } => match self.programs.insert(token, Program::Running) {
@@ -329,19 +339,22 @@ impl Link {
 
     /// Handles the loss of the supervisor: waits until all its processes have ended, reports the loss, and replaces it.
     fn lose(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(supervisor) = self.supervisor.take() else { return };
         self.silence = Silence::None;
         self.pid.store(0, Ordering::Relaxed);
-        tracing::warn!(keeper = keeper.pid, "the keeper is lost; its programs are replaced");
-        (self.report)(Report::KeeperLost);
-        if !keeper.end(KEEPER_START_MAX) {
+        tracing::warn!(
+            supervisor = supervisor.pid,
+            "the keeper is lost; its programs are replaced"
+        );
+        (self.report)(Report::SupervisorLost);
+        if !supervisor.end(SUPERVISOR_START_MAX) {
             tracing::error!("what the lost keeper started could not all be ended");
         }
         for (token, program) in mem::take(&mut self.programs) {
             (self.report)(match program {
                 Program::Running => Report::Exited { token, exit: Exit::LOST },
                 Program::Starting(_) => {
-                    Report::StartFailed { token, error: StartError::KeeperLost }
+                    Report::StartFailed { token, error: StartError::SupervisorLost }
                 }
             });
         }
@@ -349,13 +362,13 @@ impl Link {
     }
 
     fn replace(&mut self) {
-        match Keeper::obtain() {
-            Ok(keeper) => {
-                tracing::info!(keeper = keeper.pid, "a new keeper stands in");
-                self.pid.store(keeper.pid, Ordering::Relaxed);
-                self.keeper = Some(keeper);
+        match Supervisor::obtain() {
+            Ok(supervisor) => {
+                tracing::info!(supervisor = supervisor.pid, "a new keeper stands in");
+                self.pid.store(supervisor.pid, Ordering::Relaxed);
+                self.supervisor = Some(supervisor);
                 (self.retry, self.retry_at) = (RETRY_MIN, None);
-                (self.report)(Report::KeeperBack);
+                (self.report)(Report::SupervisorReplaced);
             }
             Err(error) => {
                 tracing::error!(%error, retry = ?self.retry, "no new keeper");
@@ -369,8 +382,8 @@ impl Link {
         // The ends of pipes that were not reported yet are closed, so that the input of these programs ends.
         self.programs.clear();
         self.pid.store(0, Ordering::Relaxed);
-        if let Some(keeper) = self.keeper.take()
-            && !keeper.end(KEEPER_START_MAX)
+        if let Some(supervisor) = self.supervisor.take()
+            && !supervisor.end(SUPERVISOR_START_MAX)
         {
             tracing::error!("not all programs could be ended");
         }
@@ -379,9 +392,9 @@ impl Link {
 
 impl Silence {
     /// An order was sent. Only the first unanswered order sets the time.
-    fn owe(&mut self) {
+    fn order_sent(&mut self) {
         if matches!(self, Self::None) {
-            *self = Self::Owes(Instant::now());
+            *self = Self::AwaitsReply(Instant::now());
         }
     }
 }
@@ -406,7 +419,7 @@ fn checked(command: Command) -> Result<Start, StartError> {
             .collect(),
         env_clear,
         withheld: crate::withheld::names(),
-        three_four: wiring.numbers == Numbers::ThreeFour,
+        three_four: wiring.numbers == DescriptorNumbers::ThreeFour,
         stdbuf: wiring.unbuffer == Unbuffer::Stdbuf,
         serves: socket.is_some(),
         bounds,

@@ -140,13 +140,13 @@ pub(crate) fn ignore(signal: i32) {
 
 /// Sets every signal to its default action and unblocks all, as a program expects at its start. (An ignored signal
 /// remains ignored after execve.)
-pub(crate) fn signals_as_new() {
+pub(crate) fn reset_signals() {
     defaults(1..=SIGNAL_MAX);
 }
 
 /// Does the same in a child of the supervisor, in which only these signals do not have their default action. execve
 /// itself resets signals that have a handler.
-pub(crate) fn signals_as_new_but(ignored: &[i32]) {
+pub(crate) fn reset_ignored_signals(ignored: &[i32]) {
     defaults(ignored.iter().copied());
 }
 
@@ -233,7 +233,7 @@ fn duration(time: libc::timeval) -> Duration {
 }
 
 /// Duplicates a descriptor to a number. The duplicate stays open after execve.
-pub(crate) fn put_at(fd: &OwnedFd, number: RawFd) -> io::Result<()> {
+pub(crate) fn duplicate_to(fd: &OwnedFd, number: RawFd) -> io::Result<()> {
     // SAFETY: duplicating touches no memory. A descriptor that had `number` before is closed; the caller, a child about
     // to execute, owns all its descriptor numbers.
     match unsafe { libc::dup2(fd.as_raw_fd(), number) } {

@@ -18,7 +18,7 @@ pub struct Wiring {
     /// The kind of connection for its requests and replies.
     pub io: Io,
     /// The descriptor numbers of requests and replies.
-    pub numbers: Numbers,
+    pub numbers: DescriptorNumbers,
     /// The workaround for a program that buffers its output.
     pub unbuffer: Unbuffer,
 }
@@ -35,7 +35,7 @@ pub enum Io {
 
 /// The descriptor numbers of the requests and replies of a program.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Numbers {
+pub enum DescriptorNumbers {
     /// 0 and 1. Descriptor 2 is for messages of the program (its log).
     #[default]
     Standard,

@@ -3,14 +3,14 @@
 //! What it is: functions of a text. They find the parameters of a statement and produce the text that its database
 //! understands ([`rewrite`]); the first word of a statement ([`check_verb`]); the parameter for each column, in simple
 //! statements ([`PlainWrite`]); names and strings; and the number, time or word that a database reads in a value
-//! ([`Decimal`], [`time`], [`Words`]). It is not a parser: it reports nothing about a text that it cannot read, and the
+//! ([`Decimal`], [`time`], [`EnumValues`]). It is not a parser: it reports nothing about a text that it cannot read, and the
 //! database decides. What it depends on: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. What it must
 //! never depend on: a connection, a table, the use of a statement.
 
 mod blank;
 mod decimal;
 mod error;
-mod misfit;
+mod mismatch;
 mod named;
 mod names;
 mod plain_write;
@@ -21,9 +21,9 @@ mod words;
 pub use blank::is_blank;
 pub use decimal::Decimal;
 pub use error::SqlError;
-pub use misfit::Misfit;
+pub use mismatch::Mismatch;
 pub use named::{Dialect, ignore, origin, parameter, rewrite, word};
-pub use names::{listed, mentions, only_mention, quoted, strings};
-pub use plain_write::{Given, PlainWrite};
+pub use names::{listed, mentions, quoted, single_mention, strings};
+pub use plain_write::{ColumnParameter, PlainWrite};
 pub use verb::check_verb;
-pub use words::Words;
+pub use words::EnumValues;

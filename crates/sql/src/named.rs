@@ -31,8 +31,8 @@ pub fn origin(sql: &str, dialect: Dialect, at: usize) -> usize {
     let mut reader = Reader::new(sql, dialect);
     // Errors were reported before.
     let _ = reader.read();
-    let behind = reader.behind.iter().rev().find(|(out, _)| *out <= at);
-    let (out, source) = behind.copied().unwrap_or_default();
+    let after = reader.after.iter().rev().find(|(out, _)| *out <= at);
+    let (out, source) = after.copied().unwrap_or_default();
     (source + (at - out)).min(sql.len())
 }
 
@@ -42,8 +42,8 @@ pub fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize> {
     let mut reader = Reader::new(sql, dialect);
     // Errors were reported before.
     let _ = reader.read();
-    let colons = reader.behind.iter().map(|(_, behind)| *behind);
-    let mut named = colons.filter_map(|behind| sql[..behind].strip_suffix(name)?.strip_suffix(':'));
+    let colons = reader.after.iter().map(|(_, after)| *after);
+    let mut named = colons.filter_map(|after| sql[..after].strip_suffix(name)?.strip_suffix(':'));
     named.next().map(str::len)
 }
 
@@ -61,8 +61,8 @@ pub fn word(sql: &str, dialect: Dialect, word: &str) -> Option<usize> {
 pub fn ignore(sql: &str) -> Option<usize> {
     let mut words = words(sql, Dialect::Question, "ignore");
     let is_modifier = |at: &usize| {
-        let behind = sql[at + "ignore".len()..].trim_start().to_ascii_lowercase();
-        let is_hint = ["index", "key"].iter().any(|hint| behind.starts_with(hint));
+        let after = sql[at + "ignore".len()..].trim_start().to_ascii_lowercase();
+        let is_hint = ["index", "key"].iter().any(|hint| after.starts_with(hint));
         !is_hint && !sql[..*at].ends_with(['.', '@'])
     };
     check_verb(sql, &["delete"]).is_err().then(|| words.find(is_modifier))?
@@ -92,7 +92,7 @@ struct Reader<'s> {
     out: String,
     names: Vec<String>,
     /// For each parameter, the position after it in `out` and in `sql`.
-    behind: Vec<(usize, usize)>,
+    after: Vec<(usize, usize)>,
     /// The positions in `sql` of the characters outside of strings, quoted names and comments.
     plain: Vec<usize>,
 }
@@ -109,7 +109,7 @@ impl<'s> Reader<'s> {
             dialect,
             out: String::new(),
             names: Vec::new(),
-            behind: Vec::new(),
+            after: Vec::new(),
             plain: Vec::new(),
         }
     }
@@ -131,7 +131,7 @@ impl<'s> Reader<'s> {
             let rest = self.rest();
             match letter {
                 '\'' => {
-                    let escapes = question || self.behind_e();
+                    let escapes = question || self.is_escape_string();
                     self.copy_quoted('\'', escapes)?;
                 }
                 '"' => self.copy_quoted('"', question)?,
@@ -186,11 +186,11 @@ impl<'s> Reader<'s> {
                 self.out.push_str(&format!("${}", number + 1));
             }
         }
-        self.behind.push((self.out.len(), self.at));
+        self.after.push((self.out.len(), self.at));
     }
 
     /// Whether the string that begins here is written `E'…'`.
-    fn behind_e(&self) -> bool {
+    fn is_escape_string(&self) -> bool {
         let mut before = self.sql[..self.at].chars().rev();
         matches!(before.next(), Some('e' | 'E')) && !before.next().is_some_and(is_name)
     }

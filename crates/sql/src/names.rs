@@ -20,15 +20,15 @@ pub fn mentions(sql: &str, name: &str) -> bool {
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
     !name.is_empty()
         && sql.match_indices(&name).any(|(at, _)| {
-            let behind = sql[at + name.len()..].chars().next();
+            let after = sql[at + name.len()..].chars().next();
             let before = sql[..at].chars().next_back();
-            !before.is_some_and(is_name) && !behind.is_some_and(is_name)
+            !before.is_some_and(is_name) && !after.is_some_and(is_name)
         })
 }
 
 /// Returns the position of `name` as a word in `sql`, if it occurs exactly once.
 #[must_use]
-pub fn only_mention(sql: &str, name: &str) -> Option<usize> {
+pub fn single_mention(sql: &str, name: &str) -> Option<usize> {
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
     let mut places = sql.match_indices(name).map(|(at, _)| at).filter(|&at| {
         !sql[..at].ends_with(is_name) && !sql[at + name.len()..].starts_with(is_name)
@@ -41,15 +41,15 @@ pub fn only_mention(sql: &str, name: &str) -> Option<usize> {
 pub fn strings(sql: &str) -> Vec<String> {
     let mut strings = Vec::new();
     let mut rest = sql;
-    while let Some((_, behind)) = rest.split_once('\'') {
+    while let Some((_, after)) = rest.split_once('\'') {
         let mut string = String::new();
-        rest = behind;
-        while let Some((part, behind)) = rest.split_once('\'') {
+        rest = after;
+        while let Some((part, after)) = rest.split_once('\'') {
             string.push_str(part);
-            rest = behind;
-            let Some(behind) = rest.strip_prefix('\'') else { break };
+            rest = after;
+            let Some(after) = rest.strip_prefix('\'') else { break };
             string.push('\'');
-            rest = behind;
+            rest = after;
         }
         strings.push(string);
     }
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn a_name_that_is_there_once_has_a_place() {
         let sql = "select a, b_a, bé from t where b = 1";
-        assert_eq!(only_mention(sql, "a"), Some(7));
-        assert_eq!(only_mention(sql, "b"), sql.find("b = 1"));
-        assert_eq!(only_mention("a = a", "a"), None);
-        assert_eq!(only_mention(sql, ""), None);
+        assert_eq!(single_mention(sql, "a"), Some(7));
+        assert_eq!(single_mention(sql, "b"), sql.find("b = 1"));
+        assert_eq!(single_mention("a = a", "a"), None);
+        assert_eq!(single_mention(sql, ""), None);
     }
 
     #[test]

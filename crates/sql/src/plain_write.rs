@@ -9,12 +9,12 @@ pub struct PlainWrite {
     /// The table, with its schema if there is one.
     pub table: String,
     /// The columns whose value is a parameter alone.
-    pub given: Vec<Given>,
+    pub given: Vec<ColumnParameter>,
 }
 
 /// A parameter and its column.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct ColumnParameter {
     /// The column, without quotes.
     pub column: String,
     /// The parameter, without its colon.
@@ -48,7 +48,8 @@ impl PlainWrite {
             return None;
         }
         let given = columns.into_iter().zip(values);
-        let given = given.filter_map(|(column, (at, value))| Given::of(column, at, value));
+        let given =
+            given.filter_map(|(column, (at, value))| ColumnParameter::of(column, at, value));
         Some(Self { table, given: given.collect() })
     }
 
@@ -65,7 +66,7 @@ impl PlainWrite {
                 return None;
             }
             let (at, value) = reader.set_value();
-            given.extend(Given::of(column, at, value));
+            given.extend(ColumnParameter::of(column, at, value));
             if !reader.mark(',') {
                 return Some(Self { table, given });
             }
@@ -73,7 +74,7 @@ impl PlainWrite {
     }
 }
 
-impl Given {
+impl ColumnParameter {
     /// Returns the column if this value is a parameter and nothing else.
     fn of(column: String, at: usize, value: &str) -> Option<Self> {
         let name = value.strip_prefix(':').filter(|name| name.chars().all(is_name))?;
@@ -82,7 +83,7 @@ impl Given {
 }
 
 /// The words that may follow the last value of an `update`.
-const BEHIND_SET: [&str; 5] = ["from", "limit", "order", "returning", "where"];
+const AFTER_SET: [&str; 5] = ["from", "limit", "order", "returning", "where"];
 
 fn is_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
@@ -91,7 +92,7 @@ fn is_name(letter: char) -> bool {
 /// Whether the next word is one that may follow the last value.
 fn ends_values(rest: &str) -> bool {
     let word = &rest[..rest.find(|letter| !is_name(letter)).unwrap_or(rest.len())];
-    BEHIND_SET.iter().any(|end| word.eq_ignore_ascii_case(end))
+    AFTER_SET.iter().any(|end| word.eq_ignore_ascii_case(end))
 }
 
 struct Reader<'s> {
@@ -235,7 +236,7 @@ mod tests {
         let Some(PlainWrite { table, given }) = PlainWrite::of(sql) else {
             return "none".to_owned();
         };
-        let given = given.into_iter().map(|Given { column, name, at }| {
+        let given = given.into_iter().map(|ColumnParameter { column, name, at }| {
             assert_eq!(sql[at..].strip_prefix(':').map(|it| it.starts_with(&name)), Some(true));
             format!("{column}={name}")
         });

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use exchange::{civil_from_days, days_from_civil};
 
-use crate::Misfit;
+use crate::Mismatch;
 use crate::blank::is_blank;
 
 /// Years that every database can store.
@@ -17,7 +17,7 @@ const WORDS: [&str; 7] =
     ["-infinity", "epoch", "infinity", "now", "today", "tomorrow", "yesterday"];
 
 /// A day with a time of day.
-struct Instant<'t> {
+struct DateTime<'t> {
     day: i64,
     time: Time<'t>,
     zone: Zone,
@@ -93,8 +93,8 @@ fn time_of(text: &str) -> Option<(Time<'_>, &str)> {
     let (whole, mut rest) = leading_digits(seconds);
     let mut length = whole.len();
     if let Some(fraction) = rest.strip_prefix('.').filter(|_| length > 0) {
-        let (fraction, behind) = leading_digits(fraction);
-        (length, rest) = (length + 1 + fraction.len(), behind);
+        let (fraction, after) = leading_digits(fraction);
+        (length, rest) = (length + 1 + fraction.len(), after);
         if fraction.is_empty() {
             return None;
         }
@@ -136,7 +136,7 @@ fn ahead_of(text: &str) -> Option<i64> {
     is_zone.then_some(if text.starts_with('-') { -ahead } else { ahead })
 }
 
-impl<'t> Instant<'t> {
+impl<'t> DateTime<'t> {
     fn of(text: &'t str) -> Option<Self> {
         let (day, rest) = day_of(text)?;
         let midnight = Time { minute: 0, seconds: "" };
@@ -166,7 +166,7 @@ const NOT_TIME: &str = "takes a time of day without a day and a zone, such as `1
 const NOT_ZONED: &str = "takes a time of day without a day, such as `10:00:00+02:00`";
 const NOT_DAY: &str = "takes a day without a time and a zone, such as `2024-01-31`";
 
-fn too_fine(digits: u32) -> Misfit {
+fn too_fine(digits: u32) -> Mismatch {
     match digits {
         0 => "keeps whole seconds".into(),
         _ => format!("keeps {digits} digits of a fraction of a second").into(),
@@ -195,9 +195,9 @@ fn seconds_of(text: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 /// When the column would change the time.
-pub fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
+pub fn check_fraction(text: &[u8], digits: u32) -> Result<(), Mismatch> {
     let Some(text) = trimmed(text) else { return Ok(()) };
-    let is_kept = match Instant::of(text) {
+    let is_kept = match DateTime::of(text) {
         Some(instant) => fits(instant.time.seconds, digits),
         None => seconds_of(text).all(|seconds| fits(seconds, digits)),
     };
@@ -209,7 +209,7 @@ pub fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
 ///
 /// # Errors
 /// When the column would change the day.
-pub fn check_date(text: &[u8]) -> Result<(), Misfit> {
+pub fn check_date(text: &[u8]) -> Result<(), Mismatch> {
     let text = trimmed(text).ok_or(NOT_DAY)?;
     let is_alone = |(_, rest)| matches!(Zone::of(rest), Some(Zone::None | Zone::Words));
     let is_day = is_word(text) || date_of(text).is_some_and(is_alone);
@@ -221,7 +221,7 @@ pub fn check_date(text: &[u8]) -> Result<(), Misfit> {
 ///
 /// # Errors
 /// When the column would change the time.
-pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), Misfit> {
+pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), Mismatch> {
     /// Three digits for hours, two each for minutes and seconds.
     const DIGITS_MAX: usize = 7;
     let not = if may_have_zone { NOT_ZONED } else { NOT_TIME };
@@ -250,7 +250,7 @@ pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), M
 ///
 /// # Errors
 /// When the column would change the time.
-pub fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
+pub fn to_utc(text: &[u8], digits: u32) -> Result<Option<String>, Mismatch> {
     let text = trimmed(text).ok_or(NOT_ISO)?;
     // The zero date of MariaDB has no zone either.
     let is_zero =
@@ -258,7 +258,8 @@ pub fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
     if is_word(text) || is_zero() {
         return Ok(None);
     }
-    let Instant { day, time: Time { minute, seconds }, zone } = Instant::of(text).ok_or(NOT_ISO)?;
+    let DateTime { day, time: Time { minute, seconds }, zone } =
+        DateTime::of(text).ok_or(NOT_ISO)?;
     if !fits(seconds, digits) {
         return Err(too_fine(digits));
     }
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_time_with_a_zone_is_the_same_instant_in_utc() {
-        let utc = |text: &str| in_utc(text.as_bytes(), 6).map(Option::unwrap_or_default);
+        let utc = |text: &str| to_utc(text.as_bytes(), 6).map(Option::unwrap_or_default);
         for (text, expected) in [
             ("2024-01-01T10:00:00Z", "2024-01-01 10:00:00"),
             ("2024-01-01 10:00:00 +00:00", "2024-01-01 10:00:00"),

@@ -8,7 +8,7 @@ use crate::SqlError;
 /// # Errors
 /// When it begins with another word.
 pub fn check_verb(sql: &str, verbs: &[&str]) -> Result<(), SqlError> {
-    let body = behind_comments(sql);
+    let body = skip_comments(sql);
     let length = body.bytes().take_while(u8::is_ascii_alphabetic).count();
     let verb = body[..length].to_ascii_lowercase();
     if verbs.contains(&verb.as_str()) {
@@ -19,7 +19,7 @@ pub fn check_verb(sql: &str, verbs: &[&str]) -> Result<(), SqlError> {
 }
 
 /// Returns `sql` without the white space and comments at its start.
-fn behind_comments(sql: &str) -> &str {
+fn skip_comments(sql: &str) -> &str {
     let mut rest = sql.trim_start();
     loop {
         let comment = if rest.starts_with("--") {

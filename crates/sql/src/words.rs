@@ -1,11 +1,11 @@
 //! The values of an `enum` or a `set` of MySQL and MariaDB.
 
-use crate::{Misfit, strings};
+use crate::{Mismatch, strings};
 
 /// The values that such a column accepts. Because of its collation, the column may treat a different spelling as one of
 /// these words, and store that word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct EnumValues {
     words: Vec<String>,
     /// Whether a value is any number of the words, separated by commas.
     is_set: bool,
@@ -13,7 +13,7 @@ pub struct Words {
     is_complete: bool,
 }
 
-impl Words {
+impl EnumValues {
     /// Reads a type as the server writes it: `enum('a','it''s','2')`.
     #[must_use]
     pub fn of_type(of: &str) -> Self {
@@ -27,7 +27,7 @@ impl Words {
     ///
     /// # Errors
     /// When the column would change the text.
-    pub fn check(&self, text: &[u8]) -> Result<(), Misfit> {
+    pub fn check(&self, text: &[u8]) -> Result<(), Mismatch> {
         let is_word = |text: &[u8]| self.words.iter().any(|word| word.as_bytes() == text);
         let is_there = match self.is_set {
             true => text.is_empty() || text.split(|byte| *byte == b',').all(is_word),
@@ -36,7 +36,7 @@ impl Words {
         if is_there {
             return Ok(());
         }
-        if counts_words(text) {
+        if is_word_number(text) {
             return Err("takes one of its values, not the number of one".into());
         }
         match self.is_complete {
@@ -48,7 +48,7 @@ impl Words {
 
 /// Whether MySQL and MariaDB interpret the text as the number of a word, or of several words, if it is not itself a
 /// word. The character set of the column decides which characters are blanks. Sometimes several signs are accepted.
-fn counts_words(text: &[u8]) -> bool {
+fn is_word_number(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let is_skipped = |it: char| it.is_whitespace() || matches!(it, '+' | '-');
     let digits = text.trim_end().trim_start_matches(is_skipped);
@@ -61,21 +61,22 @@ mod tests {
 
     #[test]
     fn words_are_read_as_the_server_writes_them() {
-        let words = Words::of_type("enum('a','2','it''s ''3''','''4''5''','',' 6',',','7,','10')");
+        let words =
+            EnumValues::of_type("enum('a','2','it''s ''3''','''4''5''','',' 6',',','7,','10')");
         assert_eq!(words.words, ["a", "2", "it's '3'", "'4'5'", "", " 6", ",", "7,", "10"]);
         assert!(words.is_complete && !words.is_set);
-        let words = Words::of_type("set('1')");
+        let words = EnumValues::of_type("set('1')");
         assert!(words.words == ["1"] && words.is_set);
-        assert_eq!(Words::of_type(""), Words::default());
+        assert_eq!(EnumValues::of_type(""), EnumValues::default());
     }
 
     #[test]
     fn a_text_is_a_word_in_the_same_letters() {
         const ANOTHER: &str = "takes one of its values, in the same letters";
         const NUMBER: &str = "takes one of its values, not the number of one";
-        let one = Words::of_type("enum('paid','2','Muller')");
-        let several = Words::of_type("set('a','b','7')");
-        let partly = Words::of_type("enum('paid','?')");
+        let one = EnumValues::of_type("enum('paid','2','Muller')");
+        let several = EnumValues::of_type("set('a','b','7')");
+        let partly = EnumValues::of_type("enum('paid','?')");
         for (words, text, expected) in [
             (&one, "paid", Ok(())),
             (&one, "2", Ok(())),
@@ -96,17 +97,17 @@ mod tests {
             (&partly, "PAID", Ok(())),
             (&partly, "2", Err(NUMBER)),
         ] {
-            assert_eq!(words.check(text.as_bytes()), expected.map_err(Misfit::from), "{text:?}");
+            assert_eq!(words.check(text.as_bytes()), expected.map_err(Mismatch::from), "{text:?}");
         }
     }
 
     #[test]
     fn a_text_that_counts_words_is_refused_unless_it_is_one() {
         for number in ["0", "1", "02", " 2", "2 ", "+2", "-2", "- 2", "\t3\n", "\u{a0}3", "7"] {
-            assert!(counts_words(number.as_bytes()), "{number:?}");
+            assert!(is_word_number(number.as_bytes()), "{number:?}");
         }
         for word in ["a", "", "2x", "1,2", "+", "1.0", "1e0"] {
-            assert!(!counts_words(word.as_bytes()), "{word:?}");
+            assert!(!is_word_number(word.as_bytes()), "{word:?}");
         }
     }
 }

@@ -107,7 +107,7 @@ impl Spawn for NoPrograms {
 
     fn stop(&mut self, _token: u64, _how: spawn::Stop) {}
 
-    fn home(&mut self, _how: spawn::Serves) -> io::Result<spawn::Home> {
+    fn program_socket(&mut self, _how: spawn::SocketKind) -> io::Result<spawn::ProgramSocket> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -1,9 +1,9 @@
 //! Finds frames in the bytes of one direction of a stream, for all framings.
 //!
 //! ```
-//! use wire::{Decoder, Framing, Over, Piece};
+//! use wire::{Decoder, Framing, OversizePolicy, Piece};
 //!
-//! let mut decoder = Decoder::new(Framing::Netstring, 10, Over::Skip);
+//! let mut decoder = Decoder::new(Framing::Netstring, 10, OversizePolicy::Skip);
 //! let bytes = b"3:one,0:,3:tw";
 //! let mut from = 0;
 //! assert_eq!(decoder.next(bytes, &mut from), Some(Piece::Frame(2..5)));
@@ -26,7 +26,7 @@ mod head;
 
 /// How a stream continues after a frame over the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum OversizePolicy {
     /// The frame is reported and skipped, and the next frame is read.
     Skip,
     /// The stream is [`Broken`](Piece::Broken).
@@ -79,7 +79,7 @@ pub enum Last {
 #[derive(Debug)]
 pub struct Decoder {
     framing: Framing,
-    over: Over,
+    over: OversizePolicy,
     machine: Machine,
     broken: bool,
     /// The position of the body of the last frame that was reported as too long.
@@ -104,7 +104,7 @@ impl Decoder {
     /// Creates a decoder for frames of at most `frame_max` bytes, excluding the envelope. `raw` is divided into chunks
     /// of that size, or of 1 byte if `frame_max` is 0.
     #[must_use]
-    pub const fn new(framing: Framing, frame_max: usize, over: Over) -> Self {
+    pub const fn new(framing: Framing, frame_max: usize, over: OversizePolicy) -> Self {
         let machine = match framing {
             Framing::Lines | Framing::JsonRpc => Machine::Marked(Lines::new(frame_max)),
             Framing::Nul => Machine::Marked(Lines::nul(frame_max)),
@@ -140,7 +140,7 @@ impl Decoder {
             return None;
         }
         let mut piece = loop {
-            if let Some(skimmed) = self.skim.as_mut().and_then(|skim| skim.tell()) {
+            if let Some(skimmed) = self.skim.as_mut().and_then(|skim| skim.take_result()) {
                 return Some(Piece::Skimmed(skimmed));
             }
             let step = self.step(bytes, from);
@@ -159,7 +159,7 @@ impl Decoder {
         if let Piece::TooLong { .. } = piece {
             self.begin_too_long(bytes, *from);
         }
-        if self.over == Over::End && matches!(piece, Piece::TooLong { .. }) {
+        if self.over == OversizePolicy::End && matches!(piece, Piece::TooLong { .. }) {
             piece = Piece::Broken(Fault::TooLong);
         }
         if let Piece::Broken(_) = piece {
@@ -173,7 +173,7 @@ impl Decoder {
     pub fn finish_skimming(&mut self) -> Option<Skimmed> {
         let skim = self.skim.as_mut().filter(|_| !self.broken)?;
         skim.finish();
-        skim.tell()
+        skim.take_result()
     }
 
     /// The beginning of the frame that was just reported as too long, in the given bytes. For a message: at most the

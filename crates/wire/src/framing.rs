@@ -89,7 +89,7 @@ impl Framing {
 
     /// The name of the framing in the configuration.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lines => "lines",
             Self::Nul => "nul",
@@ -149,7 +149,7 @@ pub enum Unframable {
 impl Unframable {
     /// A description of the reason in one sentence, for a rejection.
     #[must_use]
-    pub const fn text(self) -> &'static str {
+    pub const fn message(self) -> &'static str {
         match self {
             Self::LineFeed => "it holds a line feed, which a line cannot carry",
             Self::Nul => "it holds a NUL, which ends a frame of this framing",
@@ -162,7 +162,7 @@ impl Unframable {
 
 impl fmt::Display for Unframable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(self.message())
     }
 }
 
@@ -303,7 +303,7 @@ mod tests {
         for (framing, expected) in Framing::ALL.iter().zip(expected) {
             let mut out = b"before".to_vec();
             encode(*framing, b"hello", &mut out).unwrap();
-            assert_eq!(&out[6..], *expected, "{}", framing.word());
+            assert_eq!(&out[6..], *expected, "{}", framing.as_str());
         }
     }
 

@@ -29,7 +29,7 @@
 
 mod body;
 mod chunked;
-mod claims;
+mod client_fields;
 mod encode;
 mod forward;
 mod grammar;
@@ -54,7 +54,7 @@ pub use head::{Found, HeadScan};
 pub use limits::Limits;
 pub use method::Method;
 pub use refusal::{Refusal, Rule};
-pub use reply::{Asked, ReplyHead};
+pub use reply::{ReplyHead, RequestInfo};
 pub use request::RequestHead;
 pub use semantics::{Connection, Version};
 pub use status::reason;

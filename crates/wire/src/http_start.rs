@@ -118,7 +118,7 @@ const fn is_of_target(byte: u8) -> bool {
 mod tests {
     use super::*;
     use crate::framing::Width;
-    use crate::{Decoder, Over};
+    use crate::{Decoder, OversizePolicy};
 
     const LENGTHS: [Framing; 3] =
         [Framing::Len(Width::One), Framing::Len(Width::Two), Framing::Len(Width::Four)];
@@ -210,7 +210,7 @@ mod tests {
                 let bytes = [method, b"/path HTTP/1.1\r\n"].concat();
                 for end in 1..bytes.len() {
                     if at_once(*framing, &bytes[..end]) == Start::Undecided {
-                        let mut decoder = Decoder::new(*framing, 1 << 20, Over::Skip);
+                        let mut decoder = Decoder::new(*framing, 1 << 20, OversizePolicy::Skip);
                         let piece = decoder.next(&bytes[..end], &mut 0);
                         let is_frame = matches!(piece, Some(crate::Piece::Frame(_)));
                         assert!(!is_frame, "{framing:?} {end}");

@@ -30,7 +30,7 @@ mod scan;
 mod skim;
 mod start;
 
-pub use error::{Asked, code, write_error};
+pub use error::{ErrorId, code, write_error};
 pub use fault::Fault;
 pub use handshake::{is_unshared, result_for, shared_result};
 pub use json::DEPTH_MAX;
@@ -39,7 +39,7 @@ pub use message::{Dialect, ID_MAX, Kind, Message, Task, Tokens};
 pub use scan::scan;
 pub(crate) use skim::Skim;
 pub use skim::{Skimmed, skim};
-pub use start::{START_MAX, lone_member, named_at_start};
+pub use start::{START_MAX, id_at_start, unique_member};
 
 /// Replaces the text at one position. Returns the frame in three pieces.
 ///
@@ -59,23 +59,23 @@ pub fn rewrite<'a>(frame: &'a [u8], place: &Range<usize>, new: &'a [u8]) -> [&'a
 pub fn splice(frame: &[u8], edits: &[(Range<usize>, &[u8])], out: &mut Vec<u8>) {
     let mut from = 0;
     for (place, new) in edits {
-        write_flat(&frame[from..place.start], out);
+        write_one_line(&frame[from..place.start], out);
         out.extend_from_slice(new);
         from = place.end;
     }
-    write_flat(&frame[from..], out);
+    write_one_line(&frame[from..], out);
 }
 
 /// Whether every reader treats a message that [`scan`] accepted as one line, as in the output of [`splice`].
 #[must_use]
-pub fn is_flat(frame: &[u8]) -> bool {
+pub fn is_one_line(frame: &[u8]) -> bool {
     let may_break = memchr::memchr3(b'\n', b'\r', 0xe2, frame).is_some()
         || memchr::memchr(0xc2, frame).is_some();
     !may_break || line_breaks(frame).next().is_none()
 }
 
-pub(crate) fn write_flat(bytes: &[u8], out: &mut Vec<u8>) {
-    if is_flat(bytes) {
+pub(crate) fn write_one_line(bytes: &[u8], out: &mut Vec<u8>) {
+    if is_one_line(bytes) {
         return out.extend_from_slice(bytes);
     }
     let mut from = 0;

@@ -16,9 +16,9 @@ pub mod jsonrpc;
 pub mod lines;
 mod reply;
 
-pub use decoder::{Decoder, Fault, Last, Over, Piece};
+pub use decoder::{Decoder, Fault, Last, OversizePolicy, Piece};
 pub use framing::{Envelope, Framing, HEAD_MAX, Unframable, Width, encode, envelope};
 pub use http_start::{HttpStart, Start};
 pub use http1::Upgrades;
-pub use jsonrpc::Asked;
+pub use jsonrpc::ErrorId;
 pub use reply::{Marks, write_reply};

@@ -175,14 +175,14 @@ impl Lines {
 /// of Java).
 ///
 /// ```
-/// use wire::lines::holds_line_break;
+/// use wire::lines::has_line_break;
 ///
-/// assert!(holds_line_break(b"one\rtwo") && holds_line_break("\u{2028}".as_bytes()));
-/// assert!(holds_line_break("one\u{85}two".as_bytes()));
-/// assert!(!holds_line_break("one\ttwo \u{2027}\u{a0}".as_bytes()));
+/// assert!(has_line_break(b"one\rtwo") && has_line_break("\u{2028}".as_bytes()));
+/// assert!(has_line_break("one\u{85}two".as_bytes()));
+/// assert!(!has_line_break("one\ttwo \u{2027}\u{a0}".as_bytes()));
 /// ```
 #[must_use]
-pub fn holds_line_break(line: &[u8]) -> bool {
+pub fn has_line_break(line: &[u8]) -> bool {
     memchr::memchr3_iter(b'\r', 0xc2, 0xe2, line).any(|at| {
         matches!(line[at..], [b'\r', ..] | [0xc2, 0x85, ..] | [0xe2, 0x80, 0xa8 | 0xa9, ..])
     })

@@ -3,7 +3,7 @@
 use exchange::{Cause, Outcome, Verdict};
 
 use crate::framing::{Framing, Unframable, Width, encode, envelope};
-use crate::jsonrpc::{self, Asked};
+use crate::jsonrpc::{self, ErrorId};
 
 /// How replies are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +28,16 @@ pub fn write_reply(
     framing: Framing,
     marks: Marks,
     outcome: &Outcome,
-    asked: Asked<'_>,
+    asked: ErrorId<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Unframable> {
     match outcome {
         Outcome::Reply(body) if framing.is_json() || marks == Marks::Plain => {
             encode(framing, body, out)
         }
-        Outcome::Ended(..) | Outcome::Sorry(..) if framing.is_json() && asked == Asked::Nothing => {
+        Outcome::Ended(..) | Outcome::Sorry(..)
+            if framing.is_json() && asked == ErrorId::Nothing =>
+        {
             Ok(())
         }
         _ => write_made(framing, marks, outcome, asked, out),
@@ -48,7 +50,7 @@ fn write_made(
     framing: Framing,
     marks: Marks,
     outcome: &Outcome,
-    asked: Asked<'_>,
+    asked: ErrorId<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), Unframable> {
     let start = out.len();
@@ -95,14 +97,14 @@ pub(crate) fn write_text(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
         (Verdict::Failed | Verdict::Unknown, Marks::Status) => out.push(b'-'),
         (Verdict::Failed | Verdict::Unknown, Marks::Plain) => {
             out.push(b'!');
-            out.extend_from_slice(verdict.word().as_bytes());
+            out.extend_from_slice(verdict.as_str().as_bytes());
             out.push(b' ');
         }
         _ => out.push(b'!'),
     }
     // A refusal by a worker is forwarded in the worker's words.
     if end.cause != Cause::Worker {
-        out.extend_from_slice(end.cause.word().as_bytes());
+        out.extend_from_slice(end.cause.as_str().as_bytes());
         if !text.is_empty() {
             out.push(b' ');
         }
@@ -123,7 +125,7 @@ mod tests {
     fn written(
         framing: Framing,
         outcome: &Outcome,
-        asked: Asked<'_>,
+        asked: ErrorId<'_>,
     ) -> Result<Vec<u8>, Unframable> {
         let mut out = b"before".to_vec();
         let result = write_reply(framing, Marks::Plain, outcome, asked, &mut out);
@@ -149,7 +151,7 @@ mod tests {
                 Framing::JsonRpc => format!("{object}\n"),
                 Framing::Oneshot => "!full try again ".to_owned(),
             };
-            let written = written(*framing, &full, Asked::Id(b"7")).unwrap();
+            let written = written(*framing, &full, ErrorId::Id(b"7")).unwrap();
             assert_eq!(String::from_utf8(written).unwrap(), expected, "{framing:?}");
         }
     }
@@ -158,17 +160,17 @@ mod tests {
     fn a_mark_is_part_of_the_frame() {
         let reply = Outcome::Reply(Slice::from("yes"));
         let mut out = Vec::new();
-        write_reply(Framing::Netstring, Marks::Status, &reply, Asked::Unknown, &mut out).unwrap();
+        write_reply(Framing::Netstring, Marks::Status, &reply, ErrorId::Unknown, &mut out).unwrap();
         assert_eq!(out, b"4:+yes,");
     }
 
     #[test]
     fn a_reply_that_cannot_be_carried_leaves_no_trace_but_its_reason() {
         let reply = Outcome::Reply(Slice::from("two\nlines"));
-        assert_eq!(written(Framing::Lines, &reply, Asked::Unknown), Err(Unframable::LineFeed));
+        assert_eq!(written(Framing::Lines, &reply, ErrorId::Unknown), Err(Unframable::LineFeed));
         for marks in [Marks::Plain, Marks::Status] {
             let mut out = b"before".to_vec();
-            let refused = write_reply(Framing::Lines, marks, &reply, Asked::Unknown, &mut out);
+            let refused = write_reply(Framing::Lines, marks, &reply, ErrorId::Unknown, &mut out);
             assert_eq!((refused, &out[..]), (Err(Unframable::LineFeed), &b"before"[..]));
         }
     }
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn an_ending_is_cut_to_what_the_framing_carries() {
         let long = Outcome::ended(Cause::Full, Phase::Queue, &"x".repeat(300));
-        let written = written(Framing::Len(Width::One), &long, Asked::Unknown).unwrap();
+        let written = written(Framing::Len(Width::One), &long, ErrorId::Unknown).unwrap();
         assert_eq!(written.len(), 256);
         assert!(written.starts_with(b"\xff!full xxx"));
     }
@@ -185,8 +187,8 @@ mod tests {
     fn a_notification_is_not_answered_and_an_unknown_id_is_null() {
         let full = Outcome::ended(Cause::Full, Phase::Queue, "");
         for framing in [Framing::JsonRpc, Framing::ContentLength] {
-            assert_eq!(written(framing, &full, Asked::Nothing), Ok(vec![]));
-            let unknown = written(framing, &full, Asked::Unknown).unwrap();
+            assert_eq!(written(framing, &full, ErrorId::Nothing), Ok(vec![]));
+            let unknown = written(framing, &full, ErrorId::Unknown).unwrap();
             assert!(String::from_utf8(unknown).unwrap().contains(r#""id":null,"#));
         }
     }

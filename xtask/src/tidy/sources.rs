@@ -184,7 +184,7 @@ mod tests {
         let code = "unsafe { f() }\n#![allow(unsafe_code)]\n#![forbid(unsafe_code)]\n// unsafe\n";
         assert_eq!(findings(SOURCE, code).len(), 2);
         assert_eq!(findings("crates/event/src/epoll.rs", code).len(), 0);
-        assert_eq!(findings("crates/spawn/src/keeper.rs", code).len(), 0);
+        assert_eq!(findings("crates/spawn/src/supervisor.rs", code).len(), 0);
     }
 
     #[test]

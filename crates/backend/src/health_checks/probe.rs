@@ -1,7 +1,7 @@
 //! Health checks over a connection: what is sent, and which replies are good.
 
 use event::Data;
-use wire::http1::{Asked, Body, HeadScan, Kind, Limits, Method, ReplyHead, Upgrades};
+use wire::http1::{Body, HeadScan, Kind, Limits, Method, ReplyHead, RequestInfo, Upgrades};
 
 use super::config::{HttpProbeConfig, ProbeConfig};
 
@@ -193,7 +193,7 @@ impl Reply {
     fn head(&mut self, data: &mut Data<'_>) -> Result<bool, wire::http1::Refusal> {
         let Some(found) = self.scan.next(data.bytes(), &Limits::REPLY)? else { return Ok(false) };
         let method = if self.config.method == "HEAD" { Method::Head } else { Method::Get };
-        let asked = Asked { method, upgrades: Upgrades::NONE };
+        let asked = RequestInfo { method, upgrades: Upgrades::NONE };
         let mut head = ReplyHead::default();
         head.read(&data.bytes()[..found.head.end], &found, asked, &Limits::REPLY)?;
         data.consume(found.head.end);

@@ -103,9 +103,9 @@ impl LaunchPolicy {
     pub fn bounds(&self, worker: WorkerIndex) -> spawn::Bounds {
         let cpus = match &self.cpu {
             Processors::Any => Vec::new(),
-            Processors::Near => spawn::stay_here().into_iter().collect(),
+            Processors::Near => spawn::pin_to_current_cpu().into_iter().collect(),
             Processors::Spread => {
-                let allowed = spawn::allowed();
+                let allowed = spawn::allowed_cpus();
                 allowed
                     .get(worker.get() as usize % allowed.len().max(1))
                     .copied()

@@ -107,7 +107,7 @@ impl Programs {
                 if tail.is_empty() { String::new() } else { format!("; it said last: {tail:?}") };
             match program.killed_for {
                 Some(fault) => {
-                    let why = fault.word();
+                    let why = fault.as_str();
                     tracing::warn!(worker = program.name, "was killed by us ({why}){tail}");
                 }
                 None => tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}"),

@@ -41,7 +41,7 @@ impl Fault {
     }
 
     /// Why it is killed, in a word or two.
-    pub(super) const fn word(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Ended => "it could not go on",
             Self::TooLong | Self::TooLongForSomebody => "reply_max",
@@ -53,7 +53,7 @@ impl Fault {
     }
 
     /// What it did, behind its name.
-    pub(super) fn text(self) -> String {
+    pub(super) fn message(self) -> String {
         match self {
             Self::Ended => "ended".to_owned(),
             Self::TooLong | Self::TooLongForSomebody => {
@@ -77,12 +77,12 @@ impl Fault {
                 (Cause::Reply, format!("the reply of worker {name} is longer than reply_max"))
             }
             Self::TooLongForSomebody | Self::BrokenForSomebody(_) => {
-                let text = format!("worker {name} was ended: it {}", self.text());
+                let text = format!("worker {name} was ended: it {}", self.message());
                 return Outcome::died(Phase::Work, &text, None);
             }
-            Self::Broken(_) => (Cause::Reply, format!("worker {name} {}", self.text())),
+            Self::Broken(_) => (Cause::Reply, format!("worker {name} {}", self.message())),
             Self::Late(_) | Self::Silent(_) | Self::Mute(_) | Self::Stalled(_) => {
-                (Cause::Deadline, format!("worker {name} {}", self.text()))
+                (Cause::Deadline, format!("worker {name} {}", self.message()))
             }
         };
         Outcome::ended(cause, Phase::Work, &text)

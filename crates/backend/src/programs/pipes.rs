@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use event::{Context, StreamId};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
-use wire::jsonrpc::{is_flat, splice};
-use wire::lines::holds_line_break;
-use wire::{Decoder, Framing, Over, Unframable, envelope};
+use wire::jsonrpc::{is_one_line, splice};
+use wire::lines::has_line_break;
+use wire::{Decoder, Framing, OversizePolicy, Unframable, envelope};
 
 use super::config::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use super::deadlines::{ANSWER, FIRST, SLOW, STALL, answer_by};
@@ -180,8 +180,8 @@ impl ProgramPipes {
     ) -> Self {
         // With tags a reply names its request, and one that is too long is passed over.
         let decoder = match config.tagged {
-            true => Decoder::new(config.framing, config.reply_max, Over::Skip).skimming(),
-            false => Decoder::new(config.framing, config.reply_max, Over::End),
+            true => Decoder::new(config.framing, config.reply_max, OversizePolicy::Skip).skimming(),
+            false => Decoder::new(config.framing, config.reply_max, OversizePolicy::End),
         };
         Self {
             input: Some(input),
@@ -275,13 +275,13 @@ impl ProgramPipes {
                     unchanged.0 = tags::of_reset(unchanged.0);
                 }
                 let is_answered = unchanged.0 == Outgoing::Answered;
-                let must_fit = framing == Framing::JsonRpc && !is_flat(&body);
+                let must_fit = framing == Framing::JsonRpc && !is_one_line(&body);
                 if must_fit {
                     splice(&body, &[], &mut rewritten);
                 }
                 (unchanged, if must_fit || is_answered { &rewritten[..] } else { &body[..] })
             }
-            None if self.rejects_line_breaks && holds_line_break(&body) => {
+            None if self.rejects_line_breaks && has_line_break(&body) => {
                 ((Outgoing::Refused(LINE_BREAK), 0..0), &body[..])
             }
             None => ((Outgoing::Request, 0..0), &body[..]),
@@ -300,7 +300,7 @@ impl ProgramPipes {
                     if let Some(tags) = &mut self.tags {
                         tags.forget(id);
                     }
-                    Some(Outcome::ended(Cause::Record, Phase::Work, unframable.text()))
+                    Some(Outcome::ended(Cause::Record, Phase::Work, unframable.message()))
                 }
                 Ok(range) if outgoing == Outgoing::Notification => {
                     self.asked_at.get_or_insert(range.start);

@@ -225,7 +225,7 @@ impl Program {
     pub(super) fn trouble(&mut self, now: Instant) -> Trouble {
         let tail = self.tail();
         let ran = self.since.map(|since| now.saturating_duration_since(since));
-        let killed_for = self.killed_for.map(Fault::word);
+        let killed_for = self.killed_for.map(Fault::as_str);
         trouble::of_end(self.last_words, ran, (&self.exit_text(), killed_for), &tail)
     }
 

@@ -139,7 +139,7 @@ impl Programs {
             }
             Report::Exited { exit, .. } => self.handle_exited(io, worker, exit, system, events),
             // Neither is of one process.
-            Report::KeeperLost | Report::KeeperBack => {}
+            Report::SupervisorLost | Report::SupervisorReplaced => {}
         }
     }
 }

@@ -51,7 +51,7 @@ impl Ports {
         let Known { program, stranger, .. } = &mut self.known[place];
         // A simulated kernel has no addresses, and its spawner does not need them.
         let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let own = io.own_address(made.stream).unwrap_or(nowhere);
+        let own = io.local_address(made.stream).unwrap_or(nowhere);
         let owner = system.spawner.port_owner(program, own);
         if let PortOwner::Other(user) = owner
             && stranger.replace(user) != Some(user)

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use event::Address;
 use exchange::{ByWorker, WorkerId};
 use settings::HttpSocket;
-use spawn::{At, Home, Serves, Spawn};
+use spawn::{ProgramAddress, ProgramSocket, SocketKind, Spawn};
 
 use crate::programs::LaunchOptions;
 
@@ -14,7 +14,7 @@ use crate::programs::LaunchOptions;
 pub(super) struct Homes {
     socket: HttpSocket,
     arguments: Vec<String>,
-    kept: ByWorker<Option<Home>>,
+    kept: ByWorker<Option<ProgramSocket>>,
 }
 
 impl Homes {
@@ -37,21 +37,21 @@ impl Homes {
         worker: WorkerId,
         spawner: &mut dyn Spawn,
     ) -> io::Result<(Address, LaunchOptions)> {
-        let mut home = spawner.home(match self.socket {
-            HttpSocket::Inherited => Serves::Inherited,
-            HttpSocket::Path => Serves::Path,
-            HttpSocket::Port => Serves::Port,
+        let mut home = spawner.program_socket(match self.socket {
+            HttpSocket::Inherited => SocketKind::Inherited,
+            HttpSocket::Path => SocketKind::Path,
+            HttpSocket::Port => SocketKind::Port,
         })?;
         let mut options = LaunchOptions { socket: home.socket.take(), ..LaunchOptions::default() };
         let address = match &home.at {
-            At::Path(path) => {
+            ProgramAddress::Path(path) => {
                 if options.socket.is_none() {
                     let text = home.path.as_ref().unwrap_or(path).display().to_string();
                     self.add_to_launch(&mut options, "{socket}", "ROADSTEAD_SOCKET", text);
                 }
                 Address::Unix(path.clone())
             }
-            At::Port(port) => {
+            ProgramAddress::Port(port) => {
                 self.add_to_launch(&mut options, "{port}", "PORT", port.to_string());
                 Address::Internet(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
             }
@@ -93,10 +93,14 @@ mod tests {
     impl Spawn for Given {
         fn start(&mut self, _: u64, _: Command) {}
         fn stop(&mut self, _: u64, _: Stop) {}
-        fn home(&mut self, how: Serves) -> io::Result<Home> {
-            let at = if how == Serves::Port { At::Port(80) } else { At::Path("/r/1".into()) };
-            let socket = (how == Serves::Inherited).then(Socket::simulated);
-            Ok(Home::new(at, socket, Box::new(())))
+        fn program_socket(&mut self, how: SocketKind) -> io::Result<ProgramSocket> {
+            let at = if how == SocketKind::Port {
+                ProgramAddress::Port(80)
+            } else {
+                ProgramAddress::Path("/r/1".into())
+            };
+            let socket = (how == SocketKind::Inherited).then(Socket::simulated);
+            Ok(ProgramSocket::new(at, socket, Box::new(())))
         }
         fn resident(&self, _: u32) -> Option<u64> {
             None

@@ -1,9 +1,9 @@
 //! One connection to a server. It carries one request at a time.
 
 use event::{Context, Data, StreamId};
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{Cause, RequestId, Slice, WorkerId};
-use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, Upgrades};
+use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestInfo, Upgrades};
 
 use super::fault::Fault;
 use super::retry::{Declared, Reached};
@@ -314,7 +314,7 @@ impl Connection {
                     Err(refusal) => return Step::Fault(Fault::Broken(refusal)),
                     Ok(Some(mut carried)) => {
                         let head = carried.head();
-                        if head.tells_of_a_body_in_vain() {
+                        if head.has_forbidden_body() {
                             events.push(BackendEvent::Broken { refusal: Refusal::Bodiless });
                         }
                         // A body after a 1xx status would be read as the reply.
@@ -414,7 +414,7 @@ impl Connection {
         if let Some(flight) = &mut self.flight
             && let Reply::Body(body) = &mut flight.reply
         {
-            body.passed(count.saturating_sub(u64::from(active(Plant::Miscount))));
+            body.passed(count.saturating_sub(u64::from(active(Mutant::Miscount))));
             events.push(BackendEvent::Spliced { id: flight.id, count, done });
         }
     }
@@ -443,7 +443,7 @@ fn read_head(
     limits: &Limits,
 ) -> Result<Option<BoxedReplyHead>, Refusal> {
     let Some(found) = scan.next(data.bytes(), limits)? else { return Ok(None) };
-    let asked = Asked {
+    let asked = RequestInfo {
         method: if meta.expects == ResponseKind::HeadOnly { Method::Head } else { Method::Get },
         upgrades: match meta.expects {
             ResponseKind::Switch(upgrades) => upgrades,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use event::Context;
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{WorkerId, WorkerIndex};
 
 use super::Upstream;
@@ -25,7 +25,7 @@ impl Upstream {
             reuse_ban.reports = reports;
             reuse_ban.ban(now);
         }
-        reuse_ban.allows_reuse(now) || active(Plant::Trusting)
+        reuse_ban.allows_reuse(now) || active(Mutant::Trusting)
     }
 
     /// A server sent bytes without a request.

@@ -8,7 +8,7 @@ use crate::routes::ROUTES;
 const TOKEN: &str = "0123456789abcdef";
 
 fn gate(anonymous: bool) -> Arc<Gate> {
-    let mut token = Guard::new("roadstead").expect("a realm");
+    let mut token = Authenticator::new("roadstead").expect("a realm");
     token.token(TOKEN).expect("a token");
     Arc::new(Gate {
         hosts: vec!["admin.example".to_owned()],

@@ -61,7 +61,7 @@ const OPERATOR: &str =
 const ANONYMOUS: &str = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 fn gate() -> Arc<Gate> {
-    let mut token = route::Guard::new("roadstead").expect("a realm");
+    let mut token = route::Authenticator::new("roadstead").expect("a realm");
     token.token(TOKEN).expect("a token");
     Arc::new(Gate {
         hosts: Vec::new(),

@@ -225,7 +225,7 @@ fn letter<'a>(rows: &'a Rows, batch: &'a Batch, row: usize) -> Option<Letter<'a>
     let request = &batch.requests[rows.request(row)];
     let code = match refusal.cause {
         Cause::Row if !refusal.code.is_empty() => &*refusal.code,
-        cause => cause.word(),
+        cause => cause.as_str(),
     };
     let text = for_operators(&refusal.text, &refusal.detail).into();
     let (uid, at_us, row) = (rows.uid(row), request.at_us, &request.body);

@@ -22,7 +22,7 @@ pub(super) fn of(sql: &str, code: u16, message: &str) -> Option<usize> {
             let (name, _) = name.split_once('\'')?;
             let name = name.rsplit('.').next()?;
             // Where it is there twice, nobody knows which of them is meant.
-            sql::only_mention(sql, name)
+            sql::single_mention(sql, name)
         }
         _ => None,
     }

@@ -2,7 +2,7 @@
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Statement};
-use sql::{PlainWrite, Words, listed, quoted};
+use sql::{EnumValues, PlainWrite, listed, quoted};
 
 use super::fault::refused;
 use super::lookup::Lookup;
@@ -147,7 +147,9 @@ pub(super) async fn takes(
         let (name, of, size, words) = rows.iter().find(|it| it.0.eq_ignore_ascii_case(name))?;
         Some(match &**of {
             _ if json.contains(&json_check(name)) => Takes::Json,
-            "enum" | "set" => Takes::Word(Words::of_type(words.as_deref().unwrap_or_default())),
+            "enum" | "set" => {
+                Takes::Word(EnumValues::of_type(words.as_deref().unwrap_or_default()))
+            }
             of => takes_of(of, *size),
         })
     };

@@ -111,7 +111,7 @@ fn shown(outcome: &Outcome) -> String {
         Outcome::Reply(reply) => String::from_utf8_lossy(reply).into_owned(),
         Outcome::Ended(end, text) | Outcome::Sorry(end, text) => {
             assert_eq!(end.phase, Phase::Work);
-            format!("!{} {}", end.cause.word(), String::from_utf8_lossy(text))
+            format!("!{} {}", end.cause.as_str(), String::from_utf8_lossy(text))
         }
     }
 }

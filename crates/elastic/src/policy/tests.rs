@@ -100,9 +100,9 @@ impl Farm {
 #[test]
 fn those_beyond_a_lower_max_are_counted() {
     let mut policy = Policy::new(SIZING);
-    assert_eq!((policy.beyond(2), policy.beyond(100), policy.beyond(103)), (0, 0, 3));
-    policy.handle_sizing(SIZING.held_at(2));
-    assert_eq!(policy.beyond(100), 98);
+    assert_eq!((policy.excess(2), policy.excess(100), policy.excess(103)), (0, 0, 3));
+    policy.set_sizing(SIZING.fixed_at(2));
+    assert_eq!(policy.excess(100), 98);
 }
 
 #[test]
@@ -290,12 +290,12 @@ fn in_trouble_nobody_is_ended_and_only_as_many_started_as_there_is_room_for() {
 #[test]
 fn other_numbers_hold_at_once() {
     let mut farm = Farm::settled(SIZING);
-    farm.policy.handle_sizing(Sizing { min: 10, ..SIZING });
+    farm.policy.set_sizing(Sizing { min: 10, ..SIZING });
     assert_eq!(farm.follow(), 8);
     farm.started();
     assert_eq!(farm.follow(), 0);
     farm.now += Duration::from_secs(1);
-    farm.policy.handle_sizing(Sizing { min: 3, idle: Duration::from_secs(5), ..SIZING });
+    farm.policy.set_sizing(Sizing { min: 3, idle: Duration::from_secs(5), ..SIZING });
     assert_eq!(farm.follow(), 0);
     assert_eq!(farm.wait(), -1);
 }

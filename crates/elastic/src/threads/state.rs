@@ -9,7 +9,7 @@ use super::{OpenError, Refusal, Refused, Serve, Statistics};
 use crate::{Load, Policy, Sizing};
 
 /// Another worker is woken only if at least this many jobs wait for each worker that is already looking for one.
-const QUEUED_A_LOOKER: usize = 8;
+const JOBS_PER_LOOKING_WORKER: usize = 8;
 /// The first pause after a thread could not be opened; each further pause is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -21,10 +21,10 @@ pub(super) struct Shared<J> {
     pub(super) open: Open<J>,
     queue_max: usize,
     state: Mutex<State<J>>,
-    /// Wakes the supervisor: `look_at` has changed.
-    pub(super) looks: Condvar,
+    /// Wakes the supervisor: `next_check` has changed.
+    pub(super) supervisor_wake: Condvar,
     /// Wakes `join` and `drain`: no job waits and no job runs, or the pool is over.
-    pub(super) rest: Condvar,
+    pub(super) all_done: Condvar,
 }
 
 /// Whether jobs are accepted.
@@ -35,14 +35,14 @@ pub(super) enum Phase {
     Draining,
 }
 
-pub(super) struct Waiting<J> {
+pub(super) struct QueuedJob<J> {
     pub(super) job: J,
     pub(super) since: Instant,
 }
 
 /// Why an idle worker is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum WakeReason {
     Nothing,
     /// There may be a job.
     Look,
@@ -51,30 +51,30 @@ pub(super) enum Told {
 }
 
 /// The slot of one worker.
-pub(super) struct Seat {
+pub(super) struct Slot {
     pub(super) wake: Arc<Condvar>,
-    pub(super) told: Told,
+    pub(super) wake_reason: WakeReason,
     pub(super) thread: Option<JoinHandle<()>>,
 }
 
 pub(super) struct State<J> {
-    pub(super) queue: VecDeque<Waiting<J>>,
+    pub(super) queue: VecDeque<QueuedJob<J>>,
     pub(super) phase: Phase,
-    pub(super) seats: Vec<Seat>,
-    /// Seats without a thread.
+    pub(super) slots: Vec<Slot>,
+    /// Slots without a thread.
     pub(super) vacant: Vec<usize>,
-    /// Seats of workers that sleep; the one with the longest idle time is first.
+    /// Slots of workers that sleep; the one with the longest idle time is first.
     pub(super) idle: Vec<usize>,
     /// Ready workers that are awake and have no job: they are about to take one, or to sleep again.
     pub(super) looking: u32,
     pub(super) busy: u32,
     pub(super) starting: u32,
     pub(super) ending: u32,
-    /// Seats whose threads have ended and are not joined yet.
+    /// Slots whose threads have ended and are not joined yet.
     pub(super) ended: Vec<usize>,
     pub(super) policy: Policy,
     /// When the supervisor looks next; `None`: only when it is notified.
-    pub(super) look_at: Option<Instant>,
+    pub(super) next_check: Option<Instant>,
     /// The number of consecutive threads that could not be opened. `retry_at` is the end of the resulting pause.
     failures: u32,
     pub(super) retry_at: Option<Instant>,
@@ -84,7 +84,7 @@ pub(super) struct State<J> {
     failed_in_drain: bool,
     pub(super) joiners: u32,
     /// All threads have ended, after the phase `Draining`.
-    pub(super) is_over: bool,
+    pub(super) all_ended: bool,
     pub(super) counts: Counts,
 }
 
@@ -125,7 +125,7 @@ impl<J> Shared<J> {
         let state = State {
             queue: VecDeque::new(),
             phase: Phase::Open,
-            seats: Vec::new(),
+            slots: Vec::new(),
             vacant: Vec::new(),
             idle: Vec::new(),
             looking: 0,
@@ -134,13 +134,13 @@ impl<J> Shared<J> {
             ending: 0,
             ended: Vec::new(),
             policy: Policy::new(sizing),
-            look_at: None,
+            next_check: None,
             failures: 0,
             retry_at: None,
             open_error: None,
             failed_in_drain: false,
             joiners: 0,
-            is_over: false,
+            all_ended: false,
             counts: Counts::starting_now(0),
         };
         Self {
@@ -148,8 +148,8 @@ impl<J> Shared<J> {
             open,
             queue_max,
             state: Mutex::new(state),
-            looks: Condvar::new(),
-            rest: Condvar::new(),
+            supervisor_wake: Condvar::new(),
+            all_done: Condvar::new(),
         }
     }
 
@@ -188,8 +188,8 @@ impl<J> Shared<J> {
             state.counts.refused += 1;
             return Err(Refused { job, why });
         }
-        state.queue.push_back(Waiting { job, since: now });
-        let sleeper = state.sleeper();
+        state.queue.push_back(QueuedJob { job, since: now });
+        let sleeper = state.take_sleeper();
         // If a worker is idle, it takes the job, and the policy has no advice for that.
         if state.waiting() > 0 {
             self.consult(&mut state, now);
@@ -203,20 +203,20 @@ impl<J> Shared<J> {
 
     /// Wakes the supervisor at the time when the policy must be called, if that is earlier than its next look.
     pub(super) fn consult(&self, state: &mut State<J>, now: Instant) {
-        let due = state.next_look(now);
+        let due = state.compute_next_check(now);
         if let Some(due) = due
-            && state.look_at.is_none_or(|at| due < at)
+            && state.next_check.is_none_or(|at| due < at)
         {
-            state.look_at = Some(due);
-            self.looks.notify_one();
+            state.next_check = Some(due);
+            self.supervisor_wake.notify_one();
         }
     }
 
     /// Wakes the supervisor immediately.
-    pub(super) fn look_now(&self, state: &mut State<J>) {
+    pub(super) fn wake_supervisor(&self, state: &mut State<J>) {
         // Any time in the past.
-        state.look_at = Some(state.counts.begun);
-        self.looks.notify_one();
+        state.next_check = Some(state.counts.begun);
+        self.supervisor_wake.notify_one();
     }
 
     /// Stops accepting jobs. Sleeping workers are woken to take the remaining jobs or to end.
@@ -229,19 +229,19 @@ impl<J> Shared<J> {
             state.retry_at = None;
         }
         state.phase = Phase::Draining;
-        for seat in std::mem::take(&mut state.idle) {
+        for slot in std::mem::take(&mut state.idle) {
             state.looking += 1;
-            state.seats[seat].told = Told::Look;
-            state.seats[seat].wake.notify_one();
+            state.slots[slot].wake_reason = WakeReason::Look;
+            state.slots[slot].wake.notify_one();
         }
-        self.look_now(&mut state);
+        self.wake_supervisor(&mut state);
         state
     }
 
     /// Notifies `join` if no job waits and no job runs.
-    pub(super) fn tell_rest(&self, state: &State<J>) {
-        if state.joiners > 0 && state.is_at_rest() {
-            self.rest.notify_all();
+    pub(super) fn notify_if_all_done(&self, state: &State<J>) {
+        if state.joiners > 0 && state.is_all_done() {
+            self.all_done.notify_all();
         }
     }
 }
@@ -249,17 +249,17 @@ impl<J> Shared<J> {
 impl<J> State<J> {
     /// The number of jobs beyond those that idle workers will take.
     fn waiting(&self) -> u32 {
-        let resting = self.idle.len() + self.looking as usize;
-        u32::try_from(self.queue.len().saturating_sub(resting)).unwrap_or(u32::MAX)
+        let idle = self.idle.len() + self.looking as usize;
+        u32::try_from(self.queue.len().saturating_sub(idle)).unwrap_or(u32::MAX)
     }
 
     /// The number of threads, in any state.
     pub(super) fn threads(&self) -> u32 {
-        self.resting() + self.busy + self.starting + self.ending
+        self.idle_count() + self.busy + self.starting + self.ending
     }
 
     /// Ready workers without a job.
-    fn resting(&self) -> u32 {
+    fn idle_count(&self) -> u32 {
         u32::try_from(self.idle.len()).unwrap_or(u32::MAX) + self.looking
     }
 
@@ -268,7 +268,7 @@ impl<J> State<J> {
         let paused = self.retry_at.is_some_and(|at| now < at);
         Load {
             busy: self.busy,
-            idle: self.resting(),
+            idle: self.idle_count(),
             starting: self.starting,
             ending: self.ending,
             waiting,
@@ -279,7 +279,7 @@ impl<J> State<J> {
     }
 
     /// When the policy must be called, or a pause is over.
-    pub(super) fn next_look(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn compute_next_check(&mut self, now: Instant) -> Option<Instant> {
         let load = self.load(now);
         let due = self.policy.observe(now, &load);
         let retry_at = self.retry_at.filter(|at| now < *at);
@@ -287,17 +287,17 @@ impl<J> State<J> {
     }
 
     /// Returns the sleeping worker to wake for the waiting jobs, if any. From now on the worker counts as looking.
-    pub(super) fn sleeper(&mut self) -> Option<Arc<Condvar>> {
-        if self.queue.len() <= self.looking as usize * QUEUED_A_LOOKER {
+    pub(super) fn take_sleeper(&mut self) -> Option<Arc<Condvar>> {
+        if self.queue.len() <= self.looking as usize * JOBS_PER_LOOKING_WORKER {
             return None;
         }
-        let seat = self.idle.pop()?;
+        let slot = self.idle.pop()?;
         self.looking += 1;
-        self.seats[seat].told = Told::Look;
-        Some(Arc::clone(&self.seats[seat].wake))
+        self.slots[slot].wake_reason = WakeReason::Look;
+        Some(Arc::clone(&self.slots[slot].wake))
     }
 
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(super) fn is_all_done(&self) -> bool {
         self.queue.is_empty() && self.busy == 0
     }
 
@@ -321,12 +321,12 @@ impl<J> State<J> {
     pub(super) fn is_stuck(&self) -> bool {
         self.failed_in_drain
             && !self.queue.is_empty()
-            && self.busy + self.starting + self.resting() == 0
+            && self.busy + self.starting + self.idle_count() == 0
     }
 
     /// The number of ready workers beyond `max`, after `max` was lowered.
     pub(super) fn excess(&self) -> u32 {
-        self.policy.beyond(self.busy + self.resting())
+        self.policy.excess(self.busy + self.idle_count())
     }
 
     /// A thread was opened: resets the back-off.
@@ -340,7 +340,7 @@ impl<J> State<J> {
     #[cfg(test)]
     pub(super) fn check(&self) {
         let counted = self.threads() as usize + self.ended.len() + self.vacant.len();
-        assert!(counted <= self.seats.len() && self.seats.len() <= counted + 1, "counted twice");
+        assert!(counted <= self.slots.len() && self.slots.len() <= counted + 1, "counted twice");
         assert!(self.threads() <= self.policy.sizing().max, "more than `max`");
     }
 
@@ -364,7 +364,7 @@ impl<J> State<J> {
                 .front()
                 .map_or(Duration::ZERO, |it| now.saturating_duration_since(it.since)),
             busy: self.busy,
-            idle: self.resting(),
+            idle: self.idle_count(),
             starting: self.starting,
         }
     }

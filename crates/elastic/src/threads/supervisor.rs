@@ -5,55 +5,55 @@ use std::sync::{Arc, Condvar, MutexGuard};
 use std::thread::Builder;
 use std::time::Instant;
 
-use super::state::{Phase, Seat, Shared, State, Told};
+use super::state::{Phase, Shared, Slot, State, WakeReason};
 use super::worker;
 use crate::Advice;
 
 /// Runs until the pool is drained and its last thread has ended.
 pub(super) fn run<J: Send + 'static>(shared: &Arc<Shared<J>>) {
     let mut state = shared.lock();
-    shared.look_now(&mut state);
+    shared.wake_supervisor(&mut state);
     loop {
         let now = Instant::now();
-        match state.look_at {
-            None => state = shared.wait(&shared.looks, state),
+        match state.next_check {
+            None => state = shared.wait(&shared.supervisor_wake, state),
             Some(at) if now < at => {
-                state = shared.wait_for(&shared.looks, state, at.duration_since(now));
+                state = shared.wait_for(&shared.supervisor_wake, state, at.duration_since(now));
             }
             Some(_) => {
-                state = bury(shared, state);
-                state = follow(shared, state);
+                state = join_ended(shared, state);
+                state = follow_policy(shared, state);
                 if state.phase == Phase::Draining && state.queue.is_empty() && state.is_empty() {
                     break;
                 }
             }
         }
     }
-    state.is_over = true;
+    state.all_ended = true;
     drop(state);
-    shared.rest.notify_all();
+    shared.all_done.notify_all();
 }
 
 /// Joins the threads that have ended.
-fn bury<'a, J>(
+fn join_ended<'a, J>(
     shared: &'a Shared<J>,
     mut state: MutexGuard<'a, State<J>>,
 ) -> MutexGuard<'a, State<J>> {
-    while let Some(seat) = state.ended.pop() {
-        let thread = state.seats[seat].thread.take();
+    while let Some(slot) = state.ended.pop() {
+        let thread = state.slots[slot].thread.take();
         drop(state);
         if let Some(thread) = thread {
             // The worker catches its panics itself.
             let _ = thread.join();
         }
         state = shared.lock();
-        state.vacant.push(seat);
+        state.vacant.push(slot);
     }
     state
 }
 
 /// Follows the policy until it returns `Nothing`.
-fn follow<'a, J: Send + 'static>(
+fn follow_policy<'a, J: Send + 'static>(
     shared: &'a Arc<Shared<J>>,
     mut state: MutexGuard<'a, State<J>>,
 ) -> MutexGuard<'a, State<J>> {
@@ -67,7 +67,7 @@ fn follow<'a, J: Send + 'static>(
         match state.policy.advise(now, &load) {
             // During a drain idle workers end by themselves, and an empty queue needs no worker.
             Advice::Start(_) if draining && state.queue.is_empty() => {
-                state.look_at = state.ended.first().map(|_| now);
+                state.next_check = state.ended.first().map(|_| now);
                 return state;
             }
             Advice::Start(count) => {
@@ -79,7 +79,7 @@ fn follow<'a, J: Send + 'static>(
                 // End the worker with the longest idle time. Workers that are looking for a job also count as idle for
                 // the policy; they call `consult` when they go to sleep.
                 if state.idle.is_empty() {
-                    state.look_at = state.ended.first().map(|_| now);
+                    state.next_check = state.ended.first().map(|_| now);
                     return state;
                 }
                 end_one(&mut state);
@@ -89,16 +89,17 @@ fn follow<'a, J: Send + 'static>(
     }
     let now = Instant::now();
     // A thread may have ended while the lock was released.
-    state.look_at = if state.ended.is_empty() { state.next_look(now) } else { Some(now) };
+    state.next_check =
+        if state.ended.is_empty() { state.compute_next_check(now) } else { Some(now) };
     state
 }
 
 /// Ends the worker with the longest idle time.
 fn end_one<J>(state: &mut State<J>) {
-    let seat = state.idle.remove(0);
+    let slot = state.idle.remove(0);
     state.ending += 1;
-    state.seats[seat].told = Told::End;
-    state.seats[seat].wake.notify_one();
+    state.slots[slot].wake_reason = WakeReason::End;
+    state.slots[slot].wake.notify_one();
 }
 
 /// Starts one thread.
@@ -106,10 +107,10 @@ fn start<'a, J: Send + 'static>(
     shared: &'a Arc<Shared<J>>,
     mut state: MutexGuard<'a, State<J>>,
 ) -> MutexGuard<'a, State<J>> {
-    let seat = state.vacant.pop().unwrap_or_else(|| {
+    let slot = state.vacant.pop().unwrap_or_else(|| {
         let wake = Arc::new(Condvar::new());
-        state.seats.push(Seat { wake, told: Told::Nothing, thread: None });
-        state.seats.len() - 1
+        state.slots.push(Slot { wake, wake_reason: WakeReason::Nothing, thread: None });
+        state.slots.len() - 1
     });
     state.starting += 1;
     state.counts.started += 1;
@@ -117,18 +118,18 @@ fn start<'a, J: Send + 'static>(
     drop(state);
     let spawned = {
         let shared = Arc::clone(shared);
-        let builder = Builder::new().name(format!("{}/{seat}", shared.name));
-        builder.spawn(move || worker::run(&shared, seat))
+        let builder = Builder::new().name(format!("{}/{slot}", shared.name));
+        builder.spawn(move || worker::run(&shared, slot))
     };
     let mut state = shared.lock();
     match spawned {
-        Ok(thread) => state.seats[seat].thread = Some(thread),
+        Ok(thread) => state.slots[slot].thread = Some(thread),
         Err(error) => {
             state.starting -= 1;
-            state.vacant.push(seat);
+            state.vacant.push(slot);
             state.handle_failure(Instant::now(), format!("no thread can be started: {error}"));
             if state.is_stuck() {
-                shared.rest.notify_all();
+                shared.all_done.notify_all();
             }
         }
     }

@@ -5,10 +5,10 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::Serve;
-use super::state::{Phase, Shared, State, Told};
+use super::state::{Phase, Shared, State, WakeReason};
 
-/// Runs on the thread of this seat.
-pub(super) fn run<J: Send + 'static>(shared: &Shared<J>, seat: usize) {
+/// Runs on the thread of this slot.
+pub(super) fn run<J: Send + 'static>(shared: &Shared<J>, slot: usize) {
     let opened = open(shared);
     let mut state = shared.lock();
     state.starting -= 1;
@@ -17,22 +17,22 @@ pub(super) fn run<J: Send + 'static>(shared: &Shared<J>, seat: usize) {
         Err(why) => {
             state.ending += 1;
             state.handle_failure(Instant::now(), why);
-            return leave(shared, state, seat);
+            return leave(shared, state, slot);
         }
     };
     state.handle_opened();
     state.looking += 1;
-    let state = work(shared, seat, state, serve);
-    leave(shared, state, seat);
+    let state = work(shared, slot, state, serve);
+    leave(shared, state, slot);
 }
 
 /// The last step of a thread that is ending.
-fn leave<J>(shared: &Shared<J>, mut state: MutexGuard<'_, State<J>>, seat: usize) {
+fn leave<J>(shared: &Shared<J>, mut state: MutexGuard<'_, State<J>>, slot: usize) {
     state.ending -= 1;
-    state.ended.push(seat);
-    shared.look_now(&mut state);
+    state.ended.push(slot);
+    shared.wake_supervisor(&mut state);
     if state.is_stuck() {
-        shared.rest.notify_all();
+        shared.all_done.notify_all();
     }
 }
 
@@ -62,7 +62,7 @@ fn discard<T>(it: T) {
 /// Takes jobs. The worker counts as looking when this is called, and as ending when it returns.
 fn work<'a, J>(
     shared: &'a Shared<J>,
-    seat: usize,
+    slot: usize,
     mut state: MutexGuard<'a, State<J>>,
     mut serve: Serve<J>,
 ) -> MutexGuard<'a, State<J>> {
@@ -75,7 +75,7 @@ fn work<'a, J>(
             // another.
             state.looking -= 1;
             state.ending += 1;
-            if let Some(sleeper) = state.sleeper() {
+            if let Some(sleeper) = state.take_sleeper() {
                 sleeper.notify_one();
             }
             break;
@@ -84,7 +84,7 @@ fn work<'a, J>(
             state.looking -= 1;
             state.busy += 1;
             state.counts.waited += now.saturating_duration_since(waiting.since);
-            let sleeper = state.sleeper();
+            let sleeper = state.take_sleeper();
             if !known_busy {
                 known_busy = true;
                 shared.consult(&mut state, now);
@@ -111,7 +111,7 @@ fn work<'a, J>(
                     Err(why) => {
                         state.ending += 1;
                         state.handle_failure(Instant::now(), why);
-                        shared.tell_rest(&state);
+                        shared.notify_if_all_done(&state);
                         return state;
                     }
                 }
@@ -127,9 +127,9 @@ fn work<'a, J>(
             state.ending += 1;
             break;
         }
-        state = rest(shared, seat, state, now);
+        state = sleep(shared, slot, state, now);
         known_busy = false;
-        if state.seats[seat].told == Told::End {
+        if state.slots[slot].wake_reason == WakeReason::End {
             break;
         }
         now = Instant::now();
@@ -138,25 +138,25 @@ fn work<'a, J>(
     drop(state);
     discard(serve);
     let state = shared.lock();
-    shared.tell_rest(&state);
+    shared.notify_if_all_done(&state);
     state
 }
 
 /// Sleeps until there is something to do. The worker counts as looking when this is called. When it returns, the worker
 /// counts as looking again, or as ending if it must end.
-fn rest<'a, J>(
+fn sleep<'a, J>(
     shared: &'a Shared<J>,
-    seat: usize,
+    slot: usize,
     mut state: MutexGuard<'a, State<J>>,
     now: Instant,
 ) -> MutexGuard<'a, State<J>> {
     state.looking -= 1;
-    state.idle.push(seat);
-    state.seats[seat].told = Told::Nothing;
+    state.idle.push(slot);
+    state.slots[slot].wake_reason = WakeReason::Nothing;
     shared.consult(&mut state, now);
-    shared.tell_rest(&state);
-    let wake = Arc::clone(&state.seats[seat].wake);
-    while state.seats[seat].told == Told::Nothing {
+    shared.notify_if_all_done(&state);
+    let wake = Arc::clone(&state.slots[slot].wake);
+    while state.slots[slot].wake_reason == WakeReason::Nothing {
         state = shared.wait(&wake, state);
     }
     state

@@ -173,14 +173,16 @@ impl Engine {
         let ago = self.now.saturating_duration_since(decision.at);
         let what = match decision.decided {
             Decided::Given(worker, choice) => {
-                format!("given to worker {} ({})", name(worker), choice.word())
+                format!("given to worker {} ({})", name(worker), choice.as_str())
             }
-            Decided::Refused(cause) => format!("refused: {}", cause.word()),
+            Decided::Refused(cause) => format!("refused: {}", cause.as_str()),
             Decided::Returned(Retry { worker, why, times }) => {
                 let named = |worker| format!("worker {}", name(worker));
                 let worker = worker.map_or_else(|| "its worker".to_owned(), named);
                 let why = match why {
-                    Some(why) => format!("{worker} failed it ({}: {})", why.word(), why.meaning()),
+                    Some(why) => {
+                        format!("{worker} failed it ({}: {})", why.as_str(), why.meaning())
+                    }
                     None => format!("it did not reach {worker}"),
                 };
                 format!("{why}, and it waits again (retry {times})")
@@ -202,7 +204,7 @@ impl Engine {
             "{ago:.3?} ago {what}; waited {:.3?}, {} shard_link waited; schedule {}, {} candidates{}, free: {free}",
             decision.waited(),
             decision.queued,
-            decision.schedule.word(),
+            decision.schedule.as_str(),
             decision.candidates,
             if decision.on_backup { " (backup)" } else { "" },
         );

@@ -22,7 +22,7 @@ impl ServedPool {
         }
         let learnt = cookies.write(head, worker, second(exchange.at_us));
         if let Some(key) = learnt {
-            self.pool.handle_learnt(now, worker, &key);
+            self.pool.handle_learned_key(now, worker, &key);
         }
     }
 }

@@ -49,7 +49,7 @@ impl ServedPool {
                         |last| printable(last.as_bytes()),
                     )
                 }
-                cause => cause.word().to_owned(),
+                cause => cause.as_str().to_owned(),
             };
             match (change.state, change.ejected_for) {
                 (HealthState::Up, _) => tracing::info!(worker = name, "serves again: {cause}"),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{PoolId, RequestId, WorkerId, WorkerIndex};
 
 use super::{Engine, QueuedRequest};
@@ -56,7 +56,7 @@ impl Engine {
         }
         let waiting = QueuedRequest { id, peer, at_us, payload, meta };
         let entry = waiting.entry(self.now, &served.balance.keys, exchange);
-        match served.pool.handle_entry_at_branch(self.now, waiting, entry) {
+        match served.pool.handle_entry_on_member(self.now, waiting, entry) {
             Ok(ticket) => {
                 served.dirty = true;
                 served.counts.requests += 1;
@@ -92,7 +92,7 @@ impl Engine {
 
     /// Returns a slot of this worker to the owner shard.
     pub(super) fn mail_token(&mut self, pool: PoolId, worker: WorkerIndex) {
-        if active(Plant::LostSlot) {
+        if active(Mutant::LostSlot) {
             return;
         }
         if let Some(owner) = self.shard_link.off_shard(pool) {
@@ -116,7 +116,7 @@ impl Engine {
         let good_in_time = good && health.slow.is_none_or(|slow| took <= slow);
         // The failure rate is computed over all requests.
         let tells = member_shard.tells(worker, good_in_time) || health.fail_rate.is_some();
-        let at_home = served.pool.worker_at_home(worker).filter(|_| tells);
+        let at_home = served.pool.worker_on_owner(worker).filter(|_| tells);
         if let (Some(owner), Some(worker)) = (self.shard_link.off_shard(pool), at_home) {
             self.shard_link.send(owner, ShardMessage::Judged { pool, worker, good, took });
         }
@@ -125,7 +125,7 @@ impl Engine {
     /// A request could not be delivered to a worker. This counts as a failed health check.
     pub(super) fn unreached(&mut self, pool: PoolId, worker: WorkerId) {
         let served = &self.pools[pool];
-        match (self.shard_link.off_shard(pool), served.pool.worker_at_home(worker)) {
+        match (self.shard_link.off_shard(pool), served.pool.worker_on_owner(worker)) {
             (None, _) => self.checked(pool, worker, false, UNREACHED.to_owned()),
             (Some(owner), Some(worker)) => {
                 self.shard_link.send(owner, ShardMessage::Unreached(pool, worker));
@@ -146,10 +146,10 @@ impl Engine {
     }
 
     /// Applies an update of the owner shard.
-    pub(super) fn handle_news(&mut self, pool: PoolId, update: &pool::PoolUpdate) {
+    pub(super) fn handle_update(&mut self, pool: PoolId, update: &pool::PoolUpdate) {
         let served = &mut self.pools[pool];
         served.dirty = true;
-        for worker in served.pool.handle_news(self.now, update) {
+        for worker in served.pool.handle_update(self.now, update) {
             self.effects.to_replace.push_back((pool, worker));
         }
     }
@@ -162,7 +162,7 @@ impl Engine {
             return;
         }
         for (pool, served) in self.pools.entries_mut() {
-            if let Some(update) = served.pool.poll_news() {
+            if let Some(update) = served.pool.poll_update() {
                 let update = Arc::new(update);
                 self.shard_link.tell_all(|| ShardMessage::Update(pool, Arc::clone(&update)));
             }

@@ -111,7 +111,7 @@ impl Engine {
                 self.pools[pool].dirty = true;
                 self.pools[pool].pool.handle_token(self.now, worker);
             }
-            ShardMessage::Update(pool, update) => self.handle_news(pool, &update),
+            ShardMessage::Update(pool, update) => self.handle_update(pool, &update),
             // Waiting clients are woken at the end of each turn.
             ShardMessage::Room => {}
             ShardMessage::Barrier(barrier) => self.barriers.hold(barrier),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{Cause, Outcome, PoolId, RequestId, WorkerId};
 use pool::{Effect, Refused};
 
@@ -143,7 +143,7 @@ impl Engine {
             None => {}
         }
         served.counts.batches += u64::from(last);
-        if active(Plant::EarlyOk) {
+        if active(Mutant::EarlyOk) {
             self.end(id, Outcome::Reply(exchange::Slice::from("ok")));
         }
         let request = Request { id, peer, at_us, payload };
@@ -187,7 +187,7 @@ impl Engine {
             };
             let retry = exchange.attempt.failed.returned(from);
             if self.pools[pool].member_shard.is_some() {
-                self.pools[pool].pool.note_homeward(self.now, id.as_u64(), retry);
+                self.pools[pool].pool.note_returned_to_owner(self.now, id.as_u64(), retry);
                 homeward.push((pool, id, payload, meta));
                 continue;
             }

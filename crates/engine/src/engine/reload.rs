@@ -104,7 +104,7 @@ impl ServedPool {
         if names.values().any(Option::is_some) {
             config.servers = names.values().cloned().map(Option::unwrap_or_default).collect();
         }
-        let affinity_target = |name: &str| self.pool.berth_named(name);
+        let affinity_target = |name: &str| self.pool.affinity_target_named(name);
         let mut cookies = Box::new(Cookies::new(config, affinity_target));
         if let Some(before) = before {
             cookies.take_over(*before);

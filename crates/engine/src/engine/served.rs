@@ -35,7 +35,7 @@ impl ServedPool {
             member_shard = (!is_owner).then(Box::<MemberShard>::default);
             member_shards = if is_owner { shards } else { 0 };
         }
-        let affinity_target = |name: &str| pool.berth_named(name);
+        let affinity_target = |name: &str| pool.affinity_target_named(name);
         let cookies =
             balance.cookie.take().map(|config| Box::new(Cookies::new(config, affinity_target)));
         Self {

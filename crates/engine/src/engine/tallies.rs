@@ -83,7 +83,8 @@ impl Tallies {
     pub(super) fn shown(&self, worker: WorkerIndex, now: Instant) -> WorkerTally {
         let Some(tally) = self.0.get(worker) else { return WorkerTally::default() };
         let &Tally { requests, responses, failures, retries, ejections, last_failure, .. } = tally;
-        let ago = |(cause, at): (Cause, Instant)| (cause.word(), now.saturating_duration_since(at));
+        let ago =
+            |(cause, at): (Cause, Instant)| (cause.as_str(), now.saturating_duration_since(at));
         let last_failure = last_failure.map(ago);
         WorkerTally { requests, responses, failures, retries, ejections, last_failure }
     }

@@ -22,7 +22,7 @@ enum Received {
 }
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
-    pub(super) fn hear_socket<O: EventHandler<Mail = M>>(
+    pub(super) fn handle_socket_report<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: SocketId,
@@ -58,7 +58,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 Received::Datagram(length, from) => {
                     block.advance(length);
                     let event = Event::Datagram { socket: id, from: &from, bytes: block.filled() };
-                    self.tell(owner, event);
+                    self.deliver(owner, event);
                     budget = budget.saturating_sub(length.max(OFFER_COST_MIN));
                 }
                 Received::Lost => budget = budget.saturating_sub(OFFER_COST_MIN),
@@ -103,10 +103,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Reports and removes the sockets that could not be watched.
-    pub(super) fn tell_failed_sockets<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
+    pub(super) fn report_failed_sockets<O: EventHandler<Mail = M>>(&mut self, owner: &mut O) {
         while let Some((id, error)) = self.state.work.sockets_failed.pop() {
             if self.state.remove_socket(id) {
-                self.tell(owner, Event::DatagramsFailed { socket: id, error });
+                self.deliver(owner, Event::DatagramsFailed { socket: id, error });
             }
         }
     }

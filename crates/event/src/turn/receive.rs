@@ -28,11 +28,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let mut budget = self.state.settings.read_budget.saturating_sub(cost_of(received));
         while let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
             let cost = match stream.step() {
-                Step::Rest => return,
-                Step::Receive if budget > 0 && stream.hold.is_none() => {
+                Step::Idle => return,
+                Step::Receive if budget > 0 && stream.unconsumed.is_none() => {
                     cost_of(self.receive(owner, id))
                 }
-                step => match self.seldom_step(owner, id, step, budget) {
+                step => match self.uncommon_step(owner, id, step, budget) {
                     Some(cost) => cost,
                     None => return,
                 },
@@ -43,7 +43,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Executes a step and returns its cost, or `None` if it was the last step of this turn.
     #[inline(never)]
-    fn seldom_step<O: EventHandler<Mail = M>>(
+    fn uncommon_step<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: StreamId,
@@ -52,7 +52,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     ) -> Option<usize> {
         let stream = self.state.streams.get_mut(id.index, id.generation)?;
         let cost = match step {
-            Step::Rest => return None,
+            Step::Idle => return None,
             Step::Receive | Step::Discard | Step::Relay | Step::Offer { .. } if budget == 0 => {
                 self.state.postpone(id);
                 return None;
@@ -61,57 +61,57 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             Step::Discard => self.discard(id),
             Step::Relay => self.relay(id),
             Step::Offer { last } => {
-                let held = stream.hold.take().expect("only what is held is offered again");
+                let held = stream.unconsumed.take().expect("only what is held is offered again");
                 self.offer(owner, id, Lent::new(held, last));
                 OFFER_COST_MIN
             }
-            Step::TellConnected => {
+            Step::DeliverConnected => {
                 stream.marks.clear(Marks::CONNECTED);
                 let key = stream.key;
-                self.tell(owner, Event::Connected { stream: id, key });
+                self.deliver(owner, Event::Connected { stream: id, key });
                 0
             }
-            Step::TellDrained => {
+            Step::DeliverDrained => {
                 stream.marks.clear(Marks::DRAINED);
                 let key = stream.key;
-                self.tell(owner, Event::Drained { stream: id, key });
+                self.deliver(owner, Event::Drained { stream: id, key });
                 0
             }
-            Step::TellHangup => {
+            Step::DeliverHangup => {
                 stream.marks.clear(Marks::HANGUP);
                 let key = stream.key;
-                self.tell(owner, Event::Hangup { stream: id, key });
+                self.deliver(owner, Event::Hangup { stream: id, key });
                 0
             }
-            Step::TellEndAhead => {
-                stream.marks.set(Marks::END_AHEAD_TOLD);
+            Step::DeliverEndAhead => {
+                stream.marks.set(Marks::END_AHEAD_DELIVERED);
                 let key = stream.key;
-                self.tell(owner, Event::EndAhead { stream: id, key });
+                self.deliver(owner, Event::EndAhead { stream: id, key });
                 0
             }
-            Step::TellBroken => {
-                stream.marks.set(Marks::BROKEN_TOLD);
+            Step::DeliverBroken => {
+                stream.marks.set(Marks::BROKEN_DELIVERED);
                 let key = stream.key;
-                self.tell(owner, Event::Broken { stream: id, key });
+                self.deliver(owner, Event::Broken { stream: id, key });
                 0
             }
-            Step::TellRelayed => {
-                self.tell_relayed(owner, id);
+            Step::DeliverRelayed => {
+                self.deliver_relayed(owner, id);
                 0
             }
-            Step::TellEof => {
-                self.tell_eof(owner, id);
+            Step::DeliverEof => {
+                self.deliver_eof(owner, id);
                 0
             }
             Step::Close(reason) => {
-                self.tell_closed(owner, id, reason);
+                self.deliver_closed(owner, id, reason);
                 return None;
             }
         };
         Some(cost)
     }
 
-    fn tell_closed<O: EventHandler<Mail = M>>(
+    fn deliver_closed<O: EventHandler<Mail = M>>(
         &mut self,
         owner: &mut O,
         id: StreamId,
@@ -121,21 +121,21 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let (unsent, key) = found.map_or_else(Default::default, |it| (it.queued(), it.key));
         let pipe = found.filter(|it| it.direction == Direction::Out && reason != Reason::Clean);
         let pipe = pipe.and_then(|it| it.fd.as_ref());
-        self.state.unread = pipe.map_or(0, |fd| (self.state.unread_of)(fd).unwrap_or(0));
+        self.state.unread = pipe.map_or(0, |fd| (self.state.unread_in_pipe)(fd).unwrap_or(0));
         self.state.remove_stream(id);
         self.state.unsent = Some((id, unsent));
-        self.tell(owner, Event::Closed { stream: id, key, reason });
+        self.deliver(owner, Event::Closed { stream: id, key, reason });
         self.state.unsent = None;
     }
 
-    fn tell_eof<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+    fn deliver_eof<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
-        stream.marks.set(Marks::EOF_TOLD);
+        stream.marks.set(Marks::EOF_DELIVERED);
         if stream.direction == Direction::In || stream.marks.has(Marks::SEND_ENDED) {
             stream.end(Reason::Clean);
         }
         let key = stream.key;
-        self.tell(owner, Event::Eof { stream: id, key });
+        self.deliver(owner, Event::Eof { stream: id, key });
     }
 
     /// Receives once into the hot block, for a stream without held bytes, and offers the received bytes. Returns their
@@ -171,16 +171,16 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Receives once behind the held bytes, and offers all of them. Returns the cost in the budget.
     fn receive_more<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
-        let held = stream.hold.as_ref().map_or(0, Block::len);
+        let held = stream.unconsumed.as_ref().map_or(0, Block::len);
         let recv_buffer_max = stream.limits.recv_buffer_max;
         let mut grown_hold = None;
         let block = if held > HOLD_COPIED_MAX {
-            let hold = stream.hold.take().expect("it holds something");
-            grown_hold.insert(grown(hold, recv_buffer_max))
+            let unconsumed = stream.unconsumed.take().expect("it holds something");
+            grown_hold.insert(grown(unconsumed, recv_buffer_max))
         } else {
             let hot = self.hot.refill(CAPACITY_POOLED_MAX);
-            if let Some(hold) = &stream.hold {
-                hot.push(hold.filled());
+            if let Some(unconsumed) = &stream.unconsumed {
+                hot.push(unconsumed.filled());
             }
             hot
         };
@@ -190,11 +190,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let room_length = room.len().min(room_max);
         self.state.counts.receives += 1;
         let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
-        match self.kernel.receive(fd, stream.medium, &mut room[..room_length]) {
+        match self.kernel.receive(fd, stream.fd_kind, &mut room[..room_length]) {
             Ok(count) if count > 0 => {
                 note_received(stream, count, room_length);
                 self.state.counts.received += count as u64;
-                stream.hold = None;
+                stream.unconsumed = None;
                 block.advance(count);
                 let lent = match grown_hold {
                     Some(block) => Lent::new(block, false),
@@ -206,7 +206,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             result => {
                 note_end(stream, result);
                 if let Some(block) = grown_hold {
-                    stream.hold = Some(block);
+                    stream.unconsumed = Some(block);
                 }
                 0
             }
@@ -220,7 +220,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let room_length = room.len();
         let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
         self.state.counts.receives += 1;
-        match self.kernel.receive(fd, stream.medium, room) {
+        match self.kernel.receive(fd, stream.fd_kind, room) {
             Ok(count) if count > 0 => {
                 note_received(stream, count, room_length);
                 self.state.counts.received += count as u64;
@@ -240,7 +240,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             stream.marks.clear(Marks::OFFER);
             key = stream.key;
         }
-        self.tell(owner, Event::Data { stream: id, key, data: Data::new(&mut lent) });
+        self.deliver(owner, Event::Data { stream: id, key, data: Data::new(&mut lent) });
         self.keep(id, lent);
     }
 
@@ -261,17 +261,17 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             return self.recycle(lent);
         }
         if untouched && !paused && rest >= stream.limits.recv_buffer_max {
-            stream.end(Reason::HoldFull);
+            stream.end(Reason::RecvBufferFull);
             return self.recycle(lent);
         }
         // Few remaining bytes get a block of their own size. Otherwise the block is kept, unless it is more memory than
         // the stream may occupy.
         let recv_buffer_max = stream.limits.recv_buffer_max;
         if rest * 4 <= lent.capacity() || lent.capacity() > recv_buffer_max {
-            stream.hold = Some(copied(lent.bytes(), recv_buffer_max));
+            stream.unconsumed = Some(copied(lent.bytes(), recv_buffer_max));
             return self.recycle(lent);
         }
-        stream.hold = Some(match lent.into_block() {
+        stream.unconsumed = Some(match lent.into_block() {
             Ok((mut block, start)) => {
                 if start > 0 {
                     block.shift(start);
@@ -298,19 +298,19 @@ fn cost_of(received: usize) -> usize {
 
 /// Returns a copy in a block of its size class, or of its exact length if the class exceeds `recv_buffer_max`.
 fn copied(bytes: &[u8], recv_buffer_max: usize) -> Block {
-    let mut block = Block::within(bytes.len(), recv_buffer_max);
+    let mut block = Block::with_capacity_max(bytes.len(), recv_buffer_max);
     block.push(bytes);
     block
 }
 
 /// Returns a long hold with room for more bytes. Its capacity doubles up to `recv_buffer_max`, so growing costs one or
 /// two copies per byte.
-fn grown(hold: Block, recv_buffer_max: usize) -> Block {
-    let wanted = (hold.len() * 2).min(recv_buffer_max.max(hold.len() + 1));
-    if hold.remaining() >= HOLD_COPIED_MAX || hold.capacity() >= wanted {
-        return hold;
+fn grown(unconsumed: Block, recv_buffer_max: usize) -> Block {
+    let wanted = (unconsumed.len() * 2).min(recv_buffer_max.max(unconsumed.len() + 1));
+    if unconsumed.remaining() >= HOLD_COPIED_MAX || unconsumed.capacity() >= wanted {
+        return unconsumed;
     }
-    let mut larger = Block::within(wanted, recv_buffer_max);
-    larger.push(hold.filled());
+    let mut larger = Block::with_capacity_max(wanted, recv_buffer_max);
+    larger.push(unconsumed.filled());
     larger
 }

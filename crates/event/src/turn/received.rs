@@ -27,7 +27,7 @@ pub(super) fn receive(
     let room_length = room.len().min(stream.limits.recv_buffer_max.max(1));
     let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
     counts.receives += 1;
-    match kernel.receive(fd, stream.medium, &mut room[..room_length]) {
+    match kernel.receive(fd, stream.fd_kind, &mut room[..room_length]) {
         Ok(count) if count > 0 => {
             note_received(stream, count, room_length);
             stream.marks.clear(Marks::OFFER);
@@ -49,7 +49,7 @@ pub(super) fn receive(
 /// the stream must read until the end is received, because no further edge is reported.
 #[inline]
 pub(super) fn note_received(stream: &mut Stream, count: usize, room: usize) {
-    let short = count < room && stream.medium != FdKind::Other;
+    let short = count < room && stream.fd_kind != FdKind::Other;
     if short && !stream.marks.has(Marks::TO_THE_END) {
         stream.marks.clear(Marks::READABLE);
     }

@@ -6,7 +6,7 @@
 //!     └──── splice ───► pipe ────────────────── splice ──────────────────┘
 //! ```
 //!
-//! Invariant: `accepted + flying + left = limit`, where `flying` bytes are in the output or in the pipe.
+//! Invariant: `accepted + in_flight + left = limit`, where `in_flight` bytes are in the output or in the pipe.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use super::Loop;
 use super::received::{note_end, note_received, reason_of};
 use crate::data::Data;
 use crate::kernel::{FdKind, Kernel};
-use crate::relay::{Relay, Way};
+use crate::relay::{Relay, RelayMode};
 use crate::stream::Marks;
 use crate::{Event, EventHandler, StreamId};
 
@@ -28,34 +28,37 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     pub(super) fn relay(&mut self, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
         let mut relay = stream.relay.take().expect("only a stream that relays is asked to");
-        let hold = stream.hold.take();
-        let medium = stream.medium;
+        let unconsumed = stream.unconsumed.take();
+        let fd_kind = stream.fd_kind;
         let to = self.state.streams.get(relay.to.index, relay.to.generation);
-        let cost = match (to, hold) {
-            (Some(to), hold) if to.takes_output() => {
-                let splices = [medium, to.medium].iter().all(|medium| *medium != FdKind::Other);
-                match hold {
-                    Some(hold) => self.relay_hold(id, &mut relay, hold),
-                    None if relay.flies() => self.splice_out(&mut relay),
+        let cost = match (to, unconsumed) {
+            (Some(to), unconsumed) if to.takes_output() => {
+                let splices = [fd_kind, to.fd_kind].iter().all(|fd_kind| *fd_kind != FdKind::Other);
+                match unconsumed {
+                    Some(unconsumed) => self.relay_hold(id, &mut relay, unconsumed),
+                    None if relay.is_splicing() => self.splice_out(&mut relay),
                     None if to.queued() > to.limits.send_low => {
                         relay.waits = true;
                         0
                     }
-                    None if splices && to.queued() == 0 && !matches!(relay.way, Way::Copy) => {
+                    None if splices
+                        && to.queued() == 0
+                        && !matches!(relay.mode, RelayMode::Copy) =>
+                    {
                         self.splice_in(id, &mut relay)
                     }
                     // Spliced bytes must not overtake copied bytes that are still queued.
-                    None if splices && !matches!(relay.way, Way::Copy) => {
+                    None if splices && !matches!(relay.mode, RelayMode::Copy) => {
                         relay.waits = true;
                         0
                     }
                     None => self.relay_copy(id, &mut relay),
                 }
             }
-            (_, hold) => {
-                relay.cut = true;
+            (_, unconsumed) => {
+                relay.target_gone = true;
                 if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
-                    stream.hold = hold;
+                    stream.unconsumed = unconsumed;
                 }
                 0
             }
@@ -67,22 +70,22 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Held bytes, which were received already, go first.
-    fn relay_hold(&mut self, id: StreamId, relay: &mut Relay, mut hold: Block) -> usize {
-        let count = hold.len().min(usize::try_from(relay.left).unwrap_or(usize::MAX));
-        self.state.queue(relay.to, |output| output.push_bytes(&hold.filled()[..count]));
+    fn relay_hold(&mut self, id: StreamId, relay: &mut Relay, mut unconsumed: Block) -> usize {
+        let count = unconsumed.len().min(usize::try_from(relay.left).unwrap_or(usize::MAX));
+        self.state.queue(relay.to, |output| output.push_bytes(&unconsumed.filled()[..count]));
         self.sent_off(relay, count);
-        hold.shift(count);
+        unconsumed.shift(count);
         if let Some(stream) = self.state.streams.get_mut(id.index, id.generation)
-            && !hold.is_empty()
+            && !unconsumed.is_empty()
         {
-            stream.hold = Some(hold);
+            stream.unconsumed = Some(unconsumed);
             stream.marks.set(Marks::OFFER);
         }
         count
     }
 
     fn sent_off(&mut self, relay: &mut Relay, count: usize) {
-        relay.flying += count;
+        relay.in_flight += count;
         relay.left -= count as u64;
     }
 
@@ -93,7 +96,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let length = room.len().min(usize::try_from(relay.left).unwrap_or(usize::MAX));
         let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
         self.state.counts.receives += 1;
-        match self.kernel.receive(fd, stream.medium, &mut room[..length]) {
+        match self.kernel.receive(fd, stream.fd_kind, &mut room[..length]) {
             Ok(count) if count > 0 => {
                 note_received(stream, count, length);
                 self.state.counts.received += count as u64;
@@ -110,25 +113,25 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             result => {
                 note_end(stream, result);
-                self.state.feed(id, false);
+                self.state.update_relay_to(id, false);
                 0
             }
         }
     }
 
     fn splice_in(&mut self, id: StreamId, relay: &mut Relay) -> usize {
-        if matches!(relay.way, Way::Untried) {
-            match self.kernel.conduit() {
-                Ok(conduit) => relay.way = Way::Splice(conduit),
-                Err(_) => relay.way = Way::Copy,
+        if matches!(relay.mode, RelayMode::Untried) {
+            match self.kernel.splice_pipe() {
+                Ok(splice_pipe) => relay.mode = RelayMode::Splice(splice_pipe),
+                Err(_) => relay.mode = RelayMode::Copy,
             }
         }
-        let Way::Splice(conduit) = &relay.way else { return 0 };
+        let RelayMode::Splice(splice_pipe) = &relay.mode else { return 0 };
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
         let length = SPLICE_MAX.min(usize::try_from(relay.left).unwrap_or(SPLICE_MAX));
         let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
         self.state.counts.receives += 1;
-        match self.kernel.splice_in(fd, conduit, length) {
+        match self.kernel.splice_in(fd, splice_pipe, length) {
             Ok(count) if count > 0 => {
                 // A short splice has no meaning here: it ends where the kernel's own buffers end.
                 self.state.counts.received += count as u64;
@@ -136,32 +139,33 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 count
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                relay.way = Way::Copy;
+                relay.mode = RelayMode::Copy;
                 0
             }
             result => {
                 note_end(stream, result);
-                self.state.feed(id, false);
+                self.state.update_relay_to(id, false);
                 // All received bytes were accepted, so the other side has not delayed the bytes that come next.
                 relay.wait = None;
-                self.release_conduit(relay);
+                self.release_splice_pipe(relay);
                 0
             }
         }
     }
 
     /// Returns an empty pipe for other relays: a relay that waits for bytes keeps no pipe.
-    fn release_conduit(&mut self, relay: &mut Relay) {
-        if relay.flying == 0
-            && let Way::Splice(conduit) = std::mem::replace(&mut relay.way, Way::Untried)
+    fn release_splice_pipe(&mut self, relay: &mut Relay) {
+        if relay.in_flight == 0
+            && let RelayMode::Splice(splice_pipe) =
+                std::mem::replace(&mut relay.mode, RelayMode::Untried)
         {
-            self.kernel.keep_conduit(conduit);
+            self.kernel.keep_splice_pipe(splice_pipe);
         }
     }
 
     fn splice_out(&mut self, relay: &mut Relay) -> usize {
         let tick = self.state.clock.now_tick();
-        let Way::Splice(conduit) = &relay.way else { return 0 };
+        let RelayMode::Splice(splice_pipe) = &relay.mode else { return 0 };
         let Some(to) = self.state.streams.get_mut(relay.to.index, relay.to.generation) else {
             return 0;
         };
@@ -173,13 +177,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
         let fd = to.fd.as_ref().expect("an open stream has a descriptor");
         self.state.counts.sends += 1;
-        match self.kernel.splice_out(conduit, fd, relay.flying) {
+        match self.kernel.splice_out(splice_pipe, fd, relay.in_flight) {
             Ok(count) => {
                 self.state.counts.sent += count as u64;
-                relay.flying -= count;
+                relay.in_flight -= count;
                 relay.accepted += count as u64;
                 relay.spliced += count as u64;
-                self.release_conduit(relay);
+                self.release_splice_pipe(relay);
                 0
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -191,14 +195,18 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             Err(error) => {
                 to.break_off(reason_of(&error));
-                relay.cut = true;
+                relay.target_gone = true;
                 self.state.wake(relay.to);
                 0
             }
         }
     }
 
-    pub(super) fn tell_relayed<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+    pub(super) fn deliver_relayed<O: EventHandler<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        id: StreamId,
+    ) {
         let Some(stream) = self.state.stream(id) else { return };
         let (done, key) = (stream.relay_is_done(), stream.key);
         let relay = stream.relay.as_mut().expect("only a stream that relays tells of it");
@@ -206,7 +214,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if done {
             self.end_relay(id);
         }
-        self.tell(owner, Event::Relayed { stream: id, key, count, done });
+        self.deliver(owner, Event::Relayed { stream: id, key, count, done });
     }
 
     fn end_relay(&mut self, id: StreamId) {

@@ -24,14 +24,14 @@ impl Random {
 
 /// Collects the alarms that fire until `now`: either from one due tick to the next, as the loop does, or in one step.
 fn ring(wheel: &mut Wheel<u64>, now: u64, stepwise: bool) -> Vec<u64> {
-    let mut rung = Vec::new();
+    let mut fired = Vec::new();
     if stepwise {
         while let Some(tick) = wheel.next_tick().filter(|&tick| tick <= now) {
-            wheel.advance(tick, &mut rung);
+            wheel.advance(tick, &mut fired);
         }
     }
-    wheel.advance(now, &mut rung);
-    let mut keys: Vec<_> = rung.into_iter().filter_map(|alarm| wheel.collect(alarm)).collect();
+    wheel.advance(now, &mut fired);
+    let mut keys: Vec<_> = fired.into_iter().filter_map(|alarm| wheel.collect(alarm)).collect();
     keys.sort_unstable();
     keys
 }
@@ -69,8 +69,8 @@ fn compare_with_model(seed: u64, steps: u32) {
                 let expected: Vec<_> =
                     model.iter().filter(|&(_, &at)| at <= now).map(|(&key, _)| key).collect();
                 model.retain(|_, at| *at > now);
-                let rung = ring(&mut wheel, now, random.below(2) == 0);
-                assert_eq!(rung, expected, "seed {seed}, step {step}, now {now}");
+                let fired = ring(&mut wheel, now, random.below(2) == 0);
+                assert_eq!(fired, expected, "seed {seed}, step {step}, now {now}");
             }
         }
         wheel.check();
@@ -102,13 +102,13 @@ fn putting_off_does_no_filing_and_ringing_needs_few() {
         wheel.set(alarms[7], 30_000 + extension);
     }
     assert_eq!(wheel.filings(), ALARMS, "an extension files nothing");
-    let mut rung = Vec::new();
+    let mut fired = Vec::new();
     let mut visits = 0;
     while let Some(tick) = wheel.next_tick() {
-        wheel.advance(tick, &mut rung);
+        wheel.advance(tick, &mut fired);
         visits += 1;
     }
-    assert_eq!(rung.len() as u64, ALARMS);
+    assert_eq!(fired.len() as u64, ALARMS);
     assert_eq!(wheel.elapsed, 1_029_999);
     let per_alarm = wheel.filings() / ALARMS;
     assert!(per_alarm <= 3, "an alarm is filed once a level, not {per_alarm} times");
@@ -132,15 +132,15 @@ fn what_rang_is_not_heard_once_it_is_set_anew_or_gone() {
     for alarm in alarms {
         wheel.set(alarm, 5);
     }
-    let mut rung = Vec::new();
-    wheel.advance(5, &mut rung);
-    assert_eq!(rung.len(), 4);
+    let mut fired = Vec::new();
+    wheel.advance(5, &mut fired);
+    assert_eq!(fired.len(), 4);
     wheel.set(alarms[0], 9);
     wheel.disarm(alarms[1]);
     wheel.remove(alarms[2]);
     let successor = wheel.create('e');
     assert_eq!(successor, alarms[2], "the number is reused");
-    let heard: Vec<_> = rung.iter().filter_map(|&alarm| wheel.collect(alarm)).collect();
+    let heard: Vec<_> = fired.iter().filter_map(|&alarm| wheel.collect(alarm)).collect();
     assert_eq!(heard, ['d']);
 }
 
@@ -151,10 +151,10 @@ fn what_rang_is_heard_though_it_is_set_anew_to_a_time_that_has_passed() {
     for tick in 5..8 {
         wheel.set(one, 5);
         wheel.set(other, 5);
-        let mut rung = Vec::new();
-        wheel.advance(tick, &mut rung);
+        let mut fired = Vec::new();
+        wheel.advance(tick, &mut fired);
         let mut heard = Vec::new();
-        for alarm in rung {
+        for alarm in fired {
             heard.extend(wheel.collect(alarm));
             // The owner of both alarms might do this whenever one of them fires.
             wheel.set(one, 5);
@@ -172,8 +172,8 @@ fn a_time_that_has_passed_rings_at_the_next_advance() {
     let alarm = wheel.create(());
     wheel.set(alarm, 10);
     assert_eq!(wheel.next_tick(), Some(1000));
-    let mut rung = Vec::new();
-    wheel.advance(1000, &mut rung);
-    assert_eq!(rung.len(), 1);
+    let mut fired = Vec::new();
+    wheel.advance(1000, &mut fired);
+    assert_eq!(fired.len(), 1);
     assert_eq!(wheel.next_tick(), None);
 }

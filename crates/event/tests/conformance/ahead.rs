@@ -34,9 +34,9 @@ impl<K: Kernel> Kernel for Ahead<K> {
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<ReadyEvent>,
+        ready_events: &mut Vec<ReadyEvent>,
     ) -> Result<()> {
-        self.kernel.wait(timeout, events_max, happened)
+        self.kernel.wait(timeout, events_max, ready_events)
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
@@ -67,20 +67,20 @@ impl<K: Kernel> Kernel for Ahead<K> {
         self.kernel.prepare(fd)
     }
 
-    fn receive(&mut self, fd: &Fd, medium: FdKind, room: &mut [u8]) -> Result<usize> {
-        self.kernel.receive(fd, medium, room)
+    fn receive(&mut self, fd: &Fd, fd_kind: FdKind, room: &mut [u8]) -> Result<usize> {
+        self.kernel.receive(fd, fd_kind, room)
     }
 
-    fn send(&mut self, fd: &Fd, medium: FdKind, parts: &[IoSlice<'_>]) -> Result<usize> {
-        self.kernel.send(fd, medium, parts)
+    fn send(&mut self, fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> Result<usize> {
+        self.kernel.send(fd, fd_kind, parts)
     }
 
     fn unacknowledged(&mut self, fd: &Fd) -> Result<u64> {
         self.kernel.unacknowledged(fd)
     }
 
-    fn shut(&mut self, fd: &Fd) -> Result<()> {
-        self.kernel.shut(fd)
+    fn shutdown_write(&mut self, fd: &Fd) -> Result<()> {
+        self.kernel.shutdown_write(fd)
     }
 
     fn reset_on_close(&mut self, fd: &Fd) {
@@ -99,20 +99,20 @@ impl<K: Kernel> Kernel for Ahead<K> {
         self.kernel.send_datagram(fd, to, bytes)
     }
 
-    fn conduit(&mut self) -> Result<SplicePipe> {
-        self.kernel.conduit()
+    fn splice_pipe(&mut self) -> Result<SplicePipe> {
+        self.kernel.splice_pipe()
     }
 
-    fn keep_conduit(&mut self, conduit: SplicePipe) {
-        self.kernel.keep_conduit(conduit);
+    fn keep_splice_pipe(&mut self, splice_pipe: SplicePipe) {
+        self.kernel.keep_splice_pipe(splice_pipe);
     }
 
-    fn splice_in(&mut self, from: &Fd, conduit: &SplicePipe, length: usize) -> Result<usize> {
-        self.kernel.splice_in(from, conduit, length)
+    fn splice_in(&mut self, from: &Fd, splice_pipe: &SplicePipe, length: usize) -> Result<usize> {
+        self.kernel.splice_in(from, splice_pipe, length)
     }
 
-    fn splice_out(&mut self, conduit: &SplicePipe, to: &Fd, length: usize) -> Result<usize> {
-        self.kernel.splice_out(conduit, to, length)
+    fn splice_out(&mut self, splice_pipe: &SplicePipe, to: &Fd, length: usize) -> Result<usize> {
+        self.kernel.splice_out(splice_pipe, to, length)
     }
 
     fn close(&mut self, fd: Fd) {

@@ -67,7 +67,7 @@ pub(crate) fn what_the_reader_of_a_pipe_left_unread_is_told_with_its_end(kernel:
     let told = Rc::clone(&left);
     bench.react(move |io, seen| {
         if let Seen::Closed(stream, _) = seen {
-            told.set(Some(io.left_unread(*stream)));
+            told.set(Some(io.unread_by_peer(*stream)));
         }
     });
     for read in [0, 3, 9] {
@@ -77,7 +77,7 @@ pub(crate) fn what_the_reader_of_a_pipe_left_unread_is_told_with_its_end(kernel:
         bench.on_events_done();
         reader.read_exact(&mut vec![0; read]).unwrap();
         let expected = if cfg!(target_os = "linux") { 9 - read as u64 } else { 0 };
-        assert_eq!(bench.context().left_unread(stream), expected, "before its end");
+        assert_eq!(bench.context().unread_by_peer(stream), expected, "before its end");
         drop(reader);
         bench.until_closed(stream);
         assert_eq!(left.take(), Some(expected));

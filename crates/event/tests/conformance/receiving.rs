@@ -302,7 +302,7 @@ pub(crate) fn a_full_hold_ends_the_stream(kernel: impl Kernel) {
             matches!(seen.last(), Some(Seen::Data(_, bytes, _)) if bytes.len() == recv_buffer_max - 1)
         });
         write(&far, b"xyz");
-        assert_eq!(bench.until_closed(stream), Reason::HoldFull);
+        assert_eq!(bench.until_closed(stream), Reason::RecvBufferFull);
         let seen = bench.take_seen();
         let longest = seen.iter().filter_map(|seen| match seen {
             Seen::Data(_, bytes, _) => Some(bytes.len()),

@@ -102,7 +102,7 @@ pub(crate) fn too_much_output_ends_the_stream(kernel: impl Kernel) {
     bench.context().send_bytes(stream, b"x");
     assert_eq!(bench.context().send_bytes(stream, b"y"), 0, "it takes no more");
     assert_eq!(bench.owner.seen, [], "told later, not from within the call");
-    assert_eq!(bench.until_closed(stream), Reason::Overrun);
+    assert_eq!(bench.until_closed(stream), Reason::SendBufferFull);
     assert_eq!(bench.context().streams(), 0);
 }
 

@@ -155,10 +155,10 @@ fn a_packed_set_becomes_lines_where_it_can() {
     encode(&set, &mut out).unwrap();
     assert_eq!(out, b"a: 1\r\nc: \r\n");
     for (name, value, reason) in
-        [("a b", "1", UnfitReason::Name), ("a", "1\r\nb: 2", UnfitReason::Value)]
+        [("a b", "1", EncodeReason::Name), ("a", "1\r\nb: 2", EncodeReason::Value)]
     {
         let set = Fields::from_iter([("x", "y"), (name, value)]);
-        assert_eq!(encode(&set, &mut out), Err(Unfit { index: 1, reason }));
+        assert_eq!(encode(&set, &mut out), Err(EncodeError { index: 1, reason }));
         assert_eq!(out.len(), 11, "nothing is left behind");
     }
     assert_eq!(slices(&set).len(), 0);

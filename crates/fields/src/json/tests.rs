@@ -55,7 +55,7 @@ fn json_is_written_as_it_stands_on_one_line() {
     let mut fields = Fields::new();
     fields.append("a", Value::Json(b"[1"));
     let unfit = encode(&fields, &mut Vec::new()).unwrap_err();
-    assert_eq!(unfit, Unfit { index: 0, reason: UnfitReason::Value });
+    assert_eq!(unfit, EncodeError { index: 0, reason: EncodeReason::Value });
 }
 
 #[test]

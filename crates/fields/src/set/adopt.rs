@@ -7,7 +7,7 @@
 
 use block::Slice;
 
-use super::{Entry, Fields, Filling, Form, Kind, LINE, Place, position};
+use super::{Entry, FieldSink, Fields, Form, Kind, LINE, Place, position};
 use crate::name::Tag;
 use crate::{FieldError, Value};
 
@@ -93,11 +93,11 @@ impl Fields {
 
     /// Removes all fields, then calls `read` to find the fields of `record`. The block is kept, unless it is much
     /// larger than the record; then `read` copies. If names and values are less than half of the record, they are
-    /// copied as well, by [`Self::settle`].
+    /// copied as well, by [`Self::restore_invariant`].
     pub(crate) fn adopt_record<E>(
         &mut self,
         record: &Slice,
-        read: impl FnOnce(&mut Filling<'_>, &[u8]) -> Result<(), E>,
+        read: impl FnOnce(&mut FieldSink<'_>, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         self.clear();
         self.form = Form::Packed;
@@ -108,9 +108,9 @@ impl Fields {
             self.dead = record.len();
             self.head = Some(record.clone());
         }
-        let result = read(&mut Filling { set: self, adopted }, record);
+        let result = read(&mut FieldSink { set: self, adopted }, record);
         match result {
-            Ok(()) => self.settle(),
+            Ok(()) => self.restore_invariant(),
             Err(_) => self.clear(),
         }
         result
@@ -157,15 +157,15 @@ impl Fields {
     }
 }
 
-impl<'a> Filling<'a> {
-    /// Creates a `Filling` that copies fields to the end of `set`.
+impl<'a> FieldSink<'a> {
+    /// Creates a `FieldSink` that copies fields to the end of `set`.
     pub(crate) const fn copying(set: &'a mut Fields) -> Self {
         Self { set, adopted: false }
     }
 
     /// Reborrows this value.
-    pub(crate) const fn again(&mut self) -> Filling<'_> {
-        Filling { set: self.set, adopted: self.adopted }
+    pub(crate) const fn reborrow(&mut self) -> FieldSink<'_> {
+        FieldSink { set: self.set, adopted: self.adopted }
     }
 
     /// Adds a field.

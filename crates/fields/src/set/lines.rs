@@ -87,7 +87,7 @@ impl Fields {
         self.write_value(&mut entry, value, kind);
         self.entries[index] = entry;
         self.release(old);
-        self.gather(index);
+        self.limit_runs(index);
     }
 
     /// Copies the bytes at `place` to the end of the buffer of the set.
@@ -109,7 +109,7 @@ impl Fields {
     /// ```text
     ///   adopted | changed lines and the lines between them | adopted | appended
     /// ```
-    fn gather(&mut self, moved: usize) {
+    fn limit_runs(&mut self, moved: usize) {
         let border = self.head_length();
         let own = |entry: &Entry| entry.name as usize >= border;
         let appended = self.entries.iter().rev().take_while(|entry| own(entry)).count();

@@ -239,7 +239,7 @@ impl Fields {
         self.iter().filter(|field| glob::fits(pattern, field.name))
     }
 
-    /// Whether the field at `index` was looked up with [`Self::take_note`].
+    /// Whether the field at `index` was looked up with [`Self::get_and_mark_read`].
     #[must_use]
     pub fn is_read(&self, index: usize) -> bool {
         self.entries.get(index).is_some_and(|entry| entry.has(READ))

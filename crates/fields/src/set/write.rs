@@ -95,7 +95,7 @@ impl Fields {
     ) -> Result<bool, FieldError> {
         let Some(entry) = self.entries.get(index).copied() else { return Ok(false) };
         self.change(index, entry, value.into())?;
-        self.settle();
+        self.restore_invariant();
         Ok(true)
     }
 
@@ -131,7 +131,7 @@ impl Fields {
                 entry.set_value(place, value.len(), kind);
             }
             _ => {
-                self.abandon(place, length);
+                self.free_bytes(place, length);
                 self.write_value(entry, value, kind);
             }
         }
@@ -163,7 +163,7 @@ impl Fields {
         let Some(index) = self.position(name) else { return self.try_append(name, value) };
         self.change(index, self.entries[index], value.into())?;
         self.respell(index, name.as_name());
-        self.settle();
+        self.restore_invariant();
         Ok(index)
     }
 
@@ -190,7 +190,7 @@ impl Fields {
     ) -> Result<usize, FieldError> {
         let index = self.try_update(name, value)?;
         self.remove_from(index + 1, name.as_name(), name.tag());
-        self.settle();
+        self.restore_invariant();
         Ok(index)
     }
 
@@ -239,7 +239,7 @@ impl Fields {
     /// Removes all fields with this name and returns their number.
     pub fn remove(&mut self, name: &(impl AsName + ?Sized)) -> usize {
         let removed = self.remove_from(0, name.as_name(), name.tag());
-        self.settle();
+        self.restore_invariant();
         removed
     }
 
@@ -272,7 +272,7 @@ impl Fields {
     /// Removes the first field with this name. Returns false if there is none.
     pub fn remove_first(&mut self, name: &(impl AsName + ?Sized)) -> bool {
         let removed = self.remove_one(name);
-        self.settle();
+        self.restore_invariant();
         removed
     }
 
@@ -290,7 +290,7 @@ impl Fields {
         }
         let entry = self.entries.remove(index);
         self.release(entry);
-        self.settle();
+        self.restore_invariant();
         true
     }
 
@@ -305,7 +305,7 @@ impl Fields {
         });
         self.entries = entries;
         self.dead += dead;
-        self.settle();
+        self.restore_invariant();
     }
 
     /// Removes all fields except the first `count`. Their bytes are freed if they are at the end of the buffer.
@@ -315,7 +315,7 @@ impl Fields {
                 self.release(entry);
             }
         }
-        self.settle();
+        self.restore_invariant();
     }
 
     /// Sets all values to NULL and keeps the names, so that the next row can be filled in.
@@ -368,13 +368,13 @@ impl Fields {
     }
 
     /// The value of the first field with this name. Marks the field as read.
-    pub fn take_note(&mut self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
+    pub fn get_and_mark_read(&mut self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
         let index = self.position(name)?;
         self.entries[index].mark(READ, true);
         self.field(index).map(|field| field.value)
     }
 
-    /// The fields that were not looked up with [`Self::take_note`]: options that were set but have no effect.
+    /// The fields that were not looked up with [`Self::get_and_mark_read`]: options that were set but have no effect.
     pub fn unread(&self) -> impl Iterator<Item = crate::Field<'_>> {
         self.entries.iter().filter(|entry| !entry.has(READ)).map(|entry| self.read(*entry))
     }

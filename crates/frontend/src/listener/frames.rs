@@ -10,7 +10,7 @@ pub struct FramesConfig {
     /// How messages are delimited.
     pub framing: wire::Framing,
     /// What happens after a message over `frame_max`.
-    pub over: wire::Over,
+    pub over: wire::OversizePolicy,
     /// How rejections are distinguished from replies.
     pub marks: Marks,
     /// A rejection is not written; it resets the connection.
@@ -31,7 +31,7 @@ pub struct FramesConfig {
 
 impl FramesConfig {
     /// The word for a message in texts for the client.
-    pub(crate) const fn word(&self) -> &'static str {
+    pub(crate) const fn as_str(&self) -> &'static str {
         match self.framing {
             wire::Framing::Lines => "line",
             wire::Framing::JsonRpc | wire::Framing::ContentLength => "message",

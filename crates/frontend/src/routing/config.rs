@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use exchange::{PoolId, Slice};
-use route::{Edits, Guard, Rewrite, Table, Template};
+use route::{Authenticator, Edits, Rewrite, Table, Template};
 
 /// The routes of a listener.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub enum Action {
 #[derive(Debug)]
 pub struct GuardConfig {
     /// The accepted credentials.
-    pub guard: Guard,
+    pub guard: Authenticator,
     /// The credentials are also forwarded to the server.
     pub forwards: bool,
     /// `WWW-Authenticate` header lines for other requests, each ending in CRLF.

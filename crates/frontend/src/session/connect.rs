@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use event::{Context, Data};
 use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
-use wire::{Asked, Framing, Marks, write_reply};
+use wire::{ErrorId, Framing, Marks, write_reply};
 
 use crate::context::SessionContext;
 use crate::listener::{ConnectConfig, DatagramConfig};
@@ -75,7 +75,7 @@ impl ProtocolConfig for DatagramConfig {
 
 /// Writes the rejection of a connection as a line.
 fn write_refusal(outcome: &Outcome, out: &mut Vec<u8>) {
-    let refused = write_reply(Framing::Raw, Marks::Plain, outcome, Asked::Unknown, out);
+    let refused = write_reply(Framing::Raw, Marks::Plain, outcome, ErrorId::Unknown, out);
     debug_assert!(refused.is_ok(), "an ending can always be carried");
 }
 

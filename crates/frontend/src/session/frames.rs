@@ -105,7 +105,7 @@ impl ProtocolConfig for FramesConfig {
         if self.resets {
             return;
         }
-        let refused = write_reply(self.framing, self.marks, outcome, wire::Asked::Unknown, out);
+        let refused = write_reply(self.framing, self.marks, outcome, wire::ErrorId::Unknown, out);
         debug_assert!(refused.is_ok(), "an ending can always be carried");
     }
 }
@@ -258,7 +258,7 @@ impl Frames {
             }
             Piece::Broken(fault) => {
                 // Nothing after this can be parsed. The client receives one error.
-                let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
+                let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.message());
                 self.refuse(transport, outcome, Name::Unknown, cx);
                 self.input = Input::Ended;
             }
@@ -391,7 +391,7 @@ impl Frames {
             // The flush of the session checks the output.
             return;
         }
-        let text = format!("a {} that was begun did not end in time", self.config.word());
+        let text = format!("a {} that was begun did not end in time", self.config.as_str());
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
         self.refuse(transport, outcome, Name::Unknown, cx);
         self.input = Input::Ended;

@@ -237,7 +237,7 @@ impl HttpExchange {
         let whole = Some(data.bytes()).filter(|_| head.body == BodyKind::Chunked);
         let whole = whole.and_then(|bytes| WholeChunks::find(bytes, &config.limits));
         if let Some(whole) = whole {
-            head.give_length(whole.data);
+            head.set_length(whole.data);
         }
         let kind = if whole.is_some() { BodyKind::None } else { head.body };
         let mut body = Body::new(kind, &config.limits);

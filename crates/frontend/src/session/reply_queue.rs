@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
-use wire::Asked;
-use wire::jsonrpc::{Skimmed, named_at_start};
+use wire::ErrorId;
+use wire::jsonrpc::{Skimmed, id_at_start};
 
 use flow::reply_event::ReplyEvent;
 
@@ -40,18 +40,18 @@ impl Name {
 
     /// The id for such a message, of which only the beginning was received.
     pub(super) fn at_start(start: &[u8]) -> Self {
-        match named_at_start(start) {
-            Asked::Id(id) => Self::Id(Slice::copy_of(id)),
-            Asked::Nothing => Self::Nothing,
-            Asked::Unknown => Self::Unknown,
+        match id_at_start(start) {
+            ErrorId::Id(id) => Self::Id(Slice::copy_of(id)),
+            ErrorId::Nothing => Self::Nothing,
+            ErrorId::Unknown => Self::Unknown,
         }
     }
 
-    pub(super) fn asked(&self) -> Asked<'_> {
+    pub(super) fn asked(&self) -> ErrorId<'_> {
         match self {
-            Self::Id(id) => Asked::Id(id),
-            Self::Unknown => Asked::Unknown,
-            Self::Nothing => Asked::Nothing,
+            Self::Id(id) => ErrorId::Id(id),
+            Self::Unknown => ErrorId::Unknown,
+            Self::Nothing => ErrorId::Nothing,
         }
     }
 }
@@ -465,7 +465,7 @@ mod tests {
                 Some(String::from_utf8_lossy(&body).into_owned())
             }
             Ready::End(_, Outcome::Ended(end, _) | Outcome::Sorry(end, _)) => {
-                Some(format!("!{}", end.cause.word()))
+                Some(format!("!{}", end.cause.as_str()))
             }
         }
     }

@@ -49,7 +49,7 @@ impl Spawn for Unkept {
     /// The ring ends its programs by the end of their inputs; nobody is waited for.
     fn stop(&mut self, _: u64, _: Stop) {}
 
-    fn home(&mut self, _: spawn::Serves) -> std::io::Result<spawn::Home> {
+    fn program_socket(&mut self, _: spawn::SocketKind) -> std::io::Result<spawn::ProgramSocket> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 

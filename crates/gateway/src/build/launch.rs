@@ -10,8 +10,8 @@ pub(super) fn policy(wiring: settings::Wiring, bounds: settings::Bounds) -> Laun
             settings::Io::Socket => spawn::Io::Socket,
         },
         numbers: match fds {
-            settings::Fds::Standard => spawn::Numbers::Standard,
-            settings::Fds::ThreeFour => spawn::Numbers::ThreeFour,
+            settings::Fds::Standard => spawn::DescriptorNumbers::Standard,
+            settings::Fds::ThreeFour => spawn::DescriptorNumbers::ThreeFour,
         },
         unbuffer: match unbuffer {
             settings::Unbuffer::No => spawn::Unbuffer::No,
@@ -91,11 +91,11 @@ mod tests {
     fn each_way_to_connect_a_program_is_its_own() {
         let plain = wiring(Io::Pipe, Fds::Standard, Unbuffer::No);
         assert_eq!(plain.io, spawn::Io::Pipe);
-        assert_eq!(plain.numbers, spawn::Numbers::Standard);
+        assert_eq!(plain.numbers, spawn::DescriptorNumbers::Standard);
         assert_eq!(plain.unbuffer, spawn::Unbuffer::No);
         let other = wiring(Io::Socket, Fds::ThreeFour, Unbuffer::Stdbuf);
         assert_eq!(other.io, spawn::Io::Socket);
-        assert_eq!(other.numbers, spawn::Numbers::ThreeFour);
+        assert_eq!(other.numbers, spawn::DescriptorNumbers::ThreeFour);
         assert_eq!(other.unbuffer, spawn::Unbuffer::Stdbuf);
         let terminal = wiring(Io::Pipe, Fds::Standard, Unbuffer::Pty);
         assert_eq!(terminal.unbuffer, spawn::Unbuffer::Pty);
@@ -138,7 +138,7 @@ mod tests {
             policy.bounds(WorkerIndex::new(worker)).cpus
         };
         assert!(at(Processors::Any, 0).is_empty());
-        let allowed = spawn::allowed();
+        let allowed = spawn::allowed_cpus();
         for (worker, processor) in (0..).zip([&allowed[..], &allowed].concat()) {
             assert_eq!(at(Processors::Spread, worker), [processor]);
         }

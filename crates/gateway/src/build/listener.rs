@@ -68,8 +68,8 @@ pub(crate) fn listener(
     let frames = |framing| FramesConfig {
         framing,
         over: match frame_over {
-            FrameOver::Skip => wire::Over::Skip,
-            FrameOver::End => wire::Over::End,
+            FrameOver::Skip => wire::OversizePolicy::Skip,
+            FrameOver::End => wire::OversizePolicy::End,
         },
         marks: match reply {
             ReplyStyle::Auto if is_binary(framing) => Marks::Status,

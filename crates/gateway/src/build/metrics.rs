@@ -12,8 +12,8 @@ pub fn metrics_for(configuration: &Configuration) -> Metrics {
     let Configuration { listeners, pools, .. } = configuration;
     let reasons = if listeners.iter().any(|listener| listener.protocol == Protocol::Http) {
         RejectReasons {
-            messages: Refusal::ALL.iter().map(|reason| reason.word()).collect(),
-            paths: PathFault::ALL.iter().map(|reason| reason.word()).collect(),
+            messages: Refusal::ALL.iter().map(|reason| reason.as_str()).collect(),
+            paths: PathFault::ALL.iter().map(|reason| reason.as_str()).collect(),
         }
     } else {
         RejectReasons::default()

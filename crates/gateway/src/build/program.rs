@@ -141,7 +141,7 @@ pub(super) fn resets(
     let why = match wire::jsonrpc::scan(reset.as_bytes()) {
         Ok(message) if message.is_replied_to(reset.as_bytes()) => return Ok(()),
         Ok(_) => "a program replies to a `method` with an `id` that is not `null`",
-        Err(fault) => fault.text(),
+        Err(fault) => fault.message(),
     };
     Err(BuildError::Reset { pool: pool.to_owned(), why })
 }

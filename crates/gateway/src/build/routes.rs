@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use exchange::{PoolId, Slice};
-use route::{Edits, Guard, PathRule, Table};
+use route::{Authenticator, Edits, PathRule, Table};
 use settings::{FixedBody, RouteAccess, RouteAction, Secret};
 
 use super::secret_file::read_secret_text;
@@ -175,7 +175,7 @@ fn fixed(path: &str) -> Result<Vec<u8>, Lack> {
 fn guard(authenticate: &settings::Authenticate) -> Result<Arc<GuardConfig>, Vec<Lack>> {
     let settings::Authenticate { bearer, basic, realm, forward } = authenticate;
     let mut lacks = Vec::new();
-    let mut guard = Guard::new(realm).map_err(|why| {
+    let mut guard = Authenticator::new(realm).map_err(|why| {
         vec![Lack::at(&["authenticate", "realm"], format!("the realm `{realm}` {why}"))]
     })?;
     for secret in bearer {
@@ -194,7 +194,7 @@ fn guard(authenticate: &settings::Authenticate) -> Result<Arc<GuardConfig>, Vec<
     Ok(Arc::new(GuardConfig { guard, forwards: *forward, challenges }))
 }
 
-fn add_tokens(secret: &Secret, guard: &mut Guard) -> Result<(), String> {
+fn add_tokens(secret: &Secret, guard: &mut Authenticator) -> Result<(), String> {
     let (text, place) = read(secret)?;
     let mut lines = lines(&text).peekable();
     if lines.peek().is_none() {
@@ -206,7 +206,7 @@ fn add_tokens(secret: &Secret, guard: &mut Guard) -> Result<(), String> {
     Ok(())
 }
 
-fn add_users(secret: &Secret, guard: &mut Guard) -> Result<(), String> {
+fn add_users(secret: &Secret, guard: &mut Authenticator) -> Result<(), String> {
     let (text, place) = read(secret)?;
     for (number, line) in lines(&text) {
         guard.user(line).map_err(|why| format!("{place}: line {number} {why}"))?;

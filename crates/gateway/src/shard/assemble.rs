@@ -83,7 +83,7 @@ impl Shard {
             metrics,
             admission,
             turns: 0,
-            keeper_lost: 0,
+            supervisor_lost: 0,
             seed,
         }
     }

@@ -90,7 +90,7 @@ impl Shard {
                     .filter(|kind| !kind.is_empty()),
                 down_reason: trouble.map(|trouble| trouble.detail.clone()),
                 sorry: status.sorry.map(|(reason, since)| {
-                    (reason.word(), self.engine.now.saturating_duration_since(since))
+                    (reason.as_str(), self.engine.now.saturating_duration_since(since))
                 }),
                 bound: status.bound,
                 on_backup: status.on_backup,
@@ -133,11 +133,11 @@ fn place_status(
         weight: view.weight_set.unwrap_or(view.weight),
         weight_configured: view.weight,
         weight_set: view.weight_set,
-        hand: view.admin_state.word(),
-        health: view.health.word(),
+        hand: view.admin_state.as_str(),
+        health: view.health.as_str(),
         health_since: view
             .health_since
-            .map(|since| (view.health_cause.word(), now.saturating_duration_since(since))),
+            .map(|since| (view.health_cause.as_str(), now.saturating_duration_since(since))),
         ejected_for: view.ejected_until.map(|until| until.saturating_duration_since(now)),
         check_kind: check.as_ref().map(|check| check.kind.clone()),
         check: check.map(|check| check.text),

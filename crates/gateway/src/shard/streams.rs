@@ -81,7 +81,7 @@ impl Shard {
                 if self.drain.stage == Stage::Closing && io.queued(stream) > 0 {
                     self.drain.result.unread += 1;
                 }
-                let cause = if reason == Reason::Overrun {
+                let cause = if reason == Reason::SendBufferFull {
                     self.count_closing(id, Closing::Stalled);
                     Cause::Stalled
                 } else {

@@ -109,12 +109,12 @@ impl Shard {
             Report::Started { token, .. }
             | Report::StartFailed { token, .. }
             | Report::Exited { token, .. } => *token,
-            Report::KeeperLost => {
-                self.keeper_lost += 1;
+            Report::SupervisorLost => {
+                self.supervisor_lost += 1;
                 tracing::error!("the keeper of the programs was lost; they are started again");
                 return;
             }
-            Report::KeeperBack => return tracing::info!("another keeper stands in"),
+            Report::SupervisorReplaced => return tracing::info!("another keeper stands in"),
         };
         if matches!(&report, Report::StartFailed { error, .. } if error.lacks_descriptor()) {
             self.lacks_descriptor(io, MANY);

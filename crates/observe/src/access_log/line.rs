@@ -131,11 +131,11 @@ impl Line<'_> {
             LogValue::First => passed(Some(stamps.received), stamps.first_byte),
             LogValue::Total => passed(Some(stamps.received), stamps.done.or(Some(stamps.received))),
             LogValue::Retries => Shown::Number(u64::from(self.log_entry.retries)),
-            LogValue::Verdict => Shown::Word(self.end.cause.verdict().word()),
-            LogValue::Cause => Shown::Word(self.end.cause.word()),
+            LogValue::Verdict => Shown::Word(self.end.cause.verdict().as_str()),
+            LogValue::Cause => Shown::Word(self.end.cause.as_str()),
             LogValue::Reason if self.log_entry.reason.is_empty() => Shown::Nothing,
             LogValue::Reason => Shown::Word(self.log_entry.reason),
-            LogValue::Phase => Shown::Word(self.end.phase.word()),
+            LogValue::Phase => Shown::Word(self.end.phase.as_str()),
             LogValue::ClientEnd => Shown::Word(self.sides().0),
             LogValue::WorkerEnd => Shown::Word(self.sides().1),
         }
@@ -148,8 +148,8 @@ impl Line<'_> {
         let had = if self.stamps.dispatched.is_some() { "cut" } else { "none" };
         match cause {
             Cause::Answered => ("ok", "ok"),
-            Cause::TooLong | Cause::Incomplete | Cause::Malformed => (cause.word(), had),
-            _ if cause.verdict() == Verdict::Left => (cause.word(), had),
+            Cause::TooLong | Cause::Incomplete | Cause::Malformed => (cause.as_str(), had),
+            _ if cause.verdict() == Verdict::Left => (cause.as_str(), had),
             Cause::Worker
             | Cause::Record
             | Cause::Row
@@ -164,7 +164,7 @@ impl Line<'_> {
             | Cause::Deadline
             | Cause::Commit
             | Cause::Handler
-            | Cause::Lost => ("told", cause.word()),
+            | Cause::Lost => ("told", cause.as_str()),
             _ => ("told", had),
         }
     }

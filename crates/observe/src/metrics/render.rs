@@ -161,7 +161,7 @@ const SHARD: &[Family<ShardMetrics>] = &[
     ),
     counter(
         "roadstead_supervisor_restarts_total",
-        |it| &it.keeper_lost,
+        |it| &it.supervisor_lost,
         "Times that the supervisor of the programs was lost and started again.",
     ),
 ];
@@ -261,9 +261,9 @@ impl Metrics {
                     if count > 0 {
                         let labels = format!(
                             "{{pool=\"{pool}\",verdict=\"{}\",cause=\"{}\",phase=\"{}\"}}",
-                            cause.verdict().word(),
-                            cause.word(),
-                            phase.word()
+                            cause.verdict().as_str(),
+                            cause.as_str(),
+                            phase.as_str()
                         );
                         page.line("roadstead_requests_finished_total", &labels, count);
                     }
@@ -283,8 +283,8 @@ impl Metrics {
                 if count.load() > 0 {
                     let labels = format!(
                         "{{listener=\"{listener}\",verdict=\"{}\",cause=\"{}\"}}",
-                        cause.verdict().word(),
-                        cause.word(),
+                        cause.verdict().as_str(),
+                        cause.as_str(),
                     );
                     page.line(name, &labels, count.load());
                 }

@@ -114,7 +114,7 @@ impl ShardMetrics {
             turns,
             exchanges,
             draining,
-            keeper_lost,
+            supervisor_lost,
             access_log_lost,
             memory,
             memory_max,
@@ -129,7 +129,7 @@ impl ShardMetrics {
         self.turns.add(turns);
         self.exchanges.add(exchanges);
         self.draining.at_least(draining);
-        self.keeper_lost.add(keeper_lost);
+        self.supervisor_lost.add(supervisor_lost);
         // All shards share one log.
         self.access_log_lost.at_least(access_log_lost);
     }

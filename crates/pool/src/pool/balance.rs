@@ -23,13 +23,14 @@ impl<P: Queueable> Pool<P> {
     pub(super) fn declare(&mut self) {
         let settings = &self.settings;
         let waited_for = self.worker_table.places().filter(|place| self.queue.bound(*place) > 0);
-        let waited_for: Vec<_> =
-            waited_for.map(|place| (place, self.worker_table.named_berth(place))).collect();
+        let waited_for: Vec<_> = waited_for
+            .map(|place| (place, self.worker_table.named_affinity_target(place)))
+            .collect();
         // If several shards serve the pool, a place belongs to the same worker on all of them.
         let is_shared = self.shared.is_some();
         let vacant = |place| !is_shared && self.workers.is_vacant(place);
         let undeclared = self.worker_table.declare(settings, vacant);
-        self.tell_new_places();
+        self.apply_pending_updates();
         let schedule = self.schedule();
         let settings = &self.settings;
         self.free.handle_settings(schedule, capacity(settings));
@@ -55,13 +56,13 @@ impl<P: Queueable> Pool<P> {
         }
         for place in undeclared {
             if !self.workers.is_vacant(place) {
-                self.let_go(place);
+                self.stop_when_idle(place);
             }
         }
         for (place, affinity_target) in waited_for {
             // No request waits for a worker that is no longer declared, or is given to another worker that has its
             // place now.
-            if self.worker_table.named_berth(place) != affinity_target
+            if self.worker_table.named_affinity_target(place) != affinity_target
                 || !self.worker_table.at(place).is_declared()
             {
                 self.give_up_on(place);
@@ -107,7 +108,9 @@ impl<P: Queueable> Pool<P> {
         let idle = |pool: &Self, place: u32| {
             let worker = pool.workers.at(place);
             // A worker that is being checked for unrequested output receives no request of another client.
-            worker.state == State::Ready && worker.in_use == 0 && !pool.reservations.is_kept(place)
+            worker.state == State::Ready
+                && worker.in_use == 0
+                && !pool.reservations.is_reserved(place)
         };
         let place = self
             .workers
@@ -130,13 +133,13 @@ impl<P: Queueable> Pool<P> {
         self.begin(now);
         if let Some(place) = self.workers.find(worker) {
             let settings = self.settings.health;
-            self.fitness(place, |health, now| health.handle_check(&settings, now, good));
+            self.change_health(place, |health, now| health.handle_check(&settings, now, good));
         }
         self.turn();
     }
 
     /// A worker sent its client the key that identifies the client. The client is bound to the worker by this key.
-    pub fn handle_learnt(&mut self, now: Instant, worker: WorkerId, key: &[u8]) {
+    pub fn handle_learned_key(&mut self, now: Instant, worker: WorkerId, key: &[u8]) {
         self.begin(now);
         if let (Some(place), Some(affinity)) = (self.workers.find(worker), &mut self.affinity) {
             let affinity_target = self.worker_table.affinity_target(place, worker);
@@ -160,12 +163,12 @@ impl<P: Queueable> Pool<P> {
         self.begin(now);
         let settings = self.settings.health;
         let others = self.free.others(place);
-        self.fitness(place, |health, now| health.handle_result(&settings, now, good, others));
+        self.change_health(place, |health, now| health.handle_result(&settings, now, good, others));
         self.turn();
     }
 
     /// Changes the health of a worker, and carries out the consequences.
-    pub(super) fn fitness(
+    pub(super) fn change_health(
         &mut self,
         place: u32,
         change: impl FnOnce(&mut crate::health::Health, Instant),
@@ -188,7 +191,7 @@ impl<P: Queueable> Pool<P> {
         self.health_changes.push_back(HealthChange { index, state: after, cause, ejected_for });
         self.worker_table.at_mut(place).health_since = Some(now);
         self.counts.ejections += u64::from(after == HealthState::Ejected);
-        self.counts.unfit += u64::from(!up);
+        self.counts.unhealthy += u64::from(!up);
         if up {
             self.worker_table.warm_up(place, self.now, self.settings.slow_start);
         }
@@ -232,7 +235,7 @@ impl<P: Queueable> Pool<P> {
     pub fn handle_sorry(&mut self, now: Instant, on: bool) {
         self.begin(now);
         let now = self.now;
-        self.sorry.handle_hand(now, on);
+        self.sorry.handle_operator(now, on);
         self.turn();
     }
 
@@ -251,7 +254,7 @@ impl<P: Queueable> Pool<P> {
         for record in records {
             if let Some(place) = self.worker_table.find(&record.name) {
                 let restored = crate::health::Health::restored(record, self.now);
-                self.fitness(place, |health, _| *health = restored);
+                self.change_health(place, |health, _| *health = restored);
             }
         }
         self.turn();
@@ -261,7 +264,7 @@ impl<P: Queueable> Pool<P> {
     pub(super) fn balance(&mut self) {
         let settings = self.settings.health;
         while let Some(place) = self.ejected.due(self.now) {
-            self.fitness(place, |health, now| health.handle_time(&settings, now));
+            self.change_health(place, |health, now| health.handle_time(&settings, now));
         }
         if !self.worker_table.is_warming() {
             return;
@@ -274,19 +277,19 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Records since when no running worker is available.
-    pub(super) fn note_fitness(&mut self) {
-        let unfit = self.workers.ready() > 0 && self.free.candidates() == 0;
-        self.unfit_since = unfit.then(|| self.unfit_since.unwrap_or(self.now));
+    pub(super) fn note_availability(&mut self) {
+        let unhealthy = self.workers.ready() > 0 && self.free.candidates() == 0;
+        self.unavailable_since = unhealthy.then(|| self.unavailable_since.unwrap_or(self.now));
     }
 
     /// Whether no running worker is available and the hold time is over.
-    pub(super) fn is_unfit(&self) -> bool {
-        self.unfit_until().is_some_and(|until| until <= self.now)
+    pub(super) fn is_unavailable(&self) -> bool {
+        self.hold_until().is_some_and(|until| until <= self.now)
     }
 
     /// Returns until when requests for any worker are held while no worker is available.
-    pub(super) fn unfit_until(&self) -> Option<Instant> {
-        self.unfit_since?.checked_add(self.settings.hold)
+    pub(super) fn hold_until(&self) -> Option<Instant> {
+        self.unavailable_since?.checked_add(self.settings.hold)
     }
 
     /// Records a rejection, and switches the fallback on if the cause requires it.
@@ -307,7 +310,7 @@ impl<P: Queueable> Pool<P> {
             let bytes = (self.queue.bytes() as u64, limit as u64);
             let load = Load {
                 taken: &[(taken, room), bytes],
-                anybody: !self.is_open() && self.free.candidates() > 0,
+                any_worker: !self.is_open() && self.free.candidates() > 0,
                 is_queue_empty: self.queue.is_empty(),
                 any_free: self.any_free(),
             };
@@ -327,14 +330,14 @@ impl<P: Queueable> Pool<P> {
             State::Leaving | State::Stopping | State::Retiring => return Some("ending"),
             State::Ready | State::Vacant => {}
         }
-        if let Some(out) = record.told.and_then(|told| told.out) {
+        if let Some(out) = record.owner_update.and_then(|owner_update| owner_update.out) {
             Some(out)
         } else if !record.is_declared() {
             Some("no longer declared")
         } else if !record.health.is_up() {
-            Some(record.health.state().word())
+            Some(record.health.state().as_str())
         } else if record.admin_state != AdminState::Enabled {
-            Some(record.admin_state.word())
+            Some(record.admin_state.as_str())
         } else if record.weight() == 0 {
             Some("weight 0")
         } else if record.is_backup() && !self.free.is_on_backup() {

@@ -72,7 +72,10 @@ impl<P: Queueable> Pool<P> {
     /// Returns the worker at a place as input for a schedule.
     pub(super) fn eligibility(&self, place: u32, in_use: u32) -> Eligibility {
         let eligibility = self.worker_table.eligibility(place, in_use, self.now, &self.settings);
-        Eligibility { out: self.is_out(place) || self.reservations.is_kept(place), ..eligibility }
+        Eligibility {
+            out: self.is_out(place) || self.reservations.is_reserved(place),
+            ..eligibility
+        }
     }
 
     /// A request waits in this lane. The lane is registered if its worker has a free slot.
@@ -93,7 +96,7 @@ impl<P: Queueable> Pool<P> {
         slots > 0
             && self.workers.at(place).in_use < slots
             && !self.is_out(place)
-            && !self.reservations.is_kept(place)
+            && !self.reservations.is_reserved(place)
     }
 
     /// Whether the pool's limit allows one more slot in use.
@@ -107,24 +110,24 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Returns the lane in which a request waits, if there is room for it.
-    pub(super) fn lane_with_room(&mut self, asked: &QueueEntry) -> Result<Lane, Cause> {
+    pub(super) fn lane_with_room(&mut self, request: &QueueEntry) -> Result<Lane, Cause> {
         if self.is_open() {
             return Err(Cause::Down);
         }
-        let QueueEntry { bytes, info, failed, .. } = asked;
+        let QueueEntry { bytes, info, failed, .. } = request;
         let bytes = *bytes;
         let lane = self.lane(info, true)?;
         let lane = self.lane_of_retry(lane, info, failed);
         let room = match lane {
-            Lane::Common if self.is_unfit() => return Err(Cause::Down),
+            Lane::Common if self.is_unavailable() => return Err(Cause::Down),
             Lane::Retry if self.has_room(bytes) => true,
             // There is no room to wait for another worker, so any free worker receives the request now.
             Lane::Retry => return self.make_room(bytes).then_some(Lane::Common).ok_or(Cause::Full),
-            Lane::Common => self.kept_for(asked, lane).is_some() || self.make_room(bytes),
+            Lane::Common => self.reserved_for(request, lane).is_some() || self.make_room(bytes),
             Lane::Bound(place) => {
                 let at_once = self.queue.bound(place) == 0 && self.is_free(place);
                 self.has_room(bytes)
-                    || self.kept_for(asked, lane).is_some()
+                    || self.reserved_for(request, lane).is_some()
                     || (at_once && self.may_give() && self.secure(place))
             }
         };
@@ -142,8 +145,8 @@ impl<P: Queueable> Pool<P> {
 
     /// Returns the lane of a request that was dispatched before. If its client does not name a worker itself, this
     /// request may have bound the client to a worker that could not be reached. Then the request may go to any worker.
-    pub(super) fn lane_of_returned(&mut self, asked: &QueueEntry) -> Result<Lane, Cause> {
-        let QueueEntry { info, failed, .. } = asked;
+    pub(super) fn lane_of_returned(&mut self, request: &QueueEntry) -> Result<Lane, Cause> {
+        let QueueEntry { info, failed, .. } = request;
         let lane = match self.lane(info, true) {
             Err(Cause::Gone) if info.named.is_none() => Lane::Common,
             lane => lane?,
@@ -152,8 +155,10 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Returns the lane of a request: the lane of the worker that its client is bound to, or the common lane.
-    pub(super) fn lane(&mut self, asked: &EntryInfo, note: bool) -> Result<Lane, Cause> {
-        let Some(affinity_target) = self.berth_of(asked) else { return Ok(Lane::Common) };
+    pub(super) fn lane(&mut self, request: &EntryInfo, note: bool) -> Result<Lane, Cause> {
+        let Some(affinity_target) = self.affinity_target_of(request) else {
+            return Ok(Lane::Common);
+        };
         let place = self.place_of(affinity_target);
         if let Some(place) = place.filter(|place| self.is_worth_waiting(*place)) {
             return Ok(Lane::Bound(place));
@@ -162,16 +167,16 @@ impl<P: Queueable> Pool<P> {
             return Err(Cause::Gone);
         }
         if note {
-            self.note_rescheduled(asked, place);
+            self.note_rescheduled(request, place);
         }
         Ok(Lane::Common)
     }
 
-    pub(super) fn berth_of(&mut self, asked: &EntryInfo) -> Option<AffinityTarget> {
-        if let Some(named) = asked.named {
+    pub(super) fn affinity_target_of(&mut self, request: &EntryInfo) -> Option<AffinityTarget> {
+        if let Some(named) = request.named {
             return Some(AffinityTarget(named));
         }
-        self.affinity.as_mut()?.find(self.now, asked.key.as_ref()?)
+        self.affinity.as_mut()?.find(self.now, request.key.as_ref()?)
     }
 
     pub(super) fn place_of(&self, affinity_target: AffinityTarget) -> Option<u32> {
@@ -228,9 +233,9 @@ impl<P: Queueable> Pool<P> {
     /// Dispatches waiting requests while slots are free. Requests of clients that are bound to a free worker and other
     /// requests are ordered by priority and by turns, so that neither group starves.
     pub(super) fn dispatch(&mut self) {
-        self.dispatch_again();
+        self.dispatch_retries();
         while self.may_give() {
-            self.dispatch_kept();
+            self.dispatch_reserved();
             if !self.may_give() {
                 return;
             }
@@ -388,7 +393,7 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Checks the invariants of this file.
-    pub(super) fn check_seats(&self) {
+    pub(super) fn check_slot_states(&self) {
         let (mut slots, mut serving, mut free) = (0, 0, 0);
         for (place, worker) in self.workers.all() {
             let serves = worker.state == State::Ready && self.worker_table.at(place).serves();

@@ -31,7 +31,7 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Records that a request returned to a member shard. The owner shard decides what happens to it.
-    pub fn note_homeward(&mut self, now: Instant, id: u64, retry: Retry) {
+    pub fn note_returned_to_owner(&mut self, now: Instant, id: u64, retry: Retry) {
         let entry = QueueEntry::new(now, &RequestTraits { id, ..RequestTraits::default() }, 0);
         self.note_return(&entry.info, retry);
     }

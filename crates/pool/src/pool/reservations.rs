@@ -20,7 +20,7 @@ impl Reservations {
         self.count > 0
     }
 
-    pub(super) fn is_kept(&self, place: u32) -> bool {
+    pub(super) fn is_reserved(&self, place: u32) -> bool {
         self.any() && self.at(place) != Reservation::Open
     }
 
@@ -47,7 +47,7 @@ impl Reservations {
 
     /// The worker at a place is no longer ready.
     pub(super) fn clear(&mut self, place: u32) {
-        if self.is_kept(place) {
+        if self.is_reserved(place) {
             self.set(place, Reservation::Open);
         }
     }

@@ -57,15 +57,15 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Returns the place that is reserved for the client of a request that need not wait.
-    pub(super) fn kept_for(&self, asked: &QueueEntry, lane: Lane) -> Option<u32> {
-        let client = asked.info.client.filter(|_| self.reservations.any())?;
-        if !self.goes_at_once(asked.bytes) || !self.may_give() {
+    pub(super) fn reserved_for(&self, request: &QueueEntry, lane: Lane) -> Option<u32> {
+        let client = request.info.client.filter(|_| self.reservations.any())?;
+        if !self.goes_at_once(request.bytes) || !self.may_give() {
             return None;
         }
         let is_for = |place: &u32| {
             self.reservations.client(*place) == Some(client)
                 && self.has_slot(*place)
-                && !asked.failed.each().any(|failed| failed == *place)
+                && !request.failed.each().any(|failed| failed == *place)
         };
         match lane {
             // The schedule takes precedence: the requests of a client that sends many, such as a proxy, are still
@@ -81,7 +81,7 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Gives the next requests to reserved workers, if they belong to the clients that the workers are reserved for.
-    pub(super) fn dispatch_kept(&mut self) {
+    pub(super) fn dispatch_reserved(&mut self) {
         if !self.reservations.any() {
             return;
         }
@@ -90,7 +90,7 @@ impl<P: Queueable> Pool<P> {
                 && let Some(client) = self.reservations.client(place)
                 && self.may_give()
                 && self.has_slot(place)
-                && let Some(lane) = self.next_of_kept(place, client)
+                && let Some(lane) = self.next_of_reserved(place, client)
                 && self.secure(place)
             {
                 self.give(place, lane, Choice::Reserved);
@@ -106,7 +106,7 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Returns the lane whose next request belongs to this client, if that lane is next for this worker.
-    fn next_of_kept(&mut self, place: u32, client: u64) -> Option<Lane> {
+    fn next_of_reserved(&mut self, place: u32, client: u64) -> Option<Lane> {
         let common = (self.queue.common().0 > 0).then_some(Lane::Common);
         let own = (self.queue.bound(place) > 0).then_some(Lane::Bound(place));
         let lane = self.queue.next_lane(common.into_iter().chain(own))?;
@@ -127,9 +127,9 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Checks the invariants of this file.
-    pub(super) fn check_kept(&self) {
+    pub(super) fn check_reservations(&self) {
         let reservations =
-            self.reservations.places().filter(|place| self.reservations.is_kept(*place));
+            self.reservations.places().filter(|place| self.reservations.is_reserved(*place));
         let ready = |place: &u32| {
             !self.workers.is_vacant(*place)
                 && self.workers.at(*place).state == crate::workers::State::Ready

@@ -26,7 +26,7 @@ impl<P: Queueable> Pool<P> {
         let allotted: Vec<u32> = words.iter().map(|word| word.look().1).collect();
         let slots = allotted.iter().map(|&slots| u64::from(slots)).sum();
         let caches = vec![TokenCache::default(); words.len()];
-        let update = PoolUpdate { gives: false, places: Vec::new() };
+        let update = PoolUpdate { dispatches: false, places: Vec::new() };
         self.shared = Some(Box::new(Shared {
             words,
             allotted,
@@ -41,7 +41,7 @@ impl<P: Queueable> Pool<P> {
 
     /// Whether this is the pool of a member shard, so that another shard owns it.
     #[must_use]
-    pub fn is_branch(&self) -> bool {
+    pub fn is_member_shard(&self) -> bool {
         self.shared.as_ref().is_some_and(|shared| !shared.is_owner)
     }
 
@@ -50,7 +50,7 @@ impl<P: Queueable> Pool<P> {
     /// # Errors
     /// Returns the payload if a member shard must not decide about it, or if no token is available. Then the owner
     /// shard must be asked. The cause is [`Cause::Full`].
-    pub fn handle_entry_at_branch(
+    pub fn handle_entry_on_member(
         &mut self,
         now: Instant,
         payload: P,
@@ -59,7 +59,7 @@ impl<P: Queueable> Pool<P> {
         self.begin(now);
         entry.info.since = self.now;
         self.look_again();
-        let Some(next) = self.next_at_branch(&entry) else {
+        let Some(next) = self.next_on_member(&entry) else {
             self.release_unused_tokens();
             return Err(Refused { payload, cause: Cause::Full });
         };
@@ -70,12 +70,12 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Returns the worker that a member shard can give a request to, with a token in the cache.
-    fn next_at_branch(&mut self, asked: &QueueEntry) -> Option<(u32, Choice)> {
+    fn next_on_member(&mut self, request: &QueueEntry) -> Option<(u32, Choice)> {
         let shared = self.shared.as_ref()?;
-        if !shared.update.gives || self.phase > Phase::Serving {
+        if !shared.update.dispatches || self.phase > Phase::Serving {
             return None;
         }
-        let Some(named) = asked.info.named else { return self.secure_next(asked) };
+        let Some(named) = request.info.named else { return self.secure_next(request) };
         // If the worker is missing or does not serve, only the owner shard may give up on it.
         let place = self.place_of(AffinityTarget(named))?;
         let there = self.is_free(place) && self.secure(place);
@@ -84,9 +84,9 @@ impl<P: Queueable> Pool<P> {
 
     /// Returns the worker whose turn it is for this request, with a token in the cache. `None` if no worker has a free
     /// slot.
-    pub(super) fn secure_next(&mut self, asked: &QueueEntry) -> Option<(u32, Choice)> {
+    pub(super) fn secure_next(&mut self, request: &QueueEntry) -> Option<(u32, Choice)> {
         while self.any_free() {
-            let next = self.next_for(&asked.info, &asked.failed);
+            let next = self.next_for(&request.info, &request.failed);
             if self.secure(next.0) {
                 return Some(next);
             }
@@ -135,7 +135,7 @@ impl<P: Queueable> Pool<P> {
     pub(super) fn give_back(&mut self, place: u32, slots: u32) {
         let Some(shared) = &mut self.shared else { return };
         let mailed = (0..slots).map(|_| u32::from(shared.give_back(place))).sum();
-        self.mail_home(place, mailed);
+        self.send_to_owner(place, mailed);
     }
 
     /// The owner shard receives a token that a member shard could not return to a closed word ([`Effect::ToOwner`]).
@@ -173,7 +173,7 @@ impl<P: Queueable> Pool<P> {
             return;
         };
         let mut touched = std::mem::take(&mut shared.touched);
-        touched.retain(|place| self.rest_hand(*place));
+        touched.retain(|place| self.release_unused_at(*place));
         if let Some(shared) = &mut self.shared {
             shared.touched = touched;
         }
@@ -181,26 +181,26 @@ impl<P: Queueable> Pool<P> {
 
     /// Whether a request waits that may be given to this worker.
     fn is_waited_for(&self, place: u32) -> bool {
-        self.queue.common().0 > 0 || self.queue.bound(place) > 0 || self.is_wanted_again(place)
+        self.queue.common().0 > 0 || self.queue.bound(place) > 0 || self.is_wanted_for_retry(place)
     }
 
     /// Empties the cache and opens the word of one place. Returns `true` if the place must be examined again.
-    fn rest_hand(&mut self, place: u32) -> bool {
+    fn release_unused_at(&mut self, place: u32) -> bool {
         let waited_for = self.is_waited_for(place);
         let Some(shared) = &mut self.shared else { return false };
         let was_out = shared.is_out(place);
-        let mailed = if waited_for { 0 } else { shared.let_go(place) };
+        let mailed = if waited_for { 0 } else { shared.release_cached(place) };
         let Some((cache, _)) = shared.cache(place) else { return false };
         cache.touched = cache.out || cache.tokens > 0;
         let (left, is_out) = (cache.touched, cache.out && cache.tokens == 0);
-        self.mail_home(place, mailed);
+        self.send_to_owner(place, mailed);
         if was_out != is_out && !self.workers.is_vacant(place) {
             self.refresh(place);
         }
         left
     }
 
-    fn mail_home(&mut self, place: u32, tokens: u32) {
+    fn send_to_owner(&mut self, place: u32, tokens: u32) {
         let index = WorkerIndex::new(place);
         self.effects.extend((0..tokens).map(|_| Effect::ToOwner { index }));
     }
@@ -221,7 +221,8 @@ impl<P: Queueable> Pool<P> {
     /// The worker at a place has changed. The member shards may need an update.
     pub(super) fn note_update(&mut self, place: u32) {
         let Some(shared) = self.shared.as_ref().filter(|shared| shared.is_owner) else { return };
-        if shared.changed || shared.update.places.get(place as usize) == Some(&self.news_of(place))
+        if shared.changed
+            || shared.update.places.get(place as usize) == Some(&self.update_of(place))
         {
             return;
         }
@@ -230,7 +231,7 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
-    fn news_of(&self, place: u32) -> WorkerUpdate {
+    fn update_of(&self, place: u32) -> WorkerUpdate {
         let record = self.worker_table.at(place);
         let runs = !self.workers.is_vacant(place);
         let ready = runs && self.workers.at(place).state == State::Ready;
@@ -245,14 +246,14 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Returns an update for the member shards, if something has changed.
-    pub fn poll_news(&mut self) -> Option<PoolUpdate> {
-        let gives = !self.sorry.is_by_hand();
+    pub fn poll_update(&mut self) -> Option<PoolUpdate> {
+        let dispatches = !self.sorry.is_by_operator();
         let shared = self.shared.as_ref().filter(|shared| shared.is_owner)?;
-        if !shared.changed && shared.update.gives == gives {
+        if !shared.changed && shared.update.dispatches == dispatches {
             return None;
         }
-        let places = self.worker_table.places().map(|place| self.news_of(place)).collect();
-        let update = PoolUpdate { gives, places };
+        let places = self.worker_table.places().map(|place| self.update_of(place)).collect();
+        let update = PoolUpdate { dispatches, places };
         if let Some(shared) = &mut self.shared {
             shared.changed = false;
             shared.update.clone_from(&update);
@@ -262,12 +263,12 @@ impl<P: Queueable> Pool<P> {
 
     /// A member shard receives an update from the owner shard. Returns the workers whose server was restarted since the
     /// last update: idle connections to it may be dead.
-    pub fn handle_news(&mut self, now: Instant, update: &PoolUpdate) -> Vec<WorkerId> {
+    pub fn handle_update(&mut self, now: Instant, update: &PoolUpdate) -> Vec<WorkerId> {
         self.begin(now);
         let mut anew = Vec::new();
-        if self.is_branch() {
-            for (place, told) in (0..).zip(&update.places) {
-                anew.extend(self.handle_place_news(place, *told));
+        if self.is_member_shard() {
+            for (place, owner_update) in (0..).zip(&update.places) {
+                anew.extend(self.handle_worker_update(place, *owner_update));
             }
             self.follow_weights();
             if let Some(shared) = &mut self.shared {
@@ -278,17 +279,17 @@ impl<P: Queueable> Pool<P> {
         anew
     }
 
-    fn handle_place_news(&mut self, place: u32, told: WorkerUpdate) -> Option<WorkerId> {
-        let before = self.told(place).and_then(|before| before.worker);
+    fn handle_worker_update(&mut self, place: u32, owner_update: WorkerUpdate) -> Option<WorkerId> {
+        let before = self.owner_update(place).and_then(|before| before.worker);
         // The owner shard may already have newer settings than this shard.
         if !self.worker_table.places().any(|there| there == place) {
             return None;
         }
         let did_serve = self.worker_table.at(place).serves();
         let record = self.worker_table.at_mut(place);
-        record.told = Some(told);
-        record.set_weight(Some(told.weight));
-        if told.serves && !did_serve {
+        record.owner_update = Some(owner_update);
+        record.set_weight(Some(owner_update.weight));
+        if owner_update.serves && !did_serve {
             self.worker_table.warm_up(place, self.now, self.settings.slow_start);
         }
         self.decisions.out = None;
@@ -296,17 +297,17 @@ impl<P: Queueable> Pool<P> {
             return None;
         }
         self.refresh(place);
-        (before.is_some() && before != told.worker).then(|| self.workers.id(place))
+        (before.is_some() && before != owner_update.worker).then(|| self.workers.id(place))
     }
 
-    fn told(&self, place: u32) -> Option<&WorkerUpdate> {
+    fn owner_update(&self, place: u32) -> Option<&WorkerUpdate> {
         self.shared.as_ref()?.update.places.get(place as usize)
     }
 
     /// Returns the id that the owner shard uses for a worker of this member shard.
     #[must_use]
-    pub fn worker_at_home(&self, worker: WorkerId) -> Option<WorkerId> {
-        self.told(self.workers.find(worker)?)?.worker
+    pub fn worker_on_owner(&self, worker: WorkerId) -> Option<WorkerId> {
+        self.owner_update(self.workers.find(worker)?)?.worker
     }
 
     /// Checks the invariants of this file.

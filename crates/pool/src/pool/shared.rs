@@ -103,14 +103,14 @@ impl Shared {
         }
         // If the token is free again, another one may be available. A token that is sent goes to the requests that wait
         // on the owner shard.
-        let mailed = word.release() == Released::MailHome;
+        let mailed = word.release() == Released::SendToOwner;
         cache.out &= mailed;
         mailed
     }
 
     /// Opens the word of a place that no request waits for on this shard, and empties the cache. Returns the number of
     /// tokens that must be sent to the owner shard.
-    pub(super) fn let_go(&mut self, place: u32) -> u32 {
+    pub(super) fn release_cached(&mut self, place: u32) -> u32 {
         let is_owner = self.is_owner;
         let Some((cache, word)) = self.cache(place) else { return 0 };
         if cache.owed > 0 {
@@ -122,7 +122,7 @@ impl Shared {
             word.open(tokens);
             return 0;
         }
-        let mailed = (0..tokens).filter(|_| word.release() == Released::MailHome).count();
+        let mailed = (0..tokens).filter(|_| word.release() == Released::SendToOwner).count();
         u32::try_from(mailed).expect("a hand has fewer tokens")
     }
 

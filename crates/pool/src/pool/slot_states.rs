@@ -57,13 +57,13 @@ impl SlotStates {
             let new = SlotState { out_since: Some(now), ..SlotState::default() };
             self.slot_states.resize(place as usize + 1, new);
         }
-        let seat = &mut self.slot_states[place as usize];
-        if (seat.slots > 0) != (slots > 0) {
-            seat.out_since = (slots == 0).then_some(now);
+        let slot_state = &mut self.slot_states[place as usize];
+        if (slot_state.slots > 0) != (slots > 0) {
+            slot_state.out_since = (slots == 0).then_some(now);
             self.serving = if slots > 0 { self.serving + 1 } else { self.serving - 1 };
         }
-        self.slots = self.slots - u64::from(seat.slots) + u64::from(slots);
-        seat.slots = slots;
+        self.slots = self.slots - u64::from(slot_state.slots) + u64::from(slots);
+        slot_state.slots = slots;
         self.note_free(place, free);
     }
 
@@ -74,8 +74,8 @@ impl SlotStates {
     }
 
     pub(super) fn call(&mut self, place: u32) {
-        let seat = &mut self.slot_states[place as usize];
-        if !std::mem::replace(&mut seat.calls, true) {
+        let slot_state = &mut self.slot_states[place as usize];
+        if !std::mem::replace(&mut slot_state.calls, true) {
             self.callers.push(place);
         }
     }

@@ -13,7 +13,7 @@ use crate::tokens::Tokens;
 use crate::update::WorkerUpdate;
 
 /// The state of a server for which a member shard has received no update.
-const UNTOLD: WorkerUpdate =
+const NO_UPDATE: WorkerUpdate =
     WorkerUpdate { worker: None, serves: false, open: false, weight: 0, out: None };
 
 impl<P: Queueable> Pool<P> {
@@ -34,14 +34,15 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Applies the updates that the owner shard sent about places before this member shard had them.
-    pub(super) fn tell_new_places(&mut self) {
+    pub(super) fn apply_pending_updates(&mut self) {
         let Some(shared) = self.shared.as_ref().filter(|shared| !shared.is_owner) else { return };
         for place in self.worker_table.places() {
             let record = self.worker_table.at_mut(place);
-            if record.told.is_none() {
-                let told = shared.update.places.get(place as usize).copied().unwrap_or(UNTOLD);
-                record.told = Some(told);
-                record.set_weight(Some(told.weight));
+            if record.owner_update.is_none() {
+                let owner_update =
+                    shared.update.places.get(place as usize).copied().unwrap_or(NO_UPDATE);
+                record.owner_update = Some(owner_update);
+                record.set_weight(Some(owner_update.weight));
             }
         }
     }

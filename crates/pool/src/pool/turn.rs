@@ -48,12 +48,12 @@ impl<P: Queueable> Pool<P> {
     /// Carries out everything that is due now.
     pub(super) fn turn(&mut self) {
         self.reset_breaker();
-        self.note_fitness();
+        self.note_availability();
         self.give_up_on_workers();
         self.settle_retries();
         if self.is_open() {
             self.refuse_all(Cause::Down);
-        } else if self.is_unfit() {
+        } else if self.is_unavailable() {
             self.refuse_common(Cause::Down);
         }
         self.dispatch();
@@ -189,8 +189,8 @@ impl<P: Queueable> Pool<P> {
         // If a slot is free while requests wait, their batch is not due. Requests of bound clients, and requests that
         // the pool's own limit delays, would not be served by another worker.
         let waits =
-            self.queue.common().0 + self.queue.again() > 0 && self.may_give() && !self.free.any();
-        let waiting = if waits { self.workers_worth() } else { 0 };
+            self.queue.common().0 + self.queue.retries() > 0 && self.may_give() && !self.free.any();
+        let waiting = if waits { self.workers_needed() } else { 0 };
         Load {
             busy: self.workers.busy(),
             idle: self.workers.idle(),
@@ -207,10 +207,10 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// Returns the number of workers that the waiting requests could keep busy.
-    fn workers_worth(&self) -> u32 {
+    fn workers_needed(&self) -> u32 {
         let batch = &self.settings.batch;
         let (length, bytes) = self.queue.common();
-        let length = length + self.queue.again();
+        let length = length + self.queue.retries();
         let by_rows = length.div_ceil(batch.rows);
         let by_bytes = bytes / batch.bytes.max(1);
         let batches = by_rows.max(u32::try_from(by_bytes).unwrap_or(u32::MAX));
@@ -233,7 +233,8 @@ impl<P: Queueable> Pool<P> {
                 Advice::Nothing => return,
                 Advice::Start(count) => (0..count).for_each(|_| _ = self.start()),
                 Advice::Stop => {
-                    let place = self.workers.idlest().expect("only an idle worker is one too many");
+                    let place =
+                        self.workers.longest_idle().expect("only an idle worker is one too many");
                     self.stop(place);
                 }
             }
@@ -255,10 +256,10 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// One worker that is due leaves, because its replacement is ready.
-    pub(super) fn let_one_go(&mut self) {
+    pub(super) fn stop_one_due(&mut self) {
         if let Some(place) = self.recycle.take() {
             self.counts.recycled += 1;
-            self.let_go(place);
+            self.stop_when_idle(place);
         }
     }
 
@@ -292,17 +293,17 @@ impl<P: Queueable> Pool<P> {
 
     /// Stops surplus ready workers, idle ones first. A busy one leaves.
     pub(super) fn trim(&mut self) {
-        while self.policy.beyond(self.workers.ready()) > 0 {
-            if let Some(place) = self.workers.idlest() {
+        while self.policy.excess(self.workers.ready()) > 0 {
+            if let Some(place) = self.workers.longest_idle() {
                 self.stop(place);
             } else if let Some(place) = self.workers.least_busy() {
-                self.let_go(place);
+                self.stop_when_idle(place);
             }
         }
     }
 
     /// Stops a worker that is no longer needed as soon as it is idle.
-    pub(super) fn let_go(&mut self, place: u32) {
+    pub(super) fn stop_when_idle(&mut self, place: u32) {
         let worker = self.workers.at(place);
         if worker.state == State::Ready && worker.in_use == 0 {
             self.stop(place);
@@ -318,7 +319,7 @@ impl<P: Queueable> Pool<P> {
         if self.reservations.any() && !self.queue.is_empty() {
             return;
         }
-        while let Some(place) = self.workers.idlest() {
+        while let Some(place) = self.workers.longest_idle() {
             self.stop(place);
         }
         if self.workers.ready() + self.workers.starting() == 0 {

@@ -30,7 +30,7 @@ impl<P: Queueable> Pool<P> {
         if let Some(oldest) = self.queue.oldest() {
             next = sooner(next, oldest.checked_add(self.settings.queue.wait));
             if self.queue.common().0 > 0 {
-                next = sooner(next, self.unfit_until());
+                next = sooner(next, self.hold_until());
                 if self.any_free() {
                     next = sooner(next, oldest.checked_add(self.settings.batch.wait));
                 }
@@ -85,8 +85,8 @@ impl<P: Queueable> Pool<P> {
     /// while requests are rejected for another reason than a full queue.
     #[must_use]
     pub fn room(&self) -> Room {
-        let rejects = self.phase > Phase::Serving || self.is_open() || self.is_unfit();
-        if rejects || self.settings.sorry.is_some() || self.sorry.is_by_hand() {
+        let rejects = self.phase > Phase::Serving || self.is_open() || self.is_unavailable();
+        if rejects || self.settings.sorry.is_some() || self.sorry.is_by_operator() {
             return Room::UNLIMITED;
         }
         let limits = &self.settings.queue;
@@ -177,8 +177,9 @@ impl<P: Queueable> Pool<P> {
 
     /// Like [`affinity_target`](Self::affinity_target), for a named worker, whether it is running or not.
     #[must_use]
-    pub fn berth_named(&self, name: &str) -> Option<u64> {
-        let affinity_target = self.worker_table.named_berth(self.worker_table.find(name)?)?;
+    pub fn affinity_target_named(&self, name: &str) -> Option<u64> {
+        let affinity_target =
+            self.worker_table.named_affinity_target(self.worker_table.find(name)?)?;
         Some(affinity_target.0)
     }
 
@@ -226,8 +227,8 @@ impl<P: Queueable> Pool<P> {
             open.then(|| self.eligibility(place, worker.in_use))
         };
         self.free.check(takes_work);
-        self.check_seats();
-        self.check_kept();
+        self.check_slot_states();
+        self.check_reservations();
         self.check_retries();
         self.check_shared();
         self.affinity.iter().for_each(Affinity::check);

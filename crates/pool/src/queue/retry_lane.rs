@@ -11,25 +11,25 @@ const LOOKED_AT: usize = 16;
 
 impl<P: Queueable> Queue<P> {
     /// The number of requests that wait for another worker.
-    pub(crate) const fn again(&self) -> u32 {
-        self.again.length()
+    pub(crate) const fn retries(&self) -> u32 {
+        self.retries.length()
     }
 
     /// Returns the first requests of this lane.
-    pub(crate) fn agains(&self) -> impl DoubleEndedIterator<Item = RetryEntry> + use<P> {
-        let places = self.again.iter(&self.turns.links).take(LOOKED_AT);
-        let agains: Vec<_> = places.map(|place| self.again_at(place)).collect();
-        agains.into_iter()
+    pub(crate) fn retry_entries(&self) -> impl DoubleEndedIterator<Item = RetryEntry> + use<P> {
+        let places = self.retries.iter(&self.turns.links).take(LOOKED_AT);
+        let retry_entries: Vec<_> = places.map(|place| self.retry_at(place)).collect();
+        retry_entries.into_iter()
     }
 
-    fn again_at(&self, place: u32) -> RetryEntry {
+    fn retry_at(&self, place: u32) -> RetryEntry {
         let waiting = self.at(place);
         let QueueEntry { info, failed, .. } = waiting.entry;
         RetryEntry { place, info, failed, until: waiting.until }
     }
 
     /// Adds a request that waits for another worker until this time. `first`: the request was queued before.
-    pub(crate) fn push_again(
+    pub(crate) fn push_retry(
         &mut self,
         payload: P,
         entry: QueueEntry,
@@ -46,13 +46,13 @@ impl<P: Queueable> Queue<P> {
     }
 
     /// Moves a request to another lane, before the requests there.
-    pub(crate) fn move_again(&mut self, place: u32, lane: Lane) {
+    pub(crate) fn move_retry(&mut self, place: u32, lane: Lane) {
         self.leave(place);
         self.enter(place, lane, true);
     }
 
     /// Takes a request.
-    pub(crate) fn take_again(&mut self, place: u32) -> (P, EntryInfo) {
+    pub(crate) fn take_retry(&mut self, place: u32) -> (P, EntryInfo) {
         self.take(place)
     }
 }

@@ -45,7 +45,7 @@ pub enum Choice {
 impl Choice {
     /// The name in `why`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scheduled => "scheduled",
             Self::Hashed => "hashed",

@@ -138,7 +138,7 @@ impl Order {
             return hash.stands(worker, eligibility);
         }
         if !eligibility.is_free() {
-            return self.rest(worker);
+            return self.withdraw(worker);
         }
         match self {
             Self::Turns(turns) => {
@@ -177,7 +177,7 @@ impl Order {
     }
 
     /// `worker` has no free slot.
-    pub(crate) fn rest(&mut self, worker: u32) {
+    pub(crate) fn withdraw(&mut self, worker: u32) {
         match self {
             Self::Turns(turns) if turns.links.holds(worker) => {
                 turns.list.remove(&mut turns.links, worker);
@@ -192,7 +192,7 @@ impl Order {
 
     /// `worker` receives no more requests.
     pub(crate) fn leave(&mut self, worker: u32) {
-        self.rest(worker);
+        self.withdraw(worker);
         match self {
             Self::Weighted(weighted) => {
                 if let Some(turn) = weighted.turns.get_mut(worker as usize) {

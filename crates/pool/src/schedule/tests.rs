@@ -52,14 +52,15 @@ impl Naive {
             .collect()
     }
 
-    fn schedule(&self, schedule: Schedule) -> Free {
+    fn schedule(&self, schedule: Schedule) -> FreeWorkers {
         let weights = self.weights.iter().map(|weight| u64::from(*weight)).sum();
-        let mut free = Free::new(schedule, Capacity::new(self.weights.len() as u64, weights));
+        let mut free =
+            FreeWorkers::new(schedule, Capacity::new(self.weights.len() as u64, weights));
         self.places().for_each(|place| free.offer(place, &self.eligibility(place)));
         free
     }
 
-    fn check(&self, free: &Free) {
+    fn check(&self, free: &FreeWorkers) {
         free.check(|worker| self.here[worker as usize].then(|| self.eligibility(worker)));
         assert_eq!(free.any(), !self.free().is_empty());
     }
@@ -325,7 +326,7 @@ fn backup_workers_serve_when_nobody_else_could_ever_be_free() {
         let mut free = naive.schedule(*schedule);
         let mut random = Random::new(1);
         free.offer(2, &Eligibility { backup: true, ..naive.eligibility(2) });
-        let mut next = |free: &mut Free| free.next(&mut random, Some(1)).map(|next| next.0);
+        let mut next = |free: &mut FreeWorkers| free.next(&mut random, Some(1)).map(|next| next.0);
         assert!(!free.is_on_backup() && free.candidates() == 2);
         for busy in 0..2 {
             assert_ne!(next(&mut free), Some(2));

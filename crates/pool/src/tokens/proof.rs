@@ -64,7 +64,7 @@ impl World {
     }
 
     fn release(&self) {
-        if self.tokens.release() == Released::MailHome {
+        if self.tokens.release() == Released::SendToOwner {
             if self.mutant == Mutant::KeepsQuiet {
                 return self.tokens.open(1);
             }

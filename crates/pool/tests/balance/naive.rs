@@ -53,7 +53,7 @@ pub(crate) struct Naive {
     tickets: Vec<Ticket>,
     /// Why the fallback was on after the last event.
     sorry: Option<SorryReason>,
-    by_hand: bool,
+    by_operator: bool,
     /// Since when the load is low.
     low: Calm,
     /// Since when the load is low and no request need wait. This is required after a request that waited too long.
@@ -93,7 +93,7 @@ impl Naive {
             next_id: 0,
             tickets: Vec::new(),
             sorry: None,
-            by_hand: false,
+            by_operator: false,
             low: Calm::default(),
             easy: Calm::default(),
             reason: false,
@@ -277,7 +277,7 @@ impl Naive {
     }
 
     pub(crate) fn sorry(&mut self, on: bool) {
-        self.by_hand = on;
+        self.by_operator = on;
         self.pool.handle_sorry(self.now, on);
         self.follow();
     }
@@ -441,7 +441,7 @@ impl Naive {
     fn sweep_sorry(&mut self) {
         let status = self.pool.status();
         let Some(settings) = self.pool.settings().sorry else {
-            let admin_state = self.by_hand.then_some(SorryReason::Operator);
+            let admin_state = self.by_operator.then_some(SorryReason::Operator);
             self.sorry = status.sorry.map(|(reason, _)| reason);
             assert_eq!(self.sorry, admin_state, "without settings it is sorry by hand alone");
             return;
@@ -463,13 +463,13 @@ impl Naive {
         let was = self.sorry;
         self.sorry = status.sorry.map(|(reason, _)| reason);
         assert_eq!(
-            self.by_hand,
+            self.by_operator,
             self.sorry == Some(SorryReason::Operator),
             "by hand it is by hand"
         );
         self.low.note(self.now, low, reason);
         self.easy.note(self.now, easy, reason);
-        if self.by_hand {
+        if self.by_operator {
             return;
         }
         if was.is_none() && self.sorry.is_some() {

@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use spawn::{Numbers, Stop, Unbuffer, Wiring};
+use spawn::{DescriptorNumbers, Stop, Unbuffer, Wiring};
 use wire::{Framing, Piece};
 
 use super::finding::{Finding, Remedy};
@@ -205,7 +205,7 @@ impl Examination {
             (Remedy::Pty, Treatment { wiring: with(Unbuffer::Pty), ..self.treatment.clone() }),
         ];
         for (remedy, mut treatment) in tried {
-            if remedy == Remedy::Stdbuf && wiring.numbers == Numbers::ThreeFour {
+            if remedy == Remedy::Stdbuf && wiring.numbers == DescriptorNumbers::ThreeFour {
                 continue;
             }
             treatment.env.extend(self.treatment.env.clone());
@@ -319,7 +319,7 @@ fn misspoken(patient: &Patient<'_>) -> Option<Finding> {
         Some(Piece::Broken(wire::Fault::Text)) => {
             return Some(Finding::TextOnBinary(said(patient)));
         }
-        Some(Piece::Broken(fault)) => return Some(Finding::Breaks(fault.text(), said(patient))),
+        Some(Piece::Broken(fault)) => return Some(Finding::Breaks(fault.message(), said(patient))),
         Some(_) | None => {}
     }
     if let Some(why) = patient.heard.senseless {

@@ -238,7 +238,7 @@ impl Finding {
             Self::Silent(_) => format!(
                 "is this request one that it answers (`--send`), and `{}` its framing (`--framing`)? \
                  If it takes longer, `--wait`",
-                framing.word()
+                framing.as_str()
             ),
             Self::TextOnBinary(_) => "set `fds = \"3/4\"` in its pool and have it speak there, so that \
                                       prints cannot harm; or print to standard error; or it speaks \
@@ -247,7 +247,7 @@ impl Finding {
             Self::Breaks(..) => format!(
                 "does it speak `{}`? A library that prints to standard output may be the cause: \
                  `fds = \"3/4\"` makes such prints harmless",
-                framing.word()
+                framing.as_str()
             ),
             Self::NoEnd(_) => match framing {
                 Framing::Lines | Framing::JsonRpc => "end every answer with a newline".into(),

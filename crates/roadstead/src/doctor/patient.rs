@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use spawn::{Command, Exit, Report, Spawn, Spawner, Stop, Wiring};
 use wire::jsonrpc::{Dialect, Kind, Tag, scan, write_initialize, write_initialized};
-use wire::{Decoder, Framing, Over, Piece, encode};
+use wire::{Decoder, Framing, OversizePolicy, Piece, encode};
 
 /// Bytes of one answer.
 const FRAME_MAX: usize = 16 << 20;
@@ -70,7 +70,7 @@ impl Clinic {
                         stdin: Some(stdin),
                         stdout: Some(stdout),
                         stderr: Some(stderr),
-                        decoder: Decoder::new(treatment.framing, FRAME_MAX, Over::End),
+                        decoder: Decoder::new(treatment.framing, FRAME_MAX, OversizePolicy::End),
                         framing: treatment.framing,
                         outbox: Vec::new(),
                         held: Vec::new(),
@@ -81,7 +81,7 @@ impl Clinic {
                 Ok(Report::StartFailed { token: of, error }) if of == token => {
                     return Err(error.to_string());
                 }
-                Ok(Report::KeeperLost) | Err(_) => return Err("the keeper was lost".to_owned()),
+                Ok(Report::SupervisorLost) | Err(_) => return Err("the keeper was lost".to_owned()),
                 Ok(_) => {}
             }
         }
@@ -271,7 +271,7 @@ impl Patient<'_> {
                 let _ = encode(self.framing, &refusal.concat(), &mut self.outbox);
             }
             Some(Ok(_)) => {}
-            Some(Err(fault)) => self.heard.senseless = Some(fault.text()),
+            Some(Err(fault)) => self.heard.senseless = Some(fault.message()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use spawn::{Port, Socket, Stop};
-use wire::http1::{Asked, Body, HeadScan, Limits, Method, ReplyHead, Upgrades};
+use wire::http1::{Body, HeadScan, Limits, Method, ReplyHead, RequestInfo, Upgrades};
 
 use super::examine::{dead, dies};
 use super::finding::Finding;
@@ -130,7 +130,7 @@ impl Serving {
                 Address::Unix(path.to_owned())
             }
             Place::Port => {
-                let port = Port::keep()?;
+                let port = Port::reserve()?;
                 tell("{port}", "PORT", port.number().to_string());
                 Address::Port(port)
             }
@@ -237,7 +237,7 @@ fn read(said: &[u8], ended: bool) -> Option<Heard> {
             Ok(found) => found?,
             Err(refusal) => return broken(&refusal),
         };
-        let asked = Asked { method: Method::Get, upgrades: Upgrades::NONE };
+        let asked = RequestInfo { method: Method::Get, upgrades: Upgrades::NONE };
         let end = from + found.head.end;
         let mut head = ReplyHead::default();
         if let Err(refusal) = head.read(&said[from..end], &found, asked, &limits) {

@@ -147,7 +147,7 @@ const fn place(fate: Fate) -> usize {
 }
 
 fn named(codes: &[u64]) -> Vec<(&'static str, u64)> {
-    let words = Cause::ALL.iter().map(|cause| cause.word()).chain(["other"]);
+    let words = Cause::ALL.iter().map(|cause| cause.as_str()).chain(["other"]);
     words.zip(codes.iter().copied()).filter(|&(_, count)| count > 0).collect()
 }
 

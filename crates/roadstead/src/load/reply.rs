@@ -101,7 +101,7 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 fn code(word: &[u8]) -> Code {
-    let cause = Cause::ALL.iter().find(|cause| cause.word().as_bytes() == word);
+    let cause = Cause::ALL.iter().find(|cause| cause.as_str().as_bytes() == word);
     cause.map_or(Code::Other, |&cause| Code::Known(cause))
 }
 

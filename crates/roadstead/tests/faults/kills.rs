@@ -37,12 +37,12 @@ fn mark(name: &str) -> String {
 }
 
 /// The processes that keep the programs of a daemon.
-fn keepers(daemon: u32) -> Vec<u32> {
+fn supervisors(daemon: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = cpu::children(daemon).unwrap_or_default();
     while let Some(pid) = next.pop() {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        if line.starts_with(spawn::KEEPER.as_bytes()) {
+        if line.starts_with(spawn::SUPERVISOR.as_bytes()) {
             found.push(pid);
             next.extend(cpu::children(pid).unwrap_or_default());
         }
@@ -130,9 +130,9 @@ fn the_keeper_killed_under_load_loses_nothing_and_leaves_nobody() {
             daemon.metric("roadstead_requests_finished_total", &["store", "answered"]) > served
         });
         let old = processes_with(&mark);
-        let keepers = keepers(daemon.pid());
-        assert!(!keepers.is_empty(), "the daemon has a keeper");
-        kill(keepers[round as usize % keepers.len()]);
+        let supervisors = supervisors(daemon.pid());
+        assert!(!supervisors.is_empty(), "the daemon has a keeper");
+        kill(supervisors[round as usize % supervisors.len()]);
         assert!(
             becomes(LEFT_MAX, || old.iter().all(|&pid| !is_alive(pid))),
             "left behind: {:?}",

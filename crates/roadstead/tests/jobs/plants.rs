@@ -10,29 +10,29 @@
 
 use std::path::Path;
 
-use exchange::plant::Plant;
+use exchange::mutant::Mutant;
 
 use crate::daemon::{Daemon, folder, main_job, one_pool, until, worker_program};
 
 /// What a scenario saw that must not be.
 type Scenario = fn(&[(&str, &str)]) -> Result<(), String>;
 
-const TABLE: &[(Plant, Scenario)] = &[
-    (Plant::AckBeforeCommit, acknowledged_rows_survive_a_kill),
-    (Plant::StaleId, a_late_reply_reaches_nobody),
-    (Plant::EarlyOk, every_reply_is_the_worker_s),
-    (Plant::ShiftedReply, replies_belong_to_their_requests),
-    (Plant::Unchecked, a_stray_line_gives_no_client_another_s_reply),
+const TABLE: &[(Mutant, Scenario)] = &[
+    (Mutant::AckBeforeCommit, acknowledged_rows_survive_a_kill),
+    (Mutant::StaleId, a_late_reply_reaches_nobody),
+    (Mutant::EarlyOk, every_reply_is_the_worker_s),
+    (Mutant::ShiftedReply, replies_belong_to_their_requests),
+    (Mutant::Unchecked, a_stray_line_gives_no_client_another_s_reply),
 ];
 
 #[test]
 fn every_property_holds_without_a_plant_and_fails_under_its_own() {
-    assert_eq!(TABLE.len(), Plant::ALL.len(), "every plant has its scenario");
-    for (plant, scenario) in TABLE {
-        assert_eq!(scenario(&[]), Ok(()), "without a plant: {plant:?}");
-        let seen = scenario(&[("ROADSTEAD_PLANT", plant.word())]);
-        assert!(seen.is_err(), "{plant:?} went unnoticed");
-        eprintln!("{:<20} seen as: {}", plant.word(), seen.unwrap_err());
+    assert_eq!(TABLE.len(), Mutant::ALL.len(), "every plant has its scenario");
+    for (mutant, scenario) in TABLE {
+        assert_eq!(scenario(&[]), Ok(()), "without a plant: {mutant:?}");
+        let seen = scenario(&[("ROADSTEAD_PLANT", mutant.as_str())]);
+        assert!(seen.is_err(), "{mutant:?} went unnoticed");
+        eprintln!("{:<20} seen as: {}", mutant.as_str(), seen.unwrap_err());
     }
 }
 

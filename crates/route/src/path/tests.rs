@@ -119,7 +119,7 @@ fn what_lies_behind_segments() {
         ("/a;x=/b", 1, "/b"),
     ] {
         let path = Path::read(raw.as_bytes(), &mut scratch).unwrap();
-        assert_eq!(path.behind(segments), behind.as_bytes(), "{raw} {segments}");
+        assert_eq!(path.after_segments(segments), behind.as_bytes(), "{raw} {segments}");
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{FieldRule, PathRule, Pattern, Wanted};
+use crate::{FieldCondition, FieldRule, PathRule, Pattern};
 use fields::Fields;
 use proptest::prelude::*;
 
@@ -32,7 +32,12 @@ fn ask(
         fields.append(*name, *value);
     }
     let path = (path != "*").then_some(path.as_bytes());
-    table.find(&Asked { host: host.as_bytes(), method: method.as_bytes(), path, fields: &fields })
+    table.find(&RouteRequest {
+        host: host.as_bytes(),
+        method: method.as_bytes(),
+        path,
+        fields: &fields,
+    })
 }
 
 #[test]
@@ -69,13 +74,13 @@ fn an_address_is_the_same_host_in_every_spelling() {
 #[test]
 fn methods_and_fields_are_asked_for() {
     let field = |name: &str, wanted| vec![FieldRule::new(name, wanted).unwrap()];
-    let equal = Wanted::Equal(b"1".as_slice().into());
-    let like = Wanted::Pattern(Pattern::new(b"text/*").unwrap());
+    let equal = FieldCondition::Equal(b"1".as_slice().into());
+    let like = FieldCondition::Pattern(Pattern::new(b"text/*").unwrap());
     let table = Table::new(vec![
         Rule { methods: vec!["PUT".into()], ..Rule::default() },
         Rule { fields: field("X-Beta", equal), ..Rule::default() },
         Rule { fields: field("Accept", like), methods: vec!["GET".into()], ..Rule::default() },
-        Rule { fields: field("x-any", Wanted::Present), ..Rule::default() },
+        Rule { fields: field("x-any", FieldCondition::Present), ..Rule::default() },
     ]);
     assert_eq!(ask(&table, "", "PUT", "/", &[]), Some(0));
     assert_eq!(ask(&table, "", "put", "/", &[("x-beta", "1")]), Some(1));
@@ -104,7 +109,7 @@ fn what_an_earlier_route_takes_is_never_reached() {
         rule(&[], below("/api")),
         rule(&["b.org"], exact("/apisx")),
     ]);
-    assert_eq!(table.unreached(), [(1, 0), (3, 0), (6, 4)]);
+    assert_eq!(table.shadowed(), [(1, 0), (3, 0), (6, 4)]);
 }
 
 const HOSTS: [&str; 6] = ["a.b", "b", "*.b", "*.a.b", "c.a.b", "x"];
@@ -118,9 +123,9 @@ fn rules() -> impl Strategy<Value = Rule> {
         prop::sample::select(vec!["/*", "/a/*", "/a/**", "/a/b*", "**"]).prop_map(pattern),
     ];
     let wanted = prop_oneof![
-        Just(Wanted::Present),
-        Just(Wanted::Equal(b"1".as_slice().into())),
-        Just(Wanted::Pattern(Pattern::new(b"1*").unwrap())),
+        Just(FieldCondition::Present),
+        Just(FieldCondition::Equal(b"1".as_slice().into())),
+        Just(FieldCondition::Pattern(Pattern::new(b"1*").unwrap())),
     ];
     let field = (prop::sample::select(vec!["x", "Y"]), wanted)
         .prop_map(|(name, wanted)| FieldRule::new(name, wanted).unwrap());
@@ -156,12 +161,12 @@ proptest! {
         for (name, value) in lines {
             fields.append(name, value);
         }
-        let asked = Asked { host: host.as_bytes(), method: method.as_bytes(), path: Some(path.as_bytes()), fields: &fields };
+        let asked = RouteRequest { host: host.as_bytes(), method: method.as_bytes(), path: Some(path.as_bytes()), fields: &fields };
         let fitting: Vec<usize> =
             (0..rules.len()).filter(|&place| is_for(&rules[place], host) && rules[place].fits(&asked)).collect();
         let table = Table::new(rules);
         prop_assert_eq!(table.find(&asked), fitting.first().copied());
-        for (late, early) in table.unreached() {
+        for (late, early) in table.shadowed() {
             prop_assert!(early < late);
             prop_assert!(!fitting.contains(&late) || fitting.contains(&early), "{} hides {}", early, late);
         }

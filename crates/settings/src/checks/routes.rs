@@ -103,11 +103,11 @@ fn is_host(text: &str) -> bool {
 
 /// Routes that no request can come to, at their places.
 #[must_use]
-pub fn unreached(configuration: &Configuration) -> Vec<Remark> {
+pub fn shadowed(configuration: &Configuration) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for listener in &configuration.listeners {
         let rules = listener.http.routes.iter().map(|route| route.rule.clone()).collect();
-        for (late, early) in route::Table::new(rules).unreached() {
+        for (late, early) in route::Table::new(rules).shadowed() {
             let path = ["listener", &listener.name, "route", &late.to_string()];
             remarks.push(Remark {
                 path: path.map(str::to_owned).to_vec(),

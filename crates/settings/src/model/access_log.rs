@@ -121,8 +121,8 @@ fn piece(name: &str, fields: &mut Vec<String>) -> Result<LogPiece, Bad> {
             fields.len() - 1
         })));
     }
-    let words = || LogValue::ALL.iter().map(|value| value.word());
-    match LogValue::ALL.iter().find(|value| value.word() == name) {
+    let words = || LogValue::ALL.iter().map(|value| value.as_str());
+    match LogValue::ALL.iter().find(|value| value.as_str() == name) {
         Some(value) => Ok(LogPiece::Value(*value)),
         None => {
             let bad = Bad::because(format!("names `{{{name}}}`, which no request has"));

@@ -6,7 +6,8 @@
 use std::fmt::Display;
 
 use route::{
-    Edits, FieldRule, Guard, Host, Path, PathRule, Pattern, Rewrite, Rule, Template, Wanted,
+    Authenticator, Edits, FieldCondition, FieldRule, Host, Path, PathRule, Pattern, Rewrite, Rule,
+    Template,
 };
 
 use crate::fault::Fault;
@@ -157,7 +158,7 @@ fn canonical(group: &Group, option: &str, text: &str, faults: &mut Vec<Fault>) -
             ("does not begin with a slash".to_owned(), format!("write \"/{text}\""))
         }
         Err(why) => (
-            format!("is no path: {}", why.text()),
+            format!("is no path: {}", why.message()),
             "write it as clients send it, with `%` and two digits for other characters".to_owned(),
         ),
     };
@@ -173,16 +174,16 @@ fn field_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<FieldRule> {
             fault(group, "pattern", message, "keep one of the two", faults);
             return None;
         }
-        (Some(text), None) => Wanted::Equal(text.as_bytes().into()),
+        (Some(text), None) => FieldCondition::Equal(text.as_bytes().into()),
         (None, Some(text)) => match Pattern::new(text.as_bytes()) {
-            Ok(pattern) => Wanted::Pattern(pattern),
+            Ok(pattern) => FieldCondition::Pattern(pattern),
             Err(why) => {
                 let mend = "write a shorter one";
                 fault(group, "pattern", wrong("pattern", text, why), mend, faults);
                 return None;
             }
         },
-        (None, None) => Wanted::Present,
+        (None, None) => FieldCondition::Present,
     };
     let rule = FieldRule::new(name, wanted);
     if rule.is_none() {
@@ -365,7 +366,7 @@ pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edi
 pub(crate) fn authenticate(group: &Group, faults: &mut Vec<Fault>) -> Option<Authenticate> {
     let inner = group.inner("authenticate")?;
     let realm = text(inner, "realm")?;
-    if let Err(why) = Guard::new(realm) {
+    if let Err(why) = Authenticator::new(realm) {
         fault(inner, "realm", wrong("realm", realm, why), "write plain words", faults);
         return None;
     }

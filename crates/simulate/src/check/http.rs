@@ -9,16 +9,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::check::dues;
+use crate::check::distribution;
 use crate::check::ends::{Ends, Found};
 use crate::clients::End;
-use crate::happening::Moment;
 use crate::http::message;
-use crate::http::message::{Manner, Reply};
+use crate::http::message::{Reply, RequestKind};
 use crate::http::servers::{Fault, Link};
 use crate::http::speakers::{Http, Role};
-use crate::http::visitors::{Ask, Visitor};
+use crate::http::visitors::{Visitor, VisitorRequest};
 use crate::scenario::Scenario;
+use crate::scheduled_event::Moment;
 
 /// How often a request may be lost before it is not retried, and how many may be lost in a world before the gateway may
 /// have no retry budget left. Both follow from the rules of the gateway.
@@ -35,7 +35,7 @@ const STARVED: Duration = Duration::from_secs(5);
 
 /// The faults of a request.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wrong {
+struct RequestFaults {
     /// The number of servers that received a byte of it.
     given: u32,
     /// How often it was lost before its reply had begun.
@@ -47,7 +47,7 @@ struct Wrong {
 /// All faults.
 #[derive(Debug, Default)]
 struct Account {
-    requests: BTreeMap<u64, Wrong>,
+    requests: BTreeMap<u64, RequestFaults>,
     lost: u32,
     /// The number of connections with a fault.
     lost_links: u32,
@@ -57,7 +57,7 @@ struct Account {
 
 impl Account {
     fn of(http: &Http) -> Self {
-        let mut account = Self { lost_links: http.lives.cut_short, ..Self::default() };
+        let mut account = Self { lost_links: http.host_history.cut_short, ..Self::default() };
         for speaker in &http.speakers {
             if let Role::Server(link) = &speaker.role {
                 account.add(link);
@@ -102,7 +102,7 @@ impl Account {
     }
 
     /// Whether the failure of a request is excused.
-    fn excuses(&self, http: &Http, ask: Ask, time: (Moment, Moment)) -> bool {
+    fn excuses(&self, http: &Http, ask: VisitorRequest, time: (Moment, Moment)) -> bool {
         let wrong = self.requests.get(&ask.id).copied().unwrap_or_default();
         let nobody = !http.is_hosts && !http.servers.iter().any(|server| server.steady);
         let often = wrong.lost >= TRIES_MAX || self.lost > LOST_MAX;
@@ -114,7 +114,7 @@ impl Account {
             // at least the last chunk left.
             || (wrong.given == 0 && (ask.length > 0 || ask.chunked) && self.lost_links > 0)
             // A request for another protocol is not retried.
-            || (wrong.lost > 0 && (ask.is_post || ask.manner.upgrades() || often))
+            || (wrong.lost > 0 && (ask.is_post || ask.request_kind.upgrades() || often))
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn check(http: &mut Http, scenario: &Scenario, is_clean: bool) -> Fou
         }
     }
     let well = scenario.trouble == 0 && account.lost_links == 0 && http.starved.is_empty();
-    found.extend(dues::check(http, well));
+    found.extend(distribution::check(http, well));
     Found { ends, violations: found }
 }
 
@@ -180,7 +180,7 @@ fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<S
 }
 
 /// Whether a reply is the expected one.
-fn is_well(http: &Http, ask: Ask, reply: &Reply) -> bool {
+fn is_well(http: &Http, ask: VisitorRequest, reply: &Reply) -> bool {
     // A server that answers early need not detect what is wrong with the rest of the request.
     let early = http.early.contains(&ask.id);
     let due = match reply.status {
@@ -218,19 +218,19 @@ fn failure(
         *ends.entry(word).or_default() += 1;
         let out = http.may_be_out && account.lost_links > 0;
         // A pool whose programs end repeatedly rejects requests immediately.
-        let closed = http.lives.cut_short >= CLOSED_AFTER;
+        let closed = http.host_history.cut_short >= CLOSED_AFTER;
         let refusal = reply.is_some_and(|reply| reply.status == 503);
         // If a fallback pool answers, no visitor receives the fallback response.
-        let may_be_sorry = http.may_be_sorry && http.dues.spare.is_none();
+        let may_be_sorry = http.may_be_sorry && http.distribution.spare.is_none();
         let sorry = refusal && (may_be_sorry || out || closed);
         // A reset may destroy earlier bytes: here, replies that the visitor had not read.
         let after = visitor.asks.get(place + 1..visitor.begun).unwrap_or_default();
-        let by_reset = |it: &Ask| it.manner.is_old() || it.manner.upgrades();
-        let cut_off = |it: &Ask| by_reset(it) && account.excuses(http, *it, time);
+        let by_reset = |it: &VisitorRequest| it.request_kind.is_old() || it.request_kind.upgrades();
+        let cut_off = |it: &VisitorRequest| by_reset(it) && account.excuses(http, *it, time);
         let unread = reply.is_none_or(|reply| !reply.is_whole) && end == Some(End::Reset);
         // The same applies to bytes that were sent too early for a tunnel that was not established.
         let asks = &visitor.asks[place..visitor.begun.max(place)];
-        let eager = asks.iter().any(|it| it.manner == Manner::Upgrades { eager: true });
+        let eager = asks.iter().any(|it| it.request_kind == RequestKind::Upgrades { eager: true });
         let lost = unread && (eager || after.iter().any(cut_off));
         // A reply that began too early cannot be revoked if the rest of the body is too long.
         let over = ask.is_too_long(http.body_max) && http.early.contains(&ask.id);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Weak;
 use std::time::Duration;
 
-use spawn::{Serves, Socket};
+use spawn::{Socket, SocketKind};
 
 /// The time that the settings of the gateway allow a program for its start.
 pub(crate) const START_MAX: Duration = Duration::from_secs(2);
@@ -21,7 +21,7 @@ pub(crate) const START_MAX: Duration = Duration::from_secs(2);
 /// The program behind a server.
 #[derive(Debug)]
 pub(crate) struct Host {
-    pub(crate) how: Serves,
+    pub(crate) how: SocketKind,
     /// The socket that it inherits.
     pub(crate) socket: Option<Socket>,
     /// Dropped when the gateway has removed the program.
@@ -36,7 +36,7 @@ pub(crate) struct Host {
 
 /// The history of all such programs.
 #[derive(Debug, Default)]
-pub(crate) struct Lives {
+pub(crate) struct HostHistory {
     /// The number of programs that ended in another way than by order of the gateway while they were serving.
     pub(crate) cut_short: u32,
     /// The maximum number of connections that wait for a program.
@@ -56,7 +56,7 @@ impl Host {
     }
 }
 
-impl Lives {
+impl HostHistory {
     pub(crate) fn of_hosts(backlog: usize) -> Self {
         Self { backlog, ..Self::default() }
     }

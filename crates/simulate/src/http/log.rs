@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use gateway::{LogBatch, LogSource};
 
 use crate::http::speakers::{Http, Role};
-use crate::http::visitors::{Ask, Visitor};
+use crate::http::visitors::{Visitor, VisitorRequest};
 
 /// The fields of a line, in the form of [`FORMAT`].
 #[derive(Clone, Copy, Debug)]
@@ -115,9 +115,13 @@ pub(crate) fn check_visitor(
 
 /// Whether the number of bytes in a line matches the reply of a visitor, either as the server sent it or as the visitor
 /// received it.
-pub(crate) fn has_bytes(ask: Ask, reply: &crate::http::message::Reply, line: Line) -> bool {
+pub(crate) fn has_bytes(
+    ask: VisitorRequest,
+    reply: &crate::http::message::Reply,
+    line: Line,
+) -> bool {
     let is_ours = !matches!(reply.status, 101 | 200);
     let same = line.out == reply.raw || line.out == reply.body.len();
     // For HTTP/1.0, chunks are sent without their framing.
-    is_ours || !reply.is_whole || same || (ask.manner.is_old() && line.out >= reply.raw)
+    is_ours || !reply.is_whole || same || (ask.request_kind.is_old() && line.out >= reply.raw)
 }

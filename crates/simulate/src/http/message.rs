@@ -2,7 +2,7 @@
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum RequestKind {
     Plain,
     /// HTTP/1.0; `keeps`: with `Connection: keep-alive`.
     Old {
@@ -18,7 +18,7 @@ pub(crate) enum Manner {
     },
 }
 
-impl Manner {
+impl RequestKind {
     pub(crate) const fn is_old(self) -> bool {
         matches!(self, Self::Old { .. })
     }
@@ -92,10 +92,10 @@ pub(crate) fn begun(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Parses the reply at the beginning of these bytes, skipping replies of status 1xx before it. Returns `None` until its
-/// head is complete. `manner`: the kind of its request. `ended`: no more bytes follow.
+/// head is complete. `request_kind`: the kind of its request. `ended`: no more bytes follow.
 pub(crate) fn reply(
     bytes: &[u8],
-    manner: Manner,
+    request_kind: RequestKind,
     ended: bool,
 ) -> Result<Option<Reply>, &'static str> {
     let Some((head, length)) = head(bytes)? else { return Ok(None) };
@@ -104,7 +104,7 @@ pub(crate) fn reply(
     let rest = &bytes[length..];
     if status == 101 {
         // After a 101 all bytes until the end belong to the new protocol.
-        if !manner.upgrades() {
+        if !request_kind.upgrades() {
             return Err("another protocol, which nobody asked for");
         }
         let (body, used) = (rest.to_vec(), bytes.len());
@@ -112,13 +112,13 @@ pub(crate) fn reply(
         return Ok(Some(Reply { status, body, raw, used, is_whole: ended, closes: true }));
     }
     if status / 100 == 1 {
-        let next = reply(&bytes[length..], manner, ended)?;
+        let next = reply(&bytes[length..], request_kind, ended)?;
         return Ok(next.map(|next| Reply { used: next.used + length, ..next }));
     }
-    let (body, used, is_whole) = if manner == Manner::HeadOnly {
+    let (body, used, is_whole) = if request_kind == RequestKind::HeadOnly {
         (Vec::new(), 0, true)
     } else if field(head, "transfer-encoding").is_some() {
-        if manner.is_old() {
+        if request_kind.is_old() {
             return Err("chunks, which HTTP/1.0 does not know");
         }
         chunked(rest)?
@@ -128,14 +128,14 @@ pub(crate) fn reply(
         (rest.to_vec(), rest.len(), ended)
     };
     let says = |word| field(head, "connection").is_some_and(|it| it.eq_ignore_ascii_case(word));
-    let closes = says("close") || (manner.is_old() && !says("keep-alive"));
+    let closes = says("close") || (request_kind.is_old() && !says("keep-alive"));
     let (raw, used) = (used, length + used);
     Ok(Some(Reply { status, body, raw, used, is_whole, closes }))
 }
 
 /// Whether the first final reply in these bytes changes the protocol.
-pub(crate) fn switches(bytes: &[u8], manner: Manner) -> bool {
-    matches!(reply(bytes, manner, false), Ok(Some(Reply { status: 101, .. })))
+pub(crate) fn switches(bytes: &[u8], request_kind: RequestKind) -> bool {
+    matches!(reply(bytes, request_kind, false), Ok(Some(Reply { status: 101, .. })))
 }
 
 /// Whether these bytes begin with `100 Continue`.
@@ -215,14 +215,15 @@ mod tests {
         let mut bytes =
             b"HTTP/1.1 103 x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
         write_chunked(b"hello", 2, true, &mut bytes);
-        let read = reply(&bytes, Manner::Plain, false).unwrap().unwrap();
+        let read = reply(&bytes, RequestKind::Plain, false).unwrap().unwrap();
         assert_eq!((read.status, &read.body[..], read.used), (200, &b"hello"[..], bytes.len()));
-        let cut = reply(&bytes[..bytes.len() - 3], Manner::Plain, true).unwrap().unwrap();
+        let cut = reply(&bytes[..bytes.len() - 3], RequestKind::Plain, true).unwrap().unwrap();
         assert_eq!((cut.is_whole, &cut.body[..]), (false, &b"hello"[..]));
         let bytes = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall";
-        assert!(!reply(bytes, Manner::Plain, false).unwrap().unwrap().is_whole);
-        assert!(reply(bytes, Manner::Plain, true).unwrap().unwrap().is_whole);
-        let alone = reply(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", Manner::HeadOnly, false);
+        assert!(!reply(bytes, RequestKind::Plain, false).unwrap().unwrap().is_whole);
+        assert!(reply(bytes, RequestKind::Plain, true).unwrap().unwrap().is_whole);
+        let alone =
+            reply(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", RequestKind::HeadOnly, false);
         assert!(alone.unwrap().unwrap().is_whole);
     }
 }

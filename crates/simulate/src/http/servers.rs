@@ -1,10 +1,10 @@
 //! Servers: what they do with a request, and their faults.
 
-use crate::happening::Moment;
 use crate::http::hosts::Host;
 use crate::http::message;
 use crate::http::message::Request;
 use crate::http::tunnels::Tunnel;
+use crate::scheduled_event::Moment;
 
 /// How a server treats new connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) enum Fault {
 
 /// What a server does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum ServerAction {
     Answer,
     /// It answers before the body is complete.
     AnswerEarly,
@@ -70,7 +70,7 @@ pub(crate) enum Deed {
 /// The request that it processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    pub(crate) deed: Deed,
+    pub(crate) action: ServerAction,
     pub(crate) at: Moment,
 }
 

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::clients::End;
-use crate::happening::Moment;
 use crate::http::hosts::Host;
 use crate::http::servers::{Link, Server};
 use crate::http::visitors::Visitor;
-use crate::http::{dues, hosts};
+use crate::http::{distribution, hosts};
 use crate::ids::ConnectionId;
 use crate::net::Net;
+use crate::scheduled_event::Moment;
 
 /// The port of the first server; the others follow.
 pub(crate) const FIRST_PORT: u16 = 9000;
@@ -31,7 +31,7 @@ pub(crate) struct Http {
     /// Whether no server ends a connection.
     pub(crate) is_gentle: bool,
     /// The required distribution of requests.
-    pub(crate) dues: dues::Dues,
+    pub(crate) distribution: distribution::Distribution,
     /// Whether the gateway has one loop. With several, each loop distributes requests separately.
     pub(crate) is_alone: bool,
     /// The bodies of complete replies of servers, by request.
@@ -52,7 +52,7 @@ pub(crate) struct Http {
     pub(crate) log: Option<gateway::LogSource>,
     /// Whether the servers are programs of the gateway, and the history of these programs.
     pub(crate) is_hosts: bool,
-    pub(crate) lives: hosts::Lives,
+    pub(crate) host_history: hosts::HostHistory,
 }
 
 impl Http {
@@ -134,7 +134,7 @@ pub(crate) fn body_of(id: u64, length: usize) -> Vec<u8> {
 
 impl Http {
     /// Returns the number of sockets that the gateway has created for programs and not dropped.
-    pub(crate) fn homes(&self) -> usize {
+    pub(crate) fn program_sockets(&self) -> usize {
         let hosts = self.servers.iter().filter_map(|server| server.host.as_ref());
         hosts.filter(|host| host.kept.strong_count() > 0).count()
     }

@@ -12,7 +12,7 @@
 //! - Each side receives the data of the other side. If a tunnel ends without an error, all data has arrived.
 //! - While a server does not read, the gateway holds no more than its buffers allow.
 
-use crate::happening::Moment;
+use crate::scheduled_event::Moment;
 
 /// The state of a server that has changed the protocol.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Tunnel {
 
 /// How a visitor ends a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parting {
+pub(crate) enum TunnelEnd {
     /// It half-closes at this time, or when all is sent if that is later, and waits for the rest.
     SaysNoMore(Moment),
     /// It closes when all is sent.

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use crate::happening::Moment;
-use crate::http::message::{Manner, Reply};
-use crate::http::tunnels::Parting;
+use crate::http::message::{Reply, RequestKind};
+use crate::http::tunnels::TunnelEnd;
+use crate::scheduled_event::Moment;
 
 /// One request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct VisitorRequest {
     pub(crate) id: u64,
     pub(crate) is_post: bool,
     pub(crate) length: usize,
     pub(crate) chunked: bool,
-    pub(crate) manner: Manner,
+    pub(crate) request_kind: RequestKind,
     /// It sends only this part of the request, in thousandths.
     pub(crate) stalls: Option<usize>,
 }
 
-impl Ask {
+impl VisitorRequest {
     /// Whether its body exceeds the maximum size.
     pub(crate) const fn is_too_long(&self, body_max: usize) -> bool {
         self.is_post && self.length > body_max
@@ -27,7 +27,7 @@ impl Ask {
 
 #[derive(Debug)]
 pub(crate) struct Visitor {
-    pub(crate) asks: Vec<Ask>,
+    pub(crate) asks: Vec<VisitorRequest>,
     /// The number of requests that were begun.
     pub(crate) begun: usize,
     /// One reply per answered request; the last one may be incomplete.
@@ -43,6 +43,6 @@ pub(crate) struct Visitor {
     /// The body of its last request, which waits for a response of the gateway, at most until this time.
     pub(crate) held: Option<(Vec<u8>, Moment)>,
     /// How it ends a tunnel, when it is in one, and whether it has half-closed the tunnel.
-    pub(crate) parting: Option<Parting>,
+    pub(crate) tunnel_end: Option<TunnelEnd>,
     pub(crate) is_silent: bool,
 }

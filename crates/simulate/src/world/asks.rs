@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 use exchange::{PoolId, Slice};
 use gateway::ShardMail;
 
-use crate::asks::{Ask, NOWHERE};
-use crate::happening::{Happening, Moment};
+use crate::asks::{InternalRequest, NOWHERE};
+use crate::scheduled_event::{Moment, ScheduledEvent};
 use crate::world::World;
 
 impl World {
@@ -17,13 +17,19 @@ impl World {
         let line = format!("{id} from within").into_bytes();
         let pool = self.scenario.job.first_pool();
         let pool = if self.chance.in_1000(100) { NOWHERE } else { pool };
-        self.users.asks.push(Ask { id, line, pool, asked_at: None, outcomes: Arc::default() });
-        self.at(at, Happening::Ask(number));
+        self.users.asks.push(InternalRequest {
+            id,
+            line,
+            pool,
+            asked_at: None,
+            outcomes: Arc::default(),
+        });
+        self.at(at, ScheduledEvent::Ask(number));
     }
 
     pub(crate) fn ask(&mut self, number: usize) {
-        let home = self.scenario.home;
-        if self.loops[home].is_gone() {
+        let owner_shard = self.scenario.owner_shard;
+        if self.loops[owner_shard].is_gone() {
             return;
         }
         self.note("asks from within: request", number, 0);
@@ -36,8 +42,8 @@ impl World {
         let line = Slice::from(&ask.line[..]);
         // Ids are assigned in the order of the configuration. In front of the pool that clients use there is one unused
         // pool for each shard before its owner shard.
-        let place = u32::try_from(home).expect("few shards");
+        let place = u32::try_from(owner_shard).expect("few shards");
         let pool = if ask.pool == NOWHERE { PoolId::NONE } else { PoolId::new(place, 1) };
-        self.post(home, ShardMail::Ask { pool, line, reply: Box::new(reply) });
+        self.post(owner_shard, ShardMail::Ask { pool, line, reply: Box::new(reply) });
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::chance::Actor;
 use crate::clients::{Client, End, Leaving, Line, LineKind, Reading, State};
-use crate::happening::{Happening, Moment};
 use crate::ids::{ConnectionId, Party, PortId};
 use crate::net::{Connection, Kind};
+use crate::scheduled_event::{Moment, ScheduledEvent};
 use crate::world::World;
 
 /// The interval of checks whether a client still waits, and the maximum time that it may wait.
@@ -72,7 +72,7 @@ impl World {
             pause_until: Moment::ZERO,
             reads_at: Moment::ZERO,
         });
-        self.tell(|| {
+        self.trace(|| {
             let client = &self.users.clients[number];
             let (reading, leaving) = (client.reading, client.leaving);
             format!("client {number}: {} lines, {reading:?}, {leaving:?}", client.lines.len())
@@ -123,12 +123,12 @@ impl World {
         let client = &mut self.users.clients[number];
         if client.called.is_none_or(|called| called > at || called < self.time.now) {
             client.called = Some(at);
-            self.at(at, Happening::Client(number));
+            self.at(at, ScheduledEvent::Client(number));
         }
     }
 
     /// Notifies a client that something arrived for it.
-    pub(crate) fn client_hears(&mut self, number: usize) {
+    pub(crate) fn client_receives(&mut self, number: usize) {
         self.call_client(number, self.time.now);
     }
 
@@ -198,8 +198,8 @@ impl World {
         client.progress_at = self.time.now;
         self.note("connects: client, descriptor", number, descriptor.0);
         let delay = self.latency();
-        self.after(delay, Happening::Knock(id));
-        self.after(LOOKS_EVERY, Happening::Patience(number));
+        self.after(delay, ScheduledEvent::ReachListener(id));
+        self.after(LOOKS_EVERY, ScheduledEvent::Patience(number));
     }
 
     pub(super) fn client_reads(&mut self, number: usize) {
@@ -310,7 +310,7 @@ impl World {
         }
         self.net.flow(connection.down).leave();
         let delay = self.latency();
-        self.after(delay, Happening::ResetAtGateway(connection.descriptor));
+        self.after(delay, ScheduledEvent::ResetAtGateway(connection.descriptor));
     }
 
     /// Closes the connection of a client. With unread bytes this is a reset.
@@ -346,7 +346,7 @@ impl World {
     }
 
     /// Cuts a random connection.
-    pub(crate) fn cut_somebody(&mut self) {
+    pub(crate) fn cut_client(&mut self) {
         let there: Vec<usize> = (0..self.users.clients.len())
             .filter(|number| self.users.clients[*number].state == State::There)
             .collect();
@@ -358,12 +358,12 @@ impl World {
         self.note("a connection is cut: client", number, 0);
         self.users.clients[number].excused = Some("its connection was cut");
         let (one, other) = (self.latency(), self.latency());
-        self.after(one, Happening::ResetAtGateway(connection.descriptor));
-        self.after(other, Happening::ResetAt(Party::Client(number)));
+        self.after(one, ScheduledEvent::ResetAtGateway(connection.descriptor));
+        self.after(other, ScheduledEvent::ResetAt(Party::Client(number)));
     }
 
     /// Checks whether a client has waited too long.
-    pub(crate) fn client_looks_at_the_clock(&mut self, number: usize) {
+    pub(crate) fn check_patience(&mut self, number: usize) {
         let client = &self.users.clients[number];
         if client.state != State::There {
             return;
@@ -380,6 +380,6 @@ impl World {
             self.users.clients[number].state = State::Done;
             return;
         }
-        self.after(LOOKS_EVERY, Happening::Patience(number));
+        self.after(LOOKS_EVERY, ScheduledEvent::Patience(number));
     }
 }

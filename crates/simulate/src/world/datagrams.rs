@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use event::Origin;
 
-use crate::datagrams::Letter;
-use crate::happening::Happening;
+use crate::datagrams::Datagram;
 use crate::ids::DescriptorId;
 use crate::net::{Edge, Kind};
+use crate::scheduled_event::ScheduledEvent;
 use crate::world::World;
 
 /// The port of the host that sends the first datagram. Each datagram is sent by another host.
@@ -30,12 +30,12 @@ impl World {
             let long = self.chance.in_1000(20);
             let mut bytes = format!("{number:08}").into_bytes();
             bytes.resize(if long { TOO_LONG } else { length }, b'x');
-            let letter = Letter { bytes, arrived: 0, answers: Vec::new(), excused: long };
-            self.datagrams.letters.push(letter);
+            let datagram = Datagram { bytes, arrived: 0, answers: Vec::new(), excused: long };
+            self.datagrams.all.push(datagram);
             let at = self.chance.time(Duration::from_micros(100), Duration::from_secs(5));
             let times = if self.fault(50) { 2 } else { 1 };
             for _ in 0..times {
-                self.at(at, Happening::Letter(number));
+                self.at(at, ScheduledEvent::Datagram(number));
             }
             self.datagrams.last_at = self.datagrams.last_at.max(at);
         }
@@ -44,8 +44,8 @@ impl World {
 
     /// Excuses all datagrams because the socket could not be watched.
     pub(crate) fn excuse_datagrams(&mut self) {
-        for letter in &mut self.datagrams.letters {
-            letter.excused = true;
+        for datagram in &mut self.datagrams.all {
+            datagram.excused = true;
         }
     }
 
@@ -54,15 +54,15 @@ impl World {
         self.time.now > self.datagrams.last_at + Duration::from_secs(30)
     }
 
-    pub(crate) fn letter_arrives(&mut self, number: usize) {
+    pub(crate) fn datagram_arrives(&mut self, number: usize) {
         let Some(socket) = self.datagrams.socket else { return };
         if self.datagrams.arrived.len() >= self.datagrams.room || self.fault(30) {
             self.note("is lost on its way: datagram", number, 0);
-            self.datagrams.letters[number].excused = true;
+            self.datagrams.all[number].excused = true;
             return;
         }
         self.note("arrives: datagram", number, 0);
-        self.datagrams.letters[number].arrived += 1;
+        self.datagrams.all[number].arrived += 1;
         self.datagrams.arrived.push_back(number);
         self.edge(socket, Edge::Read);
     }
@@ -85,7 +85,7 @@ impl World {
         }
         let number = self.datagrams.arrived.pop_front().expect("there is one");
         self.note("the gateway receives: datagram", number, 0);
-        let bytes = &self.datagrams.letters[number].bytes;
+        let bytes = &self.datagrams.all[number].bytes;
         let count = bytes.len().min(room.len());
         room[..count].copy_from_slice(&bytes[..count]);
         let port = FIRST_PORT + u16::try_from(number).expect("few datagrams");
@@ -109,24 +109,24 @@ impl World {
         let port = to.internet().map_or(0, |address| address.port());
         let number = usize::from(port.saturating_sub(FIRST_PORT));
         let refused = self.fault(30);
-        let Some(letter) = self.datagrams.letters.get_mut(number) else {
+        let Some(datagram) = self.datagrams.all.get_mut(number) else {
             self.violation(format!("a datagram is sent to {to:?}, where nobody is"));
             return Ok(());
         };
         if refused {
-            letter.excused = true;
+            datagram.excused = true;
             return Err(io::ErrorKind::NetworkUnreachable.into());
         }
-        letter.answers.push(bytes.to_vec());
+        datagram.answers.push(bytes.to_vec());
         self.note("the gateway sends: datagram, bytes", number, bytes.len());
         self.datagrams.leaving += 1;
         let delay = self.latency();
-        self.after(delay, Happening::LetterLeft);
+        self.after(delay, ScheduledEvent::DatagramLeft);
         Ok(())
     }
 
     /// Frees the space of a reply that has left.
-    pub(crate) fn letter_left(&mut self) {
+    pub(crate) fn datagram_left(&mut self) {
         self.datagrams.leaving -= 1;
         if let Some(socket) = self.datagrams.socket {
             self.edge(socket, Edge::Write);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use spawn::{At, Command, Home, Serves, Socket, Status};
+use spawn::{Command, ProgramAddress, ProgramSocket, Socket, SocketKind, Status};
 
 use crate::http::hosts::{Host, START_MAX, server_at};
 use crate::http::servers::{Fault, Mode, Server};
@@ -23,10 +23,10 @@ const FAULTY: &[Nature] = &[
     Nature::Slow,
     Nature::Quits,
     Nature::Quits,
-    Nature::Mute,
-    Nature::Hides,
+    Nature::StopsAnswering,
+    Nature::ClosesOutput,
     Nature::Stubborn,
-    Nature::StillBorn,
+    Nature::ExitsAtStart,
     Nature::LeavesChild,
 ];
 
@@ -36,20 +36,22 @@ fn host_of(servers: &mut [Server], server: usize) -> &mut Host {
 
 impl World {
     /// Creates the socket of a program that serves HTTP.
-    pub(crate) fn make_home(&mut self, how: Serves) -> io::Result<Home> {
+    pub(crate) fn make_program_socket(&mut self, how: SocketKind) -> io::Result<ProgramSocket> {
         if self.fault(5) {
             self.http.starved.push(self.time.now);
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let server = self.http.servers.len();
         let at = match how {
-            Serves::Port => {
+            SocketKind::Port => {
                 let port = usize::from(FIRST_PORT) + server;
-                At::Port(u16::try_from(port).expect("a world has few programs"))
+                ProgramAddress::Port(u16::try_from(port).expect("a world has few programs"))
             }
-            Serves::Inherited | Serves::Path => At::Path(PathBuf::from(format!("/s/{server}"))),
+            SocketKind::Inherited | SocketKind::Path => {
+                ProgramAddress::Path(PathBuf::from(format!("/s/{server}")))
+            }
         };
-        let socket = (how == Serves::Inherited).then(Socket::simulated);
+        let socket = (how == SocketKind::Inherited).then(Socket::simulated);
         let keep = Arc::new(());
         self.http.servers.push(Server {
             mode: Mode::Refuses,
@@ -60,13 +62,13 @@ impl World {
                 kept: Arc::downgrade(&keep),
                 program: None,
                 has_ended: false,
-                backlog: self.http.lives.backlog,
+                backlog: self.http.host_history.backlog,
                 waiting: Vec::new(),
             }),
             distrusted: None,
         });
         self.note("a home is made: server", server, 0);
-        Ok(Home::new(at, socket, Box::new(keep)))
+        Ok(ProgramSocket::new(at, socket, Box::new(keep)))
     }
 
     /// Returns the server that a program becomes, according to its command.
@@ -96,8 +98,8 @@ impl World {
     /// Returns the time until a process listens; `None` if it never does.
     pub(crate) fn listens_after(&mut self, nature: Nature) -> Option<Duration> {
         match nature {
-            Nature::Mute => None,
-            Nature::StillBorn if self.chance.in_1000(500) => None,
+            Nature::StopsAnswering => None,
+            Nature::ExitsAtStart if self.chance.in_1000(500) => None,
             Nature::Slow => Some(self.chance.time(START_MAX / 2, START_MAX * 2)),
             _ => {
                 let longest =
@@ -140,10 +142,10 @@ impl World {
         let Some(host) = self.http.host(server) else { return };
         let refusal = match host.how {
             _ if host.has_ended => Some(io::ErrorKind::ConnectionRefused),
-            Serves::Inherited => None,
-            Serves::Path if !serves => Some(io::ErrorKind::NotFound),
-            Serves::Port if !serves => Some(io::ErrorKind::ConnectionRefused),
-            Serves::Path | Serves::Port => None,
+            SocketKind::Inherited => None,
+            SocketKind::Path if !serves => Some(io::ErrorKind::NotFound),
+            SocketKind::Port if !serves => Some(io::ErrorKind::ConnectionRefused),
+            SocketKind::Path | SocketKind::Port => None,
         };
         let room = match &host.socket {
             Some(socket) if !socket.is_open() => 1,
@@ -151,7 +153,7 @@ impl World {
             None => host.backlog,
         };
         let full = host.waiting.len() >= room;
-        let is_far = host.how == Serves::Port;
+        let is_far = host.how == SocketKind::Port;
         if let Some(why) = refusal {
             self.note("refuses: server", server, 0);
             return self.refuse_connect(descriptor, why);
@@ -159,7 +161,7 @@ impl World {
         if full {
             self.note("has no room for a connection: server", server, 0);
             if is_far {
-                return self.after(SYN_AGAIN, crate::happening::Happening::Reach(id));
+                return self.after(SYN_AGAIN, crate::scheduled_event::ScheduledEvent::Reach(id));
             }
             return self.refuse_connect(descriptor, io::ErrorKind::WouldBlock);
         }
@@ -190,7 +192,7 @@ impl World {
     pub(crate) fn host_has_ended(&mut self, server: usize, status: Status) {
         let served = std::mem::replace(&mut self.http.servers[server].mode, Mode::Refuses);
         let ordered = matches!(status, Status::Signal(9 | 15)) && served == Mode::Serves;
-        self.http.lives.cut_short += u32::from(!ordered);
+        self.http.host_history.cut_short += u32::from(!ordered);
         let host = host_of(&mut self.http.servers, server);
         host.has_ended = true;
         let waiting = std::mem::take(&mut host.waiting);

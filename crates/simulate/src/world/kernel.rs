@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use event::{Fd, Peer};
 
-use crate::happening::Happening;
 use crate::ids::{DescriptorId, Party};
 use crate::net::Kind;
+use crate::scheduled_event::ScheduledEvent;
 use crate::world::World;
 
 /// How often one loop may request a descriptor in the second in which none is available: two listeners, each with ten
@@ -64,7 +64,7 @@ impl World {
             self.note("aborted before it was accepted: client", connection.far.number(), 0);
             self.excuse(connection.far, "it was aborted before it was accepted");
             self.net.descriptor(place).open = false;
-            self.after(Duration::from_micros(20), Happening::ResetAt(connection.far));
+            self.after(Duration::from_micros(20), ScheduledEvent::ResetAt(connection.far));
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         let descriptor = self.net.descriptor(place);
@@ -102,7 +102,7 @@ impl World {
         let most = self.part_of(ready.min(room.len()));
         let count = self.net.flow(input).take(&mut room[..most]);
         self.note("the gateway receives: descriptor, bytes", id.0, count);
-        self.speaker_is_heard(id, count);
+        self.count_received(id, count);
         if count < room.len() {
             self.rearm_read(id, false);
         }
@@ -165,7 +165,7 @@ impl World {
         if self.chance.in_1000(self.scenario.short) { self.chance.between(1, count) } else { count }
     }
 
-    pub(crate) fn shut(&mut self, id: DescriptorId) -> io::Result<()> {
+    pub(crate) fn shutdown_write(&mut self, id: DescriptorId) -> io::Result<()> {
         if self.net.descriptor(id).broken {
             return Err(io::ErrorKind::NotConnected.into());
         }

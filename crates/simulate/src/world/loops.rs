@@ -8,10 +8,10 @@ use event::{Mailbox, ReadyEvent};
 use gateway::ShardMail;
 
 use crate::chance::Actor;
-use crate::happening::Happening;
 use crate::ids::DescriptorId;
-use crate::loops::{Bell, Stage};
-use crate::plants::Plant;
+use crate::loops::{Stage, WakeFlag};
+use crate::plants::Mutant;
+use crate::scheduled_event::ScheduledEvent;
 use crate::world::World;
 
 /// The number of iterations of a loop without a pause that counts as spinning.
@@ -41,8 +41,8 @@ impl World {
         self.loops[shard].stage = Stage::Gone;
     }
 
-    pub(crate) fn bell(&self, shard: usize) -> Arc<Bell> {
-        Arc::clone(&self.loops[shard].bell)
+    pub(crate) fn wake_flag(&self, shard: usize) -> Arc<WakeFlag> {
+        Arc::clone(&self.loops[shard].wake_flag)
     }
 
     /// Sends mail to a shard, in place of a thread that the world simulates.
@@ -58,24 +58,24 @@ impl World {
         shard: usize,
         timeout: Option<Duration>,
         events_max: usize,
-        happened: &mut Vec<ReadyEvent>,
+        ready_events: &mut Vec<ReadyEvent>,
     ) -> bool {
         if self.loops[shard].stage == Stage::Called {
             self.loops[shard].stage = Stage::Turning;
-            self.loops[shard].bell.take();
+            self.loops[shard].wake_flag.take();
             let reports = self.reports(shard, events_max).into_iter();
-            happened.extend(reports.map(|(token, readiness)| ReadyEvent { token, readiness }));
+            ready_events.extend(reports.map(|(token, readiness)| ReadyEvent { token, readiness }));
             return true;
         }
         // The work of the loop since its last call took some time.
         let busy = self.chance.time(Duration::from_nanos(200), Duration::from_micros(40));
         let idle = timeout != Some(Duration::ZERO);
         if idle
-            && self.planted.plant == Some(Plant::LostWake)
-            && self.planted.strikes(Plant::LostWake)
+            && self.planted.mutant == Some(Mutant::LostWake)
+            && self.planted.strikes(Mutant::LostWake)
         {
             self.note("PLANT: the next wake-up is lost", shard, 0);
-            self.loops[shard].bell.deaf.store(true, Ordering::SeqCst);
+            self.loops[shard].wake_flag.deaf.store(true, Ordering::SeqCst);
         }
         let late = match timeout {
             Some(timeout) if !timeout.is_zero() && self.chance.in_1000(100) => {
@@ -88,14 +88,14 @@ impl World {
         let sleeper = &mut self.loops[shard];
         sleeper.busy_until = busy_until;
         sleeper.stage = Stage::Asleep { until, idle };
-        sleeper.summoned = None;
+        sleeper.runs_at = None;
         sleeper.spins = if idle { 0 } else { sleeper.spins + 1 };
         if sleeper.spins == SPINS_MAX {
             self.violation("a loop turns without end and never sleeps".to_owned());
             self.progress.at_rest = true;
         }
         if let Some(until) = until {
-            self.at(until, Happening::Turn(shard));
+            self.at(until, ScheduledEvent::Turn(shard));
         }
         false
     }
@@ -105,14 +105,14 @@ impl World {
         for shard in 0..self.loops.len() {
             let sleeper = &self.loops[shard];
             let Stage::Asleep { idle, .. } = sleeper.stage else { continue };
-            let rung = sleeper.bell.is_rung();
+            let rung = sleeper.wake_flag.is_rung();
             if idle && !rung && sleeper.mail_waiting() > 0 {
                 self.violation("a loop sleeps though mail waits for it".to_owned());
                 self.progress.at_rest = true;
                 return;
             }
-            let (busy_until, summoned) = (sleeper.busy_until, sleeper.summoned.is_some());
-            if summoned || !(rung || self.has_reports(shard)) {
+            let (busy_until, runs_at) = (sleeper.busy_until, sleeper.runs_at.is_some());
+            if runs_at || !(rung || self.has_reports(shard)) {
                 continue;
             }
             self.act(Actor("call", shard));
@@ -125,8 +125,8 @@ impl World {
                 _ => Duration::ZERO,
             };
             let at = self.time.now.max(busy_until) + slow;
-            self.loops[shard].summoned = Some(at);
-            self.at(at, Happening::Turn(shard));
+            self.loops[shard].runs_at = Some(at);
+            self.at(at, ScheduledEvent::Turn(shard));
         }
     }
 
@@ -135,9 +135,9 @@ impl World {
         let now = self.time.now;
         let sleeper = &mut self.loops[shard];
         let Stage::Asleep { until, .. } = sleeper.stage else { return false };
-        let due = [until, sleeper.summoned].into_iter().flatten().any(|at| at <= now);
+        let due = [until, sleeper.runs_at].into_iter().flatten().any(|at| at <= now);
         if due {
-            sleeper.summoned = None;
+            sleeper.runs_at = None;
             sleeper.stage = Stage::Called;
         }
         due

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use event::{Interest, Readiness, Token};
 
-use crate::happening::Happening;
 use crate::ids::{ConnectionId, DescriptorId, FlowId, Party, PortId};
 use crate::net::{Edge, Kind};
-use crate::plants::Plant;
+use crate::plants::Mutant;
+use crate::scheduled_event::ScheduledEvent;
 use crate::world::World;
 
 impl World {
@@ -82,7 +82,7 @@ impl World {
     /// Whether a loop has reports.
     pub(crate) fn has_reports(&self, shard: usize) -> bool {
         let mine = |id: &DescriptorId| self.net.descriptors[id.0].shard == shard;
-        self.net.reports.iter().any(mine) || self.net.is_knocked_at(shard)
+        self.net.reports.iter().any(mine) || self.net.has_pending_connection(shard)
     }
 
     /// Returns the reports for a loop, in random order, and sometimes only a part of them.
@@ -136,7 +136,7 @@ impl World {
             return None;
         }
         let stream = matches!(interest, Interest::Stream(_));
-        if stream && ready.any(Readiness::READ) && self.planted.strikes(Plant::LostEdge) {
+        if stream && ready.any(Readiness::READ) && self.planted.strikes(Mutant::LostEdge) {
             self.note("PLANT: a report of bytes is lost: descriptor", id.0, 0);
             self.net.descriptor(id).read_armed = false;
             return None;
@@ -155,12 +155,12 @@ impl World {
             descriptor.blocked = false;
         }
         descriptor.end_told |= ready.any(Readiness::READ_END | Readiness::HANGUP);
-        self.tell(|| format!("report: descriptor {}, {token:?}, {ready:?}", id.0));
+        self.trace(|| format!("report: descriptor {}, {token:?}, {ready:?}", id.0));
         Some((token, ready))
     }
 
     pub(super) fn room_is_waited_for(&mut self, id: DescriptorId) -> bool {
-        self.net.descriptors[id.0].blocked && self.planted.strikes(Plant::LostRoom)
+        self.net.descriptors[id.0].blocked && self.planted.strikes(Mutant::LostRoom)
     }
 
     /// Handles the arrival of bytes or their end at the gateway.
@@ -180,7 +180,7 @@ impl World {
         match self.net.flow(flow).writer {
             Party::Gateway(id) => {
                 let delay = self.chance.time(Duration::from_micros(1), Duration::from_micros(500));
-                self.after(delay, Happening::Room(id));
+                self.after(delay, ScheduledEvent::Room(id));
             }
             Party::Client(client) => self.client_has_room(client),
             Party::Speaker(speaker) => {
@@ -197,23 +197,23 @@ impl World {
         let flow = self.net.flow(flow);
         match (flow.reader, flow.writer) {
             (Party::Client(_) | Party::Speaker(_), Party::Gateway(id)) => {
-                self.after(delay, Happening::ResetAtGateway(id));
+                self.after(delay, ScheduledEvent::ResetAtGateway(id));
             }
             (Party::Gateway(_), far @ (Party::Client(_) | Party::Speaker(_))) => {
-                self.after(delay, Happening::ResetAt(far));
+                self.after(delay, ScheduledEvent::ResetAt(far));
             }
             _ => {}
         }
     }
 
     /// Handles a connection that arrives at its listener, if the listener still exists.
-    pub(crate) fn knock(&mut self, id: ConnectionId) {
+    pub(crate) fn reach_listener(&mut self, id: ConnectionId) {
         let connection = self.net.connection(id);
         let port = connection.listener.expect("who knocks does so somewhere");
-        if !self.net.is_listened_to(port) {
+        if !self.net.has_listener(port) {
             self.note("nobody listens any more: client", connection.far.number(), 0);
             self.net.descriptor(connection.descriptor).open = false;
-            return self.after(Duration::from_micros(50), Happening::ResetAt(connection.far));
+            return self.after(Duration::from_micros(50), ScheduledEvent::ResetAt(connection.far));
         }
         self.net.backlogs[port.0].push_back(id);
     }
@@ -277,14 +277,14 @@ impl World {
 
     /// Handles the close of a listener. The last one at a port ends the connections that wait there.
     pub(super) fn close_port(&mut self, port: PortId) {
-        if self.net.is_listened_to(port) {
+        if self.net.has_listener(port) {
             return;
         }
         while let Some(connection) = self.net.take_from_backlog(port) {
             let connection = self.net.connection(connection);
             self.net.descriptor(connection.descriptor).open = false;
             let delay = self.latency();
-            self.after(delay, Happening::ResetAt(connection.far));
+            self.after(delay, ScheduledEvent::ResetAt(connection.far));
         }
     }
 
@@ -299,7 +299,7 @@ impl World {
             }
             let delay = self.latency();
             let at = (self.time.now + delay).max(self.net.flow(connection.down).last_arrival());
-            self.at(at, Happening::ResetAt(connection.far));
+            self.at(at, ScheduledEvent::ResetAt(connection.far));
         } else {
             self.end_flow(connection.down);
         }
@@ -313,13 +313,13 @@ impl World {
         let delay = self.latency();
         let at = self.time.now + delay;
         let at = self.net.flow(id).put_end(at);
-        self.at(at, Happening::Arrive(id));
+        self.at(at, ScheduledEvent::Arrive(id));
     }
 
     /// Sends bytes through a flow.
     pub(crate) fn put(&mut self, id: FlowId, bytes: Vec<u8>, delay: Duration) {
         let at = self.time.now + delay;
         let at = self.net.flow(id).put(bytes, at);
-        self.at(at, Happening::Arrive(id));
+        self.at(at, ScheduledEvent::Arrive(id));
     }
 }

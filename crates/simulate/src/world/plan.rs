@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::happening::Happening;
-use crate::http::dues::Dues;
-use crate::http::hosts::{Lives, START_MAX};
+use crate::http::distribution::Distribution;
+use crate::http::hosts::{HostHistory, START_MAX};
 use crate::http::servers::{Mode, Server};
 use crate::http::speakers::{FIRST_PORT, Role, State};
 use crate::scenario::{Finish, ListenerFacts};
+use crate::scheduled_event::ScheduledEvent;
 use crate::world::World;
 
 /// The health check options of a pool.
@@ -33,17 +33,17 @@ impl World {
             let steady = self.scenario.trouble == 0 || (steady && place == 0);
             self.http.servers.push(Server::new(steady));
         }
-        self.http.dues = Dues::draw(&mut self.chance, servers);
+        self.http.distribution = Distribution::draw(&mut self.chance, servers);
         self.http.is_gentle = self.scenario.trouble == 0 && self.chance.in_1000(700);
         self.http.is_alone = self.scenario.shards == 1;
-        let dues = &self.http.dues;
+        let distribution = &self.http.distribution;
         let addresses: Vec<String> = (0..servers)
             .map(|place| {
-                let (port, weight) = (usize::from(FIRST_PORT) + place, dues.weight(place));
+                let (port, weight) = (usize::from(FIRST_PORT) + place, distribution.weight(place));
                 format!("{{ address = \"127.0.0.1:{port}\", weight = {weight} }}")
             })
             .collect();
-        let options = dues.options();
+        let options = distribution.options();
         self.http.slots = self.chance.pick(&[1, 2, 5, 1000]);
         let health = self.chance.pick(&HEALTH);
         self.http.is_checked = health.contains("check");
@@ -62,7 +62,7 @@ impl World {
     /// Makes this world one of programs that serve HTTP.
     pub(crate) fn turn_to_hosts(&mut self) {
         self.http.slots = self.chance.pick(&[1, 2, 5, 64]);
-        self.http.lives = Lives::of_hosts(self.chance.pick(&[1, 5, 128, 128]));
+        self.http.host_history = HostHistory::of_hosts(self.chance.pick(&[1, 5, 128, 128]));
         let (min, more) = (self.chance.between(1, 3), self.chance.below(3));
         let health = self.chance.pick(&["", "", "health = { errors = 3, eject = \"500ms\" }\n"]);
         self.http.may_be_out = !health.is_empty();
@@ -135,7 +135,7 @@ impl World {
     pub(super) fn add_spare(&mut self) -> String {
         let port = usize::from(FIRST_PORT) + self.http.servers.len();
         let steady = self.scenario.trouble == 0;
-        self.http.dues.spare = steady.then_some(self.http.servers.len());
+        self.http.distribution.spare = steady.then_some(self.http.servers.len());
         self.http.servers.push(Server::new(steady));
         format!(
             "\n[pool.spare]\nservers = [\"127.0.0.1:{port}\"]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
@@ -152,16 +152,16 @@ impl World {
         }
         for _ in 0..self.scenario.cuts {
             let after = self.chance.time(Duration::from_millis(1), Duration::from_secs(10));
-            self.after(after, Happening::Cut);
+            self.after(after, ScheduledEvent::Cut);
         }
-        if self.http.is_hosts && self.scenario.keeper_lost {
+        if self.http.is_hosts && self.scenario.supervisor_lost {
             let after = self.chance.time(Duration::from_millis(1), Duration::from_secs(10));
-            self.after(after, Happening::KeeperLost);
+            self.after(after, ScheduledEvent::SupervisorLost);
         }
         let servers = if self.http.is_hosts { 0 } else { self.http.servers.len() };
         for server in 0..servers {
             let after = self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
-            self.after(after, Happening::ServerTurns(server));
+            self.after(after, ScheduledEvent::ServerTurns(server));
         }
     }
 

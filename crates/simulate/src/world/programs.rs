@@ -6,10 +6,10 @@ use gateway::ShardMail;
 use spawn::{Exit, Report, StartError, Status, Stop};
 use wire::Framing;
 
-use crate::happening::{Happening, Moment};
 use crate::ids::{DescriptorId, Party};
 use crate::net::Kind;
 use crate::programs::{Act, Life, Nature, frames};
+use crate::scheduled_event::{Moment, ScheduledEvent};
 use crate::world::World;
 
 /// Returns one frame. Lines of clients fit into every framing of programs.
@@ -28,13 +28,13 @@ const FAULTY: &[Nature] = &[
     Nature::Twice,
     Nature::Strays,
     Nature::Quits,
-    Nature::Mute,
+    Nature::StopsAnswering,
     Nature::Chatty,
-    Nature::Hides,
+    Nature::ClosesOutput,
     Nature::Refuses,
     Nature::Floods,
     Nature::Stubborn,
-    Nature::StillBorn,
+    Nature::ExitsAtStart,
     Nature::LeavesChild,
 ];
 
@@ -67,7 +67,7 @@ impl World {
         };
         program.life = Life::Running;
         let killed = program.killed_early;
-        let born_dead = program.nature == Nature::StillBorn;
+        let born_dead = program.nature == Nature::ExitsAtStart;
         let chatty = program.nature == Nature::Chatty && program.patience.is_multiple_of(2);
         self.note("a program runs: program", number, 0);
         let pid = u32::try_from(1000 + number).unwrap_or(u32::MAX);
@@ -99,13 +99,13 @@ impl World {
             self.plan(number, Duration::from_micros(10), Act::Say(b"serves\n".to_vec()));
         }
         match nature {
-            Nature::StillBorn => {
+            Nature::ExitsAtStart => {
                 let longest =
                     self.chance.pick(&[Duration::from_millis(50), Duration::from_secs(3)]);
                 let delay = self.chance.time(Duration::from_micros(10), longest);
                 self.plan(number, delay, Act::Exit);
             }
-            Nature::Hides => self.plan(number, Duration::from_millis(1), Act::CloseOutput),
+            Nature::ClosesOutput => self.plan(number, Duration::from_millis(1), Act::CloseOutput),
             _ => {}
         }
         self.wake_program(number, Duration::ZERO);
@@ -134,7 +134,7 @@ impl World {
         let program = &mut self.workers.programs[number];
         if program.called.is_none_or(|called| called > at || called < self.time.now) {
             program.called = Some(at);
-            self.at(at, Happening::Program(number));
+            self.at(at, ScheduledEvent::Program(number));
         }
     }
 
@@ -251,8 +251,8 @@ impl World {
             self.workers.programs[number].complaint += 200;
         }
         match nature {
-            Nature::Good | Nature::Stubborn | Nature::StillBorn => {}
-            Nature::Mute => {
+            Nature::Good | Nature::Stubborn | Nature::ExitsAtStart => {}
+            Nature::StopsAnswering => {
                 if self.chance.in_1000(500) {
                     let kept = self.chance.below(reply.len());
                     reply.truncate(kept);
@@ -286,7 +286,7 @@ impl World {
                 let later = self.chance.time(Duration::from_micros(1), Duration::from_millis(500));
                 return self.plan(number, later, Act::Say(framed(framing, b"by the way")));
             }
-            Nature::Hides => {
+            Nature::ClosesOutput => {
                 self.plan(number, delay, Act::Say(reply));
                 return self.plan(number, Duration::ZERO, Act::CloseOutput);
             }
@@ -369,7 +369,7 @@ impl World {
         let release = if held { Duration::from_secs(8) } else { Duration::ZERO };
         self.close_stdin(number);
         if held {
-            self.after(release, Happening::PipesReleased(number));
+            self.after(release, ScheduledEvent::PipesReleased(number));
         } else {
             self.release_pipes(number);
         }
@@ -377,7 +377,7 @@ impl World {
             self.host_has_ended(server, status);
         }
         let delay = self.chance.time(Duration::from_micros(1), Duration::from_millis(10));
-        self.after(delay, Happening::ProgramReported(number));
+        self.after(delay, ScheduledEvent::ProgramReported(number));
     }
 
     /// Closes its output, which no process holds open any more.
@@ -403,10 +403,10 @@ impl World {
     }
 
     /// Simulates the loss of the supervisor, which ends all programs.
-    pub(crate) fn lose_keeper(&mut self) {
+    pub(crate) fn lose_supervisor(&mut self) {
         self.note("the keeper is lost", 0, 0);
         // The first shard counts the loss. Each shard receives the reports of its own programs.
-        self.post(0, ShardMail::Program(Report::KeeperLost));
+        self.post(0, ShardMail::Program(Report::SupervisorLost));
         for number in 0..self.workers.programs.len() {
             match self.workers.programs[number].life {
                 Life::Running => self.exit(number, Status::Lost),
@@ -415,7 +415,7 @@ impl World {
             }
             self.report_exit(number);
         }
-        self.post(0, ShardMail::Program(Report::KeeperBack));
+        self.post(0, ShardMail::Program(Report::SupervisorReplaced));
     }
 
     /// Records bytes that the kernel accepted from the gateway for a program.

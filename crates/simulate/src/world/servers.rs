@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::happening::{Happening, Moment};
 use crate::http::hosts::Host;
 use crate::http::message;
 use crate::http::message::Request;
-use crate::http::servers::{Deed, Fault, Mode, Turn};
+use crate::http::servers::{Fault, Mode, ServerAction, Turn};
 use crate::http::speakers::{Role, State, Then, body_of};
+use crate::scheduled_event::{Moment, ScheduledEvent};
 use crate::world::World;
 
 /// The id of the requests that are health checks of the gateway.
@@ -79,7 +79,7 @@ impl World {
                 return false;
             }
         };
-        let Some(Turn { deed, at }) = turn else {
+        let Some(Turn { action, at }) = turn else {
             self.server_begins(number, &request);
             return true;
         };
@@ -87,11 +87,14 @@ impl World {
             self.call_speaker(number, at);
             return false;
         }
-        let waits = matches!(deed, Deed::Answer | Deed::AnswerAndDie | Deed::ReadOn);
+        let waits = matches!(
+            action,
+            ServerAction::Answer | ServerAction::AnswerAndDie | ServerAction::ReadOn
+        );
         if request.whole.is_none() && waits {
             return false;
         }
-        self.server_does(number, deed, request);
+        self.server_does(number, action, request);
         true
     }
 
@@ -102,27 +105,27 @@ impl World {
         let server = self.link(number).server;
         let dies = self.host_is_to_die(server);
         let early = request.is_post && self.chance.in_1000(if request.expects { 300 } else { 100 });
-        let deed = match () {
-            () if dies => self.chance.pick(&[Deed::Die, Deed::AnswerAndDie]),
+        let action = match () {
+            () if dies => self.chance.pick(&[ServerAction::Die, ServerAction::AnswerAndDie]),
             () if bad => self.chance.pick(&[
-                Deed::CloseUnanswered,
-                Deed::ResetUnanswered,
-                Deed::Truncate,
-                Deed::ResetWithin,
-                Deed::Stall,
-                Deed::Garbage,
+                ServerAction::CloseUnanswered,
+                ServerAction::ResetUnanswered,
+                ServerAction::Truncate,
+                ServerAction::ResetWithin,
+                ServerAction::Stall,
+                ServerAction::Garbage,
             ]),
-            () if early => Deed::AnswerEarly,
-            () => Deed::Answer,
+            () if early => ServerAction::AnswerEarly,
+            () => ServerAction::Answer,
         };
         let work = self.chance.time(Duration::from_micros(10), self.scenario.work_max);
         let at = self.time.now + work;
         self.note("works: speaker, request", number, usize::try_from(request.id).unwrap_or(0));
-        if request.expects && deed == Deed::Answer && self.chance.in_1000(700) {
+        if request.expects && action == ServerAction::Answer && self.chance.in_1000(700) {
             self.http.speakers[number].output.extend(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         let link = self.link(number);
-        link.turn = Some(Turn { deed, at });
+        link.turn = Some(Turn { action, at });
         link.closes_at = None;
         link.is_check = request.id == CHECK;
         self.count_requests(server);
@@ -133,7 +136,8 @@ impl World {
         let mut at_work = 0;
         for speaker in &self.http.speakers {
             let Role::Server(link) = &speaker.role else { continue };
-            let works = link.turn.is_some_and(|turn| turn.deed != Deed::ReadOn) && !link.is_check;
+            let works =
+                link.turn.is_some_and(|turn| turn.action != ServerAction::ReadOn) && !link.is_check;
             let place = self.net.connections[speaker.connection.0].descriptor;
             // A request that the gateway has abandoned may be sent to another server.
             if link.server == server && works && self.net.descriptor(place).open {
@@ -149,8 +153,8 @@ impl World {
         }
     }
 
-    pub(super) fn server_does(&mut self, number: usize, deed: Deed, request: Request) {
-        self.tell(|| format!("speaker {number} does {deed:?} with request {}", request.id));
+    pub(super) fn server_does(&mut self, number: usize, action: ServerAction, request: Request) {
+        self.trace(|| format!("speaker {number} does {action:?} with request {}", request.id));
         if let Some((body, _)) = &request.whole {
             let sent = self.http.asked.get(&request.id).copied().unwrap_or_default();
             let sent = if request.upgrades { 0 } else { sent };
@@ -161,32 +165,34 @@ impl World {
                 self.violation(format!("a server got another body of request {}", request.id));
             }
         }
-        let blame = match deed {
-            Deed::Answer if request.upgrades && self.chance.in_1000(800) => {
+        let blame = match action {
+            ServerAction::Answer if request.upgrades && self.chance.in_1000(800) => {
                 return self.server_switches(number, &request);
             }
-            Deed::Answer | Deed::AnswerEarly => {
+            ServerAction::Answer | ServerAction::AnswerEarly => {
                 return self.server_answers(number, request, Then::GoOn);
             }
-            Deed::AnswerAndDie => return self.server_answers(number, request, Then::Die),
-            Deed::Talk => return,
-            Deed::ReadOn => {
+            ServerAction::AnswerAndDie => return self.server_answers(number, request, Then::Die),
+            ServerAction::Talk => return,
+            ServerAction::ReadOn => {
                 let used = request.whole.map_or(0, |(_, used)| used);
                 self.http.speakers[number].read += used;
                 return self.link(number).turn = None;
             }
-            Deed::CloseUnanswered | Deed::ResetUnanswered => Fault::Before,
-            Deed::Truncate | Deed::ResetWithin | Deed::Stall | Deed::Garbage | Deed::Die => {
-                Fault::Within
-            }
+            ServerAction::CloseUnanswered | ServerAction::ResetUnanswered => Fault::Before,
+            ServerAction::Truncate
+            | ServerAction::ResetWithin
+            | ServerAction::Stall
+            | ServerAction::Garbage
+            | ServerAction::Die => Fault::Within,
         };
         self.link(number).mute = true;
         let (mut reply, closes) = self.reply_to(&request);
         self.link(number).until_close = closes;
-        match deed {
+        match action {
             // If the end of the reply is the end of the connection, an incomplete reply could not be detected.
-            Deed::Die if closes => reply.clear(),
-            Deed::Die => {
+            ServerAction::Die if closes => reply.clear(),
+            ServerAction::Die => {
                 let length = self.chance.below(reply.len() + 1);
                 // A complete reply to an incomplete request: the rest of the request is not read.
                 if length == reply.len() && request.whole.is_none() {
@@ -194,19 +200,19 @@ impl World {
                 }
                 reply.truncate(length);
             }
-            Deed::CloseUnanswered | Deed::ResetUnanswered => reply.clear(),
-            Deed::Garbage => reply = self.chance.pick(&GARBAGE).to_vec(),
-            Deed::Stall => reply.truncate(self.chance.below(reply.len())),
+            ServerAction::CloseUnanswered | ServerAction::ResetUnanswered => reply.clear(),
+            ServerAction::Garbage => reply = self.chance.pick(&GARBAGE).to_vec(),
+            ServerAction::Stall => reply.truncate(self.chance.below(reply.len())),
             _ => reply.truncate(self.chance.between(1, reply.len() - 1)),
         }
-        let nothing = deed == Deed::Die && reply.is_empty();
+        let nothing = action == ServerAction::Die && reply.is_empty();
         self.link(number).blame(if nothing { Fault::Before } else { blame });
         // If the end of a reply is the end of its connection, only a reset shows that the reply is incomplete.
-        let then = match deed {
-            Deed::Truncate if closes => Then::Reset,
-            Deed::CloseUnanswered | Deed::Truncate => Then::Close,
-            Deed::ResetUnanswered | Deed::ResetWithin => Then::Reset,
-            Deed::Die => Then::Die,
+        let then = match action {
+            ServerAction::Truncate if closes => Then::Reset,
+            ServerAction::CloseUnanswered | ServerAction::Truncate => Then::Close,
+            ServerAction::ResetUnanswered | ServerAction::ResetWithin => Then::Reset,
+            ServerAction::Die => Then::Die,
             _ => Then::GoOn,
         };
         let speaker = &mut self.http.speakers[number];
@@ -250,7 +256,7 @@ impl World {
         let link = self.link(number);
         link.answers += 1;
         link.mute = closes || dies;
-        link.turn = (!is_whole).then_some(Turn { deed: Deed::ReadOn, at: Moment::ZERO });
+        link.turn = (!is_whole).then_some(Turn { action: ServerAction::ReadOn, at: Moment::ZERO });
         if closes {
             // Requests after the last reply are lost. The reply may be lost as well if the server closes with unread
             // bytes.
@@ -263,7 +269,7 @@ impl World {
 
     /// Schedules a step in addition to one that is scheduled earlier.
     pub(super) fn call_speaker_later(&mut self, number: usize, at: Moment) {
-        self.at(at, Happening::Speaker(number));
+        self.at(at, ScheduledEvent::Speaker(number));
     }
 
     /// Returns a complete reply, and whether its end is the end of the connection.
@@ -334,9 +340,9 @@ impl World {
             return;
         }
         let mode = self.chance.pick(&[Mode::Serves, Mode::Refuses, Mode::Silent]);
-        self.tell(|| format!("server {server} {mode:?}"));
+        self.trace(|| format!("server {server} {mode:?}"));
         self.http.servers[server].mode = mode;
         let lasts = self.chance.time(Duration::from_millis(1), Duration::from_secs(5));
-        self.after(lasts, Happening::ServerTurns(server));
+        self.after(lasts, ScheduledEvent::ServerTurns(server));
     }
 }

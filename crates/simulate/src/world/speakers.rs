@@ -7,13 +7,13 @@ use event::{Address, Fd};
 
 use crate::chance::Actor;
 use crate::clients::End;
-use crate::happening::{Happening, Moment};
 use crate::http::hosts;
 use crate::http::servers::{Fault, Link, Mode};
 use crate::http::speakers::{FIRST_PORT, Role, Speaker, State, Then};
 use crate::http::visitors::Visitor;
 use crate::ids::{ConnectionId, Party, PortId};
 use crate::net::{Connecting, Connection, Edge, Kind};
+use crate::scheduled_event::{Moment, ScheduledEvent};
 use crate::world::World;
 
 impl World {
@@ -85,7 +85,7 @@ impl World {
         // A Unix socket is connected by the call itself.
         let is_far = matches!(to, Address::Internet(_));
         let delay = if is_far { self.latency() } else { Duration::ZERO };
-        self.after(delay, Happening::Reach(self.http.speakers[number].connection));
+        self.after(delay, ScheduledEvent::Reach(self.http.speakers[number].connection));
         let number = u32::try_from(connection.descriptor.0).expect("a world has few descriptors");
         Ok(Fd::simulated(number))
     }
@@ -130,7 +130,7 @@ impl World {
         let speaker = &mut self.http.speakers[number];
         if speaker.called.is_none_or(|called| called > at || called < now) {
             speaker.called = Some(at);
-            self.at(at, Happening::Speaker(number));
+            self.at(at, ScheduledEvent::Speaker(number));
         }
     }
 
@@ -236,7 +236,7 @@ impl World {
         }
         self.net.flow(connection.down).leave();
         let delay = self.latency();
-        self.after(delay, Happening::ResetAtGateway(connection.descriptor));
+        self.after(delay, ScheduledEvent::ResetAtGateway(connection.descriptor));
     }
 
     pub(super) fn end_speaker(&mut self, number: usize, end: End) {
@@ -256,7 +256,7 @@ impl World {
         self.http.speakers[number].input.extend(rest);
         self.end_speaker(number, End::Reset);
         if matches!(self.http.speakers[number].role, Role::Visitor(_)) {
-            self.visitor_understands(number, true);
+            self.visitor_parses(number, true);
         }
         for flow in [connection.up, connection.down] {
             self.net.flow(flow).leave();
@@ -288,7 +288,7 @@ impl World {
         }
         let descriptor = self.connection_of_speaker(number).descriptor;
         let (one, other) = (self.latency(), self.latency());
-        self.after(one, Happening::ResetAtGateway(descriptor));
-        self.after(other, Happening::ResetAt(Party::Speaker(number)));
+        self.after(one, ScheduledEvent::ResetAtGateway(descriptor));
+        self.after(other, ScheduledEvent::ResetAt(Party::Speaker(number)));
     }
 }

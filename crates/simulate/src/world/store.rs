@@ -28,7 +28,7 @@ impl World {
         } else {
             Fate::Commits
         };
-        self.tell(|| format!("a batch will end as {fate:?}, after {steps:?}"));
+        self.trace(|| format!("a batch will end as {fate:?}, after {steps:?}"));
         (fate, steps)
     }
 

@@ -19,6 +19,6 @@ impl World {
             Party::Gateway(_) => return,
         };
         self.record.transcripts.sent((kind, party.number()), bytes);
-        self.tell(|| format!("sent to {kind} {}: {}", party.number(), bytes.escape_ascii()));
+        self.trace(|| format!("sent to {kind} {}: {}", party.number(), bytes.escape_ascii()));
     }
 }

@@ -33,7 +33,7 @@ impl World {
     }
 
     /// Records bytes that the gateway received from a server.
-    pub(crate) fn speaker_is_heard(&mut self, id: DescriptorId, count: usize) {
+    pub(crate) fn count_received(&mut self, id: DescriptorId, count: usize) {
         let speakers = &mut self.http.speakers;
         let connections = &self.net.connections;
         let of = |connection: crate::ids::ConnectionId| connections[connection.0].descriptor == id;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::happening::Moment;
 use crate::http::message;
-use crate::http::message::{Manner, Request};
-use crate::http::servers::{Deed, Fault, Turn};
+use crate::http::message::{Request, RequestKind};
+use crate::http::servers::{Fault, ServerAction, Turn};
 use crate::http::speakers::{Role, Then, body_of};
-use crate::http::tunnels::{Parting, Tunnel};
+use crate::http::tunnels::{Tunnel, TunnelEnd};
+use crate::scheduled_event::Moment;
 use crate::world::World;
 
 /// The amount of data of a visitor that the gateway must slow down.
@@ -55,7 +55,7 @@ impl World {
         }
         let link = self.link(number);
         link.tunnel = Some(Tunnel { at, id, compared: at, deaf_until, is_ending: false });
-        link.turn = Some(Turn { deed: Deed::Talk, at: Moment::ZERO });
+        link.turn = Some(Turn { action: ServerAction::Talk, at: Moment::ZERO });
         link.until_close = true;
         link.closes_at = closes.then_some(closes_at);
         for at in link.closes_at.into_iter().chain(deaf_until) {
@@ -150,23 +150,23 @@ impl World {
         let now = self.time.now;
         let Role::Visitor(visitor) = &self.http.speakers[number].role else { return false };
         let Some(ask) = visitor.asks.get(visitor.answers.len()).copied() else { return false };
-        let Manner::Upgrades { eager } = ask.manner else { return false };
+        let RequestKind::Upgrades { eager } = ask.request_kind else { return false };
         let speaker = &self.http.speakers[number];
-        if !message::switches(&speaker.input[speaker.read..], ask.manner) {
+        if !message::switches(&speaker.input[speaker.read..], ask.request_kind) {
             return false;
         }
-        match visitor.parting {
+        match visitor.tunnel_end {
             None => {
                 let said = if eager { Vec::new() } else { body_of(ask.id, ask.length) };
                 self.visitor_begins_to_talk(number, said);
             }
-            Some(Parting::SaysNoMore(at)) if at > now => self.call_speaker_later(number, at),
-            Some(Parting::SaysNoMore(_)) => {
+            Some(TunnelEnd::SaysNoMore(at)) if at > now => self.call_speaker_later(number, at),
+            Some(TunnelEnd::SaysNoMore(_)) => {
                 if !std::mem::replace(&mut self.visitor(number).is_silent, true) {
                     self.http.speakers[number].then = Then::Finish;
                 }
             }
-            Some(Parting::Leaves) => self.http.speakers[number].then = Then::Close,
+            Some(TunnelEnd::Leaves) => self.http.speakers[number].then = Then::Close,
         }
         true
     }
@@ -175,7 +175,7 @@ impl World {
     pub(super) fn visitor_goes_on(&mut self, number: usize) -> bool {
         let speaker = &self.http.speakers[number];
         let says = speaker.written < speaker.output.len();
-        let talks = matches!(&speaker.role, Role::Visitor(visitor) if visitor.parting.is_some());
+        let talks = matches!(&speaker.role, Role::Visitor(visitor) if visitor.tunnel_end.is_some());
         if says && talks {
             self.http.speakers[number].then = Then::Close;
         }
@@ -184,15 +184,15 @@ impl World {
 
     pub(super) fn visitor_begins_to_talk(&mut self, number: usize, said: Vec<u8>) {
         let stays = self.chance.time(Duration::from_millis(1), Duration::from_secs(5));
-        let parting = match self.chance.below(10) {
-            0..5 => Parting::SaysNoMore(self.time.now),
-            5..8 => Parting::SaysNoMore(self.time.now + stays),
-            _ => Parting::Leaves,
+        let tunnel_end = match self.chance.below(10) {
+            0..5 => TunnelEnd::SaysNoMore(self.time.now),
+            5..8 => TunnelEnd::SaysNoMore(self.time.now + stays),
+            _ => TunnelEnd::Leaves,
         };
         self.note("talks: visitor", number, 0);
-        self.visitor(number).parting = Some(parting);
+        self.visitor(number).tunnel_end = Some(tunnel_end);
         let speaker = &mut self.http.speakers[number];
-        speaker.excused |= parting == Parting::Leaves;
+        speaker.excused |= tunnel_end == TunnelEnd::Leaves;
         speaker.output.extend(said);
         if speaker.output.len() - speaker.written > HELD_MAX {
             speaker.piece = speaker.piece.max(100_000);

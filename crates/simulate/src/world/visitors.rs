@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::clients::End;
-use crate::happening::{Happening, Moment};
-use crate::http::dues::{FIRST_ID, OF_ONE};
+use crate::http::distribution::{FIRST_ID, OF_ONE};
 use crate::http::message;
-use crate::http::message::Manner;
+use crate::http::message::RequestKind;
 use crate::http::speakers::{Role, State, body_of};
-use crate::http::visitors::{Ask, Visitor};
+use crate::http::visitors::{Visitor, VisitorRequest};
+use crate::scheduled_event::{Moment, ScheduledEvent};
 use crate::world::World;
 
 impl World {
@@ -25,16 +25,18 @@ impl World {
             } else {
                 0
             };
-            let manner = if tame { Manner::Plain } else { self.manner(is_post, length) };
+            let request_kind =
+                if tame { RequestKind::Plain } else { self.request_kind(is_post, length) };
             // The length of its data in a tunnel.
-            let length = if manner.upgrades() { self.talk_length() } else { length };
+            let length = if request_kind.upgrades() { self.talk_length() } else { length };
             self.http.asked.insert(id, length);
-            let chunked = !manner.is_old() && self.chance.in_1000(400);
-            let may_stall = !tame && matches!(manner, Manner::Plain | Manner::Old { .. });
+            let chunked = !request_kind.is_old() && self.chance.in_1000(400);
+            let may_stall =
+                !tame && matches!(request_kind, RequestKind::Plain | RequestKind::Old { .. });
             let stalls = may_stall && self.scenario.trouble > 0 && self.chance.in_1000(15);
             let stalls = stalls.then(|| self.chance.below(1000));
-            asks.push(Ask { id, is_post, length, chunked, manner, stalls });
-            if manner.upgrades() || stalls.is_some() {
+            asks.push(VisitorRequest { id, is_post, length, chunked, request_kind, stalls });
+            if request_kind.upgrades() || stalls.is_some() {
                 break;
             }
         }
@@ -50,7 +52,7 @@ impl World {
             pause_until: Moment::ZERO,
             resets_at: resets.then(|| self.time.now + after + stays),
             held: None,
-            parting: None,
+            tunnel_end: None,
             is_silent: false,
         };
         let number = self.add_speaker(Role::Visitor(visitor), true);
@@ -65,17 +67,17 @@ impl World {
     }
 
     /// Draws the kind of a request.
-    pub(super) fn manner(&mut self, is_post: bool, length: usize) -> Manner {
+    pub(super) fn request_kind(&mut self, is_post: bool, length: usize) -> RequestKind {
         let keeps = self.chance.in_1000(700);
         match self.chance.below(10) {
-            0 => Manner::Old { keeps },
-            1 if !is_post => Manner::HeadOnly,
+            0 => RequestKind::Old { keeps },
+            1 if !is_post => RequestKind::HeadOnly,
             // Where replies may be shifted, a 101 may be shifted as well.
             2 if !is_post && !self.http.answers_twice => {
-                Manner::Upgrades { eager: self.chance.in_1000(300) }
+                RequestKind::Upgrades { eager: self.chance.in_1000(300) }
             }
-            1 | 2 if length > 0 => Manner::Expects,
-            _ => Manner::Plain,
+            1 | 2 if length > 0 => RequestKind::Expects,
+            _ => RequestKind::Plain,
         }
     }
 
@@ -89,18 +91,18 @@ impl World {
             self.http.speakers[number].output.extend(b"\r\n");
         }
         let delay = self.latency();
-        self.after(delay, Happening::Knock(self.http.speakers[number].connection));
+        self.after(delay, ScheduledEvent::ReachListener(self.http.speakers[number].connection));
         if let Some(at) = self.visitor(number).resets_at {
-            self.at(at, Happening::Speaker(number));
+            self.at(at, ScheduledEvent::Speaker(number));
         }
     }
 
     pub(super) fn visitor_acts(&mut self, number: usize, ended: bool) {
-        self.visitor_understands(number, false);
+        self.visitor_parses(number, false);
         // After the end was parsed, no 101 is left to be answered, so this comes first.
         let talks = self.visitor_talks(number);
         if ended {
-            self.visitor_understands(number, true);
+            self.visitor_parses(number, true);
         }
         let now = self.time.now;
         if ended && self.visitor_goes_on(number) {
@@ -156,26 +158,27 @@ impl World {
             let at = visitor.pause_until;
             return self.call_speaker(number, at);
         }
-        let Ask { id, is_post, length, chunked, manner, stalls } = visitor.asks[visitor.begun];
+        let VisitorRequest { id, is_post, length, chunked, request_kind, stalls } =
+            visitor.asks[visitor.begun];
         visitor.begun += 1;
         visitor.times.push((now, Moment::MAX));
         let pace = visitor.pace;
-        let method = match manner {
-            Manner::HeadOnly => "HEAD",
+        let method = match request_kind {
+            RequestKind::HeadOnly => "HEAD",
             _ if is_post => "POST",
             _ => "GET",
         };
-        let version = if manner.is_old() { "1.0" } else { "1.1" };
-        let more = match manner {
-            Manner::Old { keeps: true } => "Connection: keep-alive\r\n",
-            Manner::Expects => "Expect: 100-continue\r\n",
-            Manner::Upgrades { .. } => "Connection: upgrade\r\nUpgrade: x\r\n",
+        let version = if request_kind.is_old() { "1.0" } else { "1.1" };
+        let more = match request_kind {
+            RequestKind::Old { keeps: true } => "Connection: keep-alive\r\n",
+            RequestKind::Expects => "Expect: 100-continue\r\n",
+            RequestKind::Upgrades { .. } => "Connection: upgrade\r\nUpgrade: x\r\n",
             _ => "",
         };
-        let who = self.http.dues.line(number);
+        let who = self.http.distribution.line(number);
         let mut bytes =
             format!("{method} /r/{id} HTTP/{version}\r\nHost: a\r\n{who}{more}").into_bytes();
-        let late = manner == Manner::Upgrades { eager: false };
+        let late = request_kind == RequestKind::Upgrades { eager: false };
         let mut body = if late { Vec::new() } else { body_of(id, length) };
         if is_post && chunked {
             bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
@@ -188,7 +191,7 @@ impl World {
         } else {
             bytes.extend(b"\r\n");
         }
-        if manner == Manner::Expects {
+        if request_kind == RequestKind::Expects {
             let patience = self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
             self.visitor(number).held = Some((body, now + patience));
         } else {
@@ -205,7 +208,7 @@ impl World {
     }
 
     /// Parses the replies that have arrived; with `ended` also an incomplete one.
-    pub(super) fn visitor_understands(&mut self, number: usize, ended: bool) {
+    pub(super) fn visitor_parses(&mut self, number: usize, ended: bool) {
         // A reset is no valid end of a reply.
         let in_order = ended && self.http.speakers[number].end != Some(End::Reset);
         let now = self.time.now;
@@ -213,8 +216,9 @@ impl World {
             let read = self.http.speakers[number].read;
             let visitor = self.visitor(number);
             let asked = visitor.asks.get(visitor.answers.len());
-            let manner = asked.map_or(Manner::Plain, |ask| ask.manner);
-            match message::reply(&self.http.speakers[number].input[read..], manner, in_order) {
+            let request_kind = asked.map_or(RequestKind::Plain, |ask| ask.request_kind);
+            match message::reply(&self.http.speakers[number].input[read..], request_kind, in_order)
+            {
                 Ok(None) => return,
                 Ok(Some(reply)) if reply.is_whole || ended => {
                     let (is_whole, closes) = (reply.is_whole, reply.closes);
@@ -237,8 +241,8 @@ impl World {
                     }
                     if visitor.answers.len() > visitor.begun {
                         // The upgrade was rejected, but the visitor had already sent tunnel data, which is no request.
-                        let last = visitor.asks.last().map(|ask| ask.manner);
-                        if last == Some(Manner::Upgrades { eager: true }) {
+                        let last = visitor.asks.last().map(|ask| ask.request_kind);
+                        if last == Some(RequestKind::Upgrades { eager: true }) {
                             visitor.answers.pop();
                             return;
                         }

@@ -16,7 +16,7 @@ fn script(slots: u32) -> Script {
 }
 
 fn on_shards(count: usize, slots: u32) -> Script {
-    block::account_to(&block::Account::separate());
+    block::set_account(&block::Account::separate());
     let text = format!(
         "[daemon]\nmemory_max = \"1MiB\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
          pool = \"servers\"\n[pool.servers]\nservers = [\"10.0.0.1:80\"]\nserver_requests_max = {slots}\n\

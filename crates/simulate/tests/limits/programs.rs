@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
 use gateway::{Fleet, ShardMail};
-use spawn::{Command, Home, Pipes, Report, Serves, Spawn, Stop};
+use spawn::{Command, Pipes, ProgramSocket, Report, SocketKind, Spawn, Stop};
 
 use crate::script::{Net, Scripted};
 
@@ -54,7 +54,7 @@ impl Spawn for Spawner {
 
     fn stop(&mut self, _: u64, _: Stop) {}
 
-    fn home(&mut self, _: Serves) -> std::io::Result<Home> {
+    fn program_socket(&mut self, _: SocketKind) -> std::io::Result<ProgramSocket> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 

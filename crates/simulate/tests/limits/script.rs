@@ -146,13 +146,13 @@ impl Kernel for Scripted {
         &mut self,
         timeout: Option<Duration>,
         _events_max: usize,
-        happened: &mut Vec<ReadyEvent>,
+        ready_events: &mut Vec<ReadyEvent>,
     ) -> io::Result<()> {
         let mut net = self.lock();
         let wakes = timeout.map_or(net.until, |timeout| net.now + timeout);
         let here = &mut net.shards[self.shard];
         here.wakes = wakes;
-        happened.append(&mut here.reports);
+        ready_events.append(&mut here.reports);
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl Kernel for Scripted {
         Ok(buffer.unacknowledged as u64)
     }
 
-    fn shut(&mut self, fd: &Fd) -> io::Result<()> {
+    fn shutdown_write(&mut self, fd: &Fd) -> io::Result<()> {
         let number = self.number(fd);
         self.lock().peer(number).closed = true;
         Ok(())

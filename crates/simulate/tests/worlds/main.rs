@@ -23,7 +23,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use simulate::{Job, Options, Plant, Report, replay};
+use simulate::{Job, Mutant, Options, Report, replay};
 
 /// The seeds that run by default.
 const SEEDS: Range<u64> = 0..4000;
@@ -50,9 +50,9 @@ const ENDS: [&str; 17] = [
 /// The maximum number of failures that are printed for one run of many seeds.
 const SHOWN_MAX: usize = 10;
 
-fn plant() -> Option<Plant> {
+fn mutant() -> Option<Mutant> {
     let word = std::env::var("SIMULATE_PLANT").ok()?;
-    Some(Plant::of_word(&word).expect("SIMULATE_PLANT names no plant"))
+    Some(Mutant::of_word(&word).expect("SIMULATE_PLANT names no plant"))
 }
 
 /// Returns the seeds from `SIMULATE_FROM`, as many as `SIMULATE_COUNT`, if these are set.
@@ -69,7 +69,7 @@ fn number(name: &str) -> Option<u64> {
 fn run_all(
     seeds: Range<u64>,
     shards: usize,
-    plant: Option<Plant>,
+    mutant: Option<Mutant>,
     stop_at_first: bool,
     job: Job,
 ) -> Vec<Report> {
@@ -86,7 +86,7 @@ fn run_all(
                     if seed >= seeds.end || stop {
                         return;
                     }
-                    let report = job.run(Options { seed, shards, plant, told: false });
+                    let report = job.run(Options { seed, shards, mutant, trace: false });
                     failed.fetch_add(u64::from(!report.violations.is_empty()), Ordering::Relaxed);
                     reports.lock().unwrap().push(report);
                 }
@@ -100,11 +100,11 @@ fn run_all(
 
 #[test]
 fn nobody_is_wronged_in_any_world() {
-    let plant = plant();
+    let mutant = mutant();
     let seeds = seeds(&SEEDS);
     let begun = Instant::now();
     let first = std::env::var("SIMULATE_FIRST").is_ok();
-    let reports = run_all(seeds.clone(), 1, plant, first, Job::Gateway);
+    let reports = run_all(seeds.clone(), 1, mutant, first, Job::Gateway);
     let took = begun.elapsed();
     let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
     for report in &reports {
@@ -121,8 +121,8 @@ fn nobody_is_wronged_in_any_world() {
         reports.len() as f64 / took.as_secs_f64()
     );
     println!("requests ended: {ends:?}");
-    let failed = tell(&reports, 1, plant, Job::Gateway);
-    if seeds == SEEDS && plant.is_none() && failed.is_empty() {
+    let failed = tell(&reports, 1, mutant, Job::Gateway);
+    if seeds == SEEDS && mutant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ENDS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
         assert_made(&MOVES);
@@ -132,9 +132,9 @@ fn nobody_is_wronged_in_any_world() {
 
 #[test]
 fn an_echo_gives_everything_back_in_any_world() {
-    let plant = plant();
-    let reports = run_all(seeds(&SEEDS), 1, plant, false, Job::Echo);
-    let failed = tell(&reports, 1, plant, Job::Echo);
+    let mutant = mutant();
+    let reports = run_all(seeds(&SEEDS), 1, mutant, false, Job::Echo);
+    let failed = tell(&reports, 1, mutant, Job::Echo);
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
 
@@ -156,18 +156,18 @@ fn nobody_gets_another_body_or_fails_without_need_before_programs_in_any_world()
 }
 
 fn before_http(usual: &Range<u64>, job: Job) {
-    let plant = plant();
+    let mutant = mutant();
     let seeds = seeds(usual);
     let begun = Instant::now();
     let first = std::env::var("SIMULATE_FIRST").is_ok();
-    let reports = run_all(seeds.clone(), 1, plant, first, job);
+    let reports = run_all(seeds.clone(), 1, mutant, first, job);
     let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
     for (end, count) in reports.iter().flat_map(|report| &report.ends) {
         *ends.entry(end).or_default() += count;
     }
     println!("{} worlds of {job:?} in {:.1?}: {ends:?}", reports.len(), begun.elapsed());
-    let failed = tell(&reports, 1, plant, job);
-    if seeds == *usual && plant.is_none() && failed.is_empty() {
+    let failed = tell(&reports, 1, mutant, job);
+    if seeds == *usual && mutant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ANSWERS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
         // Worlds of spawned servers have no fallback, so their requests are not passed on.
@@ -198,21 +198,21 @@ fn nobody_is_wronged_by_several_shards_before_programs_that_serve_in_any_world()
 }
 
 fn several_shards(job: Job) {
-    let (plant, first) = (plant(), std::env::var("SIMULATE_FIRST").is_ok());
+    let (mutant, first) = (mutant(), std::env::var("SIMULATE_FIRST").is_ok());
     let mut failed = Vec::new();
     for shards in [2, 4] {
         let begun = Instant::now();
-        let reports = run_all(seeds(&SHARD_SEEDS), shards, plant, first, job);
+        let reports = run_all(seeds(&SHARD_SEEDS), shards, mutant, first, job);
         let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
         for (end, count) in reports.iter().flat_map(|report| &report.ends) {
             *ends.entry(end).or_default() += count;
         }
         let (worlds, took) = (reports.len(), begun.elapsed());
         println!("{worlds} worlds of {shards} shards in {took:.1?}: {ends:?}");
-        failed.extend(tell(&reports, shards, plant, job).into_iter().map(|seed| (shards, seed)));
+        failed.extend(tell(&reports, shards, mutant, job).into_iter().map(|seed| (shards, seed)));
     }
     let usual = seeds(&SHARD_SEEDS) == SHARD_SEEDS;
-    if job == Job::Http && usual && plant.is_none() && failed.is_empty() {
+    if job == Job::Http && usual && mutant.is_none() && failed.is_empty() {
         assert_made(&MOVES_SHARDS);
     }
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
@@ -244,14 +244,14 @@ fn assert_made(moves: &[(&str, &str)]) {
 }
 
 /// Prints the violations, and returns the seeds with violations.
-fn tell(reports: &[Report], shards: usize, plant: Option<Plant>, job: Job) -> Vec<u64> {
+fn tell(reports: &[Report], shards: usize, mutant: Option<Mutant>, job: Job) -> Vec<u64> {
     let failed: Vec<_> = reports.iter().filter(|report| !report.violations.is_empty()).collect();
     for report in failed.iter().take(SHOWN_MAX) {
         println!("\nseed {}:", report.seed);
         for text in &report.violations {
             println!("  {text}");
         }
-        let options = Options { seed: report.seed, shards, plant, told: true };
+        let options = Options { seed: report.seed, shards, mutant, trace: true };
         println!("  {}", replay(options, job));
     }
     failed.iter().map(|report| report.seed).collect()
@@ -269,11 +269,11 @@ fn replay_of_a_seed() {
         None => (REPLAYED, Job::ALL.to_vec()),
     };
     for job in jobs {
-        let options = Options { seed, shards, plant: plant(), told: true };
+        let options = Options { seed, shards, mutant: mutant(), trace: true };
         let report = job.run(options);
         println!("seed {seed}: {report:#?}");
         assert!(report.violations.is_empty(), "somebody is wronged");
-        let untold = job.run(Options { told: false, ..options });
+        let untold = job.run(Options { trace: false, ..options });
         assert_eq!(report.digest, untold.digest, "{job:?}: a replay is another world");
         assert!(report.turns > 10 && report.digest.1 > 10, "{job:?}: nothing happens in it");
     }
@@ -286,7 +286,7 @@ const REPLAYED: u64 = 7;
 fn the_same_seed_gives_the_same_world() {
     for seed in 0..200 {
         let shards = if seed % 2 == 0 { 1 } else { 3 };
-        let options = Options { seed: seed * 31, shards, plant: None, told: false };
+        let options = Options { seed: seed * 31, shards, mutant: None, trace: false };
         for job in Job::ALL {
             let (one, other) = (job.run(options), job.run(options));
             assert_eq!(one.violations, other.violations, "{job:?}, seed {}", options.seed);

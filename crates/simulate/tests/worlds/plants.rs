@@ -25,29 +25,29 @@
 
 use std::process::Command;
 
-use simulate::{Job, Options, Plant, replay};
+use simulate::{Job, Mutant, Options, replay};
 
 use super::{SEEDS, run_all};
 
 #[test]
 fn defects_under_the_loop_are_found() {
-    for plant in Plant::ALL {
-        found(*plant, 1);
+    for mutant in Mutant::ALL {
+        found(*mutant, 1);
     }
 }
 
 /// Nothing else wakes a shard that has only mail from another shard.
 #[test]
 fn a_lost_wake_up_between_shards_is_found() {
-    found(Plant::LostWake, 2);
+    found(Mutant::LostWake, 2);
 }
 
-fn found(plant: Plant, shards: usize) {
-    let reports = run_all(SEEDS, shards, Some(plant), true, Job::Gateway);
+fn found(mutant: Mutant, shards: usize) {
+    let reports = run_all(SEEDS, shards, Some(mutant), true, Job::Gateway);
     let found = reports.iter().find(|report| !report.violations.is_empty());
-    let found = found.unwrap_or_else(|| panic!("{plant:?} went unnoticed by {SEEDS:?}"));
-    println!("{:<18} seed {:>4}: {}", plant.word(), found.seed, found.violations[0]);
-    let options = Options { seed: found.seed, shards, plant: Some(plant), told: true };
+    let found = found.unwrap_or_else(|| panic!("{mutant:?} went unnoticed by {SEEDS:?}"));
+    println!("{:<18} seed {:>4}: {}", mutant.as_str(), found.seed, found.violations[0]);
+    let options = Options { seed: found.seed, shards, mutant: Some(mutant), trace: true };
     println!("{:<18} {}", "", replay(options, Job::Gateway));
 }
 
@@ -56,38 +56,38 @@ const HOSTED: &str = "nobody_gets_another_body_or_fails_without_need_before_prog
 /// These mutants are selected for a whole process, so each is tested in a separate process.
 #[test]
 fn defects_of_the_data_plane_are_found() {
-    let gateway = exchange::plant::Plant::ALL.iter();
-    let http = exchange::plant::Plant::SERVERS.iter();
-    let gateway = gateway.map(|plant| (plant, "nobody_is_wronged_in_any_world"));
+    let gateway = exchange::mutant::Mutant::ALL.iter();
+    let http = exchange::mutant::Mutant::SERVERS.iter();
+    let gateway = gateway.map(|mutant| (mutant, "nobody_is_wronged_in_any_world"));
     let http =
-        http.map(|plant| (plant, "nobody_gets_another_body_or_fails_without_need_in_any_world"));
-    let hosted = exchange::plant::Plant::HOSTED.iter();
-    let hosted = hosted.map(|plant| (plant, HOSTED));
+        http.map(|mutant| (mutant, "nobody_gets_another_body_or_fails_without_need_in_any_world"));
+    let hosted = exchange::mutant::Mutant::SPAWNED.iter();
+    let hosted = hosted.map(|mutant| (mutant, HOSTED));
     // Replies that come from another shard.
     let several = [
-        (&exchange::plant::Plant::StaleId, "nobody_is_wronged_by_several_shards_in_any_world"),
+        (&exchange::mutant::Mutant::StaleId, "nobody_is_wronged_by_several_shards_in_any_world"),
         (
-            &exchange::plant::Plant::KeptLink,
+            &exchange::mutant::Mutant::KeptLink,
             "nobody_is_wronged_by_several_shards_before_servers_in_any_world",
         ),
         (
-            &exchange::plant::Plant::LostSlot,
+            &exchange::mutant::Mutant::LostSlot,
             "nobody_is_wronged_by_several_shards_before_servers_in_any_world",
         ),
     ];
-    for (plant, worlds) in gateway.chain(http).chain(hosted).chain(several) {
+    for (mutant, worlds) in gateway.chain(http).chain(hosted).chain(several) {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", worlds, "--nocapture"])
-            .env("ROADSTEAD_PLANT", plant.word())
+            .env("ROADSTEAD_PLANT", mutant.as_str())
             .env("SIMULATE_FIRST", "yes")
             .env_remove("SIMULATE_PLANT")
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&child.stdout);
-        assert!(!child.status.success(), "{plant:?} went unnoticed by {SEEDS:?}: {said}");
+        assert!(!child.status.success(), "{mutant:?} went unnoticed by {SEEDS:?}: {said}");
         let seen = said.lines().skip_while(|line| !line.starts_with("seed "));
         let seen: Vec<_> = seen.take(2).collect();
-        assert_eq!(seen.len(), 2, "{plant:?}: it fell over something else: {said}");
-        println!("{:<18} {} {}", plant.word(), seen[0], seen[1].trim());
+        assert_eq!(seen.len(), 2, "{mutant:?}: it fell over something else: {said}");
+        println!("{:<18} {} {}", mutant.as_str(), seen[0], seen[1].trim());
     }
 }

@@ -38,7 +38,7 @@ fn everybody_is_sent_the_same_bytes_as_before() {
             let (streams, bytes, digest) =
                 (transcript.streams, transcript.bytes, transcript.digest);
             writeln!(text, "{name} {seed}: {streams} {bytes} {digest:016x}").unwrap();
-            replays.push(replay(Options { seed, shards, plant: None, told: true }, job));
+            replays.push(replay(Options { seed, shards, mutant: None, trace: true }, job));
         }
     }
     if std::env::var("SIMULATE_TRANSCRIPTS").is_ok_and(|it| it == "write") {

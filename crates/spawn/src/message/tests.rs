@@ -72,7 +72,7 @@ fn notices() -> Vec<Notice> {
         StartError::System { step: Step::Pipes, errno: -1 },
         StartError::System { step: Step::Fork, errno: 11 },
         StartError::System { step: Step::Execute, errno: 12 },
-        StartError::KeeperLost,
+        StartError::SupervisorLost,
         StartError::TokenInUse,
         StartError::NoUser { user: text() },
         StartError::NoGroup { group: text() },

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 use spawn::{
-    Bounds, Cgroup, Command, Io, Limits, Numbers, Spawn, StartError, Status, Stop, Unbuffer, Wiring,
+    Bounds, Cgroup, Command, DescriptorNumbers, Io, Limits, Spawn, StartError, Status, Stop,
+    Unbuffer, Wiring,
 };
 
 use crate::support::{Daemon, PATIENCE, Process, command, read_all, shell, until};
@@ -157,8 +158,8 @@ fn user() {
     assert_eq!(daemon.output(bounded(grouped, "id -g; id -G")), "4\n4\n");
     // The kernel clears the parent-death signal when a process changes its user.
     let program = daemon.start(7, Command { bounds, ..command("sleep", &["1000"]) });
-    let (sleeping, keeper) = (program.process(), daemon.keeper());
-    Process::of(keeper).signal(Signal::KILL);
+    let (sleeping, supervisor) = (program.process(), daemon.supervisor());
+    Process::of(supervisor).signal(Signal::KILL);
     until(PATIENCE, "it ended with the keeper", || !sleeping.runs());
     assert_eq!(daemon.exit(7).status, Status::Lost);
 }
@@ -445,7 +446,7 @@ fn no_descriptor() {
 
 fn three_four() {
     let mut daemon = Daemon::new();
-    let wiring = Wiring { numbers: Numbers::ThreeFour, ..Wiring::default() };
+    let wiring = Wiring { numbers: DescriptorNumbers::ThreeFour, ..Wiring::default() };
     let script = "echo stray; echo also >&2; read line <&3; echo \"got $line\" >&4; cat; \
                   ls /proc/self/fd | tr '\\n' ' ' >&4";
     let asked = Command { wiring, ..shell(script) };
@@ -503,16 +504,16 @@ fn state(pid: i32) -> char {
 fn stopped_keeper() {
     let mut daemon = Daemon::new();
     let program = daemon.start(1, command("sleep", &["1000"]));
-    let (sleeping, keeper) = (program.process(), daemon.keeper());
-    Process::of(keeper).signal(Signal::STOP);
+    let (sleeping, supervisor) = (program.process(), daemon.supervisor());
+    Process::of(supervisor).signal(Signal::STOP);
     // No answer comes to this order. The missing answer makes the spawner ping the supervisor.
     let error = daemon.start_error(shell("exit"));
-    assert_eq!(error, StartError::KeeperLost);
+    assert_eq!(error, StartError::SupervisorLost);
     assert_eq!(daemon.exit(1).status, Status::Lost);
     assert!(!sleeping.runs());
     until(PATIENCE, "another stands in", || {
-        let now = daemon.spawner.as_ref().and_then(spawn::Spawner::keeper_pid);
-        now.is_some_and(|pid| pid.cast_signed() != keeper)
+        let now = daemon.spawner.as_ref().and_then(spawn::Spawner::supervisor_pid);
+        now.is_some_and(|pid| pid.cast_signed() != supervisor)
     });
     assert_eq!(daemon.output(shell("echo again")), "again\n");
 }

@@ -132,24 +132,26 @@ fn many() {
 fn no_leak() {
     let mut daemon = Daemon::new();
     daemon.output(shell(""));
-    let keeper = format!("/proc/{}/fd", daemon.keeper());
+    let supervisor = format!("/proc/{}/fd", daemon.supervisor());
     let before = descriptors();
     for _ in 0..100 {
         daemon.output(shell(""));
     }
     assert_eq!(descriptors(), before);
     // Standard input, output and error, the socket, the signals, and the file that it reads at the moment are allowed.
-    until(PATIENCE, "the keeper leaks none", || std::fs::read_dir(&keeper).unwrap().count() == 5);
+    until(PATIENCE, "the keeper leaks none", || {
+        std::fs::read_dir(&supervisor).unwrap().count() == 5
+    });
 }
 
 fn finish() {
     let before = descriptors();
     let mut daemon = Daemon::new();
-    let keeper = Process::of(daemon.keeper());
-    let guard = Process::of(keeper.parent());
+    let supervisor = Process::of(daemon.supervisor());
+    let watchdog = Process::of(supervisor.parent());
     let stubborn = daemon.start(1, shell("trap '' TERM; echo $$; while :; do sleep 1000; done"));
     let quick = daemon.start(2, command("cat", &[]));
-    let all = [stubborn.told(), quick.process(), keeper, guard];
+    let all = [stubborn.told(), quick.process(), supervisor, watchdog];
     drop((stubborn, quick));
     daemon.spawner.take().expect("not taken").finish();
     assert!(all.iter().all(|process| !process.runs()), "{all:?}");
@@ -159,8 +161,8 @@ fn finish() {
 fn dropped() {
     let mut daemon = Daemon::new();
     let program = daemon.start(1, shell("sleep 1000"));
-    let keeper = Process::of(daemon.keeper());
-    let all = [program.process(), Process::of(keeper.parent()), keeper];
+    let supervisor = Process::of(daemon.supervisor());
+    let all = [program.process(), Process::of(supervisor.parent()), supervisor];
     drop(daemon.spawner.take());
     all_gone(crate::support::GONE_WITHIN, &all);
     until(PATIENCE, "the guard is reaped", || {
@@ -170,7 +172,7 @@ fn dropped() {
 
 fn two() {
     let (mut first, mut second) = (Daemon::new(), Daemon::new());
-    assert_ne!(first.keeper(), second.keeper());
+    assert_ne!(first.supervisor(), second.supervisor());
     let (one, other) = (first.start(1, command("cat", &[])), second.start(1, command("cat", &[])));
     first.kill(&one);
     assert!(other.process().runs());

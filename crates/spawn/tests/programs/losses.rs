@@ -73,8 +73,8 @@ pub(crate) fn play_the_daemon() -> ! {
     let speakers: Vec<_> =
         (20..).zip(speakers).map(|(at, script)| daemon.start(at, script)).collect();
     assert!(speakers.iter().all(|speaker| speaker.line() == "-"));
-    let keeper = Process::of(daemon.keeper());
-    println!("{}\n{}", keeper.pid, keeper.parent());
+    let supervisor = Process::of(daemon.supervisor());
+    println!("{}\n{}", supervisor.pid, supervisor.parent());
     for process in family {
         println!("{}", process.pid);
     }
@@ -87,8 +87,8 @@ pub(crate) fn play_the_daemon() -> ! {
 struct Victim {
     child: Child,
     _output: BufReader<ChildStdout>,
-    keeper: Process,
-    guard: Process,
+    supervisor: Process,
+    watchdog: Process,
     family: Vec<Process>,
     /// The working directory of the programs of [`LAST_WORDS`].
     folder: tempfile::TempDir,
@@ -114,9 +114,9 @@ impl Victim {
                 pid => all.push(Process::of(pid.parse().expect("a process id"))),
             }
         }
-        let (keeper, guard) = (all.remove(0), all.remove(0));
+        let (supervisor, watchdog) = (all.remove(0), all.remove(0));
         assert_eq!(all.len(), 20 + 4 * 3, "programs and their children");
-        Self { child, _output: output, keeper, guard, family: all, folder }
+        Self { child, _output: output, supervisor, watchdog, family: all, folder }
     }
 
     fn kill(&mut self) {
@@ -126,7 +126,7 @@ impl Victim {
 
     fn all_gone(&self) {
         all_gone(GONE_WITHIN, &self.family);
-        all_gone(PATIENCE, &[self.keeper.clone(), self.guard.clone()]);
+        all_gone(PATIENCE, &[self.supervisor.clone(), self.watchdog.clone()]);
     }
 }
 
@@ -155,18 +155,18 @@ fn grace() {
 fn daemon_and_guard() {
     let mut victim = Victim::start();
     // The supervisor is stopped, so that it detects the end of the daemon first.
-    victim.keeper.signal(Signal::STOP);
+    victim.supervisor.signal(Signal::STOP);
     victim.kill();
-    victim.keeper.signal(Signal::CONT);
-    victim.guard.signal(Signal::KILL);
+    victim.supervisor.signal(Signal::CONT);
+    victim.watchdog.signal(Signal::KILL);
     victim.all_gone();
 }
 
 fn daemon_and_keeper() {
     let mut victim = Victim::start();
-    victim.keeper.signal(Signal::STOP);
+    victim.supervisor.signal(Signal::STOP);
     victim.kill();
-    victim.keeper.signal(Signal::KILL);
+    victim.supervisor.signal(Signal::KILL);
     victim.all_gone();
 }
 
@@ -178,12 +178,12 @@ fn all_three() {
         .family
         .iter()
         .cloned()
-        .partition(|process| process.parent() == victim.keeper.pid && process.is_marked());
-    victim.guard.signal(Signal::STOP);
-    victim.keeper.signal(Signal::STOP);
+        .partition(|process| process.parent() == victim.supervisor.pid && process.is_marked());
+    victim.watchdog.signal(Signal::STOP);
+    victim.supervisor.signal(Signal::STOP);
     victim.kill();
-    victim.keeper.signal(Signal::KILL);
-    victim.guard.signal(Signal::KILL);
+    victim.supervisor.signal(Signal::KILL);
+    victim.watchdog.signal(Signal::KILL);
     all_gone(GONE_WITHIN, &programs);
     // The documentation states which processes escape. The test must end them.
     for process in rest.iter().filter(|process| process.runs()) {
@@ -195,7 +195,7 @@ fn all_three() {
 fn lost_and_back(daemon: &Daemon, tokens: u64, family: &[Process]) {
     let killed = Instant::now();
     daemon.report(|report| match report {
-        Report::KeeperLost => Ok(()),
+        Report::SupervisorLost => Ok(()),
         other => Err(other),
     });
     for token in 0..tokens {
@@ -204,7 +204,7 @@ fn lost_and_back(daemon: &Daemon, tokens: u64, family: &[Process]) {
     assert!(family.iter().all(|process| !process.runs()), "{family:?}");
     assert!(killed.elapsed() < GONE_WITHIN, "{:?}", killed.elapsed());
     daemon.report(|report| match report {
-        Report::KeeperBack => Ok(()),
+        Report::SupervisorReplaced => Ok(()),
         other => Err(other),
     });
 }
@@ -212,21 +212,21 @@ fn lost_and_back(daemon: &Daemon, tokens: u64, family: &[Process]) {
 fn keeper_killed() {
     let mut daemon = Daemon::new();
     let (_programs, family) = start_all(&mut daemon, 20);
-    let keeper = Process::of(daemon.keeper());
-    keeper.signal(Signal::KILL);
+    let supervisor = Process::of(daemon.supervisor());
+    supervisor.signal(Signal::KILL);
     lost_and_back(&daemon, 20, &family);
-    assert_ne!(daemon.keeper(), keeper.pid);
+    assert_ne!(daemon.supervisor(), supervisor.pid);
     assert_eq!(daemon.output(shell("echo on")), "on\n");
 }
 
 fn guard_killed() {
     let mut daemon = Daemon::new();
     let (_programs, family) = start_all(&mut daemon, 20);
-    let keeper = Process::of(daemon.keeper());
-    let guard = Process::of(keeper.parent());
-    guard.signal(Signal::KILL);
+    let supervisor = Process::of(daemon.supervisor());
+    let watchdog = Process::of(supervisor.parent());
+    watchdog.signal(Signal::KILL);
     lost_and_back(&daemon, 20, &family);
-    all_gone(PATIENCE, &[keeper]);
+    all_gone(PATIENCE, &[supervisor]);
     assert_eq!(daemon.output(shell("echo on")), "on\n");
 }
 
@@ -235,7 +235,7 @@ fn again() {
     let before = crate::support::descriptors();
     for _ in 0..10 {
         let program = daemon.start(0, command("cat", &[]));
-        Process::of(daemon.keeper()).signal(Signal::KILL);
+        Process::of(daemon.supervisor()).signal(Signal::KILL);
         lost_and_back(&daemon, 1, &[]);
         drop(program);
     }
@@ -244,18 +244,18 @@ fn again() {
 
 fn starts_at_the_loss() {
     let mut daemon = Daemon::new();
-    let keeper = Process::of(daemon.keeper());
+    let supervisor = Process::of(daemon.supervisor());
     for token in 0..50 {
         daemon.spawner().start(token, command("cat", &[]));
         if token == 25 {
-            keeper.signal(Signal::KILL);
+            supervisor.signal(Signal::KILL);
         }
     }
     for token in 0..50 {
         let started = daemon.report(|report| match report {
             Report::Started { token: of, pid, .. } if of == token => Ok(Some(pid)),
             Report::StartFailed { token: of, error } if of == token => {
-                assert_eq!(error, StartError::KeeperLost);
+                assert_eq!(error, StartError::SupervisorLost);
                 Ok(None)
             }
             other => Err(other),
@@ -266,10 +266,10 @@ fn starts_at_the_loss() {
         }
     }
     daemon.report(|report| match report {
-        Report::KeeperBack => Ok(()),
+        Report::SupervisorReplaced => Ok(()),
         other => Err(other),
     });
-    let new = daemon.keeper();
+    let new = daemon.supervisor();
     let children = || std::fs::read_to_string(format!("/proc/{new}/task/{new}/children")).unwrap();
     until(PATIENCE, "no program without a token", || children().is_empty());
 }
@@ -277,20 +277,20 @@ fn starts_at_the_loss() {
 fn signals() {
     let mut daemon = Daemon::new();
     let program = daemon.start(0, command("cat", &[]));
-    let keeper = Process::of(daemon.keeper());
-    let guard = Process::of(keeper.parent());
+    let supervisor = Process::of(daemon.supervisor());
+    let watchdog = Process::of(supervisor.parent());
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::PIPE, Signal::USR1]
     {
-        keeper.signal(signal);
+        supervisor.signal(signal);
         if signal != Signal::USR1 {
-            guard.signal(signal);
+            watchdog.signal(signal);
         }
     }
     assert_eq!(daemon.output(shell("echo on")), "on\n");
     assert!(program.process().runs());
-    assert!(keeper.runs());
-    assert!(guard.runs());
-    assert_eq!(keeper.parent(), guard.pid);
+    assert!(supervisor.runs());
+    assert!(watchdog.runs());
+    assert_eq!(supervisor.parent(), watchdog.pid);
 }
 
 fn by_hand() {

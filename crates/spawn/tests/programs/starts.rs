@@ -146,7 +146,7 @@ fn token_in_use() {
 
 fn failures_leave_nothing() {
     let mut daemon = Daemon::new();
-    let keeper = daemon.keeper();
+    let supervisor = daemon.supervisor();
     daemon.start_error(command("/nowhere", &[]));
     let before = descriptors();
     for _ in 0..100 {
@@ -155,11 +155,11 @@ fn failures_leave_nothing() {
     assert_eq!(descriptors(), before);
     assert_eq!(daemon.unread(), 0, "a failed start is reported once, and no end of it");
     crate::support::until(crate::support::PATIENCE, "no child is left", || {
-        children(keeper).is_empty()
+        children(supervisor).is_empty()
     });
     // Five descriptors of its own, and the folder that it reads at the moment.
     crate::support::until(crate::support::PATIENCE, "the keeper leaks nothing", || {
-        open_in(keeper) == 5
+        open_in(supervisor) == 5
     });
 }
 

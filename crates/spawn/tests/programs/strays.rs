@@ -82,8 +82,8 @@ fn executing() {
 fn with_orphan(daemon: &mut Daemon, token: u64, how: &str) -> (Program, Process) {
     let program = daemon.start(token, shell(&format!("({how} sleep 1000 & echo $!); read a")));
     let orphan = program.told();
-    let keeper = daemon.keeper();
-    crate::support::until(PATIENCE, "the keeper adopts it", || orphan.parent() == keeper);
+    let supervisor = daemon.supervisor();
+    crate::support::until(PATIENCE, "the keeper adopts it", || orphan.parent() == supervisor);
     (program, orphan)
 }
 

@@ -131,9 +131,9 @@ impl Daemon {
         passed.len()
     }
 
-    pub(crate) fn keeper(&self) -> i32 {
+    pub(crate) fn supervisor(&self) -> i32 {
         let spawner = self.spawner.as_ref().expect("not taken");
-        spawner.keeper_pid().expect("there is a keeper").cast_signed()
+        spawner.supervisor_pid().expect("there is a keeper").cast_signed()
     }
 }
 

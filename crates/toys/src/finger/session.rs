@@ -17,7 +17,7 @@ use flow::request_meta::RequestMeta;
 use frontend::protocol::{Protocol, ProtocolConfig, Received};
 use frontend::session::SessionContext;
 use frontend::transport::Transport;
-use wire::{Asked, Framing, Marks, write_reply};
+use wire::{ErrorId, Framing, Marks, write_reply};
 
 use super::config::FingerConfig;
 
@@ -69,7 +69,7 @@ impl ProtocolConfig for FingerConfig {
 
     fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
         let mut line = Vec::new();
-        let refused = write_reply(Framing::Raw, Marks::Plain, outcome, Asked::Unknown, &mut line);
+        let refused = write_reply(Framing::Raw, Marks::Plain, outcome, ErrorId::Unknown, &mut line);
         debug_assert!(refused.is_ok(), "an ending can always be carried");
         write_text(&line, out);
     }

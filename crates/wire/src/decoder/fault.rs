@@ -45,7 +45,7 @@ impl Fault {
 
     /// A description of the fault in one sentence, for a log or a rejection.
     #[must_use]
-    pub const fn text(self) -> &'static str {
+    pub const fn message(self) -> &'static str {
         match self {
             Self::TooLong => "a frame is longer than the limit",
             Self::Text => "there is text where the length of a frame should be",
@@ -64,7 +64,7 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(self.message())
     }
 }
 

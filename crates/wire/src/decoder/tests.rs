@@ -60,7 +60,9 @@ fn seen_in(mut decoder: Decoder, frame_max: usize, bytes: &[u8], step: usize) ->
 
 /// Like `seen_in`, after checking that the size of the parts makes no difference.
 fn seen(framing: Framing, frame_max: usize, bytes: &[u8]) -> Vec<Seen> {
-    let all = |step| seen_in(Decoder::new(framing, frame_max, Over::Skip), frame_max, bytes, step);
+    let all = |step| {
+        seen_in(Decoder::new(framing, frame_max, OversizePolicy::Skip), frame_max, bytes, step)
+    };
     let whole = all(bytes.len().max(1));
     for step in 1..bytes.len().min(70) {
         assert_eq!(all(step), whole, "in parts of {step}");
@@ -112,7 +114,7 @@ fn announced_lengths_over_the_limit_are_passed_over_or_end_the_stream() {
     ];
     for (framing, bytes) in cases {
         assert_eq!(seen(framing, 3, bytes), [frame(b"abc"), TooLong(Some(4)), frame(b"x")]);
-        let strict = Decoder::new(framing, 3, Over::End);
+        let strict = Decoder::new(framing, 3, OversizePolicy::End);
         assert_eq!(seen_in(strict, 3, bytes, 5), [frame(b"abc"), Broken(Fault::TooLong)]);
     }
 }
@@ -126,7 +128,7 @@ fn a_length_over_the_limit_is_told_before_its_body_comes() {
         // For a message, the decoder waits for the bytes that may contain its id.
         (Framing::ContentLength, b"Content-Length: 4\r\n\r\nxxx"),
     ] {
-        let mut decoder = Decoder::new(framing, 3, Over::Skip);
+        let mut decoder = Decoder::new(framing, 3, OversizePolicy::Skip);
         let mut from = 0;
         let told = decoder.next(head, &mut from);
         let behind = if framing == Framing::ContentLength { 3 } else { 0 };
@@ -139,7 +141,7 @@ fn a_length_over_the_limit_is_told_before_its_body_comes() {
 #[test]
 fn lines_over_the_limit_end_the_stream_where_that_is_asked_for() {
     for framing in [Framing::Lines, Framing::JsonRpc] {
-        let strict = || Decoder::new(framing, 3, Over::End);
+        let strict = || Decoder::new(framing, 3, OversizePolicy::End);
         assert_eq!(
             seen_in(strict(), 3, b"abc\nabcd\nx\n", 2),
             [frame(b"abc"), Broken(Fault::TooLong)]
@@ -158,12 +160,12 @@ fn text_in_place_of_a_length_is_said() {
         [frame(b"y"), TooLong(Some(0x656c_6f80))]
     );
     // Two bytes of text are a valid length. `is_text` checks the incomplete frame.
-    let mut decoder = Decoder::new(Framing::Len(Width::Two), 65_535, Over::Skip);
+    let mut decoder = Decoder::new(Framing::Len(Width::Two), 65_535, OversizePolicy::Skip);
     assert_eq!(decoder.next(text, &mut 0), None);
     assert!(decoder.is_text(text));
     assert!(!decoder.is_text(b"\x00\x05hel"));
     assert!(!decoder.is_text(b""));
-    assert!(!Decoder::new(Framing::Lines, 10, Over::Skip).is_text(text));
+    assert!(!Decoder::new(Framing::Lines, 10, OversizePolicy::Skip).is_text(text));
 }
 
 #[test]
@@ -243,7 +245,7 @@ fn a_head_may_be_as_long_as_its_limit_and_no_longer() {
         format!("X: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(length - rest)).into_bytes()
     };
     let all = |bytes: &[u8], step| {
-        let decoder = Decoder::new(Framing::ContentLength, 10, Over::Skip);
+        let decoder = Decoder::new(Framing::ContentLength, 10, OversizePolicy::Skip);
         seen_in(decoder, 10, bytes, step)
     };
     for step in [1, 1000, 5000] {
@@ -271,7 +273,7 @@ fn the_end_of_the_stream_is_the_end_of_a_oneshot() {
 
 #[test]
 fn raw_bytes_come_in_chunks_of_the_limit_at_most() {
-    let decoder = Decoder::new(Framing::Raw, 4, Over::Skip);
+    let decoder = Decoder::new(Framing::Raw, 4, OversizePolicy::Skip);
     assert_eq!(
         seen_in(decoder, 4, b"abcdefghij", 10),
         [frame(b"abcd"), frame(b"efgh"), frame(b"ij")]
@@ -290,7 +292,7 @@ fn an_endless_frame_is_reported_once_and_holds_no_memory() {
             Framing::Raw => continue,
             _ => b"",
         };
-        let mut decoder = Decoder::new(framing, 100, Over::Skip);
+        let mut decoder = Decoder::new(framing, 100, OversizePolicy::Skip);
         let (mut held, mut reports) = (head.to_vec(), 0);
         let rounds = if framing == Framing::Len(Width::One) { 2 } else { 600 };
         for _ in 0..rounds {
@@ -318,7 +320,7 @@ fn what_was_begun_is_known() {
         (Framing::ContentLength, b"C"),
         (Framing::Oneshot, b"a"),
     ] {
-        let mut decoder = Decoder::new(framing, 10, Over::Skip);
+        let mut decoder = Decoder::new(framing, 10, OversizePolicy::Skip);
         assert!(!decoder.is_begun(0));
         assert_eq!(decoder.next(begun, &mut 0), None);
         assert!(decoder.is_begun(begun.len()));
@@ -335,7 +337,7 @@ fn a_caller_that_stops_after_a_piece_loses_nothing() {
         for body in [&b"{1}"[..], b"{over the limit}", b"{2}"] {
             encode(framing, body, &mut held).unwrap();
         }
-        let mut decoder = Decoder::new(framing, 5, Over::Skip);
+        let mut decoder = Decoder::new(framing, 5, OversizePolicy::Skip);
         let mut seen = Vec::new();
         loop {
             let mut from = 0;
@@ -402,7 +404,7 @@ mod properties {
         #[test]
         fn any_bytes_in_any_parts_give_the_same_frames(
             framing in framings(), bytes in bytes(), step in 1_usize..40, frame_max in 0_usize..20,
-            over in proptest::sample::select(&[Over::Skip, Over::End][..]),
+            over in proptest::sample::select(&[OversizePolicy::Skip, OversizePolicy::End][..]),
         ) {
             let max = if framing == Framing::Raw { frame_max.max(1) } else { frame_max };
             let all = |step| {
@@ -435,7 +437,7 @@ mod properties {
             if framing == Framing::Oneshot || framing == Framing::Raw {
                 expected = vec![frame(&stream)];
             }
-            let decoder = Decoder::new(framing, 1000, Over::Skip);
+            let decoder = Decoder::new(framing, 1000, OversizePolicy::Skip);
             prop_assert_eq!(joined(framing, seen_in(decoder, 1000, &stream, step)), expected);
         }
     }
@@ -446,9 +448,12 @@ fn a_message_that_is_too_long_is_told_with_its_beginning_however_it_arrives() {
     let long = format!("{{\"id\":7,\"method\":\"m\",\"params\":\"{}\"}}", "x".repeat(100));
     let mut framed = Vec::new();
     for framing in [Framing::JsonRpc, Framing::ContentLength] {
-        for (before, over) in
-            [("", Over::Skip), ("", Over::End), (&*long, Over::Skip), ("[1]", Over::End)]
-        {
+        for (before, over) in [
+            ("", OversizePolicy::Skip),
+            ("", OversizePolicy::End),
+            (&*long, OversizePolicy::Skip),
+            ("[1]", OversizePolicy::End),
+        ] {
             framed.clear();
             for message in [before, &long, "[2]"].into_iter().filter(|it| !it.is_empty()) {
                 encode(framing, message.as_bytes(), &mut framed).unwrap();
@@ -500,7 +505,7 @@ fn what_a_message_is_that_is_too_long_is_told_however_it_arrives() {
             }
         }
         for step in 1..framed.len() {
-            let decoder = Decoder::new(framing, 40, Over::Skip).skimming();
+            let decoder = Decoder::new(framing, 40, OversizePolicy::Skip).skimming();
             assert_eq!(seen_in(decoder, 40, &framed, step), expected, "in parts of {step}");
         }
     }

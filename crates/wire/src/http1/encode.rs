@@ -85,7 +85,7 @@ impl Answer<'_> {
 
     /// Whether the head contains the content type.
     #[must_use]
-    pub const fn tells_type(&self) -> bool {
+    pub const fn has_content_type(&self) -> bool {
         self.has_body() && !self.body.is_empty() && !self.content_type.is_empty()
     }
 }
@@ -153,7 +153,7 @@ pub fn write_answer(
     out.extend_from_slice(date);
     out.extend_from_slice(answer.lines);
     if answer.has_body() {
-        if answer.tells_type() {
+        if answer.has_content_type() {
             line(b"Content-Type", answer.content_type.as_bytes(), out);
         }
         out.extend_from_slice(b"Content-Length: ");

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fields::{Fields, Name, NameSet, Value, known};
 
-use super::claims;
+use super::client_fields;
 use super::encode::decimal;
 use super::grammar::elements;
 use super::request::VERSION;
@@ -24,7 +24,7 @@ const HTTP2_SETTINGS: Name = Name::new("http2-settings");
 const PROXY: Name = Name::new("proxy");
 
 /// Hop-by-hop fields: they apply to one connection only.
-const OF_CONNECTION: NameSet = NameSet::of(&[
+const HOP_BY_HOP: NameSet = NameSet::of(&[
     &known::CONNECTION,
     &known::KEEP_ALIVE,
     &known::PROXY_CONNECTION,
@@ -76,7 +76,7 @@ impl RequestHead {
             self.fields.remove(&PROXY);
         }
         canonical(&mut self.fields, self.body, self.length_is_plain);
-        claims::remove(&mut self.fields, from.fields != Forwarded::Nothing && from.trusted);
+        client_fields::remove(&mut self.fields, from.fields != Forwarded::Nothing && from.trusted);
         let named = &self.line[self.places.authority.clone()];
         if !named.is_empty() && self.fields.get(&known::HOST).and_then(Value::bytes) != Some(named)
         {
@@ -98,7 +98,7 @@ impl RequestHead {
         out: &mut Vec<u8>,
     ) {
         match target {
-            None if self.line_goes_on() => {
+            None if self.keeps_request_line() => {
                 out.extend_from_slice(&self.line[..self.places.target.end + VERSION.len()]);
             }
             _ => {
@@ -243,7 +243,7 @@ impl ReplyHead {
 
 /// Removes hop-by-hop fields, including the fields that `Connection` names.
 fn strip(fields: &mut Fields, connection: Connection, upgrade: bool) {
-    if !fields.may_have_any(OF_CONNECTION) {
+    if !fields.may_have_any(HOP_BY_HOP) {
         return;
     }
     if connection.names {

@@ -24,15 +24,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use exchange::Slice;
 use fields::Lookup;
-use fields::http1::is_written_anew;
+use fields::http1::is_generated;
 use serde_core::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::encode::{line, write_decimal};
 use super::grammar::{text_length, token_length};
 use super::status::reason;
-use super::{Asked, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead, Upgrades};
-use crate::jsonrpc::{is_flat, write_flat};
+use super::{HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead, RequestInfo, Upgrades};
+use crate::jsonrpc::{is_one_line, write_one_line};
 
 /// The content type of a text.
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -162,7 +162,7 @@ fn finish(
     }
     head.extend_from_slice(b"\r\n");
     let found = HeadScan::default().next(&head, &Limits::REPLY)?.ok_or(Refusal::Answer)?;
-    let asked = Asked { method, upgrades: Upgrades::NONE };
+    let asked = RequestInfo { method, upgrades: Upgrades::NONE };
     let mut reply = ReplyHead::default();
     reply.read(&head, &found, asked, &Limits::REPLY)?;
     reply.is_forwarded = false;
@@ -182,7 +182,7 @@ fn write_headers(headers: &RawValue, out: &mut Vec<u8>) -> Result<bool, Refusal>
         if name.is_empty() || token_length(name.as_bytes()) < name.len() {
             return Err(Refusal::FieldName);
         }
-        if is_written_anew(name.as_bytes()) {
+        if is_generated(name.as_bytes()) {
             return Err(Refusal::AnswerField);
         }
         typed |= name.eq_ignore_ascii_case("content-type");
@@ -227,9 +227,9 @@ fn string(text: &str, out: &mut Vec<u8>) {
     // Writing text to memory cannot fail.
     let _ = serde_json::to_writer(&mut *out, text);
     // U+2028 and similar characters are escaped, so that every reader treats the object as one line.
-    if !is_flat(&out[start..]) {
+    if !is_one_line(&out[start..]) {
         let written = out.split_off(start);
-        write_flat(&written, out);
+        write_one_line(&written, out);
     }
 }
 

@@ -23,7 +23,7 @@ macro_rules! refusals {
 
             /// The word for this reason in logs and metrics.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
@@ -42,7 +42,7 @@ macro_rules! refusals {
 
             /// A description of the reason in one sentence, for people.
             #[must_use]
-            pub const fn text(self) -> &'static str {
+            pub const fn message(self) -> &'static str {
                 match self { $(Self::$name => $text),+ }
             }
         }
@@ -146,7 +146,7 @@ refusals! {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(self.message())
     }
 }
 

@@ -9,7 +9,7 @@ use super::{BodyKind, Limits, Method, Refusal, Upgrades};
 
 /// The properties of the request that determine the framing of its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestInfo {
     /// The method of the request.
     pub method: Method,
     /// The protocols that the request offered with `Upgrade`.
@@ -35,7 +35,7 @@ pub struct ReplyHead {
     /// The connection options of the reply.
     pub connection: Connection,
     /// Whether the head describes a body although the status allows none.
-    is_odd: bool,
+    has_forbidden_body_fields: bool,
     /// Whether the reply comes from a server and is forwarded. Otherwise the daemon generated it.
     pub(super) is_forwarded: bool,
     /// Whether the head has a `Date`.
@@ -53,7 +53,7 @@ impl Default for ReplyHead {
             body: BodyKind::None,
             length_is_plain: false,
             connection: Connection::default(),
-            is_odd: false,
+            has_forbidden_body_fields: false,
             is_forwarded: true,
             is_dated: false,
         }
@@ -70,7 +70,7 @@ impl ReplyHead {
         &mut self,
         head: &[u8],
         found: &Found,
-        asked: Asked,
+        asked: RequestInfo,
         limits: &Limits,
     ) -> Result<(), Refusal> {
         self.reset();
@@ -105,18 +105,18 @@ impl ReplyHead {
             body,
             length_is_plain,
             connection,
-            is_odd,
+            has_forbidden_body_fields,
             is_forwarded,
             is_dated,
         } = self;
         line.clear();
         (*is_forwarded, *is_dated) = (true, false);
         (*status, *version) = (0, Version::Http11);
-        (*body, *length_is_plain, *is_odd) = (BodyKind::None, false, false);
+        (*body, *length_is_plain, *has_forbidden_body_fields) = (BodyKind::None, false, false);
         *connection = Connection::default();
     }
 
-    fn read_body(&mut self, asked: Asked, limits: &Limits) -> Result<(), Refusal> {
+    fn read_body(&mut self, asked: RequestInfo, limits: &Limits) -> Result<(), Refusal> {
         let framing = semantics::framing(&self.fields, self.version)?;
         self.length_is_plain = framing.is_some_and(|framing| framing.is_plain);
         let framing = framing.map(|framing| framing.body);
@@ -131,9 +131,9 @@ impl ReplyHead {
         if none {
             // The framing fields of these replies do not announce a body. A server that sends a body anyway would have
             // it parsed as the next reply. Therefore a 1xx or 204 reply that describes a body ends the connection.
-            self.is_odd = matches!(self.status, 100..200 | 204)
+            self.has_forbidden_body_fields = matches!(self.status, 100..200 | 204)
                 && !matches!(framing, None | Some(BodyKind::Length(0)));
-            self.connection.keep_alive &= !self.is_odd;
+            self.connection.keep_alive &= !self.has_forbidden_body_fields;
             self.body = BodyKind::None;
             return Ok(());
         }
@@ -154,13 +154,13 @@ impl ReplyHead {
     /// Whether the head describes a body although its status allows none: [`Refusal::Bodiless`]. The reply is forwarded
     /// without a body, and the connection is closed.
     #[must_use]
-    pub const fn tells_of_a_body_in_vain(&self) -> bool {
-        self.is_odd
+    pub const fn has_forbidden_body(&self) -> bool {
+        self.has_forbidden_body_fields
     }
 
     /// The status as recipients interpret it: an invalid status of 600 or more is a 500.
     #[must_use]
-    pub const fn understood_status(&self) -> u16 {
+    pub const fn effective_status(&self) -> u16 {
         if self.status < 600 { self.status } else { 500 }
     }
 

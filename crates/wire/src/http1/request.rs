@@ -11,11 +11,11 @@ use super::semantics::{self, Connection, Version};
 use super::{BodyKind, Limits, Method, Refusal, Upgrades, upgrades};
 
 /// Fields that most requests of programs do not have.
-const SELDOM: NameSet = NameSet::of(&[&known::EXPECT, &known::UPGRADE, &known::COOKIE]);
+const RARE_FIELDS: NameSet = NameSet::of(&[&known::EXPECT, &known::UPGRADE, &known::COOKIE]);
 
 const MAX_FORWARDS: Name = Name::new("max-forwards");
 /// Fields that a client sends but that its scripts cannot read.
-const SECRETS: [Name; 3] = [known::AUTHORIZATION, known::COOKIE, known::PROXY_AUTHORIZATION];
+const CREDENTIALS: [Name; 3] = [known::AUTHORIZATION, known::COOKIE, known::PROXY_AUTHORIZATION];
 
 /// The maximum amount of memory that may remain unused, in bytes.
 const UNUSED_MAX: usize = 1024;
@@ -38,7 +38,7 @@ pub(super) struct Places {
 /// allocation.
 #[derive(Clone, Debug)]
 pub struct RequestHead {
-    /// The request line with its line end, followed by a [host that is kept](Self::keep_host).
+    /// The request line with its line end, followed by a [host that is kept](Self::store_host).
     pub(super) line: Vec<u8>,
     pub(super) method: Method,
     pub(super) places: Places,
@@ -168,7 +168,7 @@ impl RequestHead {
     }
 
     /// Sets the length with which a chunked body is forwarded.
-    pub fn give_length(&mut self, length: usize) {
+    pub fn set_length(&mut self, length: usize) {
         self.length_instead = Some(length);
     }
 
@@ -180,7 +180,7 @@ impl RequestHead {
 
     /// Treats the request as complete: removes `Upgrade` and `Expect`, because its body was received and it must not
     /// switch to another protocol.
-    pub fn become_whole(&mut self) {
+    pub fn mark_complete(&mut self) {
         (self.upgrade, self.expects_continue) = (false, false);
         self.fields.remove(&known::UPGRADE);
         self.fields.remove(&known::EXPECT);
@@ -224,7 +224,7 @@ impl RequestHead {
     }
 
     fn check_rest(&mut self, limits: &Limits) -> Result<(), Refusal> {
-        if !self.fields.may_have_any(SELDOM) {
+        if !self.fields.may_have_any(RARE_FIELDS) {
             return Ok(());
         }
         if let Some(expected) = self.fields.get(&known::EXPECT).and_then(Value::bytes) {
@@ -306,7 +306,7 @@ impl RequestHead {
     }
 
     /// Stores the host that the client sent, so that [`Self::host`] returns it even if the field is changed.
-    pub fn keep_host(&mut self) {
+    pub fn store_host(&mut self) {
         if self.places.authority.is_empty() {
             let host = self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default();
             let start = self.line.len();
@@ -320,7 +320,7 @@ impl RequestHead {
     ///
     /// # Errors
     /// If the field is not a number, or occurs twice.
-    pub fn take_hop(&mut self) -> Result<bool, Refusal> {
+    pub fn decrement_max_forwards(&mut self) -> Result<bool, Refusal> {
         let Some(digits) = self.fields.get(&MAX_FORWARDS).and_then(Value::bytes) else {
             return Ok(true);
         };
@@ -346,7 +346,7 @@ impl RequestHead {
         out.extend_from_slice(b"\r\n");
         for field in self.fields.iter() {
             let is = |name: &Name| field.name.eq_ignore_ascii_case(name.as_str().as_bytes());
-            if !SECRETS.iter().any(is) {
+            if !CREDENTIALS.iter().any(is) {
                 super::encode::line(field.name, field.value.bytes_or_empty(), out);
             }
         }
@@ -377,7 +377,7 @@ impl RequestHead {
     }
 
     /// Whether the request line can be forwarded unchanged.
-    pub(super) fn line_goes_on(&self) -> bool {
+    pub(super) fn keeps_request_line(&self) -> bool {
         self.places.path == self.places.target.start
             && self.line[self.places.target.end..].starts_with(VERSION)
     }

@@ -40,7 +40,7 @@ fn body_refused(body: &mut Body, mut bytes: &[u8]) -> Refusal {
     }
 }
 
-const GET: Asked = Asked { method: Method::Get, upgrades: Upgrades::NONE };
+const GET: RequestInfo = RequestInfo { method: Method::Get, upgrades: Upgrades::NONE };
 
 /// The protocols that a server may switch to for a request with this protocol.
 fn switching(protocol: &str) -> Upgrades {
@@ -48,7 +48,7 @@ fn switching(protocol: &str) -> Upgrades {
     request(&wire(&text)).unwrap().0.switches_to()
 }
 
-fn reply(bytes: &[u8], asked: Asked) -> Result<(ReplyHead, usize), Refusal> {
+fn reply(bytes: &[u8], asked: RequestInfo) -> Result<(ReplyHead, usize), Refusal> {
     let limits = Limits::REPLY;
     let found = HeadScan::default().next(bytes, &limits)?.expect("the head is whole");
     let mut head = ReplyHead::default();
@@ -70,7 +70,7 @@ fn wire(text: &str) -> Vec<u8> {
 
 #[test]
 fn every_reason_has_a_word_a_status_and_a_rule_of_its_own_kind() {
-    let mut words: Vec<&str> = Refusal::ALL.iter().map(|one| one.word()).collect();
+    let mut words: Vec<&str> = Refusal::ALL.iter().map(|one| one.as_str()).collect();
     words.sort_unstable();
     words.dedup();
     assert_eq!(words.len(), Refusal::ALL.len());
@@ -78,7 +78,7 @@ fn every_reason_has_a_word_a_status_and_a_rule_of_its_own_kind() {
         assert!((400..506).contains(&refusal.status()), "{refusal:?}");
         assert!(!reason(refusal.status()).is_empty(), "{refusal:?}");
         assert!((1..=22).contains(&refusal.rule().0), "{refusal:?}");
-        assert!(refusal.text().ends_with('.'));
+        assert!(refusal.message().ends_with('.'));
     }
 }
 
@@ -86,8 +86,8 @@ fn every_reason_has_a_word_a_status_and_a_rule_of_its_own_kind() {
 fn the_page_names_every_reason() {
     let page = include_str!("../../../../docs/http1.md");
     for refusal in Refusal::ALL {
-        let (word, rule) = (refusal.word(), refusal.rule().0);
-        let row = format!("| `{word}` | {} | {rule} | {} |", refusal.status(), refusal.text());
+        let (word, rule) = (refusal.as_str(), refusal.rule().0);
+        let row = format!("| `{word}` | {} | {rule} | {} |", refusal.status(), refusal.message());
         assert!(page.contains(&row), "docs/http1.md lacks: {row}");
     }
 }

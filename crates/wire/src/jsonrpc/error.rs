@@ -4,7 +4,7 @@ use exchange::{Cause, End};
 
 /// The id in an error object. Only framings with JSON use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked<'a> {
+pub enum ErrorId<'a> {
     /// The id of the request, unchanged.
     Id(&'a [u8]),
     /// The id is not known: the error has the id `null`.
@@ -62,27 +62,27 @@ pub const fn code(cause: Cause) -> i32 {
 }
 
 /// Appends an error object for an end to `out`, on one line and without an envelope. Writes nothing for
-/// [`Asked::Nothing`].
-pub fn write_error(end: End, text: &[u8], asked: Asked<'_>, out: &mut Vec<u8>) {
+/// [`ErrorId::Nothing`].
+pub fn write_error(end: End, text: &[u8], asked: ErrorId<'_>, out: &mut Vec<u8>) {
     let id = match asked {
-        Asked::Id(id) => id,
-        Asked::Unknown => b"null",
-        Asked::Nothing => return,
+        ErrorId::Id(id) => id,
+        ErrorId::Unknown => b"null",
+        ErrorId::Nothing => return,
     };
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id);
     out.extend_from_slice(br#","error":{"code":"#);
     out.extend_from_slice(code(end.cause).to_string().as_bytes());
     out.extend_from_slice(br#","message":""#);
-    out.extend_from_slice(end.cause.word().as_bytes());
+    out.extend_from_slice(end.cause.as_str().as_bytes());
     if !text.is_empty() {
         out.extend_from_slice(b": ");
         write_escaped(text, out);
     }
     out.extend_from_slice(br#"","data":{"cause":""#);
-    out.extend_from_slice(end.cause.word().as_bytes());
+    out.extend_from_slice(end.cause.as_str().as_bytes());
     out.extend_from_slice(br#"","verdict":""#);
-    out.extend_from_slice(end.cause.verdict().word().as_bytes());
+    out.extend_from_slice(end.cause.verdict().as_str().as_bytes());
     out.extend_from_slice(br#""}}}"#);
 }
 
@@ -124,7 +124,7 @@ mod tests {
         for text in [&b"plain"[..], b"", b"\"\\\n\r\t\0\x7f", b"\xff\xfe", "ü€".as_bytes()] {
             let mut out = Vec::new();
             let end = End::new(Cause::Died, Phase::Work);
-            write_error(end, text, Asked::Id(br#""a b""#), &mut out);
+            write_error(end, text, ErrorId::Id(br#""a b""#), &mut out);
             assert!(!out.contains(&b'\n'));
             let message = scan(&out).unwrap();
             assert_eq!(&out[message.id.unwrap()], br#""a b""#);

@@ -14,7 +14,7 @@ pub enum Fault {
     /// The frame is JSON but not an object.
     NotObject,
     /// A member occurs twice.
-    Twice,
+    Duplicate,
     /// The name of a member differs from a checked name only in case, or is followed by a NUL.
     Case,
     /// The id is not a string, a number or `null`.
@@ -39,13 +39,13 @@ impl Fault {
 
     /// A description of the fault in one sentence, for a rejection.
     #[must_use]
-    pub const fn text(self) -> &'static str {
+    pub const fn message(self) -> &'static str {
         match self {
             Self::Syntax(_) => "it is not one JSON value in UTF-8",
             Self::Deep => "its values are nested too deeply",
             Self::Batch => "batches are not taken: send one message at a time",
             Self::NotObject => "a message is a JSON object",
-            Self::Twice => "a member is there twice",
+            Self::Duplicate => "a member is there twice",
             Self::Case => "the name of a member is right but for its case or a NUL",
             Self::Id => "an id is a string, a number or null",
             Self::IdLong => "an id or a token has at most 256 bytes",
@@ -58,8 +58,8 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Syntax(place) => write!(f, "{} (byte {place})", self.text()),
-            _ => f.write_str(self.text()),
+            Self::Syntax(place) => write!(f, "{} (byte {place})", self.message()),
+            _ => f.write_str(self.message()),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! except for the revision, which is negotiated with each client, and the capabilities that a shared program cannot
 //! provide.
 
-use super::json::{begins_alike, is_alike};
+use super::json::{is_string_ignoring_case, starts_ignoring_case};
 use super::start::Members;
 
 /// The revisions of MCP that begin with a handshake, from oldest to newest.
@@ -31,8 +31,8 @@ const TASKS: [&str; 2] = ["tasks/", "notifications/tasks/"];
 /// ```
 #[must_use]
 pub fn is_unshared(method: &[u8]) -> bool {
-    UNSHARED.iter().any(|name| is_alike(method, name))
-        || TASKS.iter().any(|start| begins_alike(method, start))
+    UNSHARED.iter().any(|name| is_string_ignoring_case(method, name))
+        || TASKS.iter().any(|start| starts_ignoring_case(method, start))
 }
 
 /// The result of a program's `initialize` for clients that share it. Capabilities whose notifications or tasks belong

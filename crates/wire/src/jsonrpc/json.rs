@@ -19,7 +19,7 @@ pub(super) struct Reader<'a> {
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum ValueType {
     Object,
     Array,
     String,
@@ -89,15 +89,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The type of the next value, by its first byte.
-    pub(super) fn sort(&mut self) -> Result<Sort, Fault> {
+    pub(super) fn value_type(&mut self) -> Result<ValueType, Fault> {
         self.blank();
         Ok(match self.peek() {
-            Some(b'{') => Sort::Object,
-            Some(b'[') => Sort::Array,
-            Some(b'"') => Sort::String,
-            Some(b'-' | b'0'..=b'9') => Sort::Number,
-            Some(b'n') => Sort::Null,
-            Some(b't' | b'f') => Sort::Bool,
+            Some(b'{') => ValueType::Object,
+            Some(b'[') => ValueType::Array,
+            Some(b'"') => ValueType::String,
+            Some(b'-' | b'0'..=b'9') => ValueType::Number,
+            Some(b'n') => ValueType::Null,
+            Some(b't' | b'f') => ValueType::Bool,
             _ => return Err(self.wrong()),
         })
     }
@@ -109,20 +109,24 @@ impl<'a> Reader<'a> {
     }
 
     /// Parses the next value, which is nested in `depth` others. Returns its type and its range.
-    pub(super) fn value(&mut self, depth: usize) -> Result<(Sort, Range<usize>), Fault> {
-        let sort = self.sort()?;
+    pub(super) fn value(&mut self, depth: usize) -> Result<(ValueType, Range<usize>), Fault> {
+        let value_type = self.value_type()?;
         let start = self.at;
-        match sort {
-            Sort::Object => self.object(depth, |reader, _| reader.value(depth + 1).map(drop))?,
-            Sort::Array => self.array(depth)?,
-            Sort::String => {
+        match value_type {
+            ValueType::Object => {
+                self.object(depth, |reader, _| reader.value(depth + 1).map(drop))?
+            }
+            ValueType::Array => self.array(depth)?,
+            ValueType::String => {
                 self.string()?;
             }
-            Sort::Number => self.number()?,
-            Sort::Null => self.word(b"null")?,
-            Sort::Bool => self.word(if self.peek() == Some(b't') { b"true" } else { b"false" })?,
+            ValueType::Number => self.number()?,
+            ValueType::Null => self.word(b"null")?,
+            ValueType::Bool => {
+                self.word(if self.peek() == Some(b't') { b"true" } else { b"false" })?
+            }
         }
-        Ok((sort, start..self.at))
+        Ok((value_type, start..self.at))
     }
 
     /// Parses the next object. `member` is called with each name as written, including its quotes, and must read the
@@ -285,7 +289,7 @@ pub(super) fn is_string(written: &[u8], name: &str) -> bool {
 
 /// Whether a string is equal to `name` for parsers that ignore case, or whose strings end at a NUL. Two characters
 /// outside ASCII are treated as letters: the long s and the Kelvin sign.
-pub(super) fn is_alike(written: &[u8], name: &str) -> bool {
+pub(super) fn is_string_ignoring_case(written: &[u8], name: &str) -> bool {
     if let Some(inner) = plain(written) {
         return inner.eq_ignore_ascii_case(name.as_bytes());
     }
@@ -294,7 +298,7 @@ pub(super) fn is_alike(written: &[u8], name: &str) -> bool {
 }
 
 /// Whether a string begins with `start` for parsers that ignore case.
-pub(super) fn begins_alike(written: &[u8], start: &str) -> bool {
+pub(super) fn starts_ignoring_case(written: &[u8], start: &str) -> bool {
     if let Some(inner) = plain(written) {
         return inner
             .get(..start.len())

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::json::{is_alike, is_string};
+use super::json::{is_string, is_string_ignoring_case};
 use super::measure::Measure;
 
 /// The maximum length of an id or a token as written, in bytes.
@@ -44,7 +44,7 @@ pub enum Task {
     /// The member is present: its range includes the name and one comma, so that removing it leaves a valid object.
     Member(Range<usize>),
     /// The member occurs twice, or in another case.
-    Alike,
+    Ambiguous,
 }
 
 /// Ids and tokens in `params`. A value that is not a string, a number or `null` has no position.
@@ -128,7 +128,8 @@ impl Message {
     #[must_use]
     pub fn is_method_like(&self, frame: &[u8], names: &[&str]) -> bool {
         let written = self.method.clone().and_then(|place| frame.get(place));
-        written.is_some_and(|written| names.iter().any(|name| is_alike(written, name)))
+        written
+            .is_some_and(|written| names.iter().any(|name| is_string_ignoring_case(written, name)))
     }
 
     /// The id of the request that this notification cancels (MCP, LSP).

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::fault::Fault;
-use super::json::{DEPTH_MAX, Reader, Sort, is_alike, is_string};
+use super::json::{DEPTH_MAX, Reader, ValueType, is_string, is_string_ignoring_case};
 use super::measure::{Measure, SHARED_DEPTH_MAX};
 use super::message::{ID_MAX, Message, Task, Tokens};
 
@@ -33,9 +33,9 @@ impl Measure {
 /// If the frame is not one message, or if two parsers could interpret it differently.
 pub fn scan(frame: &[u8]) -> Result<Message, Fault> {
     let mut reader = Reader::new(frame)?;
-    match reader.sort()? {
-        Sort::Object => {}
-        Sort::Array => return Err(Fault::Batch),
+    match reader.value_type()? {
+        ValueType::Object => {}
+        ValueType::Array => return Err(Fault::Batch),
         _ => return Err(Fault::NotObject),
     }
     let mut message = Message::default();
@@ -48,18 +48,18 @@ pub fn scan(frame: &[u8]) -> Result<Message, Fault> {
 
 /// Reads a member of the message.
 fn member(reader: &mut Reader<'_>, name: &[u8], message: &mut Message) -> Result<(), Fault> {
-    match strictly(name, &["jsonrpc", "id", "method", "params", "result", "error"])? {
+    match checked_name(name, &["jsonrpc", "id", "method", "params", "result", "error"])? {
         Some("jsonrpc") => once(&mut message.version, reader.value(1)?.1),
         Some("id") => {
-            let (sort, place) = reader.value(1)?;
-            if !is_id(sort) {
+            let (value_type, place) = reader.value(1)?;
+            if !is_id(value_type) {
                 return Err(Fault::Id);
             }
             once(&mut message.id, short(place)?)
         }
         Some("method") => {
-            let (sort, place) = reader.value(1)?;
-            if sort != Sort::String {
+            let (value_type, place) = reader.value(1)?;
+            if value_type != ValueType::String {
                 return Err(Fault::Method);
             }
             once(&mut message.method, place)
@@ -79,15 +79,15 @@ fn params(
     tokens: &mut Tokens,
     task: &mut Task,
 ) -> Result<Range<usize>, Fault> {
-    if reader.sort()? != Sort::Object {
+    if reader.value_type()? != ValueType::Object {
         return Ok(reader.value(1)?.1);
     }
     let start = reader.place();
     let mut has_meta = false;
     reader.object(1, |reader, name| {
-        if let Some(name) = strictly(name, &["_meta", "workDoneToken", "partialResultToken"])? {
+        if let Some(name) = checked_name(name, &["_meta", "workDoneToken", "partialResultToken"])? {
             let place = match name {
-                "_meta" if std::mem::replace(&mut has_meta, true) => return Err(Fault::Twice),
+                "_meta" if std::mem::replace(&mut has_meta, true) => return Err(Fault::Duplicate),
                 "_meta" => return meta(reader, tokens),
                 "workDoneToken" => &mut tokens.work_done,
                 _ => &mut tokens.partial_result,
@@ -99,14 +99,14 @@ fn params(
             name if is_string(name, "requestId") => &mut tokens.request_id,
             name if is_string(name, "id") => &mut tokens.cancelled_id,
             name if is_string(name, "token") => &mut tokens.token,
-            name if is_alike(name, "task") => {
+            name if is_string_ignoring_case(name, "task") => {
                 let name_at = reader.name_at();
                 reader.value(2)?;
                 *task = match task {
                     Task::None if is_string(name, "task") => {
                         Task::Member(reader.member_from(name_at))
                     }
-                    _ => Task::Alike,
+                    _ => Task::Ambiguous,
                 };
                 return Ok(());
             }
@@ -118,22 +118,22 @@ fn params(
 }
 
 fn meta(reader: &mut Reader<'_>, tokens: &mut Tokens) -> Result<(), Fault> {
-    if reader.sort()? != Sort::Object {
+    if reader.value_type()? != ValueType::Object {
         return reader.value(2).map(drop);
     }
-    reader.object(2, |reader, name| match strictly(name, &["progressToken"])? {
+    reader.object(2, |reader, name| match checked_name(name, &["progressToken"])? {
         Some(_) => token(reader, &mut tokens.meta_progress, 3),
         None => reader.value(3).map(drop),
     })
 }
 
 /// The checked name that is equal to `written`. A name that differs only in case is an error.
-fn strictly<'n>(written: &[u8], names: &[&'n str]) -> Result<Option<&'n str>, Fault> {
+fn checked_name<'n>(written: &[u8], names: &[&'n str]) -> Result<Option<&'n str>, Fault> {
     for name in names {
         if is_string(written, name) {
             return Ok(Some(name));
         }
-        if is_alike(written, name) {
+        if is_string_ignoring_case(written, name) {
             return Err(Fault::Case);
         }
     }
@@ -142,12 +142,12 @@ fn strictly<'n>(written: &[u8], names: &[&'n str]) -> Result<Option<&'n str>, Fa
 
 /// Reads a value, and stores its position if its type is that of a token.
 fn token(reader: &mut Reader<'_>, place: &mut Place, depth: usize) -> Result<(), Fault> {
-    let (sort, found) = reader.value(depth)?;
-    if is_id(sort) { once(place, short(found)?) } else { Ok(()) }
+    let (value_type, found) = reader.value(depth)?;
+    if is_id(value_type) { once(place, short(found)?) } else { Ok(()) }
 }
 
-const fn is_id(sort: Sort) -> bool {
-    matches!(sort, Sort::String | Sort::Number | Sort::Null)
+const fn is_id(value_type: ValueType) -> bool {
+    matches!(value_type, ValueType::String | ValueType::Number | ValueType::Null)
 }
 
 fn short(place: Range<usize>) -> Result<Range<usize>, Fault> {
@@ -157,7 +157,7 @@ fn short(place: Range<usize>) -> Result<Range<usize>, Fault> {
 fn once(place: &mut Place, found: Range<usize>) -> Result<(), Fault> {
     match place.replace(found) {
         None => Ok(()),
-        Some(_) => Err(Fault::Twice),
+        Some(_) => Err(Fault::Duplicate),
     }
 }
 

@@ -46,7 +46,7 @@ pub fn skim(frame: &[u8]) -> Skimmed {
     skim.begin();
     skim.feed(frame);
     skim.finish();
-    skim.tell().unwrap_or(Skimmed::Unknown)
+    skim.take_result().unwrap_or(Skimmed::Unknown)
 }
 
 /// A reader of consecutive messages.
@@ -66,7 +66,7 @@ pub(crate) struct Skim {
     member: Member,
     seen: Seen,
     id: Option<Vec<u8>>,
-    told: Told,
+    result: ResultState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +106,7 @@ struct Seen {
 
 /// Whether the caller has received the result for the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Told {
+enum ResultState {
     /// There is no message, or its result was returned.
     #[default]
     Yes,
@@ -125,13 +125,13 @@ const NAME_MAX: usize = 8;
 impl Skim {
     /// Begins a message.
     pub(crate) fn begin(&mut self) {
-        *self = Self { told: Told::NotYet, ..Self::default() };
+        *self = Self { result: ResultState::NotYet, ..Self::default() };
     }
 
     /// Reads more bytes of the message.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut from = 0;
-        while self.told == Told::NotYet && self.at != At::Broken && !self.is_reply() {
+        while self.result == ResultState::NotYet && self.at != At::Broken && !self.is_reply() {
             // Most bytes are in strings.
             let in_string = self.at == At::Nested && self.quoted
                 || self.at == At::InString && self.member != Member::Id;
@@ -152,17 +152,17 @@ impl Skim {
 
     /// Ends the message.
     pub(crate) fn finish(&mut self) {
-        if self.told == Told::NotYet {
-            self.told = Told::Due;
+        if self.result == ResultState::NotYet {
+            self.result = ResultState::Due;
         }
     }
 
     /// Returns the kind of the message once, as soon as it is certain.
-    pub(crate) fn tell(&mut self) -> Option<Skimmed> {
-        if self.told == Told::Yes {
+    pub(crate) fn take_result(&mut self) -> Option<Skimmed> {
+        if self.result == ResultState::Yes {
             return None;
         }
-        let ended = self.told == Told::Due;
+        let ended = self.result == ResultState::Due;
         let Seen { method, outcome, .. } = self.seen;
         let verdict = match (self.at, self.id.take()) {
             (At::Broken, _) => Skimmed::Unknown,
@@ -177,7 +177,7 @@ impl Skim {
                 return None;
             }
         };
-        self.told = Told::Yes;
+        self.result = ResultState::Yes;
         Some(verdict)
     }
 
@@ -341,15 +341,15 @@ mod tests {
         for part in message.as_bytes().chunks(step) {
             skim.feed(part);
             fed += part.len();
-            if let Some(told) = skim.tell() {
+            if let Some(told) = skim.take_result() {
                 skim.feed(b"}");
                 skim.finish();
-                assert_eq!(skim.tell(), None, "once");
+                assert_eq!(skim.take_result(), None, "once");
                 return (told, fed);
             }
         }
         skim.finish();
-        (skim.tell().expect("the end is certain"), fed)
+        (skim.take_result().expect("the end is certain"), fed)
     }
 
     fn reply(id: &str) -> Skimmed {

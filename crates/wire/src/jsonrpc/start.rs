@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::error::Asked;
+use super::error::ErrorId;
 use super::json::is_string;
 use super::message::ID_MAX;
 
@@ -12,38 +12,38 @@ pub const START_MAX: usize = 64 << 10;
 /// The id for rejecting a message with this beginning. A response is not a request, so it is not answered.
 ///
 /// ```
-/// use wire::{Asked, jsonrpc::named_at_start};
+/// use wire::{ErrorId, jsonrpc::id_at_start};
 ///
-/// let asked = |start: &'static str| named_at_start(start.as_bytes());
-/// assert_eq!(asked(r#"{"id":7,"method":"a","params":["xxx"#), Asked::Id(b"7"));
-/// assert_eq!(asked(r#"{"method":"a","params":["xxx"#), Asked::Unknown);
-/// assert_eq!(asked(r#"{"id":7,"result":["xxx"#), Asked::Nothing);
+/// let asked = |start: &'static str| id_at_start(start.as_bytes());
+/// assert_eq!(asked(r#"{"id":7,"method":"a","params":["xxx"#), ErrorId::Id(b"7"));
+/// assert_eq!(asked(r#"{"method":"a","params":["xxx"#), ErrorId::Unknown);
+/// assert_eq!(asked(r#"{"id":7,"result":["xxx"#), ErrorId::Nothing);
 /// ```
 #[must_use]
-pub fn named_at_start(start: &[u8]) -> Asked<'_> {
+pub fn id_at_start(start: &[u8]) -> ErrorId<'_> {
     let mut id = None;
     for (name, value) in Members::of(start) {
         match &start[name] {
-            br#""result""# | br#""error""# => return Asked::Nothing,
+            br#""result""# | br#""error""# => return ErrorId::Nothing,
             br#""id""# => id = value.filter(|place| may_be_id(start, place)),
             _ => {}
         }
     }
-    id.map_or(Asked::Unknown, |place| Asked::Id(&start[place]))
+    id.map_or(ErrorId::Unknown, |place| ErrorId::Id(&start[place]))
 }
 
 /// The value of the member with this name, as written, if exactly one member of the object has the name. The other
 /// members need not be JSON: their values may be `NaN` or nested to any depth.
 ///
 /// ```
-/// use wire::jsonrpc::lone_member;
+/// use wire::jsonrpc::unique_member;
 ///
-/// assert_eq!(lone_member(br#"{"x":[NaN],"id":"a"}"#, "id"), Some(&br#""a""#[..]));
-/// assert_eq!(lone_member(br#"{"x":{"id":"a"}}"#, "id"), None);
-/// assert_eq!(lone_member(br#"{"id":1,"id":2}"#, "id"), None);
+/// assert_eq!(unique_member(br#"{"x":[NaN],"id":"a"}"#, "id"), Some(&br#""a""#[..]));
+/// assert_eq!(unique_member(br#"{"x":{"id":"a"}}"#, "id"), None);
+/// assert_eq!(unique_member(br#"{"id":1,"id":2}"#, "id"), None);
 /// ```
 #[must_use]
-pub fn lone_member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
+pub fn unique_member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let named = |(written, _): &(Range<usize>, _)| is_string(&object[written.clone()], name);
     let mut found = Members::of(object).filter(named);
     match (found.next(), found.next()) {
@@ -143,29 +143,29 @@ mod tests {
     #[test]
     fn a_request_is_named_by_the_id_that_stands_there_whole() {
         for (start, named) in [
-            (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":"#, Asked::Id(br#""a""#)),
-            (r#"{"jsonrpc":"2.0","id":7,"params":{"x":"#, Asked::Id(b"7")),
-            (r#"{"method":"m","id":7,"params":{"x":"#, Asked::Id(b"7")),
-            (r#"{"jsonrpc":"2.0","id":7,"result":{"x":"#, Asked::Nothing),
-            (r#"{"error":{"x":"#, Asked::Nothing),
-            (r#"{"jsonrpc":"2.0","method":"m","params":{"x":"#, Asked::Unknown),
-            (r#"{"id":[7],"method":"m","params":{"x":"#, Asked::Unknown),
-            (r#" { "id" : "a\"b" , "meth"#, Asked::Id(br#""a\"b""#)),
-            (r#"{"params":[1,{"id":9},"]"],"id":7,"#, Asked::Id(b"7")),
-            (r#"{"params":"\\","id":null}"#, Asked::Id(b"null")),
-            (r#"{"jsonrpc":"2.0","id":7"#, Asked::Unknown),
-            (r#"{"params":{"id":9"#, Asked::Unknown),
-            (r#"{"params":"id","x":1}"#, Asked::Unknown),
-            ("xxxxxx", Asked::Unknown),
-            ("", Asked::Unknown),
-            ("{", Asked::Unknown),
-            ("{]", Asked::Unknown),
-            (r#"{"a":]"#, Asked::Unknown),
-            (r#"{"a":}]"#, Asked::Unknown),
+            (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":"#, ErrorId::Id(br#""a""#)),
+            (r#"{"jsonrpc":"2.0","id":7,"params":{"x":"#, ErrorId::Id(b"7")),
+            (r#"{"method":"m","id":7,"params":{"x":"#, ErrorId::Id(b"7")),
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"x":"#, ErrorId::Nothing),
+            (r#"{"error":{"x":"#, ErrorId::Nothing),
+            (r#"{"jsonrpc":"2.0","method":"m","params":{"x":"#, ErrorId::Unknown),
+            (r#"{"id":[7],"method":"m","params":{"x":"#, ErrorId::Unknown),
+            (r#" { "id" : "a\"b" , "meth"#, ErrorId::Id(br#""a\"b""#)),
+            (r#"{"params":[1,{"id":9},"]"],"id":7,"#, ErrorId::Id(b"7")),
+            (r#"{"params":"\\","id":null}"#, ErrorId::Id(b"null")),
+            (r#"{"jsonrpc":"2.0","id":7"#, ErrorId::Unknown),
+            (r#"{"params":{"id":9"#, ErrorId::Unknown),
+            (r#"{"params":"id","x":1}"#, ErrorId::Unknown),
+            ("xxxxxx", ErrorId::Unknown),
+            ("", ErrorId::Unknown),
+            ("{", ErrorId::Unknown),
+            ("{]", ErrorId::Unknown),
+            (r#"{"a":]"#, ErrorId::Unknown),
+            (r#"{"a":}]"#, ErrorId::Unknown),
         ] {
-            assert_eq!(named_at_start(start.as_bytes()), named, "{start}");
+            assert_eq!(id_at_start(start.as_bytes()), named, "{start}");
         }
         let long = format!("{{\"id\":\"{}\",", "x".repeat(ID_MAX));
-        assert_eq!(named_at_start(long.as_bytes()), Asked::Unknown);
+        assert_eq!(id_at_start(long.as_bytes()), ErrorId::Unknown);
     }
 }

@@ -75,7 +75,7 @@ fn what_two_readers_could_read_differently_is_refused() {
         r#"{"method":"a","params":{"_meta":{"progressToken":1,"progressToken":2}}}"#,
         r#"{"method":"a","params":{"progressToken":1,"progressToken":2}}"#,
     ] {
-        assert_eq!(fault(frame), Fault::Twice, "{frame}");
+        assert_eq!(fault(frame), Fault::Duplicate, "{frame}");
     }
     for frame in [
         r#"{"id":1,"method":"a","ID":2}"#,

@@ -31,7 +31,7 @@
 
 use std::time::{Duration, Instant};
 
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use settings::Alignment as Mode;
 
 use super::latency::Latency;
@@ -202,7 +202,7 @@ impl Alignment {
 
     fn is_due(&self) -> bool {
         match self.mode {
-            _ if active(Plant::Unchecked) => false,
+            _ if active(Mutant::Unchecked) => false,
             Mode::Off => false,
             Mode::Strict => true,
             Mode::Auto => {

@@ -13,7 +13,7 @@ impl ProgramPipes {
         match pipe {
             Pipe::Input => {
                 self.accepted_at_close = self.accepted(io);
-                let unread = self.input.map_or(0, |input| io.left_unread(input));
+                let unread = self.input.map_or(0, |input| io.unread_by_peer(input));
                 self.read_at_close = self.accepted_at_close.saturating_sub(unread);
                 self.input = None;
             }
@@ -42,7 +42,7 @@ impl ProgramPipes {
     pub(in crate::programs) fn close(&mut self, io: &mut Context<'_>) {
         self.accepted_at_close = self.accepted(io);
         if let Some(input) = self.input {
-            let unread = io.left_unread(input);
+            let unread = io.unread_by_peer(input);
             self.read_at_close = self.accepted_at_close.saturating_sub(unread);
         }
         for stream in [self.input.take(), self.output.take()].into_iter().flatten() {

@@ -60,7 +60,7 @@ impl ProgramPipes {
         }
         if taken_back > 0 {
             // The end of each of them is in the log, as far as there is room for it.
-            tracing::debug!(worker = name, taken_back, "{}", fault.text());
+            tracing::debug!(worker = name, taken_back, "{}", fault.message());
         }
         None
     }

@@ -10,7 +10,7 @@ use fields::{Fields, Lookup as _, Value};
 use settings::MatchKey;
 
 use flow::words::words;
-use wire::jsonrpc::{Measure, lone_member};
+use wire::jsonrpc::{Measure, unique_member};
 
 /// Finds it in messages.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ fn find<'a>(what: &MatchKey, fields: &'a mut Fields, message: &'a [u8]) -> Optio
                 return fields.get(name.as_bytes())?.bytes();
             }
             // Other members may hold what is not JSON (`NaN`), or what is not taken (a thousand names).
-            let value = lone_member(message, name)?;
+            let value = unique_member(message, name)?;
             let alone = [br#"{"alone":"#, value, b"}"].concat();
             fields.clear();
             fields::json::decode(fields, &alone).ok()?;

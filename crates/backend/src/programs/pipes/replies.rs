@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use event::{Context, Data};
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
 use wire::jsonrpc::Skimmed;
 use wire::{Framing, Last, Piece};
@@ -59,7 +59,7 @@ impl ProgramPipes {
                 Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => {
                     ProgramOutput::TooLong
                 }
-                Some(Piece::Broken(fault)) => ProgramOutput::Broken(fault.text()),
+                Some(Piece::Broken(fault)) => ProgramOutput::Broken(fault.message()),
                 Some(Piece::Frame(range)) => {
                     is_heard = true;
                     self.handle_frame(io, worker, &bytes[range], events)
@@ -229,7 +229,7 @@ impl ProgramPipes {
                 self.own_answers.add(place.start..place.end.min(self.offered));
                 ProgramOutput::Fine
             }
-            Err(unframable) => ProgramOutput::Broken(unframable.text()),
+            Err(unframable) => ProgramOutput::Broken(unframable.message()),
         }
     }
 
@@ -359,7 +359,7 @@ impl ProgramPipes {
             Message::ProgramRequest => self.answer(io, &out),
             Message::Greeted => match self.write(io, &out) {
                 Ok(_) => ProgramOutput::Ready,
-                Err(unframable) => ProgramOutput::Broken(unframable.text()),
+                Err(unframable) => ProgramOutput::Broken(unframable.message()),
             },
             Message::Unasked => ProgramOutput::Unasked(shown_bytes(frame)),
             // Until it has answered our greeting, nobody waits for it.
@@ -572,7 +572,7 @@ impl ProgramPipes {
     /// The planted bug that gives a reply to the next request instead.
     fn plant_shift(&mut self, id: RequestId) -> RequestId {
         match self.in_flight.oldest_mut() {
-            Some(next) if active(Plant::ShiftedReply) => std::mem::replace(&mut next.id, id),
+            Some(next) if active(Mutant::ShiftedReply) => std::mem::replace(&mut next.id, id),
             _ => id,
         }
     }

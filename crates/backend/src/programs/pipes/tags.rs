@@ -99,7 +99,7 @@ pub(super) struct Tags {
 pub(super) fn said_in_order(frame: &[u8], out: &mut Vec<u8>) -> Spoken {
     let message = match scan(frame) {
         Ok(message) => message,
-        Err(fault) => return Spoken::Broken(fault.text()),
+        Err(fault) => return Spoken::Broken(fault.message()),
     };
     match (message.kind(), &message.id) {
         (Kind::Response, id) => Spoken::Reply(id.clone().unwrap_or_default()),
@@ -144,7 +144,7 @@ pub(super) fn unchanged(
 ) -> (Outgoing, Range<usize>) {
     let message = match scan(frame) {
         Ok(message) => message,
-        Err(fault) => return (Outgoing::Refused(fault.text()), 0..0),
+        Err(fault) => return (Outgoing::Refused(fault.message()), 0..0),
     };
     if let Some(outgoing) = naming(&message, frame).filter(|_| !asks) {
         return (outgoing, 0..0);
@@ -208,7 +208,7 @@ impl Tags {
     pub(super) fn outgoing(&mut self, id: RequestId, frame: &[u8], out: &mut Vec<u8>) -> Outgoing {
         let message = match scan(frame) {
             Ok(message) => message,
-            Err(fault) => return Outgoing::Refused(fault.text()),
+            Err(fault) => return Outgoing::Refused(fault.message()),
         };
         // A program that ignores it would never answer.
         if !message.is_version_2(frame) {
@@ -315,7 +315,7 @@ impl Tags {
     pub(super) fn incoming(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Message {
         let message = match scan(frame) {
             Ok(message) => message,
-            Err(fault) => return Message::Broken(fault.text()),
+            Err(fault) => return Message::Broken(fault.message()),
         };
         match (message.kind(), &message.id) {
             (Kind::Request, Some(place)) => {

@@ -22,7 +22,7 @@ impl Frames {
         name: Name,
         cx: &mut SessionContext<'_>,
     ) {
-        let (what, max) = (self.config.word(), self.config.frame_max);
+        let (what, max) = (self.config.as_str(), self.config.frame_max);
         let text = format!("a {what} has at most {max} bytes");
         let outcome = Outcome::ended(Cause::TooLong, Phase::Receive, &text);
         self.refuse(transport, outcome, name, cx);

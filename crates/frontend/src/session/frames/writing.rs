@@ -50,7 +50,7 @@ impl Frames {
                     Name::Unknown
                 }
             };
-            let outcome = Outcome::ended(Cause::Reply, Phase::Reply, refused.text());
+            let outcome = Outcome::ended(Cause::Reply, Phase::Reply, refused.message());
             let refused = write_reply(framing, marks, &outcome, name.asked(), out);
             debug_assert!(refused.is_ok(), "an ending can always be carried");
         }
@@ -68,7 +68,7 @@ fn write_part(
         return encode(framing, part, out);
     }
     let part = Outcome::Reply(Slice::copy_of(part));
-    write_reply(framing, marks, &part, wire::Asked::Unknown, out)
+    write_reply(framing, marks, &part, wire::ErrorId::Unknown, out)
 }
 
 /// Writes each line as a frame, without its line end.

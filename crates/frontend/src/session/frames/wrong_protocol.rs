@@ -67,7 +67,7 @@ impl Frames {
         if matches!(fault, jsonrpc::Fault::Syntax(_)) && self.reply_queue.next_number() == 0 {
             self.close_wrong_protocol();
         }
-        let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
+        let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.message());
         self.refuse(transport, outcome, Name::Unknown, cx);
     }
 

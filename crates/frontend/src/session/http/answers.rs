@@ -23,7 +23,7 @@ impl HttpExchange {
     ) {
         let refused = |cause: Cause, said: &str| Outcome::ended(cause, Phase::Receive, said);
         let named = |cause: Cause| {
-            let text = format!("{}: {}", cause.word(), cause.meaning());
+            let text = format!("{}: {}", cause.as_str(), cause.meaning());
             (refused(cause, cause.meaning()), text)
         };
         let (status, route, (outcome, text)) = match way {
@@ -33,7 +33,7 @@ impl HttpExchange {
             }
             RouteDecision::Unclear(fault, route) => {
                 cx.requests.rejects().count_path(*fault as usize);
-                let text = format!("{}: {}", fault.word(), fault.text());
+                let text = format!("{}: {}", fault.as_str(), fault.message());
                 (400, *route, (refused(Cause::Malformed, &text), text))
             }
             RouteDecision::Unauthorized(route) => (401, *route, named(Cause::Unauthorized)),
@@ -42,7 +42,7 @@ impl HttpExchange {
         if let Some(log_entry) = &mut cx.entry {
             log_entry.status = status;
             if let RouteDecision::Unclear(fault, _) = way {
-                log_entry.reason = fault.word();
+                log_entry.reason = fault.as_str();
             }
         }
         cx.requests.refused_at_receipt(

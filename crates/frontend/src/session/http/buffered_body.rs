@@ -160,7 +160,7 @@ impl HttpExchange {
         let head = request.head_mut();
         if head.body == BodyKind::Chunked {
             // The framing was removed.
-            head.give_length(held.len());
+            head.set_length(held.len());
         }
         let requester = Requester { method: head.method(), version: head.version, route };
         let keep = head.connection.keep_alive && !self.is_last(cx.requests);

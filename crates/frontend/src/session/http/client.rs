@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Context, Data};
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 use exchange::{Cause, Outcome, RequestId};
 
 use super::{Ending, HttpExchange, Input, Output};
@@ -30,7 +30,7 @@ pub(super) struct Spares(Vec<Box<HttpExchange>>);
 impl Spares {
     fn take(&mut self, client: &Http) -> Box<HttpExchange> {
         let Some(mut exchange) = self.0.pop() else { return client.begin() };
-        if active(Plant::NotReset) {
+        if active(Mutant::NotReset) {
             (exchange.id, exchange.number) = (client.id, client.number);
         } else {
             *exchange = HttpExchange::new(client.id, client.number);

@@ -22,7 +22,7 @@ impl HttpExchange {
         cx: &mut SessionContext<'_>,
     ) -> bool {
         let counted = match head.method() {
-            Method::Trace | Method::Options => head.take_hop(),
+            Method::Trace | Method::Options => head.decrement_max_forwards(),
             _ => return false,
         };
         match counted {

@@ -60,7 +60,7 @@ impl LocalReply {
                     (_, (_, Some(more))) => more,
                     (cause, _) => cause.meaning().as_bytes(),
                 };
-                let body = [end.cause.word().as_bytes(), b": ", said, b"\n"].concat();
+                let body = [end.cause.as_str().as_bytes(), b": ", said, b"\n"].concat();
                 let body = Slice::from(&body[..]);
                 Self { status: status_of(end.cause), content_type: TEXT, body }
             }
@@ -127,7 +127,7 @@ pub(super) fn write(
         return write_answer(answer, method, version, date, out);
     };
     let mut lines = [&date[..], answer.lines].concat();
-    if answer.tells_type() {
+    if answer.has_content_type() {
         write_type(answer.content_type, &mut lines);
     }
     let lines = edits.rewrite(&lines);

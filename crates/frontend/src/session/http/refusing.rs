@@ -69,8 +69,8 @@ impl HttpExchange {
         cx: &mut SessionContext<'_>,
     ) {
         cx.requests.rejects().count_request(refusal as usize);
-        let text = format!("{}: {}", refusal.word(), refusal.text());
-        let why = Why { cause: Cause::Malformed, reason: refusal.word(), text: &text };
+        let text = format!("{}: {}", refusal.as_str(), refusal.message());
+        let why = Why { cause: Cause::Malformed, reason: refusal.as_str(), text: &text };
         self.refuse_with(transport, io, (refusal.status(), route), why, cx);
     }
 
@@ -93,7 +93,7 @@ impl HttpExchange {
         let route = self.route();
         self.restore_trail(cx);
         let cause = Cause::Draining;
-        let text = format!("{}: {}", cause.word(), cause.meaning());
+        let text = format!("{}: {}", cause.as_str(), cause.meaning());
         self.refuse_with(transport, io, (503, route), Why::of(cause, &text), cx);
     }
 

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use event::{Context, Data};
-use exchange::plant::{Plant, active};
+use exchange::mutant::{Mutant, active};
 
 use super::{ActiveRequest, HttpExchange, Input};
 use crate::context::SessionContext;
@@ -22,7 +22,7 @@ impl ActiveRequest {
         // The output buffer of the worker is empty.
         self.wanted = true;
         // The end of the connection shows the client that the server has ended cleanly.
-        self.open_ended = !active(Plant::QuietCut);
+        self.open_ended = !active(Mutant::QuietCut);
     }
 }
 
@@ -80,7 +80,7 @@ impl HttpExchange {
     ) {
         let is_tunnel = matches!(self.input, Input::Switched);
         let Some(asked) = &mut self.asked else { return };
-        asked.wanted = wanted || active(Plant::NotHeld) && is_tunnel;
+        asked.wanted = wanted || active(Mutant::NotHeld) && is_tunnel;
         if !wanted {
             return;
         }

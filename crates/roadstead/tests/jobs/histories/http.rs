@@ -148,8 +148,8 @@ fn no_history_of_http_changes_the_bytes_of_another_client() {
 #[cfg(feature = "plants")]
 #[test]
 fn an_object_that_is_not_reset_is_noticed() {
-    let plant = exchange::plant::Plant::NotReset;
+    let mutant = exchange::mutant::Mutant::NotReset;
     // It ends with the first that is seen.
-    let seen = play(&[("ROADSTEAD_PLANT", plant.word())], rounds(5000));
+    let seen = play(&[("ROADSTEAD_PLANT", mutant.as_str())], rounds(5000));
     println!("seen as: {}", seen.expect_err("the mutant goes unnoticed"));
 }

@@ -131,7 +131,7 @@ fn answers() -> Vec<(Refusal, String)> {
 }
 
 fn counted(daemon: &Daemon, side: &str, refusal: Refusal) -> u64 {
-    let labels = [&*format!("side=\"{side}\""), &*format!("reason=\"{}\"", refusal.word())];
+    let labels = [&*format!("side=\"{side}\""), &*format!("reason=\"{}\"", refusal.as_str())];
     daemon.metric("roadstead_http_messages_rejected_total", &labels)
 }
 
@@ -143,7 +143,7 @@ fn a_request_that_breaks_a_rule_is_refused_with_its_reason_and_is_the_last() {
         let said = talk(&daemon, format!("{request}GET /canary HTTP/1.1\r\n{CLOSE}"));
         let shown = request.escape_debug();
         assert_eq!(status(&said), refusal.status().to_string(), "{shown}: {said}");
-        assert!(said.contains(&format!("{}: {}", refusal.word(), refusal.text())), "{said}");
+        assert!(said.contains(&format!("{}: {}", refusal.as_str(), refusal.message())), "{said}");
         assert_eq!(said.matches("Connection: close\r\n").count(), 1, "{shown}: {said}");
         assert_eq!(counted(&daemon, "request", refusal), 1, "{shown}");
         let all = daemon.metric("roadstead_http_messages_rejected_total", &[]);
@@ -200,7 +200,7 @@ fn a_request_whose_client_ends_before_it_is_whole_is_counted_as_truncated() {
 #[test]
 fn a_reply_that_breaks_a_rule_is_a_502_and_is_counted_by_its_reason() {
     let replies = replies();
-    let paths: Vec<String> = replies.iter().map(|(it, _)| format!("/{}", it.word())).collect();
+    let paths: Vec<String> = replies.iter().map(|(it, _)| format!("/{}", it.as_str())).collect();
     let answers: Vec<(&str, Answer)> = paths
         .iter()
         .zip(&replies)

@@ -43,7 +43,7 @@ fn a_text_becomes_a_reply() {
 }
 
 fn answered(answer: &str, method: Method) -> Result<String, &'static str> {
-    let (mut head, body) = read(answer.as_bytes(), method).map_err(Refusal::word)?;
+    let (mut head, body) = read(answer.as_bytes(), method).map_err(Refusal::as_str)?;
     let sending = head.prepare(super::super::Version::Http11);
     let mut out = Vec::new();
     head.encode(sending, super::super::Version::Http11, true, Added::default(), &mut out);

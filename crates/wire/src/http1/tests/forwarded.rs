@@ -19,11 +19,16 @@ fn sent(text: &str, from: &ForwardedFor<'_>) -> String {
     String::from_utf8(out).unwrap().replace("\r\n", "\n")
 }
 
-fn answered(text: &str, asked: Asked, client: Version) -> (String, Sending) {
+fn answered(text: &str, asked: RequestInfo, client: Version) -> (String, Sending) {
     answered_with(text, asked, client, Added::default())
 }
 
-fn answered_with(text: &str, asked: Asked, client: Version, added: Added<'_>) -> (String, Sending) {
+fn answered_with(
+    text: &str,
+    asked: RequestInfo,
+    client: Version,
+    added: Added<'_>,
+) -> (String, Sending) {
     let (mut head, _) = reply(&wire(text), asked).unwrap();
     let sending = head.prepare(client);
     let mut out = Vec::new();
@@ -80,7 +85,7 @@ fn an_upgrade_goes_on_with_its_fields() {
     let text = "GET / HTTP/1.1\nHost: a\nConnection: Upgrade, keep-alive\nUpgrade: websocket\n\n";
     let expected = "GET / HTTP/1.1\nHost: a\nUpgrade: websocket\nConnection: upgrade\n\n";
     assert_eq!(sent(text, &PLAIN), expected);
-    let asked = Asked { upgrades: switching("websocket"), ..GET };
+    let asked = RequestInfo { upgrades: switching("websocket"), ..GET };
     let text = "HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: websocket\n\n";
     let expected = "HTTP/1.1 101 Switching Protocols\nUpgrade: websocket\nConnection: upgrade\n\n";
     assert_eq!(answered(text, asked, Version::Http11).0, expected);
@@ -141,7 +146,7 @@ fn a_reply_goes_to_each_version_in_its_framing() {
 
 #[test]
 fn a_reply_without_a_body_says_what_it_may() {
-    let head = Asked { method: Method::Head, ..GET };
+    let head = RequestInfo { method: Method::Head, ..GET };
     let text = "HTTP/1.1 200 OK\nContent-Length: 5\n\n";
     assert_eq!(answered(text, head, Version::Http11).0, text);
     let not_modified = "HTTP/1.1 304 Not Modified\nContent-Length: 5\n\n";
@@ -203,7 +208,7 @@ fn a_length_is_forwarded_in_one_spelling() {
     for spelling in [":7", ":\t7", ":  7", ": 7 ", ": 7\t", ": 07", ":0000000000007", ": 7"] {
         let text = format!("POST / HTTP/1.1\nHost: a\nContent-Length{spelling}\n\n");
         assert_eq!(sent(&text, &PLAIN), canonical, "{spelling:?}");
-        let head = Asked { method: Method::Head, ..GET };
+        let head = RequestInfo { method: Method::Head, ..GET };
         let reply = format!("HTTP/1.1 200 OK\nContent-Length{spelling}\n\n");
         for asked in [GET, head] {
             let (said, _) = answered(&reply, asked, Version::Http11);
@@ -211,7 +216,7 @@ fn a_length_is_forwarded_in_one_spelling() {
         }
     }
     let coded = "HTTP/1.1 200 OK\nTransfer-Encoding:\tChunked \n\n";
-    let head = Asked { method: Method::Head, ..GET };
+    let head = RequestInfo { method: Method::Head, ..GET };
     let expected = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n";
     assert_eq!(answered(coded, head, Version::Http11).0, expected);
 }
@@ -335,7 +340,7 @@ fn answers_of_our_own_are_whole_replies() {
     out.clear();
     let closing = Answer { keep_alive: false, ..answer };
     write_answer(&closing, Method::Head, Version::Http11, DATE, &mut out);
-    let (head, end) = reply(&out, Asked { method: Method::Head, ..GET }).unwrap();
+    let (head, end) = reply(&out, RequestInfo { method: Method::Head, ..GET }).unwrap();
     assert!(!head.connection.keep_alive && end == out.len() && head.has_length());
 }
 

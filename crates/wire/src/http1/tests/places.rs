@@ -35,7 +35,7 @@ fn a_place_shows_nothing_of_the_head_that_it_had_before() {
         for clears in [true, false] {
             let (mut place, mut fresh) = (RequestHead::default(), RequestHead::default());
             if place.read(first, &found(first, &limits), &limits).is_ok() {
-                place.keep_host();
+                place.store_host();
             }
             if clears {
                 place.clear();
@@ -53,7 +53,7 @@ fn a_place_shows_nothing_of_the_head_that_it_had_before() {
 #[test]
 fn nor_of_the_reply() {
     let limits = Limits::REPLY;
-    let asked = Asked { method: Method::Get, upgrades: switching("websocket") };
+    let asked = RequestInfo { method: Method::Get, upgrades: switching("websocket") };
     for (first, second) in REPLIES.iter().flat_map(|one| REPLIES.iter().map(move |two| (one, two)))
     {
         for clears in [true, false] {

@@ -52,7 +52,7 @@ fn each_rule_refuses_what_breaks_it_with_its_reason() {
 
 #[test]
 fn the_framing_follows_from_status_method_and_fields() {
-    let head = Asked { method: Method::Head, ..GET };
+    let head = RequestInfo { method: Method::Head, ..GET };
     for (text, asked, body, keep_alive) in [
         ("HTTP/1.1 200 OK\nContent-Length: 5\n\n", GET, BodyKind::Length(5), true),
         ("HTTP/1.1 200 OK\nContent-Length: 5\n\n", head, BodyKind::None, true),
@@ -88,7 +88,7 @@ fn the_framing_follows_from_status_method_and_fields() {
 
 #[test]
 fn another_protocol_begins_only_where_it_was_asked_for() {
-    let asked = Asked { upgrades: switching("x"), ..GET };
+    let asked = RequestInfo { upgrades: switching("x"), ..GET };
     let text = wire("HTTP/1.1 101 Switching Protocols\nConnection: Upgrade\nUpgrade: x\n\n");
     let (head, _) = reply(&text, asked).unwrap();
     assert!(!head.is_interim() && head.status == 101);
@@ -104,7 +104,7 @@ fn an_invalid_status_is_forwarded_and_understood_as_a_500() {
         let text = format!("HTTP/1.1 {status} Odd\nContent-Length: 3\n\n");
         let (mut head, _) = reply(&wire(&text), GET).unwrap();
         assert_eq!((head.status, head.body), (status, BodyKind::Length(3)));
-        assert_eq!(head.understood_status(), understood);
+        assert_eq!(head.effective_status(), understood);
         let sending = head.prepare(Version::Http11);
         let mut out = Vec::new();
         head.encode(sending, Version::Http11, true, Added::default(), &mut out);
@@ -116,7 +116,8 @@ fn an_invalid_status_is_forwarded_and_understood_as_a_500() {
 fn interim_replies_are_told_apart() {
     for (status, interim) in [(100, true), (103, true), (101, false), (200, false)] {
         let text = format!("HTTP/1.1 {status} x\nConnection: upgrade\nUpgrade: x\n\n");
-        let (head, _) = reply(&wire(&text), Asked { upgrades: switching("x"), ..GET }).unwrap();
+        let (head, _) =
+            reply(&wire(&text), RequestInfo { upgrades: switching("x"), ..GET }).unwrap();
         assert_eq!(head.is_interim(), interim, "{status}");
     }
 }

@@ -224,7 +224,7 @@ fn each_hop_is_counted_and_the_last_one_is_told() {
     let counted = |value: &str| {
         let text = format!("OPTIONS * HTTP/1.1\nHost: a\nMax-Forwards:{value}\n\n");
         let (mut head, _) = request(&wire(&text)).unwrap();
-        let goes = head.take_hop()?;
+        let goes = head.decrement_max_forwards()?;
         let left = head.fields.get("max-forwards").unwrap().text().unwrap().to_owned();
         Ok((goes, left))
     };
@@ -240,7 +240,7 @@ fn each_hop_is_counted_and_the_last_one_is_told() {
         assert_eq!(counted(value), Err(Refusal::MaxForwards), "{value}");
     }
     let (mut head, _) = request(&wire("OPTIONS * HTTP/1.1\nHost: a\n\n")).unwrap();
-    assert_eq!(head.take_hop(), Ok(true), "without the field it goes on");
+    assert_eq!(head.decrement_max_forwards(), Ok(true), "without the field it goes on");
 }
 
 #[test]

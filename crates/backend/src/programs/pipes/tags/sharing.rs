@@ -101,5 +101,5 @@ pub(super) fn greeted(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoi
             false => Some(Outgoing::Dropped),
         };
     }
-    matches!(message.task, Task::Alike).then_some(Outgoing::Refused(TASK_ALIKE))
+    matches!(message.task, Task::Ambiguous).then_some(Outgoing::Refused(TASK_ALIKE))
 }

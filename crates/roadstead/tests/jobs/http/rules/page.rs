@@ -44,7 +44,7 @@ fn every_reason_is_given_to_whom_the_page_says() {
     let mut given: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut note = |side, refusals: Vec<(Refusal, String)>| {
         for (refusal, _) in refusals {
-            given.entry(refusal.word()).or_default().insert(side);
+            given.entry(refusal.as_str()).or_default().insert(side);
         }
     };
     note("request", requests());
@@ -59,7 +59,7 @@ fn every_reason_is_given_to_whom_the_page_says() {
     let told: BTreeMap<&str, BTreeSet<&str>> =
         table.iter().map(|row| (row[0].trim_matches('`'), row[4].split(", ").collect())).collect();
     assert_eq!(told, given, "the page, and what the tests of this file see");
-    let all: BTreeSet<&str> = Refusal::ALL.iter().map(|refusal| refusal.word()).collect();
+    let all: BTreeSet<&str> = Refusal::ALL.iter().map(|refusal| refusal.as_str()).collect();
     assert_eq!(
         given.keys().copied().collect::<BTreeSet<_>>(),
         all,
@@ -78,7 +78,7 @@ fn every_rule_names_its_reasons_and_its_tests() {
         let expected: Vec<&str> = Refusal::ALL
             .iter()
             .filter(|refusal| of_row.contains(&refusal.rule().0))
-            .map(|refusal| refusal.word())
+            .map(|refusal| refusal.as_str())
             .collect();
         assert_eq!(reasons, expected, "rule {}", row[0]);
         rules.extend(of_row);

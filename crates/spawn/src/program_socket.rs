@@ -28,13 +28,13 @@ use crate::socket::{self, Port, Socket};
 /// The maximum number of names that are tried for a new folder, because a name may exist already.
 const TRIES: u32 = 1000;
 /// The file that identifies a folder of a daemon.
-const MARK: &str = "lock";
+const LOCK_FILE: &str = "lock";
 /// The directory for the folders of daemons that run as root.
 const SYSTEM: &str = "/run/roadstead";
 
 /// How a program gets the socket on which it serves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Serves {
+pub enum SocketKind {
     /// It inherits a listening socket.
     Inherited,
     /// It creates a socket at a path that it receives.
@@ -44,9 +44,9 @@ pub enum Serves {
 }
 
 /// The socket or port of one program. Dropping it removes what was created for the program.
-pub struct Home {
+pub struct ProgramSocket {
     /// The address for connections of the daemon.
-    pub at: At,
+    pub at: ProgramAddress,
     /// The path that the program receives, if it differs from `at`.
     pub path: Option<PathBuf>,
     /// The inherited socket, for [`Command::socket`](crate::Command::socket).
@@ -56,61 +56,61 @@ pub struct Home {
 
 /// The address of a program.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum At {
+pub enum ProgramAddress {
     /// The path of a Unix socket.
     Path(PathBuf),
     /// A port of 127.0.0.1.
     Port(u16),
 }
 
-impl Home {
+impl ProgramSocket {
     /// A value for a socket that was created elsewhere. `kept` is dropped with it.
     #[must_use]
-    pub fn new(at: At, socket: Option<Socket>, kept: Box<dyn Any + Send>) -> Self {
+    pub fn new(at: ProgramAddress, socket: Option<Socket>, kept: Box<dyn Any + Send>) -> Self {
         Self { at, path: None, socket, _kept: kept }
     }
 }
 
-impl fmt::Debug for Home {
+impl fmt::Debug for ProgramSocket {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Home").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
-/// Creates [`Home`]s. Their folder is created when the first of them needs it, and is removed when all of them and this
+/// Creates [`ProgramSocket`]s. Their folder is created when the first of them needs it, and is removed when all of them and this
 /// value are dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Homes {
+pub(crate) struct ProgramSockets {
     folder: Option<Arc<Folder>>,
     made: u32,
 }
 
-impl Homes {
+impl ProgramSockets {
     /// Creates one. A path is never used twice, not even after the first was removed.
-    pub(crate) fn make(&mut self, how: Serves) -> io::Result<Home> {
+    pub(crate) fn make(&mut self, how: SocketKind) -> io::Result<ProgramSocket> {
         match how {
-            Serves::Inherited => {
+            SocketKind::Inherited => {
                 let entry = self.entry()?;
                 let socket = Socket::bind(&entry.path())?;
                 // Compared through the descriptor: only this user can have created it in the held folder.
-                let is_ours = fs::symlink_metadata(entry.held());
+                let is_ours = fs::symlink_metadata(entry.descriptor_path());
                 if !is_ours.is_ok_and(|it| it.file_type().is_socket()) {
                     let text = format!("{} was replaced", entry.folder.path.display());
                     return Err(io::Error::other(text));
                 }
                 Ok(entry.home(Some(socket)))
             }
-            Serves::Path => Ok(self.entry()?.home(None)),
-            Serves::Port => {
-                let port = Port::keep()?;
-                Ok(Home::new(At::Port(port.number()), None, Box::new(port)))
+            SocketKind::Path => Ok(self.entry()?.home(None)),
+            SocketKind::Port => {
+                let port = Port::reserve()?;
+                Ok(ProgramSocket::new(ProgramAddress::Port(port.number()), None, Box::new(port)))
             }
         }
     }
 
     fn entry(&mut self) -> io::Result<Entry> {
         let folder = match self.folder.take() {
-            Some(folder) if folder.stands() => folder,
+            Some(folder) if folder.is_intact() => folder,
             lost => {
                 let made = Arc::new(Folder::make(&base())?);
                 if let Some(lost) = lost {
@@ -140,19 +140,24 @@ impl Entry {
         self.folder.path.join(&self.name)
     }
 
-    fn held(&self) -> PathBuf {
-        self.folder.held.join(&self.name)
+    fn descriptor_path(&self) -> PathBuf {
+        self.folder.descriptor_path.join(&self.name)
     }
 
-    fn home(self, socket: Option<Socket>) -> Home {
-        Home { at: At::Path(self.held()), path: Some(self.path()), socket, _kept: Box::new(self) }
+    fn home(self, socket: Option<Socket>) -> ProgramSocket {
+        ProgramSocket {
+            at: ProgramAddress::Path(self.descriptor_path()),
+            path: Some(self.path()),
+            socket,
+            _kept: Box::new(self),
+        }
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         // The file may not exist.
-        let _ = fs::remove_file(self.held());
+        let _ = fs::remove_file(self.descriptor_path());
     }
 }
 
@@ -161,14 +166,14 @@ impl Drop for Entry {
 struct Folder {
     path: PathBuf,
     /// The path of the folder through its descriptor, which stays valid whatever is at `path`.
-    held: PathBuf,
+    descriptor_path: PathBuf,
     /// The locked directory.
     directory: File,
 }
 
 impl Folder {
     fn make(base: &Path) -> io::Result<Self> {
-        tidy(base);
+        remove_abandoned(base);
         for _ in 0..TRIES {
             // Random, so that others cannot predict the name and take it first.
             let number = RandomState::new().hash_one(0) >> 32;
@@ -200,20 +205,20 @@ impl Folder {
             // On a file system without locks no daemon can lock a folder, and no folder is removed.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        let mut held = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        let mut descriptor_path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
         let found = directory.metadata()?;
-        if !held.metadata().is_ok_and(|it| is_same(&it, &found)) {
+        if !descriptor_path.metadata().is_ok_and(|it| is_same(&it, &found)) {
             // `/proc` is not mounted.
-            held.clone_from(&path);
+            descriptor_path.clone_from(&path);
         }
-        let folder = Self { path, held, directory };
-        let mark = folder.held.join(MARK);
+        let folder = Self { path, descriptor_path, directory };
+        let mark = folder.descriptor_path.join(LOCK_FILE);
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(mark);
-        Ok(unless_gone(made)?.is_some_and(|_| folder.stands()).then_some(folder))
+        Ok(unless_gone(made)?.is_some_and(|_| folder.is_intact()).then_some(folder))
     }
 
     /// Whether the path refers to this folder, and only this user may enter it.
-    fn stands(&self) -> bool {
+    fn is_intact(&self) -> bool {
         let found = fs::symlink_metadata(&self.path);
         found.is_ok_and(|it| self.is(&it) && is_private(&it))
     }
@@ -230,7 +235,7 @@ impl Drop for Folder {
             let _ = fs::remove_dir_all(&self.path);
         }
         // Programs of a killed daemon may still have been running when this daemon started.
-        self.path.parent().into_iter().for_each(tidy);
+        self.path.parent().into_iter().for_each(remove_abandoned);
     }
 }
 
@@ -245,11 +250,11 @@ fn is_private(found: &Metadata) -> bool {
 }
 
 /// Removes folders of daemons that were killed.
-fn tidy(base: &Path) {
+fn remove_abandoned(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten() {
         let ours = entry.file_name().to_str().is_some_and(is_name);
-        if ours && remove_if_left(&entry.path()).unwrap_or(false) {
+        if ours && remove_if_abandoned(&entry.path()).unwrap_or(false) {
             tracing::info!("removed {}, left by a daemon that was killed", entry.path().display());
         }
     }
@@ -264,13 +269,13 @@ fn is_name(name: &str) -> bool {
 
 /// Removes a folder if it certainly belongs to a daemon of this user, and that daemon and its programs have certainly
 /// ended. Returns whether it was removed.
-fn remove_if_left(folder: &Path) -> io::Result<bool> {
+fn remove_if_abandoned(folder: &Path) -> io::Result<bool> {
     if !is_private(&fs::symlink_metadata(folder)?) {
         return Ok(false);
     }
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     // Without the mark file, the folder may belong to another program.
-    let mark = OpenOptions::new().write(true).custom_flags(flags).open(folder.join(MARK))?;
+    let mark = OpenOptions::new().write(true).custom_flags(flags).open(folder.join(LOCK_FILE))?;
     let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY;
     let directory = OpenOptions::new().read(true).custom_flags(flags).open(folder)?;
     if !mark.metadata()?.is_file() || directory.try_lock().is_err() {
@@ -279,7 +284,7 @@ fn remove_if_left(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         // A program that outlived its daemon still runs, with or without its supervisor.
-        if entry.file_type()?.is_socket() && !socket::is_dead(&entry.path()) {
+        if entry.file_type()?.is_socket() && !socket::has_no_listener(&entry.path()) {
             return Ok(false);
         }
     }
@@ -323,40 +328,42 @@ mod tests {
     fn left(base: &Path, name: &str) -> PathBuf {
         let path = base.join(name);
         DirBuilder::new().mode(0o700).create(&path).unwrap();
-        fs::write(path.join(MARK), "").unwrap();
+        fs::write(path.join(LOCK_FILE), "").unwrap();
         drop(UnixListener::bind(path.join("1")).unwrap());
         path
     }
 
     #[test]
     fn a_home_is_gone_with_its_owner_and_its_path_is_not_used_again() {
-        let mut homes = Homes::default();
-        let home = homes.make(Serves::Inherited).unwrap();
+        let mut program_sockets = ProgramSockets::default();
+        let home = program_sockets.make(SocketKind::Inherited).unwrap();
         assert!(home.socket.is_some());
         let path = home.path.clone().unwrap();
         let folder = path.parent().unwrap().to_owned();
         assert!(path.exists());
         drop(home);
         assert!(!path.exists());
-        let other = homes.make(Serves::Path).unwrap();
+        let other = program_sockets.make(SocketKind::Path).unwrap();
         assert!(other.socket.is_none());
         assert_ne!(other.path, Some(path));
         fs::write(folder.join("litter"), "").unwrap();
-        drop(homes);
+        drop(program_sockets);
         assert!(folder.exists(), "a home still stands in it");
         drop(other);
         assert!(!folder.exists());
-        let (one, other) =
-            (Homes::default().make(Serves::Port), Homes::default().make(Serves::Port));
-        assert_ne!(one.unwrap().at, At::Port(0));
+        let (one, other) = (
+            ProgramSockets::default().make(SocketKind::Port),
+            ProgramSockets::default().make(SocketKind::Port),
+        );
+        assert_ne!(one.unwrap().at, ProgramAddress::Port(0));
         assert!(other.is_ok());
     }
 
     #[test]
     fn what_stands_in_place_of_a_folder_gets_no_connection_and_no_program() {
-        let mut homes = Homes::default();
-        let home = homes.make(Serves::Inherited).unwrap();
-        let (At::Path(at), path) = (home.at.clone(), home.path.clone().unwrap()) else {
+        let mut program_sockets = ProgramSockets::default();
+        let home = program_sockets.make(SocketKind::Inherited).unwrap();
+        let (ProgramAddress::Path(at), path) = (home.at.clone(), home.path.clone().unwrap()) else {
             panic!("a path")
         };
         assert_eq!(at.canonicalize().unwrap(), path.canonicalize().unwrap());
@@ -370,24 +377,24 @@ mod tests {
         assert!(is_same(&real, &seen), "the socket that was made");
         fs::remove_dir_all(&aside).unwrap();
         assert!(!at.exists(), "it is gone, whatever stands at its path");
-        for how in [Serves::Inherited, Serves::Path] {
-            let other = homes.make(how).unwrap();
+        for how in [SocketKind::Inherited, SocketKind::Path] {
+            let other = program_sockets.make(how).unwrap();
             let other = other.path.as_deref().unwrap().parent().unwrap();
             assert_ne!(other, folder);
             assert!(other.exists());
         }
-        drop((homes, home));
+        drop((program_sockets, home));
         assert!(path.exists(), "it is not ours to remove");
         fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn a_folder_that_others_may_enter_by_now_is_not_used_again() {
-        let mut homes = Homes::default();
-        let home = homes.make(Serves::Path).unwrap();
+        let mut program_sockets = ProgramSockets::default();
+        let home = program_sockets.make(SocketKind::Path).unwrap();
         let folder = home.path.as_deref().unwrap().parent().unwrap();
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
-        let other = homes.make(Serves::Path).unwrap();
+        let other = program_sockets.make(SocketKind::Path).unwrap();
         assert_ne!(other.path.as_deref().unwrap().parent(), Some(folder));
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
     }
@@ -429,14 +436,14 @@ mod tests {
         let full = Socket::bind(&crowded.join("1")).unwrap();
         let _waits = std::os::unix::net::UnixStream::connect(crowded.join("1")).unwrap();
         let unmarked = left(base, "roadstead-1-3");
-        fs::remove_file(unmarked.join(MARK)).unwrap();
+        fs::remove_file(unmarked.join(LOCK_FILE)).unwrap();
         let open = left(base, "roadstead-1-4");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
         let others = [left(base, "roadstead-1"), left(base, "roadstead-1-x"), left(base, "rs-1-1")];
         let elsewhere = tempfile::tempdir().unwrap();
         let target = left(elsewhere.path(), "roadstead-1-5");
         symlink(&target, base.join("roadstead-1-5")).unwrap();
-        tidy(base);
+        remove_abandoned(base);
         for path in
             [&lives.path, &served, &crowded, &unmarked, &open, &target].into_iter().chain(&others)
         {
@@ -469,7 +476,7 @@ mod tests {
                 std::thread::spawn(move || {
                     for _ in 0..50 {
                         let folder = Folder::make(&base).unwrap();
-                        assert!(folder.path.join(MARK).exists());
+                        assert!(folder.path.join(LOCK_FILE).exists());
                     }
                 })
             })

@@ -6,18 +6,18 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use spawn::{Command, Home, Pipes, Serves, Spawn, Status, Stop};
+use spawn::{Command, Pipes, ProgramSocket, SocketKind, Spawn, Status, Stop};
 
 use crate::chance::Actor;
-use crate::happening::Happening;
 use crate::ids::{DescriptorId, Party};
 use crate::net::{Kind, Net};
 use crate::programs::{Life, Nature, Program};
+use crate::scheduled_event::ScheduledEvent;
 use crate::world::Shared;
 
 /// The spawner of a world.
 #[derive(Debug)]
-pub(crate) struct Cradle {
+pub(crate) struct SimulatedSpawner {
     pub(crate) shared: Shared,
     /// The shard whose programs it starts.
     pub(crate) shard: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Cradle {
     pub(crate) placeholder: OwnedFd,
 }
 
-impl Cradle {
+impl SimulatedSpawner {
     pub(crate) fn new(shared: Shared, shard: usize) -> io::Result<Self> {
         Ok(Self { shared, shard, placeholder: File::open("/dev/null")?.into() })
     }
@@ -38,7 +38,7 @@ impl Cradle {
     }
 }
 
-impl Spawn for Cradle {
+impl Spawn for SimulatedSpawner {
     fn start(&mut self, token: u64, command: Command) {
         let mut world = self.shared.lock();
         let number = world.workers.programs.len();
@@ -75,7 +75,7 @@ impl Spawn for Cradle {
         let patience = if nature == Nature::Strays { 0 } else { patience };
         let delay = world.chance.time(Duration::from_micros(100), Duration::from_millis(20));
         world.note("a program is started: program", number, 0);
-        world.tell(|| format!("program {number} will be {nature:?} after {patience} lines"));
+        world.trace(|| format!("program {number} will be {nature:?} after {patience} lines"));
         world.workers.programs.push(Program {
             shard: self.shard,
             token,
@@ -99,11 +99,11 @@ impl Spawn for Cradle {
             serves,
             pipes,
         });
-        world.after(delay, Happening::ProgramStarts(number));
+        world.after(delay, ScheduledEvent::ProgramStarts(number));
     }
 
-    fn home(&mut self, how: Serves) -> io::Result<Home> {
-        self.shared.lock().make_home(how)
+    fn program_socket(&mut self, how: SocketKind) -> io::Result<ProgramSocket> {
+        self.shared.lock().make_program_socket(how)
     }
 
     fn resident(&self, _pid: u32) -> Option<u64> {
@@ -117,7 +117,7 @@ impl Spawn for Cradle {
         if let Some(number) = found {
             world.act(Actor("stop of a program", number));
             let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(2));
-            world.after(delay, Happening::Signal(number, how));
+            world.after(delay, ScheduledEvent::Signal(number, how));
         }
     }
 }

@@ -10,11 +10,11 @@ pub(crate) type Moment = Duration;
 
 /// A scheduled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happening {
+pub(crate) enum ScheduledEvent {
     /// Bytes or an end that are due in a flow arrive.
     Arrive(FlowId),
     /// A connection arrives at its listener.
-    Knock(ConnectionId),
+    ReachListener(ConnectionId),
     /// A reset of a connection arrives at the gateway.
     ResetAtGateway(DescriptorId),
     /// A reset of a connection arrives at the other party.
@@ -24,9 +24,9 @@ pub(crate) enum Happening {
     /// An HTTP party performs its next step.
     Speaker(usize),
     /// A datagram arrives at the socket of the gateway.
-    Letter(usize),
+    Datagram(usize),
     /// A datagram of the gateway has left the send buffer.
-    LetterLeft,
+    DatagramLeft,
     /// A server goes down or comes up.
     ServerTurns(usize),
     /// A flow that the gateway writes has room again.
@@ -52,25 +52,25 @@ pub(crate) enum Happening {
     /// A loop runs an iteration, if it still has a reason.
     Turn(usize),
     /// The supervisor of the programs is lost.
-    KeeperLost,
+    SupervisorLost,
     /// One randomly selected connection is cut.
     Cut,
     /// The gateway is ordered to drain.
     Drain,
 }
 
-impl Happening {
+impl ScheduledEvent {
     /// The actor that causes the event.
     pub(crate) const fn actor(self) -> Actor {
         match self {
             Self::Arrive(FlowId(number)) => Actor("arrival", number),
-            Self::Knock(ConnectionId(number)) => Actor("knock", number),
+            Self::ReachListener(ConnectionId(number)) => Actor("knock", number),
             Self::ResetAtGateway(DescriptorId(number)) => Actor("reset of a descriptor", number),
             Self::ResetAt(party) => Actor("reset", party.number()),
             Self::Reach(ConnectionId(number)) => Actor("reach", number),
             Self::Speaker(number) => Actor("speaker", number),
-            Self::Letter(number) => Actor("datagram", number),
-            Self::LetterLeft => Actor("datagram left", 0),
+            Self::Datagram(number) => Actor("datagram", number),
+            Self::DatagramLeft => Actor("datagram left", 0),
             Self::ServerTurns(number) => Actor("server", number),
             Self::Room(DescriptorId(number)) => Actor("room", number),
             Self::Client(number) => Actor("client", number),
@@ -83,7 +83,7 @@ impl Happening {
             Self::Ask(number) => Actor("ask", number),
             Self::Thread(number) => Actor("thread", number),
             Self::Turn(number) => Actor("turn", number),
-            Self::KeeperLost => Actor("keeper", 0),
+            Self::SupervisorLost => Actor("keeper", 0),
             Self::Cut => Actor("cut", 0),
             Self::Drain => Actor("drain", 0),
         }

@@ -6,7 +6,7 @@ use super::child::Executing;
 /// A program, from its fork until it is reaped.
 pub(super) struct Program {
     pub(super) token: u64,
-    /// The value of [`MARK`](super::child::MARK) in its environment.
+    /// The value of [`START_MARK`](super::child::START_MARK) in its environment.
     pub(super) mark: String,
     pub(super) group: Option<Group>,
     pub(super) state: State,

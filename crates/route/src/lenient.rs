@@ -20,10 +20,10 @@ impl Readings {
     pub(crate) fn of(plain: &[u8]) -> Self {
         let decoded = decode(plain);
         let end = decoded.iter().position(|byte| matches!(byte, b'?' | b'#'));
-        Self { whole: loosen(&decoded), cut: end.map(|end| loosen(&decoded[..end])) }
+        Self { whole: normalise(&decoded), cut: end.map(|end| normalise(&decoded[..end])) }
     }
 
-    pub(crate) fn fit(&self, rule: &LooseRule) -> bool {
+    pub(crate) fn fit(&self, rule: &LenientRule) -> bool {
         let readings = [Some(&self.whole), self.cut.as_ref()];
         readings.into_iter().flatten().any(|reading| rule.fits(reading))
     }
@@ -31,19 +31,19 @@ impl Readings {
 
 /// The paths of a rule, for comparison with loose readings.
 #[derive(Clone, Debug)]
-pub(crate) enum LooseRule {
+pub(crate) enum LenientRule {
     All,
     Exact(Box<[u8]>),
     Below(Box<[u8]>),
     Pattern(Pattern),
 }
 
-impl LooseRule {
+impl LenientRule {
     pub(crate) fn of(rule: Option<&PathRule>) -> Self {
         match rule {
             None => Self::All,
-            Some(PathRule::Exact(path)) => Self::Exact(loosen(&decode(path)).into()),
-            Some(PathRule::Below(prefix)) => Self::Below(loosen(&decode(prefix)).into()),
+            Some(PathRule::Exact(path)) => Self::Exact(normalise(&decode(path)).into()),
+            Some(PathRule::Below(prefix)) => Self::Below(normalise(&decode(prefix)).into()),
             Some(PathRule::Pattern(pattern)) => {
                 let text = decode(pattern.text()).to_ascii_lowercase();
                 // Decoding does not make the pattern longer, so it is not too long.
@@ -85,7 +85,7 @@ fn decode(path: &[u8]) -> Vec<u8> {
 }
 
 /// Normalises a decoded path. The result has no slash at its end, so that `/` becomes empty.
-fn loosen(decoded: &[u8]) -> Vec<u8> {
+fn normalise(decoded: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(decoded.len());
     for segment in decoded.split(|&byte| byte == b'/') {
         let begin = segment.iter().position(|&byte| byte != b' ').unwrap_or(segment.len());
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn fits(rule: &PathRule, path: &str) -> bool {
-        Readings::of(path.as_bytes()).fit(&LooseRule::of(Some(rule)))
+        Readings::of(path.as_bytes()).fit(&LenientRule::of(Some(rule)))
     }
 
     #[test]

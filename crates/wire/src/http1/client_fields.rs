@@ -50,12 +50,12 @@ enum Claim {
     Alike,
 }
 
-/// Removes the fields that describe the client. If the client is trusted (`believed`), only unusual spellings are
+/// Removes the fields that describe the client. If the client is trusted (`trusted`), only unusual spellings are
 /// removed.
-pub(super) fn remove(fields: &mut Fields, believed: bool) {
+pub(super) fn remove(fields: &mut Fields, trusted: bool) {
     let goes = |name: &[u8]| match claim(name) {
         Claim::None => false,
-        Claim::Plain => !believed,
+        Claim::Plain => !trusted,
         Claim::Alike => true,
     };
     if fields.iter().any(|field| goes(field.name)) {
@@ -75,7 +75,7 @@ fn claim(name: &[u8]) -> Claim {
         b'x' => X,
         _ => return Claim::None,
     };
-    if let Some(found) = list.iter().find(|told| is_alike(name, told)) {
+    if let Some(found) = list.iter().find(|listed| is_alike(name, listed)) {
         return if name.eq_ignore_ascii_case(found) { Claim::Plain } else { Claim::Alike };
     }
     if let Some((front, behind)) = name.split_at_checked(FORWARDED.len())
@@ -86,18 +86,18 @@ fn claim(name: &[u8]) -> Claim {
             && behind.iter().all(|byte| *byte == b'-' || byte.is_ascii_alphanumeric());
         return if is_plain { Claim::Plain } else { Claim::Alike };
     }
-    let is_odd = |told: &&[u8]| is_alike(name, told) && !name.eq_ignore_ascii_case(told);
+    let is_odd = |listed: &&[u8]| is_alike(name, listed) && !name.eq_ignore_ascii_case(listed);
     if OF_BODY.iter().any(is_odd) { Claim::Alike } else { Claim::None }
 }
 
-/// Whether a name is equal to `told`, where each dash may be replaced by any character that is neither a letter nor a
+/// Whether a name is equal to `listed`, where each dash may be replaced by any character that is neither a letter nor a
 /// digit.
-fn is_alike(name: &[u8], told: &[u8]) -> bool {
+fn is_alike(name: &[u8], listed: &[u8]) -> bool {
     let same = |one: u8, other: u8| match other {
         b'-' => !one.is_ascii_alphanumeric(),
         other => one.eq_ignore_ascii_case(&other),
     };
-    name.len() == told.len() && name.iter().zip(told).all(|(one, other)| same(*one, *other))
+    name.len() == listed.len() && name.iter().zip(listed).all(|(one, other)| same(*one, *other))
 }
 
 #[cfg(test)]
@@ -107,14 +107,14 @@ mod tests {
     #[test]
     fn every_field_of_the_lists_is_found_by_its_first_letter_and_stands_on_the_page() {
         let page = include_str!("../../../../docs/http1.md");
-        for told in [C, F, P, T, W, X].concat() {
-            assert_eq!(claim(told), Claim::Plain);
-            assert_eq!(claim(&told.to_ascii_uppercase()), Claim::Plain);
+        for listed in [C, F, P, T, W, X].concat() {
+            assert_eq!(claim(listed), Claim::Plain);
+            assert_eq!(claim(&listed.to_ascii_uppercase()), Claim::Plain);
             let odd: Vec<u8> =
-                told.iter().map(|byte| if *byte == b'-' { b'_' } else { *byte }).collect();
-            let expected = if odd == told { Claim::Plain } else { Claim::Alike };
+                listed.iter().map(|byte| if *byte == b'-' { b'_' } else { *byte }).collect();
+            let expected = if odd == listed { Claim::Plain } else { Claim::Alike };
             assert_eq!(claim(&odd), expected);
-            let name = String::from_utf8(told.to_vec()).unwrap();
+            let name = String::from_utf8(listed.to_vec()).unwrap();
             let is_named = page.to_ascii_lowercase().contains(&format!("`{name}`"));
             assert!(is_named, "{name}");
         }

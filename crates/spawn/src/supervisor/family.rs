@@ -16,7 +16,7 @@ use std::fs;
 
 use rustix::process::{Pid, Signal};
 
-use super::child::MARK;
+use super::child::START_MARK;
 use super::program::Program;
 use crate::process::{Process, children, descendants, own};
 
@@ -84,8 +84,8 @@ fn is_stray(orphan: &Process, mark: Option<&str>, programs: &HashMap<i32, Progra
     if programs.contains_key(&orphan.session) {
         return false;
     }
-    let keeper = format!("{}.", own());
-    match mark.filter(|mark| mark.starts_with(&keeper)) {
+    let supervisor = format!("{}.", own());
+    match mark.filter(|mark| mark.starts_with(&supervisor)) {
         Some(mark) => !programs.values().any(|program| program.mark == mark),
         None => !programs
             .keys()
@@ -98,6 +98,6 @@ fn mark(pid: i32) -> Option<String> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let variable = environment
         .split(|&byte| byte == 0)
-        .find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+        .find_map(|variable| variable.strip_prefix(START_MARK.as_bytes())?.strip_prefix(b"="))?;
     String::from_utf8(variable.to_vec()).ok()
 }

@@ -145,8 +145,9 @@ fn clear_left(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let keeper = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
-        if keeper.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        let supervisor =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if supervisor.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             remove_family(&entry.path());
         }
     }
@@ -189,9 +190,9 @@ pub(crate) fn own_folder(groups: &str) -> Option<PathBuf> {
 fn own_path(groups: &str) -> Option<&str> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let (base, number) = path.rsplit_once('/')?;
-    let keeper = base.rsplit('/').next()?.strip_prefix(PREFIX)?;
+    let supervisor = base.rsplit('/').next()?.strip_prefix(PREFIX)?;
     let is_number = |text: &str| text.parse::<u64>().is_ok();
-    (is_number(number) && is_number(keeper)).then_some(path)
+    (is_number(number) && is_number(supervisor)).then_some(path)
 }
 
 /// Returns the memory that is counted for a group, in bytes, without inactive pages of files, because the kernel

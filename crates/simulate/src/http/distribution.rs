@@ -11,7 +11,7 @@ pub(crate) const NAMES: usize = 3;
 
 /// The distribution that a world requires of its servers.
 #[derive(Debug, Default)]
-pub(crate) struct Dues {
+pub(crate) struct Distribution {
     /// The weight of each server, by index.
     pub(crate) weights: Vec<u32>,
     pub(crate) schedule: &'static str,
@@ -31,7 +31,7 @@ pub(crate) const SCHEDULES: [(&str, bool); 7] = [
     ("hash", false),
 ];
 
-impl Dues {
+impl Distribution {
     /// Draws the options for this number of servers. The first one never has weight 0.
     pub(crate) fn draw(chance: &mut Chance, servers: usize) -> Self {
         let weighs = chance.in_1000(400);

@@ -5,7 +5,7 @@
 
 /// One deliberate defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
+pub enum Mutant {
     /// The database handler answers before the commit.
     AckBeforeCommit,
     /// Ids are compared without their generation. Late replies reach the request that reuses the index.
@@ -40,7 +40,7 @@ pub enum Plant {
     Trusting,
 }
 
-impl Plant {
+impl Mutant {
     /// All defects in the path to programs and databases.
     pub const ALL: &[Self] =
         &[Self::AckBeforeCommit, Self::StaleId, Self::EarlyOk, Self::ShiftedReply, Self::Unchecked];
@@ -59,11 +59,11 @@ impl Plant {
     ];
 
     /// All defects in the supervision of programs that serve HTTP.
-    pub const HOSTED: &[Self] = &[Self::LastWords];
+    pub const SPAWNED: &[Self] = &[Self::LastWords];
 
     /// The name of the defect in `ROADSTEAD_PLANT`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::AckBeforeCommit => "ack-before-commit",
             Self::StaleId => "stale-id",
@@ -88,14 +88,14 @@ impl Plant {
 /// Whether this defect is active.
 #[cfg(feature = "plants")]
 #[must_use]
-pub fn active(plant: Plant) -> bool {
+pub fn active(mutant: Mutant) -> bool {
     static ACTIVE: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-    ACTIVE.get_or_init(|| std::env::var("ROADSTEAD_PLANT").ok()).as_deref() == Some(plant.word())
+    ACTIVE.get_or_init(|| std::env::var("ROADSTEAD_PLANT").ok()).as_deref() == Some(mutant.as_str())
 }
 
 /// Whether this defect is active. Always `false` in this build.
 #[cfg(not(feature = "plants"))]
 #[must_use]
-pub const fn active(_plant: Plant) -> bool {
+pub const fn active(_plant: Mutant) -> bool {
     false
 }

@@ -7,7 +7,7 @@ use super::Loop;
 use super::received::reason_of;
 use crate::kernel::{FdKind, Interest, Kernel, Token};
 use crate::output::{Output, PARTS_MAX};
-use crate::state::{Counts, Doomed, Opening, State};
+use crate::state::{ClosingFd, Counts, Opening, State};
 use crate::stream::{Marks, Phase, Stream};
 use crate::{Direction, Fd, ListenerId, Reason, StreamId};
 
@@ -18,7 +18,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Carries out all requests. Closes first, so that descriptors are free for new streams. Sends last, so that new
     /// streams can send immediately.
     pub(super) fn carry_out(&mut self) {
-        while let Some(Doomed { fd, watched, resets }) = self.state.work.doomed.pop() {
+        while let Some(ClosingFd { fd, watched, resets }) = self.state.work.closing.pop() {
             if resets {
                 self.kernel.reset_on_close(&fd);
             }
@@ -53,7 +53,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     fn watch_listener(&mut self, id: ListenerId) {
         let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) else { return };
-        if listener.wants_watch() == listener.watched {
+        if listener.should_watch() == listener.watched {
             return;
         }
         if listener.watched {
@@ -102,7 +102,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             return Ok(());
         };
         let Some(fd) = &stream.fd else { return Ok(()) };
-        stream.medium = self.kernel.prepare(fd)?;
+        stream.fd_kind = self.kernel.prepare(fd)?;
         stream.marks.set(Marks::WRITABLE);
         stream.marks.set(Marks::SHARED);
         if stream.queued() > 0 {
@@ -126,7 +126,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             return self.state.wake(id);
         }
         // The common case: all bytes leave in one call, and nothing else is to be done.
-        if stream.sends_and_rests() && relays.is_empty() {
+        if stream.idle_after_send() && relays.is_empty() {
             let sent = send(&mut self.kernel, stream, counts);
             if stream.queued() == 0 && sent.is_ok() {
                 if let Some(output) = stream.output.take() {
@@ -178,7 +178,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
         }
         self.state.wake(id);
-        self.state.feed(id, false);
+        self.state.update_relay_to(id, false);
     }
 
     /// Updates the stream after bytes were sent, or if no bytes are left.
@@ -202,7 +202,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Called when all bytes are sent: ends our direction, or the stream if nothing else is open.
     fn end_direction(&mut self, id: StreamId) {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
-        let one_way = stream.direction == Direction::Out || stream.medium != FdKind::Socket;
+        let one_way = stream.direction == Direction::Out || stream.fd_kind != FdKind::Socket;
         if one_way || stream.marks.has(Marks::PEER_ENDED) {
             return stream.end(Reason::Clean);
         }
@@ -211,7 +211,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             stream.phase = Phase::Lingering;
             return;
         }
-        match self.kernel.shut(fd) {
+        match self.kernel.shutdown_write(fd) {
             Ok(()) => stream.phase = Phase::Lingering,
             Err(error) => stream.end(reason_of(&error)),
         }
@@ -222,13 +222,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let Some(fd) = &stream.fd else { return };
         // Only the two directions of a socket end separately; those of a terminal end together.
-        if stream.medium == FdKind::Socket
-            && let Err(error) = self.kernel.shut(fd)
+        if stream.fd_kind == FdKind::Socket
+            && let Err(error) = self.kernel.shutdown_write(fd)
         {
             return stream.break_off(reason_of(&error));
         }
         stream.marks.set(Marks::SEND_ENDED);
-        if stream.marks.has(Marks::EOF_TOLD) {
+        if stream.marks.has(Marks::EOF_DELIVERED) {
             stream.end(Reason::Clean);
         }
     }
@@ -241,12 +241,12 @@ fn broken_silence(
     stream: &Stream,
     counts: &mut Counts,
 ) -> Option<Reason> {
-    if stream.hold.is_some() {
+    if stream.unconsumed.is_some() {
         return Some(Reason::NotSilent);
     }
     let fd = stream.fd.as_ref()?;
     counts.receives += 1;
-    match kernel.receive(fd, stream.medium, &mut [0]) {
+    match kernel.receive(fd, stream.fd_kind, &mut [0]) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
         Ok(count) if count > 0 => Some(Reason::NotSilent),
         Ok(_) => Some(Reason::Reset),
@@ -263,8 +263,8 @@ fn send(kernel: &mut impl Kernel, stream: &mut Stream, counts: &mut Counts) -> i
     }
     counts.sends += 1;
     let sent = match output.only_part() {
-        Some(part) => kernel.send(fd, stream.medium, &[IoSlice::new(part)]),
-        None => send_parts(kernel, fd, stream.medium, output),
+        Some(part) => kernel.send(fd, stream.fd_kind, &[IoSlice::new(part)]),
+        None => send_parts(kernel, fd, stream.fd_kind, output),
     };
     match sent {
         Ok(sent) => {
@@ -285,10 +285,10 @@ fn send(kernel: &mut impl Kernel, stream: &mut Stream, counts: &mut Counts) -> i
 fn send_parts(
     kernel: &mut impl Kernel,
     fd: &Fd,
-    medium: FdKind,
+    fd_kind: FdKind,
     output: &Output,
 ) -> io::Result<usize> {
     let mut parts = [IoSlice::new(&[]); PARTS_MAX];
     let count = output.parts(&mut parts);
-    kernel.send(fd, medium, &parts[..count])
+    kernel.send(fd, fd_kind, &parts[..count])
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::http::dues::{Dues, FIRST_ID, SCHEDULES, name_of};
+use crate::http::distribution::{Distribution, FIRST_ID, SCHEDULES, name_of};
 use crate::http::message;
 use crate::http::speakers::{Http, Role};
 
@@ -10,13 +10,13 @@ use crate::http::speakers::{Http, Role};
 pub(super) fn check(http: &Http, well: bool) -> Vec<String> {
     let (mut found, mut given) = (Vec::new(), BTreeMap::<usize, u64>::new());
     let mut servers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    let dues = &http.dues;
+    let distribution = &http.distribution;
     for (server, id) in requests(http) {
         *given.entry(server).or_default() += 1;
-        if dues.weights.get(server) == Some(&0) {
+        if distribution.weights.get(server) == Some(&0) {
             found.push(format!("request {id} was given to server {server}, of weight 0"));
         }
-        if server < dues.weights.len() {
+        if server < distribution.weights.len() {
             servers.entry(name_of(id)).or_default().insert(server);
         }
     }
@@ -24,13 +24,13 @@ pub(super) fn check(http: &Http, well: bool) -> Vec<String> {
         return found;
     }
     for (name, servers) in servers.iter().filter(|(_, servers)| servers.len() > 1) {
-        if dues.is_sticky {
+        if distribution.is_sticky {
             found.push(format!("visitors known by {name} were given to servers {servers:?}"));
         }
     }
-    let is_exact = SCHEDULES.iter().any(|(word, exact)| *word == dues.schedule && *exact);
-    if is_exact && !dues.is_sticky && http.is_alone && http.slots >= PLENTY {
-        found.extend(uneven(dues, &given));
+    let is_exact = SCHEDULES.iter().any(|(word, exact)| *word == distribution.schedule && *exact);
+    if is_exact && !distribution.is_sticky && http.is_alone && http.slots >= PLENTY {
+        found.extend(uneven(distribution, &given));
     }
     found
 }
@@ -39,15 +39,15 @@ pub(super) fn check(http: &Http, well: bool) -> Vec<String> {
 const PLENTY: usize = 1000;
 
 /// Returns an error if a server received more than two rounds of requests too many or too few.
-fn uneven(dues: &Dues, given: &BTreeMap<usize, u64>) -> Option<String> {
+fn uneven(distribution: &Distribution, given: &BTreeMap<usize, u64>) -> Option<String> {
     let of = |place: usize| given.get(&place).copied().unwrap_or_default();
-    let all: u64 = (0..dues.weights.len()).map(of).sum();
-    let weights = u64::from(dues.weights.iter().sum::<u32>());
+    let all: u64 = (0..distribution.weights.len()).map(of).sum();
+    let weights = u64::from(distribution.weights.iter().sum::<u32>());
     let off = |(place, weight): (usize, &u32)| {
         (of(place) * weights).abs_diff(all * u64::from(*weight)) > 2 * weights
     };
-    let is_uneven = dues.weights.iter().enumerate().any(off);
-    is_uneven.then(|| format!("weights {:?} were given {given:?}", dues.weights))
+    let is_uneven = distribution.weights.iter().enumerate().any(off);
+    is_uneven.then(|| format!("weights {:?} were given {given:?}", distribution.weights))
 }
 
 /// Returns the requests of visitors that servers received, with their servers.

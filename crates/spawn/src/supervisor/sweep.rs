@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use super::complain::complain;
 use super::family;
+use super::report_error::report_error;
 use crate::process;
 use crate::system::{self, Wait};
 
@@ -20,13 +20,13 @@ const KILL_MAX: Duration = Duration::from_secs(60);
 
 /// Ends all programs after the daemon has ended, which also closed the input of every program. Programs may end by
 /// themselves within `grace`. Then they receive SIGTERM, and after `term` they are killed.
-pub(super) fn wind_up(signals: &OwnedFd, grace: Duration, term: Duration) {
-    if !gone_within(signals, grace) {
+pub(super) fn stop_all(signals: &OwnedFd, grace: Duration, term: Duration) {
+    if !ended_within(signals, grace) {
         for pid in process::descendants(std::process::id().cast_signed()) {
             family::signal(pid, Signal::TERM);
             family::signal(pid, Signal::CONT);
         }
-        if !gone_within(signals, term) {
+        if !ended_within(signals, term) {
             kill_all();
         }
     }
@@ -34,7 +34,7 @@ pub(super) fn wind_up(signals: &OwnedFd, grace: Duration, term: Duration) {
 
 /// Reaps children until `limit` has passed. Returns whether no child is left. Orphans of ended programs become children
 /// of this process.
-fn gone_within(signals: &OwnedFd, limit: Duration) -> bool {
+fn ended_within(signals: &OwnedFd, limit: Duration) -> bool {
     let until = Instant::now() + limit;
     loop {
         if reap_all() {
@@ -63,7 +63,7 @@ pub(super) fn kill_all() {
         }
         wait(&mut [], ROUND);
     }
-    complain("the system does not let go of some programs; leaving them");
+    report_error("the system does not let go of some programs; leaving them");
 }
 
 /// Reaps all ended children. Returns whether no child is left.

@@ -3,4 +3,4 @@
 use std::borrow::Cow;
 
 /// The message that says why a column does not accept a value.
-pub type Misfit = Cow<'static, str>;
+pub type Mismatch = Cow<'static, str>;

@@ -42,7 +42,7 @@ const OF_THE_SERVICE: &[&[u8]] = &[
 ];
 
 /// The variable that marks a start. Its value is `SUPERVISOR_PID.NUMBER`.
-pub(super) const MARK: &str = "ROADSTEAD_START";
+pub(super) const START_MARK: &str = "ROADSTEAD_START";
 
 /// The signals that the supervisor ignores, and that its programs do not ignore.
 pub(super) const IGNORED: [i32; 5] =
@@ -62,7 +62,7 @@ impl Environment {
     /// which are added or replace others. With `env_clear`, only those of the start. If a name occurs twice, the last
     /// value is used.
     fn of(&self, start: &Start, mark: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mark = (MARK.into(), mark.into());
+        let mark = (START_MARK.into(), mark.into());
         let inherited = if start.env_clear { &[][..] } else { &self.0[..] };
         let inherited = inherited.iter().filter(|(name, _)| !start.withheld.contains(name));
         let mut all: Vec<(Vec<u8>, Vec<u8>)> =
@@ -113,13 +113,13 @@ impl AsFd for Executing {
 }
 
 /// The descriptors of a program.
-pub(super) struct Ends {
+pub(super) struct ProgramDescriptors {
     pipes: [OwnedFd; 3],
     /// The socket on which it serves.
     socket: Option<OwnedFd>,
 }
 
-impl Ends {
+impl ProgramDescriptors {
     /// Takes the descriptors that were received with a start. Returns `None` if some are missing.
     pub(super) fn of(mut came: Vec<OwnedFd>, serves: bool) -> Option<Self> {
         let socket = if serves && came.len() == 4 { came.pop() } else { None };
@@ -133,37 +133,37 @@ pub(super) fn launch(
     environment: &Environment,
     mark: &str,
     start: &Start,
-    ends: Ends,
+    ends: ProgramDescriptors,
     group: Option<&Group>,
     descriptors: Option<u64>,
 ) -> Result<(i32, Executing), StartError> {
     let system = |step| move |errno| StartError::System { step, errno };
-    let (verdict, tell) = pipe_with(PipeFlags::CLOEXEC)
+    let (verdict, error_pipe) = pipe_with(PipeFlags::CLOEXEC)
         .map_err(rustix::io::Errno::raw_os_error)
         .map_err(system(Step::Pipes))?;
     rustix::fs::fcntl_setfl(&verdict, OFlags::NONBLOCK)
         .map_err(rustix::io::Errno::raw_os_error)
         .map_err(system(Step::Pipes))?;
     // Prepared before the fork, because the kernel must copy every page of memory that the child writes to.
-    let words = Words::new(environment, mark, start)?;
-    let keeper = rustix::process::getpid();
+    let words = ExecArguments::new(environment, mark, start)?;
+    let supervisor = rustix::process::getpid();
     let forked = system::fork()
         .map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
         .map_err(system(Step::Fork))?;
     match forked {
         Fork::Parent(pid) => Ok((pid, Executing { verdict, bytes: Vec::new() })),
         Fork::Child => {
-            let program = Child { keeper, start, group, descriptors };
-            let Err(error) = program.become_program(&words, &ends, &tell);
+            let program = Child { supervisor, start, group, descriptors };
+            let Err(error) = program.become_program(&words, &ends, &error_pipe);
             // The write fails only if the supervisor is gone.
-            let _ = rustix::io::write(&tell, &message::encode_error(&error));
+            let _ = rustix::io::write(&error_pipe, &message::encode_error(&error));
             system::exit(127)
         }
     }
 }
 
 /// The arguments of execve, in its format.
-struct Words {
+struct ExecArguments {
     /// The paths of the file, in the order in which they are tried.
     files: Vec<CString>,
     /// The searched `PATH`, if the name of the program contains no slash.
@@ -172,7 +172,7 @@ struct Words {
     environment: Vec<CString>,
 }
 
-impl Words {
+impl ExecArguments {
     fn new(environment: &Environment, mark: &str, start: &Start) -> Result<Self, StartError> {
         let mut variables = environment.of(start, mark);
         if start.stdbuf {
@@ -207,7 +207,7 @@ impl Words {
     }
 }
 
-impl Words {
+impl ExecArguments {
     /// Returns the environment with additional variables that are available only in the child.
     fn with(&self, known: &[(&str, String)]) -> Result<Vec<CString>, StartError> {
         let mut variables = self.environment.clone();
@@ -229,7 +229,7 @@ impl Words {
 
 /// The data that the child needs.
 struct Child<'a> {
-    keeper: Pid,
+    supervisor: Pid,
     start: &'a Start,
     group: Option<&'a Group>,
     /// The soft limit of descriptors with which the daemon was started.
@@ -239,12 +239,12 @@ struct Child<'a> {
 impl Child<'_> {
     fn become_program(
         &self,
-        words: &Words,
-        ends: &Ends,
-        tell: &OwnedFd,
+        words: &ExecArguments,
+        ends: &ProgramDescriptors,
+        error_pipe: &OwnedFd,
     ) -> Result<Infallible, StartError> {
         let start = self.start;
-        self.die_with_the_keeper()?;
+        self.die_with_supervisor()?;
         // Cannot fail: a process that was just forked is not the leader of a group.
         let _ = rustix::process::setsid();
         self.wire(ends).map_err(|error| StartError::System {
@@ -254,9 +254,9 @@ impl Child<'_> {
         // Closes all descriptors of the supervisor now, not only on execve: a child that blocks before execve, for
         // example in an unreachable file system, must not keep the socket of the daemon or the pipe of another program
         // open.
-        let tell = tell.as_raw_fd();
+        let error_pipe = error_pipe.as_raw_fd();
         let own = if start.three_four { 5 } else { 3 + i32::from(start.serves) };
-        for (first, last) in [(own, tell - 1), (tell + 1, i32::MAX)] {
+        for (first, last) in [(own, error_pipe - 1), (error_pipe + 1, i32::MAX)] {
             system::close_range(first, last).map_err(|error| StartError::Bounds {
                 doing: "close the daemon's descriptors".to_owned(),
                 errno: error.raw_os_error().unwrap_or(libc::EIO),
@@ -265,14 +265,14 @@ impl Child<'_> {
 
         let account = confine::confine(&start.bounds, self.group, self.descriptors)?;
         // Repeated, because the kernel clears the parent-death signal when a process changes its user.
-        self.die_with_the_keeper()?;
+        self.die_with_supervisor()?;
         if let Some(directory) = &start.cwd {
             rustix::process::chdir(directory.as_slice()).map_err(|errno| {
                 let directory = text(directory);
                 StartError::WorkingDirectory { directory, errno: errno.raw_os_error() }
             })?;
         }
-        system::signals_as_new_but(&IGNORED);
+        system::reset_ignored_signals(&IGNORED);
         let mut known = Vec::new();
         if start.serves {
             // This variable shows the program that the socket is for it.
@@ -290,27 +290,27 @@ impl Child<'_> {
 
     /// Requests that the kernel kill the program when the supervisor ends. If the supervisor ended before this request,
     /// the signal would not be sent, so this case is an error here.
-    fn die_with_the_keeper(&self) -> Result<(), StartError> {
+    fn die_with_supervisor(&self) -> Result<(), StartError> {
         let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-        let orphaned = rustix::process::getppid() != Some(self.keeper);
-        if orphaned { Err(StartError::KeeperLost) } else { Ok(()) }
+        let orphaned = rustix::process::getppid() != Some(self.supervisor);
+        if orphaned { Err(StartError::SupervisorLost) } else { Ok(()) }
     }
 
     /// Moves `ends` to their descriptor numbers. Descriptors 3 and 4 are open in the supervisor, so the received
     /// descriptors have higher numbers.
-    fn wire(&self, ends: &Ends) -> io::Result<()> {
+    fn wire(&self, ends: &ProgramDescriptors) -> io::Result<()> {
         let [input, output, error] = &ends.pipes;
         if self.start.three_four {
             let null = fs::File::open("/dev/null")?;
             rustix::stdio::dup2_stdin(&null)?;
             rustix::stdio::dup2_stdout(error)?;
-            system::put_at(input, 3)?;
-            system::put_at(output, 4)?;
+            system::duplicate_to(input, 3)?;
+            system::duplicate_to(output, 4)?;
         } else {
             rustix::stdio::dup2_stdin(input)?;
             rustix::stdio::dup2_stdout(output)?;
             if let Some(socket) = &ends.socket {
-                system::put_at(socket, 3)?;
+                system::duplicate_to(socket, 3)?;
             }
         }
         Ok(rustix::stdio::dup2_stderr(error)?)
@@ -342,10 +342,10 @@ fn unbuffer(variables: &mut Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), StartError> {
 /// Executes the program if it is a path, otherwise the first executable file with that name in `PATH`.
 fn execute(
     program: &[u8],
-    words: &Words,
+    words: &ExecArguments,
     environment: &[CString],
 ) -> Result<Infallible, StartError> {
-    let Words { files, path, arguments, environment: _ } = words;
+    let ExecArguments { files, path, arguments, environment: _ } = words;
     // As execvp(3): a file without execute permission is skipped and remembered.
     let mut passed_over = None;
     for file in files {
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn variables_replace_those_of_the_same_name_and_the_last_counts() {
         let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
-        let base = Environment(vec![pair("A", "1"), pair(MARK, "outer"), pair("B", "2")]);
+        let base = Environment(vec![pair("A", "1"), pair(START_MARK, "outer"), pair("B", "2")]);
         let start = |env, env_clear, withheld: &[&str]| Start {
             env,
             env_clear,
@@ -418,14 +418,14 @@ mod tests {
         };
         let added = || vec![pair("B", "3"), pair("C", "4"), pair("B", "5")];
         let all = base.of(&start(added(), false, &[]), "7.1");
-        let expected = [pair("A", "1"), pair(MARK, "7.1"), pair("B", "5"), pair("C", "4")];
+        let expected = [pair("A", "1"), pair(START_MARK, "7.1"), pair("B", "5"), pair("C", "4")];
         assert_eq!(all, expected);
         let alone = base.of(&start(vec![pair("C", "4")], true, &[]), "7.2");
-        assert_eq!(alone, [pair("C", "4"), pair(MARK, "7.2")]);
+        assert_eq!(alone, [pair("C", "4"), pair(START_MARK, "7.2")]);
         let less = base.of(&start(Vec::new(), false, &["A", "AB", ""]), "7.3");
-        assert_eq!(less, [pair(MARK, "7.3"), pair("B", "2")]);
+        assert_eq!(less, [pair(START_MARK, "7.3"), pair("B", "2")]);
         let given = base.of(&start(vec![pair("A", "9")], false, &["A"]), "7.4");
-        assert_eq!(given, [pair(MARK, "7.4"), pair("B", "2"), pair("A", "9")]);
+        assert_eq!(given, [pair(START_MARK, "7.4"), pair("B", "2"), pair("A", "9")]);
     }
 
     #[test]

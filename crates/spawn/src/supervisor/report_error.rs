@@ -3,6 +3,6 @@
 use std::io::{self, Write};
 
 /// Writes a message to standard error. This is the standard error of the daemon and may be closed.
-pub(super) fn complain(what: &str) {
+pub(super) fn report_error(what: &str) {
     let _ = writeln!(io::stderr(), "roadstead keeper: {what}");
 }

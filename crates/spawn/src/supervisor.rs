@@ -36,16 +36,16 @@ use crate::system::{self, Fork, Wait, threads};
 
 pub(crate) mod cgroup;
 mod child;
-mod complain;
 mod confine;
 mod family;
 mod program;
+mod report_error;
 mod sweep;
 
 use cgroup::{Group, Groups};
 use child::{Environment, Executing, IGNORED};
-use complain::complain;
 use program::{Program, State};
+use report_error::report_error;
 
 /// The maximum number of packets read in one iteration, so that a burst of starts does not delay reports of exits.
 const PACKETS_MAX: usize = 16;
@@ -53,8 +53,8 @@ const PACKETS_MAX: usize = 16;
 /// After the end of a program, strays are searched immediately, and again after 10, 40, 160 and 640 ms. The search is
 /// repeated because a process in the middle of execve has no readable environment, and a list of children that is read
 /// while others start and end may be incomplete.
-const LOOK_FIRST: Duration = Duration::from_millis(10);
-const LOOK_LAST: Duration = Duration::from_millis(640);
+const SEARCH_DELAY_FIRST: Duration = Duration::from_millis(10);
+const SEARCH_DELAY_LAST: Duration = Duration::from_millis(640);
 
 /// The contents of the first message.
 struct Terms {
@@ -63,10 +63,10 @@ struct Terms {
     descriptors: Option<u64>,
 }
 
-struct Keeper {
+struct Supervisor {
     channel: Channel,
     signals: OwnedFd,
-    guard: Pid,
+    watchdog: Pid,
     environment: Environment,
     terms: Terms,
     programs: HashMap<i32, Program>,
@@ -75,21 +75,21 @@ struct Keeper {
     marks: u64,
     groups: Groups,
     /// When to search for strays again, and the previous delay.
-    look: Option<(Instant, Duration)>,
+    next_search: Option<(Instant, Duration)>,
 }
 
 /// Runs the process until it exits.
 pub(crate) fn run() -> ! {
     match enter() {
-        Ok(mut keeper) => keeper.keep(),
+        Ok(mut supervisor) => supervisor.run_loop(),
         Err(error) => {
-            complain(&error.to_string());
+            report_error(&error.to_string());
             system::exit(1)
         }
     }
 }
 
-fn enter() -> io::Result<Keeper> {
+fn enter() -> io::Result<Supervisor> {
     let threads = threads()?;
     if threads > 1 {
         return Err(io::Error::other("spawn::init() must be the first thing in main"));
@@ -111,28 +111,28 @@ fn enter() -> io::Result<Keeper> {
     drop(null);
 
     // With an inherited, ignored SIGCHLD the kernel would reap the children of this process.
-    system::signals_as_new();
+    system::reset_signals();
     IGNORED.iter().for_each(|signal| system::ignore(*signal));
     // Fails only for the leader of a process group, which already has its own group.
     let _ = rustix::process::setsid();
-    let guard = rustix::process::getpid();
+    let watchdog = rustix::process::getpid();
     match system::fork()? {
-        Fork::Parent(keeper) => {
+        Fork::Parent(supervisor) => {
             drop(socket);
-            stand_guard(keeper)
+            run_watchdog(supervisor)
         }
-        Fork::Child => prepare(Channel::new(socket), guard),
+        Fork::Child => prepare(Channel::new(socket), watchdog),
     }
 }
 
-fn stand_guard(keeper: i32) -> ! {
+fn run_watchdog(supervisor: i32) -> ! {
     let _ = rustix::thread::set_name(c"keeper-guard");
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     loop {
         match system::ended_child(true) {
             Wait::Ended(pid) => {
                 system::reap(pid);
-                if pid == keeper {
+                if pid == supervisor {
                     break;
                 }
             }
@@ -144,12 +144,12 @@ fn stand_guard(keeper: i32) -> ! {
     system::exit(0)
 }
 
-fn prepare(mut channel: Channel, guard: Pid) -> io::Result<Keeper> {
+fn prepare(mut channel: Channel, watchdog: Pid) -> io::Result<Supervisor> {
     let _ = rustix::thread::set_name(c"keeper");
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let signals = system::signal_descriptor(&[libc::SIGCHLD, libc::SIGUSR1])?;
     rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
-    if rustix::process::getppid() != Some(guard) {
+    if rustix::process::getppid() != Some(watchdog) {
         return Err(io::Error::other("the guard is gone already"));
     }
     let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
@@ -166,37 +166,37 @@ fn prepare(mut channel: Channel, guard: Pid) -> io::Result<Keeper> {
     };
     let pid = std::process::id();
     channel.send(Notice::Hello { pid }.encode(), Vec::new());
-    Ok(Keeper {
+    Ok(Supervisor {
         channel,
         signals,
-        guard,
+        watchdog,
         environment: Environment::inherited(),
         terms,
         programs: HashMap::new(),
         tokens: HashMap::new(),
         marks: 0,
         groups: Groups::default(),
-        look: None,
+        next_search: None,
     })
 }
 
-impl Keeper {
-    fn keep(&mut self) -> ! {
+impl Supervisor {
+    fn run_loop(&mut self) -> ! {
         loop {
             let executed = self.wait();
             for pid in executed {
-                self.settle(pid);
+                self.report_start(pid);
             }
             self.reap();
-            self.look_again();
-            if rustix::process::getppid() != Some(self.guard) {
+            self.search_again();
+            if rustix::process::getppid() != Some(self.watchdog) {
                 sweep::kill_all();
                 self.reap();
                 self.groups.end_all();
                 system::exit(0);
             }
             if !self.receive() {
-                sweep::wind_up(&self.signals, self.terms.grace, self.terms.term);
+                sweep::stop_all(&self.signals, self.terms.grace, self.terms.term);
                 self.groups.end_all();
                 system::exit(0)
             }
@@ -221,7 +221,7 @@ impl Keeper {
                 fds.push(PollFd::from_borrowed_fd(executing.as_fd(), PollFlags::IN));
             }
         }
-        let limit = self.look.map(|(at, _)| {
+        let limit = self.next_search.map(|(at, _)| {
             let left = at.saturating_duration_since(Instant::now());
             Timespec::try_from(left).expect("at most LOOK_LAST")
         });
@@ -235,7 +235,7 @@ impl Keeper {
     }
 
     /// Reports the result of a start, when it is available.
-    fn settle(&mut self, pid: i32) {
+    fn report_start(&mut self, pid: i32) {
         let Some(program) = self.programs.get_mut(&pid) else { return };
         let State::Executing(executing) = &mut program.state else { return };
         let Some(outcome) = executing.outcome() else { return };
@@ -261,7 +261,7 @@ impl Keeper {
             ended.push(pid);
             // The start of a program that ended immediately may not have been reported yet. Its result is available
             // now.
-            self.settle(pid);
+            self.report_start(pid);
             if self.programs.contains_key(&pid) {
                 // Before the process is reaped: until then its id cannot be reused for another process.
                 family::signal_group(pid, Signal::KILL);
@@ -280,17 +280,19 @@ impl Keeper {
         if !ended.is_empty() {
             family::kill_strays(&self.programs, &ended);
             self.groups.tidy();
-            self.look = Some((Instant::now() + LOOK_FIRST, LOOK_FIRST));
+            self.next_search = Some((Instant::now() + SEARCH_DELAY_FIRST, SEARCH_DELAY_FIRST));
         }
     }
 
     /// Searches for strays when the delay has passed.
-    fn look_again(&mut self) {
-        let Some((_, waited)) = self.look.filter(|&(at, _)| at <= Instant::now()) else { return };
+    fn search_again(&mut self) {
+        let Some((_, waited)) = self.next_search.filter(|&(at, _)| at <= Instant::now()) else {
+            return;
+        };
         family::kill_strays(&self.programs, &[]);
         self.groups.tidy();
         let wait = waited * 4;
-        self.look = (wait <= LOOK_LAST).then(|| (Instant::now() + wait, wait));
+        self.next_search = (wait <= SEARCH_DELAY_LAST).then(|| (Instant::now() + wait, wait));
     }
 
     /// Processes messages of the daemon. Returns false when the daemon has closed its end.
@@ -306,7 +308,7 @@ impl Keeper {
                 Some(Order::Stop { token, how }) => self.stop(token, how),
                 Some(Order::Ping) => self.channel.send(Notice::Pong.encode(), Vec::new()),
                 Some(Order::Hello { .. }) | None => {
-                    complain("a message is not understood; ending");
+                    report_error("a message is not understood; ending");
                     return false;
                 }
             }
@@ -336,7 +338,7 @@ impl Keeper {
         descriptors: Vec<OwnedFd>,
     ) -> Result<(i32, Executing, Option<Group>), StartError> {
         // The kernel delivers fewer descriptors if all of them would exceed the limit of this process.
-        let ends = child::Ends::of(descriptors, start.serves)
+        let ends = child::ProgramDescriptors::of(descriptors, start.serves)
             .ok_or(StartError::System { step: Step::Pipes, errno: libc::EMFILE })?;
         let bounds = &start.bounds;
         let group = self.groups.make(&bounds.cgroup, self.marks, bounds.limits.memory)?;

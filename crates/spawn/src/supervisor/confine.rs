@@ -38,7 +38,7 @@ pub(super) fn confine(
     let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors, maximum: hard });
     let counted = group.is_some_and(|group| group.holds_memory);
     limit(bounds, counted)?;
-    place(&bounds.cpus)?;
+    pin_to_cpus(&bounds.cpus)?;
     if bounds.nice != 0 {
         rustix::process::nice(bounds.nice)
             .map_err(failed(format!("add {} to its nice value", bounds.nice)))?;
@@ -70,7 +70,7 @@ fn limit(bounds: &Bounds, counted: bool) -> Result<(), StartError> {
     Ok(())
 }
 
-fn place(cpus: &[usize]) -> Result<(), StartError> {
+fn pin_to_cpus(cpus: &[usize]) -> Result<(), StartError> {
     if cpus.is_empty() {
         return Ok(());
     }

@@ -7,44 +7,44 @@ use event::{Fd, Loop, LoopSettings};
 use gateway::{Access, Fleet, LogSink, Parts, Shard, ShardMail};
 use settings::{Configuration, Source};
 
-use crate::cradle::Cradle;
-use crate::happening::Moment;
-use crate::kernel::Simulated;
+use crate::kernel::SimulatedKernel;
 use crate::lockstep::Lockstep;
+use crate::scheduled_event::Moment;
+use crate::spawner::SimulatedSpawner;
 use crate::tables::Tables;
 use crate::turns::Next;
 use crate::world::Shared;
 use crate::{http, turns};
 
 /// All shards of a gateway that have not ended.
-pub(crate) struct Crew {
+pub(crate) struct Shards {
     shared: Shared,
     members: Vec<Option<Member>>,
     pub(crate) access: Access,
     /// Remains of the shards that have ended.
-    pub(crate) left: Left,
+    pub(crate) left: Unfinished,
 }
 
 struct Member {
-    turning: Loop<Simulated, ShardMail>,
+    turning: Loop<SimulatedKernel, ShardMail>,
     shard: Shard,
 }
 
 /// What shards had not finished when they ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct Unfinished {
     /// The number of requests.
     pub(crate) cut: usize,
     pub(crate) streams: usize,
     /// The number of sockets made for programs.
-    pub(crate) homes: usize,
+    pub(crate) program_sockets: usize,
 }
 
-impl Crew {
+impl Shards {
     pub(crate) fn new(shared: &Shared, seed: u64) -> Result<Self, String> {
         let (text, budgets, count) = {
             let world = shared.lock();
-            world.tell(|| format!("{:#?}", world.scenario));
+            world.trace(|| format!("{:#?}", world.scenario));
             (world.scenario.text.clone(), world.scenario.budgets, world.scenario.shards)
         };
         let configuration = configuration(text)?;
@@ -57,7 +57,7 @@ impl Crew {
             ..LoopSettings::default()
         };
         let turning = (0..count).map(|shard| {
-            let turning = Loop::new(Simulated::new(shared.clone(), shard), settings);
+            let turning = Loop::new(SimulatedKernel::new(shared.clone(), shard), settings);
             let turning = turning.map_err(|error| error.to_string())?;
             shared.lock().add_mailbox(shard, turning.mailbox());
             Ok(turning)
@@ -74,7 +74,8 @@ impl Crew {
         for ((number, turning), sockets) in turning.into_iter().enumerate().zip(sockets) {
             let numbers = Arc::new(gateway::metrics_for(&configuration));
             metrics.push(Arc::clone(&numbers));
-            let spawner = Cradle::new(shared.clone(), number).map_err(|error| error.to_string())?;
+            let spawner =
+                SimulatedSpawner::new(shared.clone(), number).map_err(|error| error.to_string())?;
             let shard = Shard::new(Parts {
                 configuration: configuration.clone(),
                 sockets,
@@ -96,9 +97,10 @@ impl Crew {
             members.push(Some(Member { turning, shard }));
         }
         let access = Access::new(fleet, metrics);
-        let mut crew = Self { shared: shared.clone(), members, access, left: Left::default() };
-        crew.start()?;
-        Ok(crew)
+        let mut shards =
+            Self { shared: shared.clone(), members, access, left: Unfinished::default() };
+        shards.start()?;
+        Ok(shards)
     }
 
     fn start(&mut self) -> Result<(), String> {
@@ -125,9 +127,9 @@ impl Crew {
         };
         self.left.cut += shard.end().cut;
         self.left.streams += turning.context().streams();
-        let is_owner = self.shared.lock().scenario.home == number;
+        let is_owner = self.shared.lock().scenario.owner_shard == number;
         if is_owner {
-            self.left.homes = self.shared.lock().http.homes();
+            self.left.program_sockets = self.shared.lock().http.program_sockets();
         }
         Ok(())
     }
@@ -138,7 +140,7 @@ impl Crew {
     }
 
     /// Ends all shards abruptly.
-    pub(crate) fn vanish(&mut self) {
+    pub(crate) fn end_abruptly(&mut self) {
         self.members.clear();
     }
 }
