@@ -297,10 +297,12 @@ fn a_reply_over_its_limit_that_has_no_id_ends_no_request() {
     assert_eq!(parse(&first.line())["result"], "released");
     assert_eq!(parse(&greedy.line())["id"], 3);
     assert_eq!(deaths(&daemon), 0);
-    for id in 4..12 {
+    ask(&mut first, 4, "later");
+    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 2);
+    for id in 5..13 {
         ask(&mut greedy, id, "huge-no-id");
     }
-    let reply = parse(&greedy.line());
+    let reply = parse(&first.line());
     assert_eq!(reply["error"]["code"], -32070, "{reply}");
     let text = reply["error"]["message"].as_str().unwrap();
     assert!(text.contains("longer than reply_max"), "{text}");
