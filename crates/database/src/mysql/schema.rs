@@ -43,7 +43,8 @@ impl Values {
             OnConflict::Refuse => (String::new(), None),
             // There is no way to name the key: the row that is there must have the same values in
             // it, or the update fails with an error that nothing else gives (1242). NULL is no
-            // value of a key: such a row is in conflict on another one.
+            // value of a key: such a row is in conflict on another one. Both branches are the
+            // column, so that its value is not converted: a text of a float would change it.
             OnConflict::Nothing(key) => {
                 let lookup = Lookup::new(&table_sql(table), columns, key);
                 let key: Vec<String> = key.iter().map(|name| quoted(name, '`')).collect();
@@ -52,7 +53,7 @@ impl Values {
                 let column = key.first().map_or("", String::as_str);
                 let tail = format!(
                     " on duplicate key update {column} = if({same}, {column}, \
-                     (select null union all select null))"
+                     (select {column} union all select {column}))"
                 );
                 (tail, Some(lookup))
             }
@@ -395,7 +396,7 @@ mod tests {
         assert_eq!(
             values.sql(2),
             "insert into `s`.`t` (`a`, `b```) values (?,?),(?,?) on duplicate key update `b``` = \
-             if(`b``` = values(`b```), `b```, (select null union all select null))"
+             if(`b``` = values(`b```), `b```, (select `b``` union all select `b```))"
         );
         for rows in [1, 2, 3, 7, 99, 777, 1000, 1001, 5000] {
             let (mut left, mut statements) = (rows, 0);
