@@ -150,14 +150,21 @@ pub(super) const HAS_RULES: &str = "\
     or exists (select from pg_class c join tree on tree.oid = c.oid where c.relkind = 'f')";
 
 /// Of each unique index of exactly the columns in $2, and of each of its columns: the name, and the
-/// collation by which the index compares it.
+/// collation and the operator by which the index compares it. (Strategy 3: equal.) The operator may be in a
+/// schema that is not searched, as that of `citext`, where `=` would be another one.
 const COLLATIONS: &str = "\
     select i.indexrelid::int8, a.attname::text, \
            (select quote_ident(n.nspname) || '.' || quote_ident(c.collname) from pg_collation c \
-              join pg_namespace n on n.oid = c.collnamespace where c.oid = k.coll) \
+              join pg_namespace n on n.oid = c.collnamespace where c.oid = k.coll), \
+           (select 'operator(' || quote_ident(n.nspname) || '.' || o.oprname || ')' from pg_opclass c \
+              join pg_amop m on m.amopfamily = c.opcfamily and m.amopstrategy = 3 \
+                and m.amoplefttype = c.opcintype and m.amoprighttype = c.opcintype \
+              join pg_operator o on o.oid = m.amopopr \
+              join pg_namespace n on n.oid = o.oprnamespace where c.oid = k.class) \
     from pg_index i \
     join lateral unnest((i.indkey::int2[])[0:i.indnkeyatts - 1], \
-      (i.indcollation::oid[])[0:i.indnkeyatts - 1]) k (number, coll) on true \
+      (i.indcollation::oid[])[0:i.indnkeyatts - 1], \
+      (i.indclass::oid[])[0:i.indnkeyatts - 1]) k (number, coll, class) on true \
     join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number \
     where i.indrelid = to_regclass($1::text) and i.indisunique and i.indisvalid \
       and i.indimmediate and i.indpred is null and i.indexprs is null \
@@ -176,16 +183,18 @@ async fn same_key(
     equal_nulls: bool,
 ) -> Result<String, Error> {
     let rows = client.query(COLLATIONS, &[&parameters[0], &parameters[1]]).await?;
-    let parts: Vec<(i64, String, Option<String>)> =
-        rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
-    let same = |(_, name, collation): &(i64, String, Option<String>)| {
+    type Part = (i64, String, Option<String>, Option<String>);
+    let parts: Vec<Part> =
+        rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect();
+    let same = |(_, name, collation, operator): &Part| {
         let index = columns.iter().position(|column| column.name == *name)?;
         let value = format!("c{}::{}", index + 1, columns[index].stored);
         let name = format!("t.{}", quoted(name, '"'));
         let collate = collation.as_ref().map_or_else(String::new, |it| format!(" collate {it}"));
+        let same = format!("{name} {} {value}{collate}", operator.as_deref().unwrap_or("="));
         Some(match equal_nulls {
-            true => format!("({name} = {value}{collate} or {name} is null and {value} is null)"),
-            false => format!("{name} = {value}{collate}"),
+            true => format!("({same} or {name} is null and {value} is null)"),
+            false => same,
         })
     };
     let mut indexes: Vec<String> = Vec::new();
