@@ -44,6 +44,19 @@ impl EnumValues {
             false => Ok(()),
         }
     }
+
+    /// A text as the column stores it: of a set each word once, in the order of its declaration. A text with
+    /// words that are not known stays as it is.
+    #[must_use]
+    pub fn in_order(&self, text: &[u8]) -> Vec<u8> {
+        let given: Vec<&[u8]> = text.split(|byte| *byte == b',').collect();
+        let known: Vec<&[u8]> = self.words.iter().map(|word| word.as_bytes()).collect();
+        if !self.is_set || !given.iter().all(|word| known.contains(word)) {
+            return text.to_vec();
+        }
+        let found = known.into_iter().filter(|word| given.contains(word));
+        found.collect::<Vec<_>>().join(&b',')
+    }
 }
 
 /// Whether MySQL and MariaDB interpret the text as the number of a word, or of several words, if it is not itself a
@@ -98,6 +111,21 @@ mod tests {
             (&partly, "2", Err(NUMBER)),
         ] {
             assert_eq!(words.check(text.as_bytes()), expected.map_err(Mismatch::from), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_set_has_each_word_once_and_in_order() {
+        let (set, word) =
+            (EnumValues::of_type("set('b','a','c')"), EnumValues::of_type("enum('a,b','b')"));
+        for (words, text, expected) in [
+            (&set, "c,b,c", "b,c"),
+            (&set, "a", "a"),
+            (&set, "", ""),
+            (&set, "c,B", "c,B"),
+            (&word, "a,b", "a,b"),
+        ] {
+            assert_eq!(words.in_order(text.as_bytes()), expected.as_bytes(), "{text:?}");
         }
     }
 

@@ -85,7 +85,7 @@ pub(super) fn note(value: &Value, of: Leaves, digits: &mut Digits) {
     match *value {
         Value::Bytes(ref bytes) if of == Leaves::Base64 => digits.push_base64(bytes),
         Value::Bytes(ref bits) if of == Leaves::Bits => {
-            digits.push(bits.iter().fold(0_u64, |number, &byte| number << 8 | u64::from(byte)));
+            digits.push(self::bits(bits));
         }
         Value::NULL | Value::Bytes(_) => {}
         Value::Int(number) => digits.push(number),
@@ -108,6 +108,11 @@ pub(super) fn note(value: &Value, of: Leaves, digits: &mut Digits) {
             digits.push(format_args!("{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}"));
         }
     }
+}
+
+/// The number of bits, the first of them the highest.
+pub(super) fn bits(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 fn fraction(micros: u32) -> String {

@@ -185,6 +185,11 @@ fn session(driver: &MysqlDriver) -> Vec<String> {
         "set names utf8mb4".to_owned(),
         link::lock_wait(lock_wait(driver)),
     ];
+    if let Action::Insert { .. } = driver.job.action {
+        // Keys are looked up as they are stored, without blanks.
+        let mode = "set session sql_mode = replace(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')";
+        session.push(mode.to_owned());
+    }
     session.push(match driver.job.action {
         Action::Query(_) => "set session transaction read only".to_owned(),
         Action::Insert { .. } | Action::Statement(_) => "set session autocommit = 0".to_owned(),

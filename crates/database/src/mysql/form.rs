@@ -9,10 +9,11 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Error, Statement, Value};
 use sql::{listed, quoted};
 
-use super::bind::BINARY;
+use super::bind::{BINARY, bits};
 use super::fault::{self, is_for_now};
 use super::schema::table_sql;
 use crate::Action;
+use crate::column::Takes;
 
 /// The columns of a table, and the statement that asks for them.
 #[derive(Debug)]
@@ -68,21 +69,35 @@ impl Form {
         Ok(Some(Self { probe, flags, columns }))
     }
 
-    /// A value of the column number `place` as it is found there: a float has 32 bits, and `binary(n)` is
-    /// filled up with zeros.
-    pub(super) fn stored(&self, place: usize, value: Value) -> Value {
-        let (of, set, length, ..) = self.columns[place];
+    /// A value of the column number `place`, which takes that, as it is found there: a float has 32 bits,
+    /// `char` has no blanks at its end, `binary` is filled up with zeros, a `set` has an order, and a text in
+    /// a column of bits is its bytes.
+    pub(super) fn stored(&self, place: usize, takes: &Takes, value: Value) -> Value {
+        let (of, set, length, _, flags) = self.columns[place];
+        let is_word = flags.intersects(ColumnFlags::ENUM_FLAG | ColumnFlags::SET_FLAG);
+        let is_string = of == ColumnType::MYSQL_TYPE_STRING as u8;
         match value {
-            Value::Bytes(mut bytes)
-                if of == ColumnType::MYSQL_TYPE_STRING as u8 && set == BINARY =>
-            {
+            Value::Bytes(text) if is_word => Value::Bytes(match takes {
+                Takes::Word(words) => words.in_order(&text),
+                _ => text,
+            }),
+            Value::Bytes(mut bytes) if is_string && set == BINARY => {
                 bytes.resize(bytes.len().max(length as usize), 0);
                 Value::Bytes(bytes)
             }
-            Value::Bytes(digits) if of == ColumnType::MYSQL_TYPE_FLOAT as u8 => {
+            Value::Bytes(mut text) if is_string => {
+                let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+                text.truncate(end);
+                Value::Bytes(text)
+            }
+            Value::Bytes(bytes) if of == ColumnType::MYSQL_TYPE_BIT as u8 => {
+                Value::UInt(bits(&bytes))
+            }
+            Value::Bytes(digits) if IS_REAL.contains(&of) => {
                 let number =
                     std::str::from_utf8(&digits).ok().and_then(|it| it.trim().parse().ok());
-                number.map_or(Value::Bytes(digits), Value::Float)
+                let is_single = of == ColumnType::MYSQL_TYPE_FLOAT as u8;
+                number.map_or(Value::Bytes(digits), |number| real(number, takes, is_single))
             }
             value => value,
         }
@@ -92,6 +107,24 @@ impl Form {
     pub(super) async fn has_changed(&self, connection: &mut Conn) -> Result<bool, Error> {
         Ok(ask(connection, &self.probe, self.flags).await? != self.columns)
     }
+}
+
+/// The types of numbers with a binary fraction.
+const IS_REAL: [u8; 2] = [ColumnType::MYSQL_TYPE_FLOAT as u8, ColumnType::MYSQL_TYPE_DOUBLE as u8];
+
+/// A number as a `float` or a `double` holds it. A server rounds it to the decimal places of the column in
+/// its own way, which may give another number than the nearest one.
+fn real(number: f64, takes: &Takes, is_single: bool) -> Value {
+    let number = match takes {
+        Takes::Rounded(_, places) if number.is_finite() => {
+            let scale = 10_f64.powi(places.cast_signed());
+            let whole = number.floor();
+            whole + ((number - whole) * scale).round_ties_even() / scale
+        }
+        _ => number,
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "as the server does it")]
+    Value::Double(if is_single { f64::from(number as f32) } else { number })
 }
 
 async fn ask(

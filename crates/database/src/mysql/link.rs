@@ -331,7 +331,7 @@ impl Link for MysqlLink {
                             let fit = rows.fitted(row, fitted.0, (place, takes), batch)?;
                             let value = bind::bound(fit, takes);
                             Ok(match form.as_ref() {
-                                Some(form) => form.stored(place, value),
+                                Some(form) => form.stored(place, takes, value),
                                 None => value,
                             })
                         };
