@@ -32,7 +32,6 @@ use crate::link::{Driver, Setup};
 use crate::source::Members;
 use crate::{Database, DatabaseError, Job};
 use driver::SqliteDriver;
-use identity::StaleLog;
 use link::SqliteLink;
 
 /// An SQLite file and what is done with a request.
@@ -63,8 +62,7 @@ fn setup(options: SqliteOptions) -> Result<Arc<Setup<SqliteDriver>>, DatabaseErr
         return Err(DatabaseError::NotAFile(path));
     }
     let job = Arc::new(job);
-    let stale = StaleLog::default();
-    let driver = SqliteDriver { path, job: Arc::clone(&job), sql, stale };
+    let driver = SqliteDriver { path, job: Arc::clone(&job), sql };
     Ok(Arc::new(Setup::new(driver, job)))
 }
 

@@ -8,7 +8,9 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use super::driver::SqliteDriver;
 use super::fault::{code_of, text_of};
-use super::identity::{Identity, LOG_TRUNCATED, OpenFiles, beside, orphaned_log, short_index};
+use super::identity::{
+    Identity, LOG_TRUNCATED, OpenFiles, beside, orphaned_log, short_index, stale_log,
+};
 use super::keys::{collations, keys, names, same_names};
 use super::letters;
 use super::link::{Conflict, Prepared, SqliteLink};
@@ -22,7 +24,7 @@ use crate::{Action, DatabaseError, OnConflict, Sync, ack};
 pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError> {
     let (path, job) = (&driver.path, &driver.job);
     let before = Identity::of(path);
-    if let Some(log) = driver.stale.path().or_else(|| orphaned_log(path)) {
+    if let Some(log) = stale_log(path).or_else(|| orphaned_log(path)) {
         let text = format!(
             "`{}` belongs to a database file that was moved away or replaced; move that file back, or \
              move the log beside it. Removing the log removes acknowledged rows",
@@ -86,7 +88,7 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
         .map_err(failed)?;
     // Rows that `create` wrote may be the first of the log.
     compare(path, &connection, &mut log)?;
-    let files = OpenFiles::note(path, before, &log, &driver.stale)
+    let files = OpenFiles::note(path, before, &log)
         .map_err(|error| DatabaseError::Open(path.clone(), error.to_string().into()))?;
     let (sql, affected) = (driver.sql.clone(), job.affected);
     let is_insert = matches!(job.action, Action::Insert { .. });

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::identity::StaleLog;
 use crate::Job;
 
 /// What every connection of a pool has in common.
@@ -12,5 +11,4 @@ pub(super) struct SqliteDriver {
     pub(super) path: PathBuf,
     pub(super) job: Arc<Job>,
     pub(super) sql: String,
-    pub(super) stale: StaleLog,
 }

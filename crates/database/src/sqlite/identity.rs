@@ -20,7 +20,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use super::log::Log;
@@ -88,9 +88,7 @@ pub(super) fn orphaned_log(path: &Path) -> Option<PathBuf> {
     if has_bytes(path) {
         return None;
     }
-    let mut name: OsString = path.canonicalize().unwrap_or_else(|_| path.to_owned()).into();
-    name.push("-wal");
-    let log = PathBuf::from(name);
+    let log = log_of(path);
     has_bytes(&log).then_some(log)
 }
 
@@ -130,6 +128,11 @@ struct Original {
 }
 
 impl Original {
+    /// Whether that file is at that path, as far as its device and inode say.
+    fn is_file_at((path, original): &(PathBuf, Self)) -> bool {
+        Identity::of(path) == Some(original.identity)
+    }
+
     /// Whether the file at `path` is known to be this one.
     fn is_at(&self, path: &Path) -> bool {
         let found = fs::metadata(path);
@@ -143,12 +146,39 @@ impl From<&fs::Metadata> for Original {
     }
 }
 
+/// The databases that connections of this process have open, and the logs of databases that were moved away or
+/// replaced. Another pool that is about to open such a path has not seen the move.
+static REGISTER: Mutex<Register> = Mutex::new(Register { open: Vec::new(), stale: Vec::new() });
+
+struct Register {
+    open: Vec<Weak<Opened>>,
+    stale: Vec<Stale>,
+}
+
+/// A database that a connection has open, with its log.
+#[derive(Debug)]
+struct Opened {
+    /// The path, and the file that was there.
+    database: (PathBuf, Original),
+    log: (PathBuf, Identity),
+}
+
+impl Opened {
+    /// Its log, where that lies at its path and the database does not.
+    fn stale(&self) -> Option<Stale> {
+        let (path, identity) = &self.log;
+        if Original::is_file_at(&self.database) || Identity::of(path) != Some(*identity) {
+            return None;
+        }
+        // It has no locks of SQLite's, which a second descriptor would release.
+        let file = fs::File::open(path).ok()?;
+        Some(Stale { path: path.clone(), file, database: self.database.clone() })
+    }
+}
+
 /// The log of a database that was moved away or replaced, where it still lies beside the path. SQLite
 /// would apply it to a file that took the place of the old one, and remove it where there is none:
 /// with it the last rows of the old file.
-#[derive(Clone, Debug, Default)]
-pub(super) struct StaleLog(Arc<Mutex<Option<Stale>>>);
-
 #[derive(Debug)]
 struct Stale {
     path: PathBuf,
@@ -168,32 +198,51 @@ impl Stale {
     }
 }
 
-impl StaleLog {
-    /// Notes a log that does not belong to the file that is at the path of its database now. It has
-    /// no locks of SQLite's, which a second descriptor would release.
-    fn note(&self, path: &Path, database: &(PathBuf, Original)) {
-        let file = fs::File::open(path).ok();
-        let (path, database) = (path.to_owned(), database.clone());
-        let stale = file.map(|file| Stale { path, file, database });
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stale;
+impl Register {
+    /// Looks which open databases were moved away from their logs, and forgets what is over.
+    fn review(&mut self) {
+        self.stale.retain(Stale::is_in_the_way);
+        self.open.retain(|opened| opened.strong_count() > 0);
+        for stale in self.open.iter().filter_map(Weak::upgrade).filter_map(|it| it.stale()) {
+            if !self.stale.iter().any(|known| known.path == stale.path) {
+                self.stale.push(stale);
+            }
+        }
+        self.stale.retain(Stale::is_in_the_way);
     }
+}
 
-    /// The path of that log, as long as it is in the way.
-    pub(super) fn path(&self) -> Option<PathBuf> {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.take_if(|stale| !stale.is_in_the_way());
-        held.as_ref().map(|stale| stale.path.clone())
-    }
+fn register() -> MutexGuard<'static, Register> {
+    REGISTER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The log beside `path`, as long as it belongs to a database that a connection of this process had open and
+/// that is not at its path.
+pub(super) fn stale_log(path: &Path) -> Option<PathBuf> {
+    let log = log_of(path);
+    let mut register = register();
+    register.review();
+    register.stale.iter().any(|stale| stale.path == log).then_some(log)
+}
+
+/// The path of the log of the database at `path`, also where there is none.
+fn log_of(path: &Path) -> PathBuf {
+    let real = path.canonicalize().ok().or_else(|| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or_else(|| Path::new(".")).canonicalize().ok()?;
+        Some(parent.join(path.file_name()?))
+    });
+    let mut name: OsString = real.unwrap_or_else(|| path.to_owned()).into();
+    name.push("-wal");
+    name.into()
 }
 
 /// The files of an open connection.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
-    database: (PathBuf, Original),
-    /// The write-ahead log and its index, beside the file that the path leads to.
-    beside: [(PathBuf, Identity); 2],
-    index: Arc<Index>,
-    stale: StaleLog,
+    opened: Arc<Opened>,
+    /// The index of the log, and its path.
+    index: (PathBuf, Arc<Index>),
 }
 
 impl OpenFiles {
@@ -202,12 +251,7 @@ impl OpenFiles {
     ///
     /// # Errors
     /// When a file is missing, or was replaced meanwhile.
-    pub(super) fn note(
-        path: &Path,
-        before: Option<Identity>,
-        log: &Log,
-        stale: &StaleLog,
-    ) -> io::Result<Self> {
+    pub(super) fn note(path: &Path, before: Option<Identity>, log: &Log) -> io::Result<Self> {
         let original = Original::from(&fs::metadata(path)?);
         let database = (path.to_owned(), original);
         if before.is_some_and(|before| before != original.identity) {
@@ -215,10 +259,10 @@ impl OpenFiles {
         }
         let (log_path, index_path) = (beside(path, "-wal")?, beside(path, "-shm")?);
         let log = (log_path, Identity::from(&log.metadata()?));
-        let metadata = fs::metadata(&index_path)?;
-        let index = Index::note(&metadata);
-        let beside = [log, (index_path, index.identity)];
-        Ok(Self { database, beside, index, stale: stale.clone() })
+        let index = Index::note(&fs::metadata(&index_path)?);
+        let opened = Arc::new(Opened { database, log });
+        register().open.push(Arc::downgrade(&opened));
+        Ok(Self { opened, index: (index_path, index) })
     }
 
     /// Compares the open files with those at their paths: three system calls.
@@ -226,7 +270,7 @@ impl OpenFiles {
     /// # Errors
     /// When one of them is another one, or none. The log gets the path; the client does not.
     pub(super) fn check(&self) -> Result<(), Fault> {
-        let (path, opened) = &self.database;
+        let Opened { database: (path, opened), log } = &*self.opened;
         let found = fs::metadata(path);
         let what = match &found {
             Err(_) => Some("was removed"),
@@ -237,15 +281,14 @@ impl OpenFiles {
             Ok(_) => None,
         };
         if let Some(what) = what {
-            let (log, opened) = &self.beside[0];
-            if what != "was truncated" && Identity::of(log) == Some(*opened) {
-                self.stale.note(log, &self.database);
-            }
+            // Its log is kept from others when this connection has gone, too.
+            register().review();
             tracing::error!(path = %path.display(), "the database file {what}");
             return Err(Fault::new(Blame::Access, &format!("the database file {what}")));
         }
-        for (path, opened) in &self.beside {
-            if Identity::of(path) != Some(*opened) {
+        let (index_path, index) = &self.index;
+        for (path, opened) in [(&log.0, log.1), (index_path, index.identity)] {
+            if Identity::of(path) != Some(opened) {
                 let text = "the write-ahead log of the database was removed or replaced";
                 tracing::error!(path = %path.display(), "{text}");
                 return Err(Fault::new(Blame::Access, text));
@@ -253,7 +296,7 @@ impl OpenFiles {
         }
         if self.index_is_short() {
             let text = "the index of the database's write-ahead log was truncated";
-            tracing::error!(path = %self.beside[1].0.display(), "{text}");
+            tracing::error!(path = %index_path.display(), "{text}");
             return Err(Fault::new(Blame::Access, text));
         }
         Ok(())
@@ -261,16 +304,16 @@ impl OpenFiles {
 
     /// Whether the index was truncated. It cannot be used then, not even for a rollback.
     pub(super) fn index_is_short(&self) -> bool {
-        let (path, opened) = &self.beside[1];
+        let (path, index) = &self.index;
         fs::metadata(path).is_ok_and(|metadata| {
-            Identity::from(&metadata) == *opened && self.index.is_short(&metadata)
+            Identity::from(&metadata) == index.identity && index.is_short(&metadata)
         })
     }
 
     /// The log no longer has what its index counts. The log of the daemon gets the path; the client
     /// does not.
     pub(super) fn log_truncated(&self) -> Fault {
-        tracing::error!(path = %self.beside[0].0.display(), "{LOG_TRUNCATED}");
+        tracing::error!(path = %self.opened.log.0.display(), "{LOG_TRUNCATED}");
         Fault::new(Blame::Access, LOG_TRUNCATED)
     }
 }

@@ -313,3 +313,33 @@ fn a_log_beside_a_missing_database_is_kept_by_connections_that_did_not_see_the_m
     assert_eq!(fs::read(&log).unwrap(), b"rows that were acknowledged");
     assert!(!path.exists(), "no database is made beside it");
 }
+
+#[test]
+fn another_pool_does_not_use_the_log_of_a_file_that_was_replaced() {
+    for is_noticed in [false, true] {
+        let place = Place::new();
+        let (path, log) = (place.path(), beside(&place.path(), "-wal"));
+        let mut first = place.handler();
+        assert_eq!(serve(&mut first, [hit(1)]), ["ok 1"]);
+        let old = beside(&path, ".old");
+        fs::rename(&path, &old).unwrap();
+        replace_without_log(&path);
+        let bytes = fs::read(&log).unwrap();
+        if is_noticed {
+            // Its connection is closed, and nothing else of its pool is left.
+            assert!(serve(&mut first, [hit(2)])[0].starts_with("!database "));
+            drop(first);
+            first = Place::new().handler();
+        }
+        let open = || factory(place.options.clone()).unwrap().check();
+        let error = open().unwrap_err().to_string();
+        assert!(error.contains("belongs to a database file that was moved away"), "{error}");
+        assert_eq!(fs::read(&log).unwrap(), bytes);
+        fs::rename(&old, &path).unwrap();
+        open().unwrap();
+        drop(first);
+        let opened = Connection::open(&path).unwrap();
+        let ids: i64 = opened.query_row("select id from hits", [], |row| row.get(0)).unwrap();
+        assert_eq!(ids, 1, "the row is there with its log");
+    }
+}
