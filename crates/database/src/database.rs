@@ -17,7 +17,7 @@ pub struct Database(Arc<dyn Kind>);
 
 /// What does not depend on the driver.
 trait Kind: Send + Sync {
-    fn check(&self) -> Result<Vec<String>, DatabaseError>;
+    fn check(&self, may_make: bool) -> Result<Vec<String>, DatabaseError>;
     fn handler(self: Arc<Self>) -> Result<Box<dyn Handler>, DatabaseError>;
     fn letters(&self) -> Result<Letters, DatabaseError>;
     fn reader(&self) -> Result<Reader, DatabaseError>;
@@ -41,19 +41,20 @@ impl Database {
     /// # Errors
     /// What an operator has to mend: a missing table or column is named, with those that exist.
     pub fn check(&self) -> Result<(), DatabaseError> {
-        self.0.check().map(drop)
+        self.0.check(true).map(drop)
     }
 
-    /// The same, and says what in the settings of the server lets a power failure take rows that were
-    /// acknowledged, though [`Job::sync`](crate::Job) asks that it takes none: a sentence for each.
+    /// The same for a command beside the daemon: it makes no database file, and says so where there is none.
+    /// It also says what in the settings of the server lets a power failure take rows that were
+    /// acknowledged, though [`Job::sync`](crate::Job) asks that it takes none. A sentence for each.
     ///
     /// # Errors
     /// As [`check`](Self::check).
     pub fn doubts(&self) -> Result<Vec<String>, DatabaseError> {
-        self.0.check()
+        self.0.check(false)
     }
 
-    /// The rows that were refused and kept.
+    /// The rows that were refused and kept. Makes no database file.
     ///
     /// # Errors
     /// When none are kept, or as [`check`](Self::check).
@@ -71,8 +72,8 @@ impl Database {
 }
 
 impl<D: Driver> Kind for Setup<D> {
-    fn check(&self) -> Result<Vec<String>, DatabaseError> {
-        self.prove()
+    fn check(&self, may_make: bool) -> Result<Vec<String>, DatabaseError> {
+        self.prove(may_make)
     }
 
     fn handler(self: Arc<Self>) -> Result<Box<dyn Handler>, DatabaseError> {

@@ -13,6 +13,8 @@ pub enum DatabaseError {
     NotAFile(PathBuf),
     /// There is no file and no `create` that would make its table.
     NoFile(PathBuf),
+    /// There is no such file, which the daemon would make.
+    NotMade(PathBuf),
     /// It cannot be opened; the text is the database's own.
     Open(PathBuf, Arc<str>),
     /// It can be read and not written.
@@ -157,9 +159,11 @@ impl DatabaseError {
         match self {
             Self::Unreachable(..) => "the database cannot be reached",
             Self::Denied(..) => "the database denies access",
-            Self::NotAFile(_) | Self::NoFile(_) | Self::Open(..) | Self::ReadOnly(_) => {
-                "the database cannot be opened"
-            }
+            Self::NotAFile(_)
+            | Self::NoFile(_)
+            | Self::NotMade(_)
+            | Self::Open(..)
+            | Self::ReadOnly(_) => "the database cannot be opened",
             _ => "the database cannot be used as it is configured",
         }
     }
@@ -187,6 +191,7 @@ impl DatabaseError {
         match self {
             Self::NotAFile(_)
             | Self::NoFile(_)
+            | Self::NotMade(_)
             | Self::Open(..)
             | Self::ReadOnly(_)
             | Self::Unreachable(..)
@@ -221,6 +226,9 @@ impl fmt::Display for DatabaseError {
             ),
             Self::NotAFile(path) => {
                 write!(f, "`{}` is not a file: a database needs a path", path.display())
+            }
+            Self::NotMade(path) => {
+                write!(f, "`{}` does not exist; the daemon makes it when it starts", path.display())
             }
             Self::NoFile(path) => write!(
                 f,

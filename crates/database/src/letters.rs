@@ -61,7 +61,7 @@ impl Letters {
         if matches!(setup.job.action, Action::Query(_)) {
             return Err(DatabaseError::NoDead);
         }
-        let link = setup.driver.connect()?;
+        let link = setup.driver.visit()?;
         if let Some(error) = link.unfit() {
             return Err(error.clone());
         }

@@ -32,6 +32,14 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     /// What an operator has to mend, or that the server cannot be reached now.
     fn connect(&self) -> Result<Self::Link, DatabaseError>;
 
+    /// The same for a command beside the daemon, which makes no database.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and that there is no database yet.
+    fn visit(&self) -> Result<Self::Link, DatabaseError> {
+        self.connect()
+    }
+
     /// Proves on a fresh connection as far as that is possible that the database can be used as it was set
     /// up.
     ///
@@ -234,12 +242,19 @@ impl<D: Driver> Setup<D> {
     }
 
     /// Connects, [checks](Driver::check) the database and its table of letters, and gives the
-    /// [doubts](Link::doubts).
+    /// [doubts](Link::doubts). A database that the daemon would make is one where there is none, unless it
+    /// `may_make` it.
     ///
     /// # Errors
     /// As those of the driver, and the table of letters where it is unfit.
-    pub(crate) fn prove(&self) -> Result<Vec<String>, DatabaseError> {
-        let mut link = self.driver.connect()?;
+    pub(crate) fn prove(&self, may_make: bool) -> Result<Vec<String>, DatabaseError> {
+        let opened = if may_make { self.driver.connect() } else { self.driver.visit() };
+        let mut link = match opened {
+            Err(error @ DatabaseError::NotMade(_)) => {
+                return Ok(vec![format!("{error}; until then nothing can be checked there")]);
+            }
+            opened => opened?,
+        };
         if let Some(error) = link.unfit() {
             return Err(error.clone());
         }

@@ -72,7 +72,11 @@ impl Driver for SqliteDriver {
     const PACED: bool = false;
 
     fn connect(&self) -> Result<SqliteLink, DatabaseError> {
-        connect::connect(self)
+        connect::connect(self, self.job.create.is_some())
+    }
+
+    fn visit(&self) -> Result<SqliteLink, DatabaseError> {
+        connect::connect(self, false)
     }
 
     /// Also that the file can be written.

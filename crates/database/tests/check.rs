@@ -42,6 +42,23 @@ fn create_makes_the_file_and_the_table_once_and_again() {
 }
 
 #[test]
+fn commands_beside_the_daemon_make_no_file_and_say_that_there_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let mut options = options(&path, insert("hits", &["id"]), Some(CREATE));
+    options.job.dead = Some("dead".to_owned());
+    let database = factory(options.clone()).unwrap();
+    let absent = format!("`{}` does not exist; the daemon makes it when it starts", path.display());
+    let doubts = database.doubts().unwrap();
+    assert_eq!(doubts, [format!("{absent}; until then nothing can be checked there")]);
+    assert_eq!(database.letters().unwrap_err().to_string(), absent);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    database.check().unwrap();
+    assert_eq!(database.doubts(), Ok(Vec::new()));
+    assert_eq!(database.letters().map(drop), Ok(()));
+}
+
+#[test]
 fn a_path_is_only_ever_a_path() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["file:x?mode=memory", "a b'\"%20#", "-", ":memory:"] {

@@ -20,8 +20,9 @@ use crate::rows::Shape;
 use crate::source::Members;
 use crate::{Action, DatabaseError, OnConflict, Sync, ack};
 
-/// Opens the file and prepares what a handler needs. Waits for locks up to `lock_wait`.
-pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError> {
+/// Opens the file and prepares what a handler needs. Waits for locks up to `lock_wait`. A file that does not
+/// exist is made where it `may_make` one.
+pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLink, DatabaseError> {
     let (path, job) = (&driver.path, &driver.job);
     let before = Identity::of(path);
     if let Some(log) = stale_log(path).or_else(|| orphaned_log(path)) {
@@ -39,7 +40,7 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
         );
         return Err(DatabaseError::Open(path.clone(), text.into()));
     }
-    let connection = open_file(driver)?;
+    let connection = open_file(driver, may_make)?;
     let failed = |error| open_error(path, &error);
     let mode = configure(&connection, job.sync).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {
@@ -119,13 +120,19 @@ fn compare(path: &Path, connection: &Connection, log: &mut Log) -> Result<(), Da
     Err(DatabaseError::Open(path.to_owned(), text.into()))
 }
 
-fn open_file(driver: &SqliteDriver) -> Result<Connection, DatabaseError> {
+fn open_file(driver: &SqliteDriver, may_make: bool) -> Result<Connection, DatabaseError> {
     let (path, job) = (&driver.path, &driver.job);
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if job.create.is_some() {
+    if may_make {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     } else if !path.exists() {
-        return Err(DatabaseError::NoFile(path.clone()));
+        let path = path.clone();
+        let would_make = job.create.is_some();
+        return Err(if would_make {
+            DatabaseError::NotMade(path)
+        } else {
+            DatabaseError::NoFile(path)
+        });
     }
     let open = |error: Error| open_error(path, &error);
     let real = real_path(path, rustix::process::geteuid().is_root())
