@@ -1,5 +1,7 @@
 //! What an operator is told at start.
 
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -99,6 +101,27 @@ fn what_cannot_be_opened_is_told_with_its_path() {
     std::fs::write(&path, "this is a text and no database at all".repeat(100)).unwrap();
     let text = told(options(&path, insert("hits", &["id"]), Some(CREATE)));
     assert_eq!(text, format!("cannot open `{}`: file is not a database", path.display()));
+}
+
+/// Others could replace the file, or make its log, between a look at the path and its opening.
+#[test]
+fn a_file_where_others_can_make_files_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let options = options(&path, insert("hits", &["id"]), Some(CREATE));
+    for mode in [0o777, 0o1777] {
+        set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        let text = told(options.clone());
+        assert!(text.starts_with(&format!("cannot open `{}`: `", path.display())), "{text}");
+        assert!(text.ends_with("or use a directory that only this user can change"), "{text}");
+        assert!(!path.exists());
+    }
+    set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(checked(options.clone()), Ok(()));
+    // A link that nobody else can have made leads to the file.
+    let link = folder.path().join("link.db");
+    std::os::unix::fs::symlink("hits.db", &link).unwrap();
+    assert_eq!(checked(SqliteOptions { path: link, ..options }), Ok(()));
 }
 
 #[test]

@@ -2,12 +2,13 @@
 //!
 //! What it is: the walk of a path, directory by directory. A symbolic link is followed only where nobody but
 //! root and the user of this process can have made it: a daemon that runs as root could be led to any file.
-//! Directories themselves may be writable for others, as `/var/log` is for a group on many systems. What it
-//! depends on: the kernel alone. What it must never depend on: what the file is for.
+//! Directories themselves may be writable for others, as `/var/log` is for a group on many systems, unless the
+//! caller asks for a [`protected`] path. What it depends on: the kernel alone. What it must never depend on: what the file is for.
 
 #![forbid(unsafe_code)]
 
 mod ownership;
+mod protected;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,6 +22,7 @@ use rustix::fs::{
 };
 
 pub use ownership::{check_author, check_mode, is_public};
+pub use protected::protected;
 
 /// Links on one path, as in the kernel.
 const LINKS_MAX: usize = 40;

@@ -135,14 +135,19 @@ fn open_file(driver: &SqliteDriver, may_make: bool) -> Result<Connection, Databa
         });
     }
     let open = |error: Error| open_error(path, &error);
-    let real = real_path(path, rustix::process::geteuid().is_root())
-        .map_err(|error| DatabaseError::Open(path.clone(), error.to_string().into()))?;
-    if real.is_some() {
-        // What became a link since is not followed either.
-        flags |= OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    }
-    let named = real.as_ref().unwrap_or(path);
-    let connection = Connection::open_with_flags(literal(named), flags).map_err(open)?;
+    let real = match paths::protected(path) {
+        Ok(real) => {
+            // What became a link since is not followed.
+            flags |= OpenFlags::SQLITE_OPEN_NOFOLLOW;
+            real
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Err(DatabaseError::Open(path.clone(), error.to_string().into()));
+        }
+        // A path that leads nowhere: SQLite says so.
+        Err(_) => path.clone(),
+    };
+    let connection = Connection::open_with_flags(literal(&real), flags).map_err(open)?;
     connection.busy_timeout(job.lock_wait).map_err(open)?;
     // Unless the log is proved to be whole when the link is closed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(open)?;
@@ -151,19 +156,6 @@ fn open_file(driver: &SqliteDriver, may_make: bool) -> Result<Connection, Databa
         return Err(DatabaseError::ReadOnly(path.clone()));
     }
     Ok(connection)
-}
-
-/// For root, the path without its links, which nobody else can have made: another user could lead it to any
-/// file, to be created or written. A path that leads nowhere is kept, for SQLite to say so.
-fn real_path(path: &Path, is_root: bool) -> std::io::Result<Option<PathBuf>> {
-    if !is_root {
-        return Ok(None);
-    }
-    match paths::walk(path) {
-        Ok(place) => Ok(Some(place.path)),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(error),
-        Err(_) => Ok(Some(path.to_owned())),
-    }
 }
 
 /// A path that SQLite takes as a path, also when it looks like a URI or like a word of its own.
@@ -235,31 +227,5 @@ fn open_error(path: &Path, error: &Error) -> DatabaseError {
     match code_of(error) {
         Some(ErrorCode::ReadOnly) => DatabaseError::ReadOnly(path),
         _ => DatabaseError::Open(path, text_of(error).into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::{Permissions, create_dir, set_permissions};
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    use super::*;
-
-    #[test]
-    fn root_follows_no_link_that_another_user_can_change() {
-        let folder = tempfile::tempdir().unwrap();
-        let inner = folder.path().join("inner");
-        create_dir(&inner).unwrap();
-        let link = inner.join("hits.db");
-        symlink("../precious.db", &link).unwrap();
-        for (mode, follows) in [(0o777, false), (0o1777, true), (0o755, true)] {
-            set_permissions(&inner, Permissions::from_mode(mode)).unwrap();
-            let found = real_path(&link, true);
-            assert_eq!(found.is_ok(), follows, "{mode:o}");
-            if let Ok(found) = found {
-                assert_eq!(found, Some(inner.join("../precious.db")));
-            }
-            assert_eq!(real_path(&link, false).unwrap(), None);
-        }
     }
 }
