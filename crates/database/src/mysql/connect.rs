@@ -47,13 +47,12 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     let mut members = Members::default();
     let sources = driver.names.iter().map(|name| members.source(name));
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
-    let (mut index, mut key) = (None, None);
+    let mut key = schema::Key::default();
     let run = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
             schema::check(&mut connection, name, table, columns, &sources).await?;
             if let OnConflict::Nothing(named) = on_conflict {
-                let found = schema::check_key(&mut connection, name, table, columns, named).await?;
-                (index, key) = (Some(found.0), found.1);
+                key = schema::check_key(&mut connection, name, table, columns, named).await?;
             }
             Run::Values(schema::Values::new(table, columns, on_conflict))
         }
@@ -75,7 +74,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         }
     };
     // Before the types, so that these are never older.
-    let form = Form::of(&mut connection, &job.action, index.as_deref()).await;
+    let form = Form::of(&mut connection, &job.action, key.index.as_deref()).await;
     let form = form.map_err(|error| refused(name, &error))?;
     let takes = schema::takes(&mut connection, &job.action, &driver.names).await;
     let takes = takes.map_err(|error| refused(name, &error))?;
@@ -86,6 +85,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     let engines = engines::check(&mut connection, name, job).await?;
     let is_atomic = engines.doubts.is_empty();
     doubts.extend(engines.doubts);
+    doubts.extend(key.doubts);
     unfit = unfit.or(engines.unfit);
     let ack = ack::of(job, &mut members, &[])?;
     let shape = Arc::new(Shape::new(job, members, sources, ack)?);
@@ -108,7 +108,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         form,
         job: Arc::clone(job),
         names: driver.names.clone(),
-        key,
+        key: key.columns,
         doubts,
         is_atomic,
         request_max,

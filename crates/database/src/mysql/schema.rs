@@ -309,16 +309,26 @@ async fn columns_of(
     Ok(rows.into_iter().map(column).collect())
 }
 
-/// Refuses a key that the table has not. Returns the name of its index, and its columns where none of them may be
-/// NULL, and no trigger that we may see can give a row another key or change a row that is there: then a row
-/// that is sent again with the same key changes nothing.
+/// A key of a table.
+#[derive(Debug, Default)]
+pub(super) struct Key {
+    /// The name of its index.
+    pub(super) index: Option<String>,
+    /// Its columns where none of them may be NULL, and no trigger that we may see can give a row another key or
+    /// change a row that is there: then a row that is sent again with the same key changes nothing.
+    pub(super) columns: Option<Vec<KeyColumn>>,
+    /// What happens to rows that are there, beyond that they stay.
+    pub(super) doubts: Vec<String>,
+}
+
+/// Refuses a key that the table has not.
 pub(super) async fn check_key(
     connection: &mut Conn,
     server: &str,
     table: &str,
     columns: &[String],
     key: &[String],
-) -> Result<(String, Option<Vec<KeyColumn>>), DatabaseError> {
+) -> Result<Key, DatabaseError> {
     let (schema, name) = apart(table);
     let sql = "select index_name, column_name, coalesce(nullable, '') = 'YES' \
                from information_schema.statistics where non_unique = 0 \
@@ -334,12 +344,15 @@ pub(super) async fn check_key(
         let holds = |name: &String| parts.iter().any(|it| it.eq_ignore_ascii_case(name));
         if parts.len() == key.len() && key.iter().all(holds) {
             let may_be_null = index.iter().any(|(_, _, may_be_null)| *may_be_null);
-            let name = index[0].0.clone();
-            if may_be_null || has_triggers(connection, server, table).await? {
-                return Ok((name, None));
+            let triggers = triggers(connection, server, table).await?;
+            let doubts = triggers.iter().filter(|it| it.1).map(|(name, _)| doubt(table, name));
+            let mut found = Key { index: Some(index[0].0.clone()), ..Key::default() };
+            found.doubts = doubts.collect();
+            if !may_be_null && triggers.is_empty() {
+                let columns = key_columns(connection, server, table, columns, key).await?;
+                found.columns = Some(columns);
             }
-            let columns = key_columns(connection, server, table, columns, key).await?;
-            return Ok((name, Some(columns)));
+            return Ok(found);
         }
         keys.push(parts.join(", "));
     }
@@ -369,19 +382,25 @@ async fn key_columns(
     Ok(key.iter().filter_map(column).collect())
 }
 
-/// Whether a trigger runs for a row that is there already.
-async fn has_triggers(
+/// The triggers that may run for a row that is there already, and whether each is one of its update.
+async fn triggers(
     connection: &mut Conn,
     server: &str,
     table: &str,
-) -> Result<bool, DatabaseError> {
+) -> Result<Vec<(String, bool)>, DatabaseError> {
     let (schema, name) = apart(table);
-    let sql = "select 1 from information_schema.triggers \
+    let sql = "select trigger_name, event_manipulation = 'UPDATE' from information_schema.triggers \
                where event_object_schema = coalesce(?, database()) and event_object_table = ? \
                and (event_manipulation = 'UPDATE' \
-               or event_manipulation = 'INSERT' and action_timing = 'BEFORE') limit 1";
-    let found: Result<Option<u8>, Error> = connection.exec_first(sql, (schema, name)).await;
-    Ok(found.map_err(|error| refused(server, &error))?.is_some())
+               or event_manipulation = 'INSERT' and action_timing = 'BEFORE')";
+    connection.exec(sql, (schema, name)).await.map_err(|error| refused(server, &error))
+}
+
+fn doubt(table: &str, trigger: &str) -> String {
+    format!(
+        "the trigger `{trigger}` of the table `{table}` also runs for a row that exists already: \
+         `on_conflict` updates it with its own values"
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What an operator is told at start.
 
-use database::{About, Action, DatabaseError, Job, Query, Sync};
+use database::{About, Action, DatabaseError, Job, OnConflict, Query, Sync};
 
 use crate::place::Place;
 
@@ -126,4 +126,25 @@ fn what_a_power_failure_could_take_is_told(place: &Place) {
             assert!(doubts.len() == 1 && doubts[0].starts_with(&doubt), "{doubts:?}");
         }
     }
+}
+
+/// They run for the update that leaves such a row as it is.
+#[test]
+fn a_trigger_that_runs_for_rows_that_exist_already_is_told() {
+    let place = Place::mariadb();
+    place.with_hits().run("create trigger i after insert on hits for each row set @a = 1");
+    let mut action = Action::insert("hits", ["id", "path"]);
+    if let Action::Insert { on_conflict, .. } = &mut action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    let doubts = |action: &Action| {
+        let job = Job { sync: Sync::Normal, ..Job::new(action.clone()) };
+        place.options(job).unwrap().doubts().unwrap()
+    };
+    assert_eq!(doubts(&action), [""; 0]);
+    place.run("create trigger u after update on hits for each row set @a = 1");
+    let expected = "the trigger `u` of the table `hits` also runs for a row that exists already: \
+                    `on_conflict` updates it with its own values";
+    assert_eq!(doubts(&action), [expected]);
+    assert_eq!(doubts(&Action::insert("hits", ["id", "path"])), [""; 0]);
 }
