@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use database::{Action, Job, OnConflict};
+use exchange::Factory;
 
 use crate::place::{Place, serve, serve_soon};
 use crate::server::{Kind, Server};
@@ -14,6 +15,7 @@ crate::suite_of_servers!(
     a_server_that_accepts_no_row_is_not_tried_with_each_of_them,
     a_row_that_fails_alone_leaves_the_next_rows_their_connection,
     a_row_that_ends_its_connection_fails_alone,
+    a_row_that_ends_its_connection_fails_alone_beside_other_workers,
     rows_behind_many_that_end_their_connection_are_stored,
     rows_beside_one_whose_time_runs_out_are_stored,
     a_row_that_fails_for_long_does_not_hold_up_the_others,
@@ -221,6 +223,35 @@ fn a_row_that_ends_its_connection_fails_alone(place: &Place) {
         let mut handler = place.handler(job);
         let alone = serve(&mut handler, [row(21, true)]);
         assert!(alone[0].starts_with("!database "), "{alone:?}");
+    }
+}
+
+/// The workers of a pool share the pauses between their logins.
+fn a_row_that_ends_its_connection_fails_alone_beside_other_workers(place: &Place) {
+    const WORKERS: usize = 4;
+    place.run("create table kinds (id bigint primary key, v integer)");
+    ends(place);
+    for job in jobs(Duration::from_secs(60)) {
+        place.run("delete from kinds");
+        let database = place.options(job).unwrap();
+        let serve_all = |worker: usize| {
+            let mut handler = database.open().unwrap_or_else(|error| panic!("{error}"));
+            for from in (0..4).map(|batch| (batch * WORKERS + worker) * 100) {
+                let bad = |id: usize| id % 100 == 7 || id % 100 == 19;
+                let rows: Vec<_> = (from..from + 20).map(|id| row(id, bad(id))).collect();
+                for (id, answer) in (from..).zip(serve_soon(&mut handler, &rows)) {
+                    match bad(id) {
+                        true => assert!(answer.starts_with("!database "), "{id}: {answer}"),
+                        false => assert_eq!(answer, "ok", "{id}"),
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let serve = &serve_all;
+            (0..WORKERS).for_each(|worker| drop(scope.spawn(move || serve(worker))));
+        });
+        assert_eq!(place.run("select count(*) from kinds"), [(WORKERS * 4 * 18).to_string()]);
     }
 }
 
