@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::{check_author, walk};
+use crate::ownership::check_author;
+use crate::walk::walk;
 
 /// The mode of a directory in which only the owner of a file may rename or remove it.
 const STICKY: u32 = 0o1000;
