@@ -22,7 +22,6 @@
 
 mod ack;
 mod action;
-mod column;
 mod connection;
 mod database;
 mod details;

@@ -9,13 +9,13 @@ use std::time::Duration;
 use exchange::{Batch, Stop};
 
 use crate::DatabaseError;
-use crate::column::Takes;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
 use crate::logins::Logins;
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
+use sql::column::Takes;
 
 /// Opens connections to one database.
 pub(crate) trait Driver: Debug + Send + Sync + 'static {

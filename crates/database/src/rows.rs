@@ -15,13 +15,13 @@ use fields::json::{self, Plain};
 use fields::{Case, Fields, RowError, Rows as Cells, Schema, Value, logfmt, tsv};
 
 use crate::ack::Piece;
-use crate::column::{Fit, Takes, misfit};
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault, for_clients};
 use crate::letter::Uids;
 use crate::source::{Members, Source};
 use crate::text::{one_line, shortened};
 use crate::{DatabaseError, Job, Record, UnknownFields};
+use sql::column::{Fit, Takes};
 
 /// Bytes of records or acknowledgements that are kept from one batch to the next at most.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -298,7 +298,8 @@ impl Rows {
                 continue;
             }
             let misfit = checked.iter().find_map(|(member, takes)| {
-                let why = takes.fit(self.value(row, *member), shape.record).err()?;
+                let why =
+                    takes.fit(self.value(row, *member), shape.record == Record::Json).err()?;
                 Some(misfit(&shape.name(*member), &why))
             });
             if let Some(fault) = misfit {
@@ -459,10 +460,12 @@ impl Rows {
     ) -> Result<Fit<'_>, Fault> {
         let source = shape.parameters[parameter];
         Ok(match self.given(row, source, batch) {
-            Given::Value(value) => takes.fit(value, shape.record).map_err(|why| {
-                let name = if let Source::Member(member) = source { member } else { 0 };
-                misfit(&shape.name(name), &why).at(row)
-            })?,
+            Given::Value(value) => {
+                takes.fit(value, shape.record == Record::Json).map_err(|why| {
+                    let name = if let Source::Member(member) = source { member } else { 0 };
+                    misfit(&shape.name(name), &why).at(row)
+                })?
+            }
             Given::Integer(number) => Fit::Number(number.to_string().into_bytes().into()),
             Given::Client(peer) => Fit::Text(peer.to_string().into_bytes().into()),
         })
@@ -547,6 +550,11 @@ impl Rows {
             }
         }
     }
+}
+
+/// The fault of a row whose value a column does not take.
+fn misfit(column: &str, why: &str) -> Fault {
+    Fault::new(Blame::Row, &format!("column `{column}` {why}")).coded("type")
 }
 
 fn push_shown(to: &mut Vec<u8>, value: impl std::fmt::Display) {

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("spawn", &["listeners"]),
     ("wire", &["block", "exchange", "fields"]),
     ("pool", &["elastic", "exchange"]),
-    ("sql", &["exchange"]),
+    ("sql", &["exchange", "fields"]),
     ("database", &["block", "elastic", "exchange", "fields", "listeners", "paths", "sql"]),
     ("observe", &["exchange", "fields"]),
     ("flow", &["block", "event", "exchange", "fields", "observe", "wire"]),

@@ -5,8 +5,8 @@ use mysql_async::consts::ColumnType;
 use mysql_async::{Column, Value};
 use serde_json::value::RawValue;
 
-use crate::column::{Fit, Takes};
 use crate::digits::Digits;
+use sql::column::{Fit, Takes};
 
 /// How a value is bound whose column takes that; see the head of [`crate::mysql`].
 pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {

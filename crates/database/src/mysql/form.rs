@@ -13,7 +13,7 @@ use super::bind::{BINARY, bits};
 use super::fault::{self, is_for_now};
 use super::schema::table_sql;
 use crate::Action;
-use crate::column::Takes;
+use sql::column::Takes;
 
 /// The columns of a table, and the statement that asks for them.
 #[derive(Debug)]

@@ -18,7 +18,6 @@ use super::form::Form;
 use super::schema::{self, ROWS_MAX, Values};
 use super::{bind, fault, letters};
 use crate::DatabaseError;
-use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
@@ -29,6 +28,7 @@ use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::{self, answer, until};
 use crate::{Affected, Job};
+use sql::column::Takes;
 
 /// What is run for a batch or a request.
 #[derive(Debug)]

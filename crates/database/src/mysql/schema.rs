@@ -6,10 +6,10 @@ use sql::{EnumValues, PlainWrite, listed, quoted};
 
 use super::fault::refused;
 use super::lookup::Lookup;
-use crate::column::{Takes, of_parameter};
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError, OnConflict};
+use sql::column::{Takes, of_parameter};
 
 /// Numbers of rows that a statement may have, the largest first: any batch is made of few of them.
 const SIZES: [usize; 10] = [1000, 500, 250, 100, 50, 25, 10, 5, 2, 1];

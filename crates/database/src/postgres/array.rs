@@ -1,6 +1,6 @@
 //! Arrays as PostgreSQL reads them: `{1,"a \"b\"",NULL}`.
 
-use crate::column::Fit;
+use sql::column::Fit;
 
 /// The text of an array, made element by element.
 #[derive(Debug, Default)]

@@ -7,10 +7,10 @@ use super::fault;
 use super::schema::{dead, table_sql};
 use super::wire::Text;
 use crate::DatabaseError;
-use crate::column::push_hexadecimal;
 use crate::fault::{Blame, Fault};
 use crate::letter::{self, Letter, StoredLetter, UID_CHARS_MIN};
 use crate::letters::log_made;
+use sql::column::push_hexadecimal;
 
 /// Makes the table where it is missing, and looks whether it is one of letters: if not, why.
 ///

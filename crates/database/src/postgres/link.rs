@@ -25,7 +25,6 @@ use super::tls::Rustls;
 use super::wire::Text;
 use super::{fault, foreign, letters};
 use crate::DatabaseError;
-use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
@@ -34,6 +33,7 @@ use crate::link::{Commit, Link, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::{stoppable, until};
+use sql::column::Takes;
 
 /// What is run for a batch or a request.
 #[derive(Debug)]

@@ -15,11 +15,11 @@ use super::decode::{self, Decode};
 use super::fault;
 use super::wire::Text;
 use crate::Affected;
-use crate::column::{Fit, Takes, push_hexadecimal};
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
 use crate::fault::Fault;
 use crate::rows::{Rows, Shape};
+use sql::column::{Fit, Takes, push_hexadecimal};
 
 /// Bytes of each column's array that are kept from one batch to the next at most.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;

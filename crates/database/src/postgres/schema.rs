@@ -8,10 +8,10 @@ use super::array::Array;
 use super::driver::StatementText;
 use super::fault::{refused, unless_for_now};
 use super::wire::Text;
-use crate::column::{Takes, of_parameter};
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::Source;
 use crate::{Action, DatabaseError, OnConflict};
+use sql::column::{Takes, of_parameter};
 
 /// A statement that stores any number of rows.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
 use super::{fault, schema};
-use crate::column::Takes;
 use crate::fault::{Blame, Fault};
 use crate::{Action, DatabaseError, Job};
+use sql::column::Takes;
 
 /// What a statement was prepared from, and for which columns.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 
-use crate::column::{Fit, Takes, is_kept_by_double};
+use sql::column::{Fit, Takes, is_kept_by_double};
 
 /// How a value is bound whose column takes that; see the head of [`crate::sqlite`].
 pub(super) fn bound<'v>(fit: Fit<'v>, takes: &Takes) -> ToSqlOutput<'v> {

@@ -7,10 +7,10 @@ use super::keys::{collations, names};
 use super::statement::quoted;
 use super::types::affinity;
 use crate::DatabaseError;
-use crate::column::Takes;
 use crate::fault::{Blame, Fault};
 use crate::letter::{self, Letter, StoredLetter};
 use crate::letters::log_made;
+use sql::column::Takes;
 
 /// Makes the table where it is missing, and looks whether it is one of letters: if not, why.
 ///

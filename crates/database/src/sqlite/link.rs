@@ -20,7 +20,6 @@ use super::statement::quoted;
 use super::types;
 use crate::Affected;
 use crate::DatabaseError;
-use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
@@ -28,6 +27,7 @@ use crate::letter::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
 use crate::resend::{KeyColumn, KeyType};
 use crate::rows::{Rows, Shape};
+use sql::column::Takes;
 
 /// SQLite waits for a lock in pieces of this length; between them we look whether to stop.
 const LOCK_SLICE: Duration = Duration::from_millis(25);

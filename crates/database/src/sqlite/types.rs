@@ -4,9 +4,9 @@
 use rusqlite::{Connection, Error};
 use sql::PlainWrite;
 
-use crate::column::{Takes, of_parameter};
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError};
+use sql::column::{Takes, of_parameter};
 
 /// Refuses an action that would give a column what it never takes.
 pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked, Error> {

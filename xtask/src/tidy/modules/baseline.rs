@@ -15,4 +15,4 @@ pub(super) struct Baseline {
 
 /// The figures of this checkout.
 pub(super) const BASELINE: Baseline =
-    Baseline { cycles: &[], large_crates: &[("database", 13)], wide_structs: &[] };
+    Baseline { cycles: &[], large_crates: &[], wide_structs: &[] };

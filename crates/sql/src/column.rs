@@ -11,13 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fields::Value;
 use serde_json::value::RawValue;
-use sql::{Decimal, EnumValues, Mismatch, PlainWrite, is_blank, time};
 
-use crate::Record;
-use crate::fault::{Blame, Fault};
-
-/// The code of our own refusals.
-const CODE: &str = "type";
+use crate::{Decimal, Mismatch, PlainWrite, Words, is_blank, time};
 
 const NOT_ARRAY: &str = "takes a JSON array";
 const NOT_WHOLE: &str = "takes whole numbers";
@@ -30,7 +25,7 @@ const DIMENSIONS_MAX: u32 = 6;
 
 /// What a column takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub enum Takes {
     /// It is not known, or takes anything: `true` and `false` are the numbers 1 and 0.
     #[default]
     Any,
@@ -41,7 +36,7 @@ pub(crate) enum Takes {
     /// Text of so many bytes, beyond which databases cut blanks.
     LimitedBytes(usize),
     /// One of a list of words, or several, which numbers would count.
-    Word(EnumValues),
+    Word(Words),
     /// `true` and `false`.
     Bool,
     /// Whole numbers.
@@ -84,7 +79,8 @@ pub(crate) enum Takes {
 
 /// A value as its column takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fit<'v> {
+pub enum Fit<'v> {
+    /// None.
     Null,
     /// Text.
     Text(Cow<'v, [u8]>),
@@ -96,30 +92,32 @@ pub(crate) enum Fit<'v> {
 
 impl Takes {
     /// Whether there is no value that [`fit`](Self::fit) refuses.
-    pub(crate) const fn takes_all(&self) -> bool {
+    #[must_use]
+    pub const fn takes_all(&self) -> bool {
         matches!(self, Self::Any | Self::Text | Self::Bool)
     }
 
-    /// The value as the column takes it. `record` is the format that it was read from.
+    /// The value as the column takes it. `is_json`: it was read from a format that has strings of its
+    /// own.
     ///
     /// # Errors
     /// When the column would change it.
-    pub(crate) fn fit<'v>(&self, value: Value<'v>, record: Record) -> Result<Fit<'v>, Mismatch> {
+    pub fn fit<'v>(&self, value: Value<'v>, is_json: bool) -> Result<Fit<'v>, Mismatch> {
         if value.is_null() {
             return Ok(Fit::Null);
         }
         let bytes = value.bytes_or_empty();
         match self {
-            Self::Bytes => return fit_bytes(value, record),
-            Self::Json => return fit_json(value, record),
+            Self::Bytes => return fit_bytes(value, is_json),
+            Self::Json => return fit_json(value, is_json),
             Self::JsonOfNumbers => {
                 // The database takes a text for a number where it looks like one.
-                let is_string = matches!(value, Value::Bytes(_)) && record == Record::Json;
+                let is_string = matches!(value, Value::Bytes(_)) && is_json;
                 if !is_string && Decimal::of(bytes).is_some() {
                     serde_json::from_slice::<&RawValue>(bytes).map_err(|_| NOT_JSON_NUMBER)?;
                     Self::Number.check_number(bytes)?;
                 }
-                return fit_json(value, record);
+                return fit_json(value, is_json);
             }
             Self::Array(_)
                 if matches!(value, Value::Number(_) | Value::Json(b"true" | b"false")) =>
@@ -223,7 +221,7 @@ impl Takes {
                 out.extend_from_slice(part);
                 continue;
             }
-            match self.fit(Value::Bytes(bound), Record::Json)? {
+            match self.fit(Value::Bytes(bound), true)? {
                 Fit::Text(fitted) => out.extend_from_slice(&fitted),
                 _ => out.extend_from_slice(part),
             }
@@ -257,7 +255,7 @@ impl Takes {
                 [b'[' | b'{' | b't' | b'f', ..] => Value::Json(raw),
                 _ => Value::Number(raw),
             };
-            self.fit(value, Record::Json)?.push_element(&mut out);
+            self.fit(value, true)?.push_element(&mut out);
         }
         out.push(b'}');
         Ok(out)
@@ -323,9 +321,9 @@ fn plain(value: Value<'_>) -> Fit<'_> {
     }
 }
 
-fn fit_bytes(value: Value<'_>, record: Record) -> Result<Fit<'_>, Mismatch> {
+fn fit_bytes(value: Value<'_>, is_json: bool) -> Result<Fit<'_>, Mismatch> {
     match value {
-        Value::Bytes(bytes) if record != Record::Json => Ok(Fit::Bytes(bytes.into())),
+        Value::Bytes(bytes) if !is_json => Ok(Fit::Bytes(bytes.into())),
         Value::Bytes(text) => {
             let mut bytes = vec![0; base64::decoded_len_estimate(text.len())];
             let length = STANDARD.decode_slice(text, &mut bytes).map_err(|_| NOT_BASE64)?;
@@ -336,9 +334,9 @@ fn fit_bytes(value: Value<'_>, record: Record) -> Result<Fit<'_>, Mismatch> {
     }
 }
 
-fn fit_json(value: Value<'_>, record: Record) -> Result<Fit<'_>, Mismatch> {
+fn fit_json(value: Value<'_>, is_json: bool) -> Result<Fit<'_>, Mismatch> {
     match value {
-        Value::Bytes(text) if record == Record::Json => {
+        Value::Bytes(text) if is_json => {
             let text = std::str::from_utf8(text).map_err(|_| "takes UTF-8")?;
             let quoted = serde_json::to_vec(text).map_err(|_| "takes a JSON string")?;
             Ok(Fit::Text(quoted.into()))
@@ -349,7 +347,7 @@ fn fit_json(value: Value<'_>, record: Record) -> Result<Fit<'_>, Mismatch> {
 
 impl Fit<'_> {
     /// Appends an element of an array of PostgreSQL.
-    pub(crate) fn push_element(&self, out: &mut Vec<u8>) {
+    pub fn push_element(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"NULL"),
             // Nothing in a number needs quotes.
@@ -376,27 +374,23 @@ fn push_quoted(out: &mut Vec<u8>, mut bytes: &[u8]) {
 }
 
 /// Appends bytes as a `bytea` reads them.
-pub(crate) fn push_hexadecimal(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn push_hexadecimal(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     out.extend_from_slice(b"\\x");
     out.extend(bytes.iter().flat_map(digits));
 }
 
-/// The fault of a row whose value a column does not take.
-pub(crate) fn misfit(column: &str, why: &str) -> Fault {
-    Fault::new(Blame::Row, &format!("column `{column}` {why}")).coded(CODE)
-}
-
 /// Whether a number is read back from a double as it is.
-#[cfg(feature = "sqlite")]
-pub(crate) fn is_kept_by_double(digits: &[u8]) -> bool {
+#[must_use]
+pub fn is_kept_by_double(digits: &[u8]) -> bool {
     Decimal::of(digits).is_some_and(|number| number.is_kept_by_double())
 }
 
 /// What the parameter `name` of a statement takes: as the column that it goes into, where the statement
 /// says that plainly and of one type of column only. `of` finds what a column takes.
-pub(crate) fn of_parameter(
+#[must_use]
+pub fn of_parameter(
     write: Option<&PlainWrite>,
     name: &str,
     of: impl Fn(&str) -> Option<Takes>,

@@ -1,7 +1,7 @@
 use super::*;
 
 fn fit(takes: &Takes, value: Value<'_>) -> String {
-    match takes.fit(value, Record::Json) {
+    match takes.fit(value, true) {
         Ok(Fit::Null) => "NULL".to_owned(),
         Ok(Fit::Text(text)) => format!("'{}'", text.escape_ascii()),
         Ok(Fit::Number(digits)) => digits.escape_ascii().to_string(),
@@ -19,7 +19,7 @@ fn json_is_kept_as_what_it_is() {
     assert_eq!(fit(&Takes::Json, Value::Null), "NULL");
     assert_eq!(fit(&Takes::Any, json), "1");
     assert_eq!(fit(&Takes::Text, json), "'true'");
-    let tsv = Takes::Json.fit(Value::Bytes(b"{}"), Record::Tsv);
+    let tsv = Takes::Json.fit(Value::Bytes(b"{}"), false);
     assert_eq!(tsv, Ok(Fit::Text(b"{}".into())));
 }
 
@@ -36,17 +36,17 @@ fn a_number_that_sqlite_would_change_is_no_json_in_any_format() {
         ".5",
         "5.",
     ] {
-        for record in [Record::Tsv, Record::Logfmt] {
+        for record in [false, false] {
             assert!(takes.fit(Value::Bytes(text.as_bytes()), record).is_err(), "{text}");
         }
-        let quoted = takes.fit(Value::Bytes(text.as_bytes()), Record::Json);
+        let quoted = takes.fit(Value::Bytes(text.as_bytes()), true);
         assert_eq!(quoted, Ok(Fit::Text(format!("\"{text}\"").into_bytes().into())));
     }
     for text in ["123", "-0.5e1", " 9007199254740993", "\"00123\"", "[1e400]", "null", "text"] {
-        let fitted = takes.fit(Value::Bytes(text.as_bytes()), Record::Tsv);
+        let fitted = takes.fit(Value::Bytes(text.as_bytes()), false);
         assert_eq!(fitted, Ok(Fit::Text(text.as_bytes().into())), "{text}");
     }
-    assert!(takes.fit(Value::Number(b"1e400"), Record::Json).is_err());
+    assert!(takes.fit(Value::Number(b"1e400"), true).is_err());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn bounds_of_a_range_that_a_float_would_round_are_refused() {
 
 #[test]
 fn a_number_is_no_word() {
-    let takes = Takes::Word(EnumValues::of_type("enum('2')"));
+    let takes = Takes::Word(Words::of_type("enum('2')"));
     assert_eq!(fit(&takes, Value::Bytes(b"2")), "'2'");
     assert_eq!(fit(&takes, Value::Number(b"2")), "!takes a string");
 }
@@ -214,6 +214,6 @@ fn bytes_are_base64_in_json_alone() {
     for wrong in [Value::Bytes(b"AP8"), Value::Bytes(b"\\x00"), Value::Number(b"5")] {
         assert_eq!(fit(&Takes::Bytes, wrong), "!takes a string of bytes in base64");
     }
-    let tsv = Takes::Bytes.fit(Value::Bytes(b"\xff"), Record::Tsv);
+    let tsv = Takes::Bytes.fit(Value::Bytes(b"\xff"), false);
     assert_eq!(tsv, Ok(Fit::Bytes(b"\xff".into())));
 }
