@@ -26,7 +26,6 @@ mod form;
 mod letters;
 mod link;
 mod lookup;
-mod place;
 mod schema;
 
 use std::sync::Arc;

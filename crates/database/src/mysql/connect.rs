@@ -12,7 +12,7 @@ use super::driver::MysqlDriver;
 use super::fault::{refused, unless_for_now};
 use super::form::Form;
 use super::link::{LockWait, MysqlLink, Run, Session};
-use super::{durability, engines, letters, link, place, schema};
+use super::{durability, engines, letters, link, schema};
 use crate::ack;
 use crate::loopback;
 use crate::rows::Shape;
@@ -120,7 +120,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
 /// Which byte of the statement of the settings an error is about.
 fn place_of(driver: &MysqlDriver, error: &Error) -> Option<usize> {
     let Error::Server(said) = error else { return None };
-    let at = place::of(&driver.sql, said.code, &said.message)?;
+    let at = sql::mysql_error_place(&driver.sql, said.code, &said.message)?;
     Some(sql::origin(driver.source(), sql::Dialect::Question, at))
 }
 
