@@ -49,7 +49,7 @@ fn commands_beside_the_daemon_make_no_file_and_say_that_there_is_none() {
     let path = folder.path().join("hits.db");
     let mut options = options(&path, insert("hits", &["id"]), Some(CREATE));
     options.job.dead = Some("dead".to_owned());
-    let database = factory(options.clone()).unwrap();
+    let database = factory(options).unwrap();
     let absent = format!("`{}` does not exist; the daemon makes it when it starts", path.display());
     let doubts = database.doubts().unwrap();
     assert_eq!(doubts, [format!("{absent}; until then nothing can be checked there")]);
