@@ -102,26 +102,40 @@ async fn listener(address: SocketAddr) -> Listener {
         return Listener::Trusted;
     }
     let address = reached(address);
-    let users = match listeners::at(address) {
-        Ok(users) => users,
-        Err(error) => return unknown(&error),
-    };
-    if !users.is_empty() {
-        return judge(users);
-    }
-    // The kernel may bring the connection to another machine or to a container. Nobody else can get it then.
-    match TcpStream::connect(address).await {
-        Err(error) => Listener::Nobody(error),
-        Ok(stream) => match stream.local_addr().and_then(|own| listeners::acceptor(address, own)) {
-            Ok(found) => judge(found.map(|it| it.user)),
-            Err(error) => unknown(&error),
+    match judge(listeners::listener(address)) {
+        Some(listener) => listener,
+        None => match TcpStream::connect(address).await {
+            Err(error) => Listener::Nobody(error),
+            Ok(stream) => reached_by(address, &stream).unwrap_or_else(Listener::Nobody),
         },
     }
 }
 
-fn judge(users: impl IntoIterator<Item = u32>) -> Listener {
-    let stranger = users.into_iter().find(|&user| is_stranger(user));
-    stranger.map_or(Listener::Trusted, Listener::Stranger)
+/// Who takes a connection where nobody listened before. The kernel may bring it to another machine or to a
+/// container: nobody of this machine can get it then.
+fn reached_by(address: SocketAddr, stream: &TcpStream) -> io::Result<Listener> {
+    let own = stream.local_addr()?;
+    match judge(listeners::acceptor(address, own)) {
+        Some(listener) => Ok(listener),
+        None if listeners::is_elsewhere(address, own)? => Ok(Listener::Trusted),
+        None => Ok(Listener::Nobody(io::ErrorKind::ConnectionReset.into())),
+    }
+}
+
+/// None: the kernel found nobody of this machine.
+fn judge(found: io::Result<Option<listeners::Acceptor>>) -> Option<Listener> {
+    match found {
+        Ok(Some(found)) if is_stranger(found.user) => Some(Listener::Stranger(found.user)),
+        Ok(Some(_)) => Some(Listener::Trusted),
+        Ok(None) => None,
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Some(unknown(&error)),
+        // Another user can be the reason. The next attempt may have an answer.
+        Err(error) => {
+            let text =
+                format!("nothing is sent: the kernel did not say who listens there: {error}");
+            Some(Listener::Nobody(io::Error::new(error.kind(), text)))
+        }
+    }
 }
 
 fn is_stranger(user: u32) -> bool {
@@ -166,14 +180,54 @@ mod tests {
     #[test]
     fn a_database_runs_as_root_the_own_user_or_one_of_the_system() {
         let own = rustix::process::geteuid().as_raw();
-        for users in [&[][..], &[0], &[own], &[70], &[999, 0]] {
-            let found = judge(users.iter().copied());
-            assert!(matches!(found, Listener::Trusted), "{users:?}: {found:?}");
+        let judged = |user| judge(Ok(Some(listeners::Acceptor { user, socket: 1 })));
+        for user in [0, own, 70, 999] {
+            assert!(matches!(judged(user), Some(Listener::Trusted)), "{user}");
         }
-        for users in [&[65_534][..], &[0, 65_534]] {
-            let found = judge(users.iter().copied());
-            assert!(matches!(found, Listener::Stranger(65_534)), "{users:?}: {found:?}");
+        assert!(matches!(judged(65_534), Some(Listener::Stranger(65_534))));
+        assert!(judge(Ok(None)).is_none());
+    }
+
+    #[test]
+    fn nothing_is_sent_where_the_kernel_fails_to_say_who_listens() {
+        let judged = |kind: io::ErrorKind| judge(Err(kind.into()));
+        for kind in [io::ErrorKind::FileTooLarge, io::ErrorKind::WouldBlock] {
+            let Some(Listener::Nobody(error)) = judged(kind) else { panic!("{kind}") };
+            assert!(error.to_string().contains("nothing is sent"), "{error}");
         }
+        assert!(matches!(judged(io::ErrorKind::Unsupported), Some(Listener::Trusted)));
+    }
+
+    /// A socket that is bound to the loopback device is found only by who asks for this device.
+    #[test]
+    fn another_user_is_no_database_also_on_the_loopback_device_alone() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        // Before Linux 5.7 this needs a capability.
+        if !rustix::process::geteuid().is_root() || socket.bind_device(Some(b"lo")).is_err() {
+            return;
+        }
+        socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let listener = socket.listen(1).unwrap();
+        fchown(&listener, Some(65_534), None).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let it = server(Host::Internet("127.0.0.1".to_owned(), port), Some("secret"));
+        let refused = runtime.block_on(place(&it, "db")).map_err(|error| error.to_string());
+        assert!(refused.unwrap_err().contains("user 65534 listens"));
+    }
+
+    /// It may be gone before it is found. The next connection would be its own as well.
+    #[test]
+    fn a_listener_that_comes_and_goes_is_no_other_machine() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = runtime.block_on(TcpStream::connect(address)).unwrap();
+        drop(listener.accept().unwrap());
+        drop(listener);
+        let found = reached_by(address, &stream).unwrap();
+        assert!(matches!(found, Listener::Nobody(_)), "{found:?}");
     }
 
     fn server(host: Host, password: Option<&str>) -> Server {

@@ -3,8 +3,8 @@
 //! What it is: the user ids behind sockets. What it depends on: addresses and the kernel. What it must never depend on: who
 //! asks, and why.
 //!
-//! The cost of [`at`] grows with the number of listening sockets, not with that of connections; [`acceptor`] looks one
-//! connection up. Neither blocks.
+//! The kernel looks one socket up for each question. So the cost does not depend on the number of sockets, which other users
+//! can raise, and an answer is never cut. Nothing here blocks.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
@@ -24,16 +25,17 @@ const ERROR: u16 = 2;
 /// `NLM_F_REQUEST`, and with `NLM_F_DUMP`.
 const LOOK_UP: u16 = 0x1;
 const DUMP: u16 = 0x301;
-/// `TCP_LISTEN`.
+/// `TCP_ESTABLISHED` and `TCP_LISTEN`.
+const ESTABLISHED: u8 = 1;
 const LISTEN: u8 = 10;
+/// `LOOPBACK_IFINDEX`: connections within a machine come from this device, also to its other addresses. With it
+/// the kernel finds sockets that are bound to the device (`SO_BINDTODEVICE`) and those that are bound to none.
+const LOOPBACK: u32 = 1;
 
 /// Bytes of a message's header, of a request, and of an answer.
 const HEADER: usize = 16;
 const REQUEST: usize = HEADER + 56;
 const ANSWER: usize = 72;
-
-/// Packets that are read for one answer, at most.
-const PACKETS_MAX: usize = 1000;
 
 /// A socket on the server's end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -48,64 +50,117 @@ pub struct Acceptor {
 /// while nobody has, the one who listens there. None: nobody of this machine.
 ///
 /// # Errors
-/// When the kernel does not answer: it was built without this, or a sandbox forbids it.
+/// Of the kind `Unsupported` when the kernel never answers: it was built without this, or a sandbox forbids it. Any
+/// other when it does not answer this time: another user may be the reason.
 pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<Acceptor>> {
     let socket = open()?;
-    let nobody = match server.ip().to_canonical() {
-        IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        IpAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-    };
     let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
     if let Some(found) = accepted {
         return Ok(Some(found.acceptor()));
     }
-    let listener = look_up(&socket, server, nobody)?;
+    let listener = look_up(&socket, server, nobody(server))?;
     // A connection that was not accepted goes with its listener: as long as it is there and was not
     // accepted, this listener is its own.
     let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
-    match accepted.or(listener) {
-        Some(found) => Ok(Some(found.acceptor())),
-        // Where the kernel cannot tell, it finds nothing either.
-        None => at(server).map(|_| None),
-    }
+    known(&socket, accepted.or(listener))
 }
 
-/// The users of all sockets that listen on this TCP address of this machine, or on all addresses.
+/// The socket that takes new connections of this machine to a TCP address. None: there is none on this machine.
 ///
 /// # Errors
-/// When the kernel does not answer: it was built without this, or a sandbox forbids it.
-pub fn at(address: SocketAddr) -> io::Result<Vec<u32>> {
-    let wanted = address.ip().to_canonical();
-    listeners_of(address.port(), |found| found.is_unspecified() || found.to_canonical() == wanted)
+/// As for [`acceptor`].
+pub fn listener(server: SocketAddr) -> io::Result<Option<Acceptor>> {
+    let socket = open()?;
+    let found = look_up(&socket, server, nobody(server))?;
+    known(&socket, found)
 }
 
-/// The users of all sockets that listen on this TCP port, on addresses that `is_one` takes.
-fn listeners_of(port: u16, is_one: impl Fn(IpAddr) -> bool) -> io::Result<Vec<u32>> {
+/// Whether a connection that this process made to an address of this machine leads to another one, or to a
+/// container: it is open, and nothing on this machine is at its other end. One that its peer has closed does not.
+///
+/// # Errors
+/// As for [`acceptor`].
+pub fn is_elsewhere(server: SocketAddr, client: SocketAddr) -> io::Result<bool> {
     let socket = open()?;
-    let mut users = Vec::new();
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        let request = request(family, DUMP, 1 << LISTEN);
-        sendto(&socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-        let mut buffer = [0; 32 << 10];
-        let mut is_done = false;
-        for _ in 0..PACKETS_MAX {
-            let (_, count) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-            if read(&buffer[..count], port, &is_one, &mut users)? {
-                is_done = true;
-                break;
+    let is_open = || {
+        let own = look_up(&socket, client, server)?;
+        Ok::<_, io::Error>(own.is_some_and(|own| own.state == ESTABLISHED))
+    };
+    // A peer that goes while it is looked for takes the connection along.
+    Ok(is_open()? && look_up(&socket, server, client)?.is_none() && is_open()?)
+}
+
+/// An address that no client has.
+fn nobody(server: SocketAddr) -> SocketAddr {
+    match server.ip().to_canonical() {
+        IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        IpAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    }
+}
+
+/// The end of a look-up. A kernel that cannot look TCP sockets up finds nothing either.
+fn known(socket: &OwnedFd, found: Option<Found>) -> io::Result<Option<Acceptor>> {
+    match found {
+        Some(found) => Ok(Some(found.acceptor())),
+        None => check_support(socket).map(|()| None),
+    }
+}
+
+/// Whether the kernel can look TCP sockets up: it is asked for all that are in none of the states.
+fn check_support(socket: &OwnedFd) -> io::Result<()> {
+    let request = request(libc::AF_INET, DUMP, 0);
+    sendto(socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).map_err(fault)?;
+    let mut buffer = [0; 4 << 10];
+    let (_, count) = recv(socket, &mut buffer[..], RecvFlags::empty()).map_err(fault)?;
+    supported(&buffer[..count])
+}
+
+/// An answer to the question of [`check_support`]: the end of an empty list, or an error.
+fn supported(packet: &[u8]) -> io::Result<()> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    let (header, body) = packet.split_at_checked(HEADER).ok_or_else(invalid)?;
+    match u16::from_ne_bytes([header[4], header[5]]) {
+        DONE | ERROR => {
+            let errno = body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
+            match errno.ok_or_else(invalid)? {
+                0.. => Ok(()),
+                errno @ -4095..0 => Err(fault_of_support(Errno::from_raw_os_error(-errno))),
+                _ => Err(invalid()),
             }
         }
-        if !is_done {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
+        _ => Err(invalid()),
     }
-    Ok(users)
+}
+
+/// The kernel says that there is no such file where it has no look-up of TCP sockets.
+fn fault_of_support(errno: Errno) -> io::Error {
+    match errno {
+        Errno::NOENT => unsupported("it has no tcp_diag"),
+        errno => fault(errno),
+    }
+}
+
+/// An error of the kernel; of the kind `Unsupported` if nobody but the kernel or a sandbox can be its reason.
+fn fault(errno: Errno) -> io::Error {
+    match errno {
+        Errno::PROTONOSUPPORT
+        | Errno::AFNOSUPPORT
+        | Errno::OPNOTSUPP
+        | Errno::NOSYS
+        | Errno::PERM
+        | Errno::ACCESS => unsupported(&io::Error::from(errno).to_string()),
+        errno => errno.into(),
+    }
+}
+
+fn unsupported(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 /// A socket to ask the kernel with.
 fn open() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(SOCK_DIAG))?)
+    socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(SOCK_DIAG)).map_err(fault)
 }
 
 /// A socket that the kernel found.
@@ -142,11 +197,12 @@ fn look_up(socket: &OwnedFd, server: SocketAddr, client: SocketAddr) -> io::Resu
             IpAddr::V6(address) => put(at, &address.octets()),
         }
     }
+    put(44, &LOOPBACK.to_ne_bytes());
     // `INET_DIAG_NOCOOKIE`.
     put(48, &[0xff; 8]);
-    sendto(socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    sendto(socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).map_err(fault)?;
     let mut buffer = [0; 4 << 10];
-    let (_, count) = recv(socket, &mut buffer[..], RecvFlags::empty())?;
+    let (_, count) = recv(socket, &mut buffer[..], RecvFlags::empty()).map_err(fault)?;
     match found(&buffer[..count]) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         found => found.map(Some),
@@ -169,8 +225,10 @@ fn found(packet: &[u8]) -> io::Result<Found> {
 
 /// The error in an answer.
 fn said(body: &[u8]) -> io::Error {
-    let errno = body.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
-    io::Error::from_raw_os_error(errno.saturating_neg())
+    match body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)) {
+        Some(errno @ -4095..0) => fault(Errno::from_raw_os_error(-errno)),
+        _ => io::ErrorKind::InvalidData.into(),
+    }
 }
 
 fn number(body: &[u8; ANSWER], at: usize) -> u32 {
@@ -190,48 +248,6 @@ fn request(family: i32, flags: u16, states: u32) -> [u8; REQUEST] {
     request
 }
 
-/// Adds the users of this port's sockets. Whether it was the last packet.
-fn read(
-    mut packet: &[u8],
-    port: u16,
-    is_one: &impl Fn(IpAddr) -> bool,
-    users: &mut Vec<u32>,
-) -> io::Result<bool> {
-    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
-    while !packet.is_empty() {
-        let length = packet.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes) as usize);
-        let length = length.filter(|&length| length >= HEADER && length <= packet.len());
-        let (message, rest) = packet.split_at(length.ok_or_else(invalid)?);
-        let body = &message[HEADER..];
-        match u16::from_ne_bytes([message[4], message[5]]) {
-            DONE => return Ok(true),
-            ERROR => return Err(said(body)),
-            BY_FAMILY => {
-                let body: &[u8; ANSWER] = body.first_chunk().ok_or_else(invalid)?;
-                // Family, state, timer and retransmissions; then the socket's own port, the other's
-                // and the socket's own address.
-                if u16::from_be_bytes([body[4], body[5]]) == port && is_one(own_address(body)) {
-                    users.push(number(body, 64));
-                }
-            }
-            _ => {}
-        }
-        // Messages begin at multiples of four.
-        let padding = (4 - length.unwrap_or_default() % 4) % 4;
-        packet = rest.get(padding..).unwrap_or_default();
-    }
-    Ok(false)
-}
-
-fn own_address(body: &[u8; ANSWER]) -> IpAddr {
-    let bytes: [u8; 16] = *body[8..].first_chunk().expect("an answer is longer");
-    if i32::from(body[0]) == libc::AF_INET {
-        IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])
-    } else {
-        IpAddr::from(bytes)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test")]
@@ -240,8 +256,12 @@ mod tests {
 
     use super::*;
 
-    fn listeners(port: u16) -> Vec<u32> {
-        at(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).unwrap()
+    fn user(address: SocketAddr) -> Option<u32> {
+        listener(address).unwrap().map(|found| found.user)
+    }
+
+    fn local(port: u16) -> Option<u32> {
+        user(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
     }
 
     #[test]
@@ -249,19 +269,19 @@ mod tests {
         let own = rustix::process::geteuid().as_raw();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(listeners(port), [own]);
+        assert_eq!(local(port), Some(own));
         // A socket that is bound and does not listen serves nobody.
         let kept = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let kept = kept.unwrap();
         rustix::net::bind(&kept, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let bound = SocketAddr::try_from(rustix::net::getsockname(&kept).unwrap()).unwrap();
-        assert_eq!(listeners(bound.port()), Vec::<u32>::new());
+        assert_eq!(local(bound.port()), None);
         if let Ok(everywhere) = TcpListener::bind("[::]:0") {
             let port = everywhere.local_addr().unwrap().port();
-            assert_eq!(listeners(port), [own]);
+            assert_eq!(local(port), Some(own));
         }
         drop(listener);
-        assert_eq!(listeners(port), Vec::<u32>::new());
+        assert_eq!(local(port), None);
     }
 
     #[test]
@@ -289,38 +309,110 @@ mod tests {
             assert_ne!(has.socket, listens.socket, "{place}: by a socket of its own");
             drop(listener);
             assert_eq!(found(), Some(has), "{place}: it lives on");
+            assert!(!is_elsewhere(server, from).unwrap(), "{place}: it is here");
             drop(accepted);
             assert_eq!(found(), None, "{place}: it is nobody's");
+            assert!(!is_elsewhere(server, from).unwrap(), "{place}: it was closed here");
         }
     }
 
     #[test]
     fn listeners_of_other_addresses_are_not_those_of_an_address() {
         let own = rustix::process::geteuid().as_raw();
-        let users = |text: &str| at(text.parse().unwrap()).unwrap();
+        let user = |text: &str| user(text.parse().unwrap());
         let listener = TcpListener::bind("127.0.0.2:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(users(&format!("127.0.0.2:{port}")), [own]);
-        assert_eq!(users(&format!("[::ffff:127.0.0.2]:{port}")), [own]);
-        assert_eq!(users(&format!("127.0.0.1:{port}")), Vec::<u32>::new());
-        assert_eq!(users(&format!("[::1]:{port}")), Vec::<u32>::new());
+        assert_eq!(user(&format!("127.0.0.2:{port}")), Some(own));
+        assert_eq!(user(&format!("[::ffff:127.0.0.2]:{port}")), Some(own));
+        assert_eq!(user(&format!("127.0.0.1:{port}")), None);
+        assert_eq!(user(&format!("[::1]:{port}")), None);
         let everywhere = TcpListener::bind("0.0.0.0:0").unwrap();
         let port = everywhere.local_addr().unwrap().port();
-        assert_eq!(users(&format!("127.0.0.1:{port}")), [own]);
+        assert_eq!(user(&format!("127.0.0.1:{port}")), Some(own));
+    }
+
+    #[test]
+    fn a_listener_for_ipv6_alone_takes_no_connection_of_ipv4() {
+        let own = rustix::process::geteuid().as_raw();
+        let kept =
+            socket_with(AddressFamily::INET6, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        // Not every machine has IPv6.
+        let Ok(kept) = kept else { return };
+        rustix::net::sockopt::set_ipv6_v6only(&kept, true).unwrap();
+        let everywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+        if rustix::net::bind(&kept, &everywhere).is_err() {
+            return;
+        }
+        rustix::net::listen(&kept, 1).unwrap();
+        let bound = SocketAddr::try_from(rustix::net::getsockname(&kept).unwrap()).unwrap();
+        assert_eq!(local(bound.port()), None);
+        assert_eq!(user(SocketAddr::from((Ipv6Addr::LOCALHOST, bound.port()))), Some(own));
+    }
+
+    #[test]
+    fn a_listener_is_found_among_any_number_of_others() {
+        let own = rustix::process::geteuid().as_raw();
+        let wanted = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = wanted.local_addr().unwrap();
+        let other = |number: u16| {
+            let [high, low] = number.to_be_bytes();
+            TcpListener::bind(SocketAddr::from(([127, 9, high, low], server.port())))
+        };
+        let others: Vec<TcpListener> = (1..800).map(|number| other(number).unwrap()).collect();
+        assert_eq!(user(server), Some(own));
+        let client = TcpStream::connect(server).unwrap();
+        let found = acceptor(server, client.local_addr().unwrap()).unwrap();
+        assert_eq!(found, listener(server).unwrap());
+        let told = others.iter().map(|other| other.local_addr().unwrap());
+        assert!(told.map(|other| listener(other).unwrap()).all(|other| other != found));
+        drop(wanted);
+        assert_eq!(user(server), None, "none of the others");
     }
 
     #[test]
     fn an_answer_that_is_cut_is_an_error() {
-        let mut users = Vec::new();
-        for length in 1..HEADER {
-            assert!(read(&vec![1; length], 1, &|_| true, &mut users).is_err());
-            assert!(found(&vec![1; length]).is_err());
+        for length in 0..HEADER + 4 {
+            let kind = |error: io::Error| error.kind();
+            let cut = |kind: u16| {
+                let mut packet = vec![0; length];
+                packet.iter_mut().skip(4).zip(kind.to_ne_bytes()).for_each(|(to, byte)| *to = byte);
+                packet
+            };
+            for message in [ERROR, DONE, BY_FAMILY] {
+                let found = found(&cut(message)).err().map(kind);
+                assert_eq!(found, Some(io::ErrorKind::InvalidData), "{message} {length}");
+                let supported = supported(&cut(message)).err().map(kind);
+                assert_eq!(supported, Some(io::ErrorKind::InvalidData), "{message} {length}");
+            }
         }
         assert!(found(&request(libc::AF_INET, LOOK_UP, 0)).is_err(), "its body is too short");
-        let mut short = request(libc::AF_INET, DUMP, 1 << LISTEN).to_vec();
-        assert!(read(&short, 1, &|_| true, &mut users).is_err());
-        short[4..6].copy_from_slice(&DONE.to_ne_bytes());
-        assert!(read(&short, 1, &|_| true, &mut users).unwrap());
-        assert!(users.is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_look_up_is_no_kernel_that_finds_nothing() {
+        check_support(&open().unwrap()).unwrap();
+        let answer = |message: u16, errno: i32| {
+            let mut packet = [0; HEADER + 4];
+            packet[4..6].copy_from_slice(&message.to_ne_bytes());
+            packet[HEADER..].copy_from_slice(&errno.to_ne_bytes());
+            packet
+        };
+        let kind = |found: io::Result<()>| found.err().map(|error| error.kind());
+        for message in [DONE, ERROR] {
+            assert_eq!(kind(supported(&answer(message, 0))), None);
+            let absent = kind(supported(&answer(message, -libc::ENOENT)));
+            assert_eq!(absent, Some(io::ErrorKind::Unsupported));
+            // Another user can be the reason of these.
+            for errno in [libc::ENOMEM, libc::ENOBUFS, libc::EAGAIN, libc::EMFILE, i32::MAX] {
+                let kind = kind(supported(&answer(message, -errno)));
+                assert!(kind.is_some_and(|it| it != io::ErrorKind::Unsupported), "{errno}");
+            }
+        }
+        for errno in [Errno::PROTONOSUPPORT, Errno::AFNOSUPPORT, Errno::PERM, Errno::ACCESS] {
+            assert_eq!(fault(errno).kind(), io::ErrorKind::Unsupported, "{errno}");
+        }
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::AGAIN] {
+            assert_ne!(fault(errno).kind(), io::ErrorKind::Unsupported, "{errno}");
+        }
     }
 }

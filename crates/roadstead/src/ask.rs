@@ -33,6 +33,8 @@ pub enum AskError {
     TooLong(String),
     /// Another user listens there, or nobody who is known, and would get the token or the request.
     Stranger(String, Option<u32>),
+    /// The kernel did not say who listens there.
+    Unknown(String, io::Error),
 }
 
 impl fmt::Display for AskError {
@@ -59,6 +61,10 @@ impl fmt::Display for AskError {
             Self::Stranger(admin, None) => {
                 write!(f, "nothing is sent: it is unknown who listens on {admin}")
             }
+            Self::Unknown(admin, error) => write!(
+                f,
+                "nothing is sent: the kernel did not say who listens on {admin}: {error}\nhelp: try again"
+            ),
         }
     }
 }
@@ -253,7 +259,7 @@ pub(crate) fn exchange_within(
 
 /// Connects to the first of the addresses of `HOST:PORT` that takes the connection, and gives the token for
 /// it. Any user can listen on a loopback port: there a token, and a request that `is_private`, needs somebody
-/// known who listens before the connection is made and after it, so that nobody else can have taken it.
+/// known who has accepted this very connection or will.
 fn connect(
     admin: &str,
     until: Instant,
@@ -270,24 +276,35 @@ fn connect(
         users.extend(user);
         let is_local = address.ip().to_canonical().is_loopback();
         let is_checked = is_local && (is_private || token.is_some());
-        let known = || match is_checked.then(|| listeners::at(address)) {
-            Some(Ok(listeners)) => admit(admin, &users, &listeners),
-            Some(Err(error)) => {
-                eprintln!("roadstead: the kernel does not say who listens on {address}: {error}");
-                Ok(())
-            }
-            None => Ok(()),
-        };
-        let before = known();
         match left(until).and_then(|wait| TcpStream::connect_timeout(&address, wait)) {
             Ok(stream) => {
-                before.and_then(|()| known())?;
+                if is_checked {
+                    let own = stream.local_addr().map_err(failed)?;
+                    admit_peer(admin, &users, listeners::acceptor(address, own))?;
+                }
                 return Ok((stream, token.map(|token| token.text.clone())));
             }
             Err(error) => last = error,
         }
     }
     Err(failed(last))
+}
+
+/// As [`admit`], for the socket that the kernel found at the other end of a connection. Where the kernel can never
+/// find it, nothing better is known than that somebody listens.
+fn admit_peer(
+    admin: &str,
+    users: &[u32],
+    found: io::Result<Option<listeners::Acceptor>>,
+) -> Result<(), AskError> {
+    match found {
+        Ok(found) => admit(admin, users, found.map(|it| it.user).as_slice()),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            eprintln!("roadstead: the kernel does not say who listens on {admin}: {error}");
+            Ok(())
+        }
+        Err(error) => Err(AskError::Unknown(admin.to_owned(), error)),
+    }
 }
 
 /// Who owns the directory of a socket, and may replace it anyway.
@@ -482,6 +499,16 @@ mod tests {
         let told = |listeners: &[u32]| admit("here", &[7], listeners).unwrap_err().to_string();
         assert!(told(&[0, 60_003]).contains("user 60003 listens"), "{}", told(&[0, 60_003]));
         assert!(told(&[]).contains("unknown who listens"));
+    }
+
+    #[test]
+    fn nothing_is_sent_where_the_kernel_fails_to_say_who_listens() {
+        let said = |kind: io::ErrorKind| admit_peer("here", &[], Err(kind.into()));
+        for kind in [io::ErrorKind::FileTooLarge, io::ErrorKind::WouldBlock] {
+            assert!(said(kind).unwrap_err().to_string().contains("nothing is sent"), "{kind}");
+        }
+        assert!(said(io::ErrorKind::Unsupported).is_ok());
+        assert!(matches!(admit_peer("here", &[], Ok(None)), Err(AskError::Stranger(_, None))));
     }
 
     #[test]

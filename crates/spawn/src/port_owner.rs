@@ -52,11 +52,7 @@ impl PortProgram {
             Ok(None) => PortOwner::Nobody,
             Ok(Some(found)) if self.is_own(found) => PortOwner::Program,
             Ok(Some(found)) => PortOwner::Other(found.user),
-            Err(error) if is_exhausted(&error) => {
-                tracing::warn!("it is unknown who accepts connections to a program: {error}");
-                PortOwner::Nobody
-            }
-            Err(error) => {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 UNAVAILABLE.call_once(|| {
                     tracing::warn!(
                         "the kernel does not say who accepts a connection ({error}): another local user can take \
@@ -64,6 +60,11 @@ impl PortProgram {
                     );
                 });
                 PortOwner::Program
+            }
+            // It may say it the next time: there may be no descriptor or memory to ask with.
+            Err(error) => {
+                tracing::warn!("it is unknown who accepts connections to a program: {error}");
+                PortOwner::Nobody
             }
         }
     }
@@ -90,13 +91,6 @@ impl PortProgram {
         }
         is_own
     }
-}
-
-/// Whether the kernel could not be queried because no descriptor or memory was free. The next query may succeed.
-fn is_exhausted(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::AGAIN];
-    Errno::from_io_error(error).is_some_and(|errno| exhausted.contains(&errno))
 }
 
 /// Whether a process or one of its descendants runs as a user. Descendants are included because `runuser` and `su`
