@@ -112,7 +112,27 @@ pub(crate) fn router(app: App) -> Router {
 async fn index() -> String {
     let mut text = "roadstead\n\n".to_owned();
     for route in ROUTES {
-        text.push_str(&format!("{:<5}{:<40}{}\n", route.method, route.path, route.about));
+        // A `Method` is shown without regard to the width.
+        let method = route.method.as_str();
+        text.push_str(&format!("{method:<5}{:<40}{}\n", route.path, route.about));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_has_a_column_for_each_part_of_a_route() {
+        let future = std::pin::pin!(index());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let std::task::Poll::Ready(text) = future.poll(&mut context) else { panic!("it waits") };
+        assert!(text.contains("\nGET  /metrics "), "{text}");
+        assert!(text.contains("\nPOST /ask/{pool} "), "{text}");
+        for (line, route) in text.lines().skip(2).zip(ROUTES) {
+            let about = line.find(route.about);
+            assert!(about == Some(45) || route.path.len() > 39, "{line}");
+        }
+    }
 }
