@@ -8,7 +8,7 @@
 //! 4. The role that the route declares. A route that is not in the table requires [`Role::Admin`].
 //! 5. A request that changes something declares JSON or carries the header `Roadstead-Request`: a
 //!    browser sends neither to another site without asking first (CORS preflight), which is rejected.
-//! 6. The body: its size and the time to receive it.
+//! 6. The body: none without authentication; its size, that of all bodies together, and the time to receive it.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +19,9 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::Body as _;
 use route::Authenticator;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::audit::Audit;
@@ -31,7 +33,9 @@ use crate::routes;
 pub const REQUEST_HEADER: &str = "roadstead-request";
 /// Maximum size of a request body, in bytes.
 pub(crate) const BODY_MAX: usize = 1 << 20;
-/// Maximum time to receive a request body.
+/// Maximum size of all request bodies together, in bytes. A body counts until its request is answered.
+pub(crate) const BODIES_MAX: usize = 32 << 20;
+/// Maximum time to receive a request body, and to wait for others to leave room for it.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Characters of a path in the audit log.
 const PATH_SHOWN: usize = 200;
@@ -73,7 +77,9 @@ pub(crate) enum Rejection {
     ReadOnly,
     PeerUser,
     ContentType,
+    AnonymousBody,
     TooLarge,
+    TooMany,
     Slow,
 }
 
@@ -105,7 +111,13 @@ impl Rejection {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "a change requires `Content-Type: application/json` or the header `Roadstead-Request: 1`",
             ),
+            Self::AnonymousBody => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "a request without a token has no body here")
+            }
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 1 MiB"),
+            Self::TooMany => {
+                (StatusCode::SERVICE_UNAVAILABLE, "other requests have more than 32 MiB of bodies")
+            }
             Self::Slow => (StatusCode::REQUEST_TIMEOUT, "the body was not received in time"),
         }
     }
@@ -144,6 +156,8 @@ pub(crate) struct Gate {
     pub(crate) user: u32,
     /// Whether the permissions of the Unix socket decide who has access, because they name a group.
     pub(crate) by_permissions: bool,
+    /// The bytes that request bodies may still have: [`BODIES_MAX`] at first.
+    pub(crate) bodies: Semaphore,
     pub(crate) audit: Arc<Audit>,
 }
 
@@ -333,16 +347,34 @@ async fn answer(
             return (identity, rejection == Rejection::Token, rejection.into_response());
         }
     };
+    if identity == Identity::Anonymous && !body.is_end_stream() {
+        // Nothing of it is read: anyone may be an anonymous client, any number of times.
+        return (identity, false, Rejection::AnonymousBody.into_response());
+    }
     parts.extensions.insert(identity.role());
     if let (Identity::Token, Some(place)) = (identity, parts.extensions.get::<Arc<Place>>()) {
         place.trust().await;
     }
-    let response = match timeout(BODY_TIMEOUT, to_bytes(body, BODY_MAX)).await {
-        Err(_) => Rejection::Slow.into_response(),
-        Ok(Err(_)) => Rejection::TooLarge.into_response(),
-        Ok(Ok(bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+    let response = match receive(&gate.bodies, body).await {
+        Ok((body, _room)) => next.run(Request::from_parts(parts, body)).await,
+        Err(rejection) => rejection.into_response(),
     };
     (identity, false, response)
+}
+
+/// A whole body, with its part of the bytes that all bodies may have.
+async fn receive(bodies: &Semaphore, body: Body) -> Result<(Body, SemaphorePermit<'_>), Rejection> {
+    // A body is announced by `Content-Length`; without an announcement it may be the largest.
+    let size = body.size_hint().upper().unwrap_or(BODY_MAX as u64);
+    let size = u32::try_from(size).ok().filter(|&size| size as usize <= BODY_MAX);
+    let room = bodies.acquire_many(size.ok_or(Rejection::TooLarge)?);
+    let room = timeout(BODY_TIMEOUT, room).await.map_err(|_| Rejection::TooMany)?;
+    let room = room.expect("it is never closed");
+    match timeout(BODY_TIMEOUT, to_bytes(body, BODY_MAX)).await {
+        Err(_) => Err(Rejection::Slow),
+        Ok(Err(_)) => Err(Rejection::TooLarge),
+        Ok(Ok(bytes)) => Ok((Body::from(bytes), room)),
+    }
 }
 
 /// The line of an attempt to change something, also of a rejected one, and of a wrong token.

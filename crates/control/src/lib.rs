@@ -144,6 +144,7 @@ pub fn start(
         anonymous: listen.is_local(),
         user: rustix::process::geteuid().as_raw(),
         by_permissions: group.is_some(),
+        bodies: tokio::sync::Semaphore::new(gate::BODIES_MAX),
         audit: Arc::default(),
     });
     let connections = max_connections as usize;

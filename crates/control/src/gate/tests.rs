@@ -16,6 +16,7 @@ fn gate(anonymous: bool) -> Arc<Gate> {
         anonymous,
         user: 1000,
         by_permissions: false,
+        bodies: Semaphore::new(BODIES_MAX),
         audit: Arc::default(),
     })
 }
@@ -50,12 +51,23 @@ fn example(path: &str) -> String {
 
 /// The status of one request.
 fn ask(router: &Router, peer: Peer, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
+    send(router, peer, (method, path), headers, Body::empty())
+}
+
+fn send(
+    router: &Router,
+    peer: Peer,
+    (method, path): (&str, &str),
+    headers: &[(&str, &str)],
+    body: Body,
+) -> u16 {
     let mut request = Request::builder().method(method).uri(path).extension(peer);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.body(Body::empty()).expect("a request");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let request = request.body(body).expect("a request");
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
         use hyper_util::service::TowerToHyperService;
         let service = TowerToHyperService::new(router.clone());
@@ -187,4 +199,55 @@ fn a_host_is_a_loopback_name_the_address_connected_to_or_one_that_is_allowed() {
 fn a_path_in_the_log_is_bounded_and_printable() {
     assert_eq!(shown("/a\u{1b}[31m\n\u{202e}"), "/a\\u{1b}[31m\\n\\u{202e}");
     assert_eq!(shown(&"a".repeat(5000)).len(), PATH_SHOWN);
+}
+
+/// A body that was announced and of which nothing comes.
+struct Announced(u64);
+
+impl hyper::body::Body for Announced {
+    type Data = axum::body::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
+        std::task::Poll::Pending
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        hyper::body::SizeHint::with_exact(self.0)
+    }
+}
+
+#[test]
+fn the_body_of_an_anonymous_request_is_not_waited_for() {
+    let router = all(gate(true));
+    let token = format!("Bearer {TOKEN}");
+    let (host, token) = (("host", "localhost"), ("authorization", token.as_str()));
+    let send = |headers: &[_], bytes| {
+        send(&router, loopback(), ("GET", "/health"), headers, Body::new(Announced(bytes)))
+    };
+    assert_eq!(send(&[host], 5), 413);
+    assert_eq!(send(&[host, token], 5), 408, "that of an administrator is");
+    assert_eq!(send(&[host, token], 1 + (1 << 20)), 413, "unless it is too long");
+    assert_eq!(ask(&router, loopback(), "GET", "/health", &[host]), 200);
+}
+
+#[test]
+fn all_bodies_together_have_a_limit() {
+    let gate = gate(true);
+    let router = all(Arc::clone(&gate));
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("host", "localhost"), ("authorization", token.as_str())];
+    let send = |bytes| {
+        let body = Body::from(vec![b'x'; bytes]);
+        send(&router, loopback(), ("GET", "/health"), &headers, body)
+    };
+    let others = gate.bodies.try_acquire_many(u32::try_from(BODIES_MAX - 5).expect("it is small"));
+    let others = others.expect("nobody has any");
+    assert_eq!((send(5), send(6)), (200, 503));
+    drop(others);
+    assert_eq!(send(6), 200);
+    assert_eq!(gate.bodies.available_permits(), BODIES_MAX, "they are given back");
 }
