@@ -207,21 +207,37 @@ pub(crate) fn without_tls(server: &str) -> DatabaseError {
     DatabaseError::Denied(server.to_owned(), text.into())
 }
 
-/// The certificates that may stand for a server, each in DER.
+/// The certificates that may stand for a server, each in DER. Who can write their file decides who may be the server.
 #[cfg(feature = "tls")]
 pub(crate) fn roots(server: &str, file: Option<&Path>) -> Result<Vec<Vec<u8>>, DatabaseError> {
-    let denied = |text: String| DatabaseError::Denied(server.to_owned(), text.into());
-    let loaded = match file {
-        Some(file) => rustls_native_certs::load_certs_from_paths(Some(file), None),
-        None => rustls_native_certs::load_native_certs(),
+    use tokio_rustls::rustls::pki_types::CertificateDer;
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+
+    let (certificates, why): (Vec<CertificateDer<'_>>, _) = match file {
+        Some(file) => {
+            let read = paths::read(file).and_then(|(bytes, found)| {
+                paths::check_author(&found)?;
+                Ok(bytes)
+            });
+            match read {
+                Ok(bytes) => {
+                    (CertificateDer::pem_slice_iter(&bytes).filter_map(Result::ok).collect(), None)
+                }
+                Err(error) => (Vec::new(), Some(error.to_string())),
+            }
+        }
+        None => {
+            let loaded = rustls_native_certs::load_native_certs();
+            (loaded.certs, loaded.errors.first().map(ToString::to_string))
+        }
     };
-    let certificates: Vec<Vec<u8>> = loaded.certs.iter().map(|it| it.as_ref().to_vec()).collect();
     if certificates.is_empty() {
         let place = file.map_or_else(|| "the system".to_owned(), |file| file.display().to_string());
-        let why = loaded.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-        return Err(denied(format!("no certificates for TLS in {place}{why}")));
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        let text = format!("no certificates for TLS in {place}{why}");
+        return Err(DatabaseError::Denied(server.to_owned(), text.into()));
     }
-    Ok(certificates)
+    Ok(certificates.iter().map(|it| it.as_ref().to_vec()).collect())
 }
 
 #[cfg(test)]
@@ -233,6 +249,30 @@ mod tests {
         let secret = Secret::new("hunter2".to_owned());
         assert_eq!(format!("{secret:?}"), "Secret(…)");
         assert_eq!(secret.text(), "hunter2");
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn certificates_that_another_user_can_have_led_to_stand_for_no_server() {
+        use std::fs::{Permissions, set_permissions};
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("ca.pem"), folder.path().join("link"));
+        let pem = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+        std::fs::write(&path, pem).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let mode = |path: &Path, mode| set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let found = |path: &Path| roots("db", Some(path)).map_err(|error| error.to_string());
+        mode(folder.path(), 0o755);
+        assert_eq!(found(&link), Ok(vec![b"\x30\0".to_vec()]));
+        mode(folder.path(), 0o777);
+        assert!(found(&link).unwrap_err().contains("symbolic link"));
+        mode(&path, 0o666);
+        assert!(found(&path).unwrap_err().contains("others can write it"));
+        std::fs::write(&path, "").unwrap();
+        mode(&path, 0o600);
+        assert!(found(&path).unwrap_err().contains("no certificates for TLS in"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The walk of a path, directory by directory, which follows no symbolic link of another user.
+//! The walk of a path, and the opening of what it leads to.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,13 +22,34 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXE
 pub struct Place {
     /// The directory.
     pub folder: OwnedFd,
-    /// The name there. It is no symbolic link, unless `is_open_file`; open it with `O_NOFOLLOW`.
+    /// The name there. It was no symbolic link, unless `is_open_file`; [`Self::open`] opens it.
     pub name: OsString,
     /// A path to it without symbolic links, relative if the one that was given is.
     pub path: PathBuf,
     /// It is an open file of this process, as behind `/dev/stdout`, which has no other path: a link that is
     /// to be followed.
     pub is_open_file: bool,
+}
+
+impl Place {
+    /// Opens what has the name now, in the very directory that was found, and follows no link there. With `CREATE`
+    /// a file is made where there is none, unless it is an open file of this process.
+    ///
+    /// # Errors
+    /// `ELOOP` where a link has taken the name, or as open(2).
+    pub fn open(&self, flags: OFlags, mode: Mode) -> io::Result<File> {
+        let more = OFlags::CLOEXEC;
+        let flags = match self.is_open_file {
+            true => flags.difference(OFlags::CREATE) | more,
+            false => flags | more | OFlags::NOFOLLOW,
+        };
+        let file = File::from(openat(&self.folder, &self.name, flags, mode)?);
+        // With `O_PATH` the link itself is opened.
+        match file.metadata()?.is_symlink() {
+            true => Err(rustix::io::Errno::LOOP.into()),
+            false => Ok(file),
+        }
+    }
 }
 
 /// Follows a path, but not its last name if there is no such file.
@@ -130,6 +151,34 @@ mod tests {
         }
         std::fs::write(&real, "x").expect("a file");
         assert_eq!(walk(&real).expect("no link of others").path, real);
+    }
+
+    /// Another user changes the path after its walk and before its file is opened.
+    #[test]
+    fn what_is_opened_is_in_the_directory_that_was_walked_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        for name in ["here", "there"] {
+            create_dir(at(name)).expect("a folder");
+            std::fs::write(at(name).join("file"), name).expect("a file");
+        }
+        let content = |place: &Place| {
+            let file = place.open(OFlags::RDONLY, Mode::empty())?;
+            io::read_to_string(file)
+        };
+        let place = walk(&at("here/file")).expect("a place");
+        std::fs::rename(at("here"), at("moved")).expect("it is moved");
+        symlink("there", at("here")).expect("a link");
+        assert_eq!(content(&place).expect("it is read"), "here");
+        std::fs::remove_file(at("moved/file")).expect("it is removed");
+        symlink("../there/file", at("moved/file")).expect("a link");
+        let looped = |error: io::Error| rustix::io::Errno::from_io_error(&error);
+        let error = content(&place).map_err(looped).expect_err("it is a link now");
+        assert_eq!(error, Some(rustix::io::Errno::LOOP));
+        for flags in [OFlags::PATH, OFlags::WRONLY | OFlags::CREATE] {
+            let error = place.open(flags, Mode::RUSR).map_err(looped).expect_err("a link");
+            assert_eq!(error, Some(rustix::io::Errno::LOOP));
+        }
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn read_secret(secret: &Secret) -> Result<String, String> {
 /// A secret of a command, with the owner of the file that it was read from: the daemon may be another user's.
 pub(crate) fn read_secret_of(secret: &Secret) -> Result<(String, Option<u32>), String> {
     read(secret, |path| {
-        let (bytes, found) = settings::read_named_of(path)?;
+        let (bytes, found) = paths::read(path)?;
         paths::check_mode(&found)?;
         Ok((bytes, found))
     })

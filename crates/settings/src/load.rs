@@ -3,14 +3,16 @@
 //! What it is: the one place of this room that opens a file. What it knows: paths and bytes. What
 //! it must never know: what is in them.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use crate::diagnostics::Diagnostics;
 use crate::fault::Fault;
 use crate::model::Configuration;
-use crate::named::{open_without_waiting, said_plainly};
 use crate::parse::parse;
 use crate::source::Source;
 
@@ -59,6 +61,23 @@ pub fn source_again(path: &Path) -> Result<Source, Diagnostics> {
     match open_without_waiting(path) {
         Ok(file) if is_odd(file.metadata()) => refused(),
         opened => source_of(path, opened),
+    }
+}
+
+/// Opens a file for reading. Neither the opening nor reading waits: a pipe would until somebody writes, and
+/// some files of the kernel, such as `/proc/kmsg`, until there is something new.
+fn open_without_waiting(path: &Path) -> std::io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+fn said_plainly(error: std::io::Error) -> std::io::Error {
+    match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            let text = "it has nothing to read at the moment: it is not a file with a content";
+            std::io::Error::new(std::io::ErrorKind::WouldBlock, text)
+        }
+        _ => error,
     }
 }
 

@@ -37,7 +37,8 @@ pub(super) fn answer(
 
 /// What is in the file that a pool answers with.
 pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, BuildError> {
-    settings::read_named(Path::new(path)).map_err(|error| BuildError::Sorry {
+    let read = paths::read(Path::new(path)).map(|(bytes, _)| bytes);
+    read.map_err(|error| BuildError::Sorry {
         pool: pool.to_owned(),
         why: format!("its answer `{path}` cannot be read: {error}"),
     })
@@ -62,4 +63,25 @@ fn page(http: &settings::SorryHttp, body: Slice, ending: &str, location: Option<
     let status = status.unwrap_or(if location.is_some() { 302 } else { 503 });
     let content_type = content_type.clone().unwrap_or_else(|| by_ending.to_owned());
     Page::new(status, content_type, lines.into_bytes(), body)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_another_user_can_have_led_elsewhere_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, link) = (folder.path().join("page.html"), folder.path().join("link"));
+        std::fs::write(&path, "a page").expect("a file");
+        symlink(&path, &link).expect("a link");
+        let link = link.to_str().expect("a text");
+        assert_eq!(read("web", link).expect("it is read"), b"a page");
+        set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("a mode");
+        let error = read("web", link).expect_err("another user can change it").to_string();
+        assert!(error.contains("symbolic link"), "{error}");
+    }
 }

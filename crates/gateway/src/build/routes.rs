@@ -168,7 +168,7 @@ fn fixed(path: &str) -> Result<Vec<u8>, Lack> {
     let lack = |error| {
         Lack::at(&["fixed", "file"], format!("the answer `{path}` cannot be read: {error}"))
     };
-    settings::read_named(Path::new(path)).map_err(lack)
+    paths::read(Path::new(path)).map(|(bytes, _)| bytes).map_err(lack)
 }
 
 /// Reads the secrets. What is wrong with one is said without it.

@@ -8,11 +8,9 @@ use std::path::Path;
 ///
 /// # Errors
 /// When anybody but root and the user of the daemon can have written the file or led its path there, or as for
-/// [`settings::read_named`].
+/// [`paths::read`].
 pub fn read_secret_file(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
-    let place = paths::walk(path)?;
-    let path = if place.is_open_file { path } else { &place.path };
-    let (bytes, found) = settings::read_named_of(path)?;
+    let (bytes, found) = paths::read(path)?;
     paths::check_author(&found)?;
     if paths::is_public(&found) {
         tracing::warn!(

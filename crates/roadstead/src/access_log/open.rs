@@ -1,32 +1,21 @@
 //! Opens the file of the access log, which may be root's in a directory that others can change: see [`paths`].
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, openat};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 
 /// Opens a regular file, which is made with mode 0640 where there is none, a FIFO that somebody reads, or a
 /// character device. It never waits for anybody.
 ///
 /// # Errors
-/// Where the file is of another kind or, for root, of another user; where another user can have led the way
-/// to it; or as open(2).
+/// Where the file is of another kind, or of another user who must not have it; where another user can have led the
+/// way to it; or as open(2).
 pub(super) fn open_log(path: &Path) -> io::Result<File> {
     let place = paths::walk(path)?;
-    let more = if place.is_open_file { OFlags::empty() } else { OFlags::NOFOLLOW | OFlags::CREATE };
-    checked(open_last(&place.folder, &place.name, more)?, !place.is_open_file)
-}
-
-fn open_last(folder: &OwnedFd, name: &OsStr, more: OFlags) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    openat(folder, name, flags | OFlags::NOCTTY | more, Mode::from_raw_mode(0o640))
-}
-
-/// `by_name`: it was found by its name, and not as an open file of this process.
-fn checked(file: OwnedFd, by_name: bool) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = place.open(flags | OFlags::CREATE, Mode::from_raw_mode(0o640))?;
     let found = fstat(&file)?;
     let kind = FileType::from_raw_mode(found.st_mode);
     let is_device = kind.is_char_device();
@@ -34,14 +23,28 @@ fn checked(file: OwnedFd, by_name: bool) -> io::Result<File> {
         let text = "it is not a regular file, a FIFO or a character device";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    // Its owner reads what is in it. A terminal is that of whoever logged in.
-    if by_name && !is_device && rustix::process::geteuid().is_root() && found.st_uid != 0 {
-        let text = format!("it belongs to user {}, and the daemon runs as root", found.st_uid);
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    // An open file of this process was not found by its name. A terminal is that of whoever logged in.
+    if !place.is_open_file && !is_device {
+        let folder = fstat(&place.folder)?.st_mode;
+        check_owner(found.st_uid, folder, rustix::process::geteuid().as_raw())?;
     }
     // The thread of the log may wait for who reads it.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-    Ok(file.into())
+    Ok(file)
+}
+
+/// The owner of a file reads what is in it. In a directory where every user can make files, another user may have
+/// made this one for that.
+fn check_owner(owner: u32, folder_mode: u32, user: u32) -> io::Result<()> {
+    let is_own = owner == 0 || owner == user;
+    let why = match (is_own, user) {
+        (true, _) => return Ok(()),
+        (false, 0) => "the daemon runs as root",
+        (false, _) if folder_mode & 0o002 != 0 => "every user can make files in its directory",
+        (false, _) => return Ok(()),
+    };
+    let text = format!("it belongs to user {owner}, and {why}");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
 #[cfg(test)]
@@ -133,6 +136,23 @@ mod tests {
         open.flush().unwrap();
         assert_eq!(std::fs::read(folder.path().join("log")).unwrap(), b"a line\n");
         open_log(Path::new("/dev/full")).unwrap();
+    }
+
+    #[test]
+    fn the_file_of_another_user_is_written_only_where_not_everybody_can_make_one() {
+        for (owner, folder, user, is_taken) in [
+            (8, 0o40_755, 7, true),
+            (8, 0o40_775, 7, true),
+            (8, 0o41_777, 7, false),
+            (8, 0o40_777, 7, false),
+            (7, 0o41_777, 7, true),
+            (0, 0o41_777, 7, true),
+            (8, 0o40_755, 0, false),
+            (0, 0o41_777, 0, true),
+        ] {
+            let checked = check_owner(owner, folder, user);
+            assert_eq!(checked.is_ok(), is_taken, "{owner} {folder:o} {user}");
+        }
     }
 
     #[test]

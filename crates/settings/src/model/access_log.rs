@@ -13,6 +13,7 @@ options! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AccessLog of Any reload Restart {
         /// Where it goes: `file:PATH`, `stdout` or `stderr`. SIGHUP opens the file anew.
+        /// The file must not belong to another user if the daemon runs as root or every user can write to its directory.
         to: LogTarget as path = required;
         /// How its lines look.
         format: LogFormat => format {

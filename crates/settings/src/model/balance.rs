@@ -398,7 +398,8 @@ options! {
             /// It answers with this. `{request_id}`, `{cause}` and `{pool}` in it stand for these values of the
             /// request.
             line: Option<String> as text;
-            /// It answers with what is in this file, read at start, with the same variables.
+            /// It answers with what is in this file, read at start, with the same variables. No other user may be
+            /// able to change a symbolic link in its path.
             file: Option<String> as name;
             /// It gives the request to this pool.
             pool: Option<String> as pool;

@@ -19,7 +19,9 @@ options! {
         password: Option<Secret> as secret;
         /// Whether the way to a server is encrypted.
         tls: Tls as word = "auto", instead("there is no TLS towards servers that speak HTTP");
-        /// A file of the certificates (PEM) that may stand for the server; without it those of the system.
+        /// A file of the certificates (PEM) that may stand for the server; without it those of the system. It must
+        /// belong to root or to the user of the daemon, nobody else may be able to write it, and no other user may be
+        /// able to change a symbolic link in its path.
         tls_ca: Option<PathBuf> as name;
         /// How long it may take to connect to a server and to prepare what is needed there.
         connect_wait: Duration as time = "5s";

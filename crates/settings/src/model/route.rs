@@ -186,7 +186,8 @@ options! {
         status: u16 as count(200, 599) = "200";
         /// Its body.
         body: Option<String> as text;
-        /// Its body is what is in this file, read at start.
+        /// Its body is what is in this file, read at start. No other user may be able to change a symbolic link in
+        /// its path.
         file: Option<String> as name;
         /// What its body is.
         content_type("type"): String as name = "text/plain; charset=utf-8";
