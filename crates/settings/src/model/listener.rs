@@ -183,9 +183,10 @@ words! {
         Self::Frames(Framing::Lines) = "lines",
         /// A NUL behind each request and reply.
         Self::Frames(Framing::Nul) = "nul",
-        /// A length of one byte before each.
+        /// A length of one byte before each. A connection whose first bytes look like HTTP or TLS is closed, to keep
+        /// web pages out: a first frame of 71 bytes that begin with `ET `, for example.
         Self::Frames(Framing::Len1) = "len1",
-        /// A big-endian length of two bytes before each.
+        /// A big-endian length of two bytes before each. What looks like HTTP or TLS is closed, as with `len1`.
         Self::Frames(Framing::Len2) = "len2",
         /// A big-endian length of four bytes before each.
         Self::Frames(Framing::Len4) = "len4",
