@@ -159,7 +159,7 @@ impl Shard {
             access_log: sink,
         } = parts;
         let places = fleet.pool_ids();
-        let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
+        let Configuration { daemon, access_log, listeners, pools, .. } = configuration;
         let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
         let handler_registry = handler_registry.as_ref();
         let site =

@@ -26,7 +26,7 @@ use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
-use crate::{descriptors, exposure};
+use crate::{descriptors, error_log, exposure};
 
 /// Why the daemon could not start or go on.
 #[derive(Debug)]
@@ -79,6 +79,7 @@ impl std::error::Error for DaemonError {}
 /// # Errors
 /// When it cannot start; nothing was served then.
 pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCode, DaemonError> {
+    error_log::hide(&configuration);
     spawn::withhold(configuration.secret_variables())
         .map_err(|error| DaemonError::System("secrets cannot be protected", error))?;
     let (event, given) = (configuration.daemon.event, (configuration, file));

@@ -3,19 +3,53 @@
 //! Lines hold texts of programs, clients, servers and databases. A line end within an event becomes the start
 //! of a continuation line, which begins with `  | `; other control characters, and hidden ones
 //! (as those that change the direction of text), are escaped as `\\u{1b}`. So whoever reads the log, by a program or in a terminal,
-//! reads what the daemon wrote. An event has a maximum size.
+//! reads what the daemon wrote. An event has a maximum size. Values of variables that the configuration names for
+//! options are replaced by stars: any of them may be a secret.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::sync::{PoisonError, RwLock};
 
 use exchange::is_hidden;
+use settings::Configuration;
 
 /// Maximum size of an event, in bytes. Errors of a configuration have several lines; texts of others are
 /// limited where they are logged.
 const EVENT_MAX: usize = 64 << 10;
+/// Shorter values would be found by chance, in texts that have nothing to do with them.
+const HIDDEN_MIN: usize = 8;
 /// What a continuation line begins with.
 const CONTINUATION: &str = "\n  | ";
 /// The end of an event that is cut.
 const CUT: &str = " … (cut)";
+
+/// Values that no event shows.
+static HIDDEN: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
+
+/// From now on no event shows the values of the variables that options of a configuration have. Secrets are no values
+/// of options.
+pub fn hide(configuration: &Configuration) {
+    let values = configuration.variables.iter().filter_map(|name| std::env::var(name).ok());
+    let values = values.filter(|value| value.len() >= HIDDEN_MIN);
+    HIDDEN.write().unwrap_or_else(PoisonError::into_inner).extend(values);
+}
+
+/// A text without the values that no event shows.
+#[must_use]
+pub fn masked(text: &str) -> Cow<'_, str> {
+    mask(text, &HIDDEN.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn mask<'a>(text: &'a str, hidden: &BTreeSet<String>) -> Cow<'a, str> {
+    let mut masked = Cow::Borrowed(text);
+    for value in hidden {
+        if masked.contains(value.as_str()) {
+            masked = Cow::Owned(masked.replace(value.as_str(), "****"));
+        }
+    }
+    masked
+}
 
 /// Writes events, each given whole, to `inner`.
 #[derive(Debug)]
@@ -46,6 +80,7 @@ impl<W: Write> Write for ErrorLog<W> {
 
 fn printable(event: &[u8], coloured: bool) -> String {
     let text = String::from_utf8_lossy(event);
+    let text = masked(&text);
     let text = text.strip_suffix('\n').unwrap_or(&text);
     let mut line = String::with_capacity(text.len() + 1);
     for c in text.chars() {
@@ -83,6 +118,21 @@ mod tests {
         assert_eq!(printable(hidden.as_bytes(), false), escaped);
         assert_eq!(printable(b"\xff\n", false), "\u{fffd}\n");
         assert_eq!(printable(b"\x1b[32mINFO\x1b[0m \x07\n", true), "\x1b[32mINFO\x1b[0m \\u{7}\n");
+    }
+
+    #[test]
+    fn an_event_does_not_show_the_values_of_variables() {
+        let hidden = BTreeSet::from(["/srv/HUNTER2".to_owned()]);
+        let masked = mask("cannot enter `/srv/HUNTER2`: no such file", &hidden);
+        assert_eq!(masked, "cannot enter `****`: no such file");
+        assert!(matches!(mask("nothing of it", &hidden), Cow::Borrowed("nothing of it")));
+        // The `PATH` of the test is long enough; events of other tests do not show it.
+        let text = "[pool.p]\nprogram = [\"cat\"]\ncwd = \"env:PATH\"\n[listener.l]\nlisten = \":1\"\npool = \"p\"";
+        let source = settings::Source { name: "test".into(), text: text.to_owned() };
+        let environment = |name: &str| std::env::var(name).ok();
+        hide(&settings::parse(&source, &environment).unwrap());
+        let path = std::env::var("PATH").unwrap();
+        assert_eq!(printable(format!("a {path} b").as_bytes(), false), "a **** b\n");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use settings::{Configuration, Diagnostics, Remark, Source};
 
 use crate::memory::memory_max;
-use crate::{descriptors, exposure};
+use crate::{descriptors, error_log, exposure};
 
 /// How long the shards may take.
 const WAIT: Duration = Duration::from_secs(5);
@@ -78,6 +78,7 @@ impl Reloader {
         let source = settings::source_again(&self.file)?;
         let environment = |variable: &str| std::env::var(variable).ok();
         let new = settings::parse(&source, &environment)?;
+        error_log::hide(&new);
         Ok((source, new))
     }
 

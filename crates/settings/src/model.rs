@@ -17,6 +17,8 @@ pub(crate) mod routing;
 mod servers;
 mod statuses;
 
+use std::collections::BTreeSet;
+
 pub use crate::values::{
     Address, DatabaseHost, HostName, Key, Network, Processors, Secret, ServerTarget, Target,
 };
@@ -46,4 +48,6 @@ pub struct Configuration {
     pub listeners: Vec<Listener>,
     /// Pools, in the order of the file.
     pub pools: Vec<Pool>,
+    /// Names of the variables whose values options have, besides those of secrets.
+    pub variables: BTreeSet<String>,
 }

@@ -1,5 +1,7 @@
 //! From the text of a configuration file to what it says.
 
+use std::collections::BTreeSet;
+
 use crate::diagnostics::Diagnostics;
 use crate::fault::Fault;
 use crate::model::{Balance, Configuration, Health, Retries};
@@ -32,10 +34,11 @@ pub(crate) fn configuration(
     environment: &dyn Fn(&str) -> Option<String>,
     mut faults: Vec<Fault>,
 ) -> Result<Configuration, Diagnostics> {
-    let (sections, hidden) = walk::walk(table, &source.text, environment, &mut faults);
+    let walk::Walked { sections, variables, hidden } =
+        walk::walk(table, &source.text, environment, &mut faults);
     checks::check(&sections, &mut faults);
     if faults.is_empty() {
-        return Ok(filled(&sections));
+        return Ok(filled(&sections, variables));
     }
     for fault in &mut faults {
         hidden.iter().for_each(|value| fault.reworded(|text| mask::piece(text, value)));
@@ -44,7 +47,7 @@ pub(crate) fn configuration(
 }
 
 /// The model of sections that were walked and checked without a fault.
-fn filled(sections: &[Section]) -> Configuration {
+fn filled(sections: &[Section], variables: BTreeSet<String>) -> Configuration {
     fn of<T: Options>(sections: &[Section], name: &str) -> Vec<T> {
         let sections = sections.iter().filter(|section| section.kind.name == name);
         sections.map(|section| T::fill(&section.group)).collect()
@@ -57,6 +60,7 @@ fn filled(sections: &[Section]) -> Configuration {
         access_log: of(sections, "access_log").pop(),
         listeners: of(sections, "listener"),
         pools: of(sections, "pool"),
+        variables,
     }
 }
 

@@ -20,9 +20,9 @@ and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths 
 Unknown options are errors.
 
 Where one text, number, duration, size or word is expected, `\"env:NAME\"` stands for the value of the variable `NAME` of the daemon when the
-file is read; a number or a size without a unit is written as in the file. Errors name the variable; they do not show
-the value of a text or of anything else that may be a secret. Items of lists and tables are not read so. Secrets are read by who uses
-them, and programs do not inherit their variables.
+file is read; a number or a size without a unit is written as in the file. Errors of the file name the variable and do
+not show its value. Items of lists and tables are not read so. Secrets are read by who uses them. Programs inherit none of the variables that
+the file names, whether for a secret or for another option: `cwd = \"env:HOME\"` leaves programs without `HOME`, unless `env` passes it.
 
 The column Reload says whether a running daemon takes over a new value on SIGHUP or `roadstead ctl reload`. Where it
 says no, a file with another value is rejected until the daemon is restarted.

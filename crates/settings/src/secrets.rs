@@ -35,7 +35,7 @@ impl Configuration {
         });
         let passed = self.pools.iter().filter_map(Pool::program).flat_map(|program| &program.env);
         let passed = passed.filter_map(|(_, value)| passed_variable(value).map(str::to_owned));
-        named.chain(passed).collect()
+        named.chain(passed).chain(self.variables.iter().cloned()).collect()
     }
 }
 
@@ -83,11 +83,15 @@ mod tests {
             listen = "127.0.0.1:7000"
             protocol = "http"
             pool = "api"
+            send_max = "env:SIZE"
             authenticate = { bearer = ["env:BEARER", "file:/tokens"], basic = "env:BASIC" }
             [[listener.web.route]]
             prefix = "/x"
             pool = "api"
             authenticate = { bearer = ["env:ROUTE_BEARER"], basic = "env:ROUTE_BASIC" }
+            [[listener.web.route]]
+            prefix = "/y"
+            fixed = { body = "env:BODY" }
             [pool.api]
             servers = ["127.0.0.1:8000"]
             sticky = { cookie = "server", secret = "env:COOKIE" }
@@ -97,19 +101,30 @@ mod tests {
             statement = "select 1"
             [pool.run]
             program = ["cat"]
+            cwd = "env:FOLDER"
             env = { PASSED = "env:GIVEN", PLAIN = "environment", EMPTY = "env:" }
         "#;
+        let environment = |name: &str| match name {
+            "FOLDER" => Some("/srv".to_owned()),
+            "BODY" => Some("x".to_owned()),
+            "SIZE" => Some("64KiB".to_owned()),
+            _ => None,
+        };
         let source = Source { name: "test".into(), text: text.into() };
-        let configuration = parse(&source, &|_| None).unwrap_or_else(|errors| panic!("{errors}"));
+        let configuration =
+            parse(&source, &environment).unwrap_or_else(|errors| panic!("{errors}"));
         let expected = [
             "ADMIN",
             "BASIC",
             "BEARER",
+            "BODY",
             "COOKIE",
+            "FOLDER",
             "GIVEN",
             "PASSWORD",
             "ROUTE_BASIC",
             "ROUTE_BEARER",
+            "SIZE",
         ];
         assert_eq!(configuration.secret_variables().iter().collect::<Vec<_>>(), expected);
     }

@@ -11,6 +11,7 @@ pub(crate) use read::range;
 #[cfg(test)]
 pub(crate) use read::readable;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::fault::{Fault, Trust};
@@ -58,15 +59,24 @@ struct Place {
     worker: Option<Of>,
 }
 
-/// Walks a tree; its faults are added to `faults`. Gives the sections, and the values of variables that no error
-/// may show.
+/// What was found in a tree.
+pub(crate) struct Walked {
+    pub(crate) sections: Vec<Section>,
+    /// Names of the variables whose values options have.
+    pub(crate) variables: BTreeSet<String>,
+    /// Their values, which no error may show.
+    pub(crate) hidden: Vec<String>,
+}
+
+/// Walks a tree; its faults are added to `faults`.
 pub(crate) fn walk(
     table: &Table,
     text: &str,
     environment: &dyn Fn(&str) -> Option<String>,
     faults: &mut Vec<Fault>,
-) -> (Vec<Section>, Vec<String>) {
-    let mut walk = Walk { text, faults, environment, hidden: Vec::new() };
+) -> Walked {
+    let (variables, hidden) = (BTreeSet::new(), Vec::new());
+    let mut walk = Walk { text, faults, environment, variables, hidden };
     let mut sections = Vec::new();
     for entry in table {
         let Some(kind) = table::section(&entry.key).or_else(|| walk.unknown_section(entry)) else {
@@ -95,7 +105,8 @@ pub(crate) fn walk(
             sections.push(walk.section(kind, kind.name, place, &Table::new()));
         }
     }
-    (sections, walk.hidden)
+    let Walk { variables, hidden, .. } = walk;
+    Walked { sections, variables, hidden }
 }
 
 impl Walk<'_> {

@@ -83,6 +83,16 @@ fn the_value_of_a_variable_that_may_be_a_secret_is_not_shown() {
     ] {
         only(LISTENER, pool);
     }
+    // An address is no secret, and a variable that was meant for another option may be one.
+    for (listener, pool) in [
+        ("listen = \"env:SECRET\"\npool = \"echo\"", ""),
+        ("listen = \":1\"\npool = \"env:SECRET\"", ""),
+        (LISTENER, "slots = \"env:COUNT\"\npipeline = \"env:COUNT\"\ncgroup = \"env:SECRET\""),
+    ] {
+        if let Err(errors) = read(listener, pool) {
+            assert!(!errors.to_string().contains("HUNTER2"), "{errors}");
+        }
+    }
     let errors =
         read(LISTENER, "reset = \"env:SECRET\"").expect_err("it goes with sessions").to_string();
     assert!(errors.contains("env:SECRET") && !errors.contains("HUNTER2"), "{errors}");

@@ -52,6 +52,7 @@ fn example() -> Configuration {
             header_timeout: Duration::from_secs(10),
         }),
         access_log: None,
+        variables: Default::default(),
         listeners: vec![Listener {
             name: "hits".into(),
             listen: address("0.0.0.0:7000"),

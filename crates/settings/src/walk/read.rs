@@ -8,10 +8,10 @@ use crate::fault::Fault;
 use crate::foreign;
 use crate::model::Processors;
 use crate::nearest::nearest;
-use crate::options::{Kind, Opt, Short, Shows, Value};
+use crate::options::{Kind, Opt, Short, Value};
 use crate::quantities::{self, Bad, duration_text, size_text};
 use crate::tree::{Entry, Node, Raw};
-use crate::{shown as shown_of, values};
+use crate::values;
 
 /// The value of an option that is not a group; `None` after a fault was reported.
 pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
@@ -45,11 +45,9 @@ fn from_variable(
         walk.faults.push(Fault::at(place, message).expected(expected).mend(mend));
         return None;
     };
-    // A text may be one: variables often are.
-    let is_text = matches!(option.kind, Kind::Text(_) | Kind::Template);
-    if is_text || shown_of::of(option) != Shows::Whole {
-        walk.hidden.push(text.clone());
-    }
+    // It may be a secret, whatever the option is: variables often are.
+    walk.variables.insert(name.to_owned());
+    walk.hidden.push(text.clone());
     let is_number =
         matches!(option.kind, Kind::Count { .. } | Kind::CountOrAuto { .. } | Kind::Size { .. });
     let raw = match (text.parse(), text.parse()) {
@@ -131,8 +129,13 @@ pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
     };
     let mut faults = Vec::new();
     let environment = |_: &str| None;
-    let mut walk =
-        Walk { text, faults: &mut faults, environment: &environment, hidden: Vec::new() };
+    let mut walk = Walk {
+        text,
+        faults: &mut faults,
+        environment: &environment,
+        variables: Default::default(),
+        hidden: Vec::new(),
+    };
     let entry =
         Entry { key: option.name.to_owned(), place: 0..0, node: Node { span: 0..text.len(), raw } };
     value(&mut walk, option, &entry).is_some()

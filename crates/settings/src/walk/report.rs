@@ -1,5 +1,7 @@
 //! Where a walk adds its faults, and how they quote the file.
 
+use std::collections::BTreeSet;
+
 use crate::fault::Fault;
 
 /// A walk under way.
@@ -8,7 +10,8 @@ pub(super) struct Walk<'a> {
     pub(super) faults: &'a mut Vec<Fault>,
     /// Looks up a variable of the daemon.
     pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Values of variables that no error may show.
+    /// Names of the variables that were looked up, and their values, which no error may show.
+    pub(super) variables: BTreeSet<String>,
     pub(super) hidden: Vec<String>,
 }
 
