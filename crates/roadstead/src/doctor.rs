@@ -157,7 +157,7 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
     let clinic = match Clinic::open() {
         Ok(clinic) => clinic,
         Err(error) => {
-            eprintln!("roadstead doctor: {error}");
+            eprintln!("roadstead doctor: {}", exchange::visible(&error.to_string()));
             return ExitCode::from(EXIT_NOT_EXAMINED);
         }
     };

@@ -8,7 +8,7 @@ use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
 #[cfg(all(feature = "admin", feature = "databases"))]
 use roadstead::demo;
-use roadstead::error_log::ErrorLog;
+use roadstead::error_log::{self, ErrorLog};
 #[cfg(feature = "admin")]
 use roadstead::{ask, ctl, running};
 #[cfg(feature = "databases")]
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if needs_supervisor()
         && let Err(error) = spawn::init()
     {
-        eprintln!("roadstead: {error}");
+        complain(&error);
         return ExitCode::FAILURE;
     }
     let cli = match Cli::try_parse() {
@@ -72,9 +72,28 @@ fn needs_supervisor() -> bool {
         .is_none_or(|word| word == "serve" || word == "run" || word == "doctor")
 }
 
+/// An error on standard error. It may repeat arguments, whose control characters a terminal would obey.
+fn complain(error: &dyn std::fmt::Display) {
+    let text = error.to_string();
+    eprintln!("roadstead: {}", exchange::visible(&error_log::masked(&text)));
+}
+
+/// Whether an argument has characters that a terminal would obey.
+fn has_hidden_arguments() -> bool {
+    let mut arguments = std::env::args_os();
+    arguments.any(|it| it.to_string_lossy().chars().any(exchange::is_hidden))
+}
+
 /// Shows a wrong command line, or help. Of the most frequent mistake clap says too little.
 fn told(error: &clap::Error) -> ExitCode {
-    let shown = error.print();
+    let shown = match has_hidden_arguments() {
+        // Without colours, which are escape sequences as well.
+        true => {
+            let text = error.render().to_string();
+            std::io::stderr().write_all(exchange::visible(&text).as_bytes())
+        }
+        false => error.print(),
+    };
     if error.use_stderr() && forgets_dashes() {
         eprintln!("put `--` before the program: roadstead run -- PROGRAM ARGUMENT …");
     }
@@ -96,7 +115,7 @@ fn forgets_dashes() -> bool {
 fn run(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
     let missing = configuration.iter().flat_map(missing::programs).next();
     if let Some(settings::Remark { message, .. }) = missing {
-        eprintln!("roadstead: {message}");
+        complain(&message);
         return ExitCode::from(EXIT_USAGE);
     }
     serve(configuration, None)
@@ -119,7 +138,7 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
     match daemon::serve(configuration, file) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("roadstead: {error}");
+            complain(&error);
             ExitCode::FAILURE
         }
     }
@@ -147,7 +166,7 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
                 Ok(Some(told)) => print(&format!("{summary}{told}\n")),
                 Err(error) => {
                     print(&summary);
-                    eprintln!("roadstead: {error}");
+                    complain(&error);
                     ExitCode::FAILURE
                 }
             }

@@ -47,7 +47,7 @@ pub fn main(args: &WorkerArgs) -> ExitCode {
         // Nobody is left to read the answers: whoever asked has gone.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("worker: {error}");
+            eprintln!("worker: {}", exchange::visible(&error.to_string()));
             ExitCode::FAILURE
         }
     }

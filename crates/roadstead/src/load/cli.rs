@@ -140,7 +140,7 @@ pub fn main(args: &LoadArgs) -> ExitCode {
             ExitCode::from(u8::from(summary.misdirected > 0))
         }
         Err(error) => {
-            eprintln!("roadstead load: {error}");
+            eprintln!("roadstead load: {}", exchange::visible(&error.to_string()));
             ExitCode::FAILURE
         }
     }

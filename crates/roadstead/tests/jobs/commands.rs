@@ -40,6 +40,29 @@ fn run_answers_http_with_a_program_on_lines() {
     assert_eq!(out.status.code(), Some(2));
 }
 
+#[test]
+fn an_argument_does_nothing_to_a_terminal() {
+    let odd = "odd\u{9b}2J\u{1b}[2J\u{202e}";
+    let flag = format!("--{odd}");
+    for arguments in [
+        &["serve", odd][..],
+        &["serve", &flag],
+        &[odd],
+        &["check", odd],
+        &["run", "--", odd],
+        &["doctor", "--", odd],
+        &["worker", odd],
+        &["load", odd],
+        &["ask", "--admin", odd, "pool", "line"],
+        &["ctl", "--admin", odd, "status"],
+    ] {
+        let out = roadstead(arguments);
+        assert!(!out.status.success(), "{arguments:?}");
+        let said = text(&out.stdout) + &text(&out.stderr);
+        assert!(!said.contains(['\u{9b}', '\u{1b}', '\u{202e}']), "{arguments:?}: {said:?}");
+    }
+}
+
 /// What a client of `roadstead run` with these flags and this program reads.
 fn run(flags: &[&str], program: &[&str], asked: &str) -> String {
     let folder = folder();
