@@ -1,7 +1,7 @@
 //! The listening socket of the admin address.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -24,7 +24,13 @@ pub(crate) enum Socket {
 pub(crate) fn bind(listen: &Address, group: Option<u32>) -> io::Result<(Address, Socket)> {
     match listen {
         Address::Internet(address) => {
-            let socket = TcpListener::bind(address)?;
+            let socket = TcpListener::bind(address).or_else(|error| match address.ip() {
+                // A system without IPv6.
+                IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
+                    TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).map_err(|_| error)
+                }
+                _ => Err(error),
+            })?;
             // Again, with a longer backlog than that of the standard library.
             rustix::net::listen(&socket, BACKLOG)?;
             socket.set_nonblocking(true)?;

@@ -1,7 +1,7 @@
 //! Creates sockets to listen on.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -49,7 +49,8 @@ impl Default for BindSettings {
 pub fn bind(address: &Address, settings: &BindSettings) -> io::Result<(Fd, Address)> {
     let (socket, bound) = match address {
         Address::Internet(address) => {
-            let (socket, bound) = bind_internet(address, settings)?;
+            let (socket, bound) =
+                on_every_family(address, |address| bind_internet(address, settings))?;
             (socket, Address::Internet(bound))
         }
         Address::Unix(path) => (bind_unix(path, SocketType::STREAM)?, address.clone()),
@@ -67,9 +68,13 @@ pub fn bind(address: &Address, settings: &BindSettings) -> io::Result<(Fd, Addre
 pub fn bind_datagrams(address: &Address) -> io::Result<(Fd, Address)> {
     match address {
         Address::Internet(address) => {
-            let socket = socket(family(address), SocketType::DGRAM)?;
-            rustix::net::bind(&socket, address)?;
-            let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+            let (socket, bound) = on_every_family(address, |address| {
+                let socket = socket(family(address), SocketType::DGRAM)?;
+                both_families(&socket, address)?;
+                rustix::net::bind(&socket, address)?;
+                let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+                Ok((socket, bound))
+            })?;
             Ok((socket.into(), Address::Internet(bound)))
         }
         Address::Unix(path) => Ok((bind_unix(path, SocketType::DGRAM)?.into(), address.clone())),
@@ -87,9 +92,37 @@ fn bind_internet(
     }
     // Accepted sockets inherit it, which saves one system call each.
     sockopt::set_tcp_nodelay(&socket, true)?;
+    both_families(&socket, address)?;
     rustix::net::bind(&socket, address)?;
     let bound = rustix::net::getsockname(&socket)?;
     Ok((socket, SocketAddr::try_from(bound)?))
+}
+
+/// A socket on every address accepts IPv4 too, whatever `net.ipv6.bindv6only` says.
+fn both_families(socket: &OwnedFd, address: &SocketAddr) -> io::Result<()> {
+    match address {
+        SocketAddr::V6(address) if address.ip().is_unspecified() => {
+            Ok(sockopt::set_ipv6_v6only(socket, false)?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Binds; on a system without IPv6 every address is every IPv4 address.
+fn on_every_family<T>(
+    address: &SocketAddr,
+    bind: impl Fn(&SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    let lacks_ipv6 = |error: &io::Error| {
+        [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL]
+            .contains(&Errno::from_io_error(error).unwrap_or(Errno::IO))
+    };
+    match bind(address) {
+        Err(error) if address.is_ipv6() && address.ip().is_unspecified() && lacks_ipv6(&error) => {
+            bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())))
+        }
+        result => result,
+    }
 }
 
 fn bind_unix(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
@@ -140,6 +173,21 @@ mod tests {
             assert_eq!(sockopt::tcp_keepintvl(&accepted).unwrap().as_secs(), between);
             assert_eq!(sockopt::tcp_keepcnt(&accepted).unwrap(), 4);
         }
+    }
+
+    #[test]
+    fn every_address_is_one_of_ipv6_or_ipv4_and_clients_of_ipv4_have_their_own() {
+        let address = Address::Internet((std::net::Ipv6Addr::UNSPECIFIED, 0).into());
+        let (listener, bound) = bind(&address, &BindSettings::default()).unwrap();
+        let Address::Internet(bound) = bound else { panic!("{bound:?}") };
+        let client = std::net::TcpStream::connect(("127.0.0.1", bound.port())).unwrap();
+        let peer = loop {
+            match crate::system::accept(&listener) {
+                Ok((_, peer)) => break peer,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        };
+        assert_eq!(peer, crate::Peer::Internet(client.local_addr().unwrap()));
     }
 
     #[test]

@@ -165,8 +165,9 @@ pub(crate) fn send_datagram(fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()
 }
 
 fn origin(from: SocketAddrAny) -> Origin {
+    // The kernel sends to an IPv4 address from a socket of IPv6 as well.
     if let Ok(internet) = std::net::SocketAddr::try_from(from.clone()) {
-        return internet.into();
+        return canonical(internet).into();
     }
     SocketAddrUnix::try_from(from).map_or(Origin::NOWHERE, Origin::from)
 }
@@ -309,7 +310,15 @@ pub(crate) fn timespec(timeout: Duration) -> Timespec {
 
 fn peer(address: Option<SocketAddrAny>) -> Peer {
     let address = address.and_then(|address| std::net::SocketAddr::try_from(address).ok());
-    address.map_or(Peer::Local, Peer::Internet)
+    address.map(canonical).map_or(Peer::Local, Peer::Internet)
+}
+
+/// An IPv4 client of a socket that listens on IPv6 and IPv4 has an IPv4 address.
+fn canonical(address: std::net::SocketAddr) -> std::net::SocketAddr {
+    match address.ip().to_canonical() {
+        ip if ip == address.ip() => address,
+        ip => std::net::SocketAddr::new(ip, address.port()),
+    }
 }
 
 /// Maps the errors of accept(2): some concern one connection, others the process.

@@ -19,6 +19,7 @@ mod routes;
 mod stores;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 use crate::fault::{Fault, Trust};
 use crate::model::{Address, Preset, Protocol};
@@ -225,11 +226,12 @@ fn overlap(one: &Address, other: &Address) -> bool {
         (Address::Unix(one), Address::Unix(other)) => one == other,
         (Address::Inherited(one), Address::Inherited(other)) => one == other,
         (Address::Internet(one), Address::Internet(other)) => {
-            let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
-            one.port() != 0
-                && one.port() == other.port()
-                && one.is_ipv4() == other.is_ipv4()
-                && (everywhere || one.ip() == other.ip())
+            let takes = |one: &SocketAddr, other: &SocketAddr| {
+                // Every IPv6 address is every IPv4 address too.
+                one.ip().is_unspecified() && (one.is_ipv6() || other.is_ipv4())
+            };
+            let overlap = takes(one, other) || takes(other, one) || one.ip() == other.ip();
+            one.port() != 0 && one.port() == other.port() && overlap
         }
         _ => false,
     }

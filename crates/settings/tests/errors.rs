@@ -435,8 +435,15 @@ fn two_listeners_on_one_address_are_named() {
     let free = "[listener.a]\npool = \"echo\"\nlisten = \"127.0.0.1:0\"\n\
                 [listener.b]\npool = \"echo\"\nlisten = \"127.0.0.1:0\"\n\
                 [listener.c]\npool = \"echo\"\nlisten = \"[::1]:7000\"\n";
-    let source = Source { name: "roadstead.toml".into(), text: format!("{LISTENER}{POOL}{free}") };
+    let listener = LISTENER.replace("\":7000", "\"127.0.0.1:7000");
+    let source = Source { name: "roadstead.toml".into(), text: format!("{listener}{POOL}{free}") };
     parse(&source, &|_| None).expect("port 0 is another port every time, and IPv6 another address");
+    // Every address is one of IPv6 or IPv4.
+    for listen in ["[::1]:7000", "0.0.0.0:7000"] {
+        let other = format!("[listener.other]\npool = \"echo\"\nlisten = \"{listen}\"");
+        let message = format!("`{listen}` is taken by `[listener.main]`");
+        says(in_pool(&other), 10, &format!("\"{listen}\""), &message, mend);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Addresses and networks.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use super::address::{Address, Network};
@@ -33,13 +33,19 @@ pub(crate) fn network(text: &str) -> Result<Network, Bad> {
     }
 }
 
-/// `127.0.0.1:7000`, `[::1]:7000`, `:7000`, `localhost:7000`, `unix:/path`, `fd:NAME`.
+/// `127.0.0.1:7000`, `[::1]:7000`, `:7000`, `localhost:7000`, `unix:/path`, `fd:NAME`. Without a host it is every
+/// address of the machine: a socket on `[::]` accepts IPv6 and IPv4.
 pub(crate) fn address(text: &str) -> Result<Address, Bad> {
-    address_or(text, no_host)
+    address_or(text, IpAddr::V6(Ipv6Addr::UNSPECIFIED), no_host)
 }
 
-/// The same; `no_host` says what is wrong with a host, and its port, that is no address.
-pub(super) fn address_or(text: &str, no_host: fn(&str, &str) -> Bad) -> Result<Address, Bad> {
+/// The same; `any` is the address without a host, and `no_host` says what is wrong with a host, and its port, that
+/// is no address.
+pub(super) fn address_or(
+    text: &str,
+    any: IpAddr,
+    no_host: fn(&str, &str) -> Bad,
+) -> Result<Address, Bad> {
     if let Some(path) = text.strip_prefix("unix:") {
         return unix(path);
     }
@@ -60,7 +66,7 @@ pub(super) fn address_or(text: &str, no_host: fn(&str, &str) -> Bad) -> Result<A
         return Err(without_port(text));
     };
     let ip = match host {
-        "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        "" => any,
         "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
         _ => host.trim_matches(['[', ']']).parse().map_err(|_| no_host(host, port))?,
     };
@@ -145,7 +151,7 @@ mod tests {
     fn every_way_to_write_an_address_is_read() {
         let cases = [
             ("127.0.0.1:7000", "127.0.0.1:7000"),
-            (":7000", "0.0.0.0:7000"),
+            (":7000", "[::]:7000"),
             ("localhost:0", "127.0.0.1:0"),
             ("[::1]:7000", "[::1]:7000"),
             ("[::]:65535", "[::]:65535"),

@@ -1,12 +1,16 @@
 //! Hosts by their names.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use super::address::{Address, HostName};
 use super::addresses::address_or;
 use crate::quantities::Bad;
 
 /// What an address may be, and `app.example:7000`: what can be connected to may have a name.
 pub(crate) fn server_address(text: &str) -> Result<Address, Bad> {
-    address_or(text, no_server).or_else(|bad| match text.rsplit_once(':') {
+    // `:8000` is this machine.
+    let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    address_or(text, any, no_server).or_else(|bad| match text.rsplit_once(':') {
         Some((host, port)) if is_host_name(host) && !matches!(host, "unix" | "fd") => {
             host_name(host, port).map(Address::Named)
         }
