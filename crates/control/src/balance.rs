@@ -95,7 +95,7 @@ pub(crate) async fn why(State(access): State<Access>, Path(id): Path<u64>) -> Re
         None => silent(),
         Some(found) if found.is_empty() => {
             let text = format!(
-                "nothing is kept of request {id}: it is too long ago, or there was none (see `decisions` of the pool)\n"
+                "nothing is kept of request {id}: it is too long ago, or there was none (see `trace_max` of the pool)\n"
             );
             (StatusCode::NOT_FOUND, text).into_response()
         }

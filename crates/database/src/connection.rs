@@ -133,7 +133,7 @@ impl<L: Link> Connection<L> {
     }
 
     /// How much longer a request is tried again that was received at `at_us` (microseconds since the
-    /// Unix epoch). `retry` counts from the first failure, and for a request that was received later
+    /// Unix epoch). `retry_timeout` counts from the first failure, and for a request that was received later
     /// from then.
     pub(crate) fn time_left(&self, retry: Duration, at_us: i64) -> Duration {
         let Some(since) = self.failing else { return retry };
@@ -196,7 +196,7 @@ fn sleep(stop: &Stop, left: impl Fn(Duration) -> Duration) -> bool {
     }
 }
 
-/// What is left of `retry` at `now`, `failing` after the first failure, for a request that was received
+/// What is left of `retry_timeout` at `now`, `failing` after the first failure, for a request that was received
 /// at `at_us`.
 fn time_left(retry: Duration, failing: Duration, now: Duration, at_us: i64) -> Duration {
     let received = Duration::from_micros(at_us.max(0).unsigned_abs());

@@ -124,7 +124,7 @@ pub enum About<'a> {
     Statement,
     /// `ack`.
     Ack,
-    /// `dead`.
+    /// `dead_letter_table`.
     Dead,
 }
 
@@ -279,9 +279,9 @@ impl fmt::Display for DatabaseError {
             Self::Dead(table, text) => {
                 write!(f, "the table `{table}` of dead letters cannot be used: {text}")
             }
-            Self::NoDead => {
-                f.write_str("the pool keeps no dead letters; `dead = \"TABLE\"` would keep them")
-            }
+            Self::NoDead => f.write_str(
+                "the pool keeps no dead letters; `dead_letter_table = \"TABLE\"` would keep them",
+            ),
             Self::Letters(text) => write!(f, "dead letters: {text}"),
             Self::Columns(why, name) => write!(f, "`insert`: {why} `{name}`"),
             Self::Statement(text) | Self::StatementAt(text, _) => write!(f, "`statement`: {text}"),

@@ -100,7 +100,7 @@ impl fmt::Display for Server {
 pub(crate) fn doubt(setting: &str, value: impl fmt::Display, safe: &str) -> String {
     format!(
         "the server has `{setting} = {value}`: rows that were acknowledged may be lost when it crashes \
-         or its machine loses power; set it to {safe} there, or say `sync = \"normal\"` here if that \
+         or its machine loses power; set it to {safe} there, or say `durability = \"normal\"` here if that \
          may be"
     )
 }

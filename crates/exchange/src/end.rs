@@ -85,7 +85,7 @@ causes! {
     Full "full" Refused,
     /// The daemon holds as much memory as its `memory_max`.
     Memory "memory" Refused,
-    /// The request waited as long as the pool's `queue.wait` allows.
+    /// The request waited as long as the pool's `queue.timeout` allows.
     Waited "waited" Refused,
     /// No worker can be started at the moment, or none is fit to answer.
     Down "down" Refused,
@@ -127,7 +127,7 @@ causes! {
     Reply "reply" Unknown,
     /// The worker ended with the request in its hands.
     Died "died" Unknown,
-    /// The worker did not answer within the pool's `deadline`.
+    /// The worker did not answer within the pool's `response_timeout`.
     Deadline "deadline" Unknown,
     /// The connection to the database was lost while it was about to commit.
     Commit "commit" Unknown,
@@ -145,9 +145,9 @@ causes! {
     SlowReader "slowreader" Left,
     /// The connection was closed because the daemon held more memory than its `memory_max`.
     Shed "shed" Left,
-    /// A tunnel stood as long as the pool's `total` allows.
+    /// A tunnel stood as long as the pool's `request_timeout` allows.
     Overtime "overtime" Left,
-    /// Neither side of a tunnel said anything for the listener's `tunnel_idle`.
+    /// Neither side of a tunnel said anything for the listener's `tunnel_timeout`.
     Idle "idle" Left,
 }
 

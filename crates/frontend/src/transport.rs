@@ -74,7 +74,7 @@ pub enum TimeoutCheck {
     Silent,
     /// The idle timeout has expired.
     Idle,
-    /// The client has read nothing for `write_stall`.
+    /// The client has read nothing for `send_timeout`.
     Stalled,
     /// The client has read less than `send_rate_min`.
     Slow,

@@ -51,7 +51,7 @@ pub struct DrainLimits {
 
 impl DrainLimits {
     pub(crate) const fn of(daemon: &settings::Daemon) -> Self {
-        Self { within: daemon.drain, keepalive_timeout: daemon.drain_keepalive_timeout }
+        Self { within: daemon.drain_timeout, keepalive_timeout: daemon.drain_keepalive_timeout }
     }
 }
 

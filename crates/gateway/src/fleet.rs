@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use event::Mailbox;
 use exchange::{ListenerId, PoolId, SHARDS_MAX, Table};
 use pool::{Room, Tokens};
-use settings::{Configuration, Protocol, SorryAnswer};
+use settings::{Configuration, FallbackAnswer, Protocol};
 
 use crate::descriptors::DescriptorLimit;
 use crate::error::BuildError;
@@ -128,7 +128,7 @@ impl Fleet {
             let servers = shared_servers(pool).filter(|_| count > 1);
             let shares = servers.and_then(|servers| SharedUpstreams::default().with(&servers));
             // Until its home has said more.
-            let settings::Queue { length, bytes, .. } = pool.queue;
+            let settings::Queue { requests_max: length, bytes_max: bytes, .. } = pool.queue;
             let backlog = Backlog::new(Room { requests: length, bytes });
             let name = pool.name.clone();
             pools.insert(FleetPool { name, owner, backlog, shared: shares.map(Mutex::new) });
@@ -394,9 +394,9 @@ fn homes(configuration: &Configuration, shards: u32) -> Vec<u32> {
     // The first pool of its group, by place.
     let mut first: Vec<usize> = (0..pools.len()).collect();
     for (from, pool) in pools.iter().enumerate() {
-        let sorry = pool.balance.sorry.as_ref().and_then(|sorry| match &sorry.answer {
-            SorryAnswer::Pool(name) => place(name),
-            SorryAnswer::Line(_) | SorryAnswer::File(_) | SorryAnswer::Redirect(_) => None,
+        let sorry = pool.balancing.fallback.as_ref().and_then(|sorry| match &sorry.answer {
+            FallbackAnswer::Pool(name) => place(name),
+            FallbackAnswer::Line(_) | FallbackAnswer::File(_) | FallbackAnswer::Redirect(_) => None,
         });
         for to in pool.then.as_ref().and_then(place).into_iter().chain(sorry) {
             let (a, b) = (first[from], first[to]);
@@ -432,7 +432,7 @@ mod tests {
             pool("b", ""),
             pool("c", ""),
             pool("d", ""),
-            pool("e", "sorry = { pool = \"d\" }"),
+            pool("e", "fallback = { pool = \"d\" }"),
         ];
         let configuration = configuration(&text.concat());
         assert_eq!(homes(&configuration, 1), [0; 5]);

@@ -216,7 +216,7 @@ fn named(
     let servers = pools.filter_map(|pool| Some((pool.name.as_str(), pool.servers()?)));
     servers.flat_map(|(pool, servers)| {
         servers.servers.iter().filter_map(move |server| match &server.address {
-            Address::Named(name) => Some((pool, name, servers.resolve)),
+            Address::Named(name) => Some((pool, name, servers.resolve_interval)),
             Address::Internet(_) | Address::Unix(_) | Address::Inherited(_) => None,
         })
     })
@@ -310,7 +310,7 @@ mod tests {
         };
         let both = configuration(
             "[pool.a]\nservers = [\"one.example:80\", \"two.example:80\"]\n\
-             [pool.b]\nservers = [\"ONE.example:80\", \"10.0.0.9:80\"]\nresolve = \"5s\"\n",
+             [pool.b]\nservers = [\"ONE.example:80\", \"10.0.0.9:80\"]\nresolve_interval = \"5s\"\n",
         );
         let lookup: Lookup = Arc::new(|name| match name.host.as_str() {
             "three.example" => Err(io::Error::from(io::ErrorKind::NotFound)),

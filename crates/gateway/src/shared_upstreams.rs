@@ -53,7 +53,7 @@ impl SharedUpstreams {
 pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<Vec<(String, u32)>> {
     let all = pool.servers().filter(|_| !pool.needs_one_place())?;
     let slots = |server: &settings::Server| {
-        (server.address.to_string(), server.slots.unwrap_or(all.requests_max))
+        (server.address.to_string(), server.concurrent_max.unwrap_or(all.concurrent_max))
     };
     Some(all.servers.iter().map(slots).collect())
 }
@@ -86,7 +86,7 @@ mod tests {
     fn slots(more: &str) -> Option<Vec<u32>> {
         let text = format!(
             "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"a\"\n\
-             [pool.a]\nservers = [\"10.0.0.1:80\", {{ address = \"10.0.0.2:80\", slots = 2 }}]\nserver_requests_max = 7\n{more}"
+             [pool.a]\nservers = [\"10.0.0.1:80\", {{ address = \"10.0.0.2:80\", max_concurrent = 2 }}]\nupstream.max_concurrent = 7\n{more}"
         );
         let source = settings::Source { name: "test".to_owned(), text };
         let configuration = settings::parse(&source, &|_| None).unwrap();
@@ -99,8 +99,8 @@ mod tests {
         let both = || Some(vec![7, 2]);
         assert_eq!(slots(""), both());
         assert_eq!(slots("sticky = { cookie = \"berth\" }"), both());
-        assert_eq!(slots("schedule = \"hash\"\nsorry = { line = \"x\" }"), both());
-        assert_eq!(slots("slots_max = 3"), None);
+        assert_eq!(slots("balance = \"hash\"\nfallback = { line = \"x\" }"), both());
+        assert_eq!(slots("max_concurrent = 3"), None);
         assert_eq!(slots("sticky = { key = \"source\" }"), None);
         assert_eq!(slots("sticky = { cookie = \"JSESSIONID\", mode = \"passive\" }"), None);
     }

@@ -125,7 +125,7 @@ fn lines() {
 fn many_lines() {
     let text = format!(
         "{LISTENER}\"lines\"\n[pool.work]\nprogram = [\"cat\"]\nworkers = 2\nalignment = \"off\"\n\
-         queue = {{ length = 4000 }}\n"
+         queue = {{ max_requests = 4000 }}\n"
     );
     assert_eq!(allocations_at_once(&text, b"short\n", b"short\n"), 0);
 }
@@ -156,7 +156,7 @@ fn http() {
         }
     });
     let text = format!(
-        "{LISTENER}\"http\"\n[pool.work]\nservers = [\"{address}\"]\nserver_requests_max = {MANY}\n"
+        "{LISTENER}\"http\"\n[pool.work]\nservers = [\"{address}\"]\nupstream.max_concurrent = {MANY}\n"
     );
     let request = b"GET /some/path HTTP/1.1\r\nHost: there\r\nAccept: */*\r\n\r\n";
     assert_eq!(allocations(&text, request, reply.as_bytes()), 0);

@@ -7,15 +7,15 @@ use exchange::Cause;
 /// Why the daemon closes a client connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// No traffic for `idle` and no request in flight. The stream is shut down cleanly.
+    /// No traffic for `idle_timeout` and no request in flight. The stream is shut down cleanly.
     Idle,
-    /// No traffic in a tunnel for `tunnel_idle`.
+    /// No traffic in a tunnel for `tunnel_timeout`.
     TunnelIdle,
     /// No first request within `first_request_timeout`.
     Silent,
     /// The connection was idle, and the listener needed room for a new one.
     Displaced,
-    /// The client read nothing for `write_stall`, or its buffered output exceeded `send_max`.
+    /// The client read nothing for `send_timeout`, or its buffered output exceeded `send_max`.
     Stalled,
     /// The client read more slowly than `send_rate_min`.
     SlowReader,

@@ -80,7 +80,7 @@ pub struct PoolStatus {
     pub oldest: Option<Duration>,
     /// Whether requests are rejected because no worker can be started.
     pub down: bool,
-    /// The kind of failure, for clients, if `last_words` allows it.
+    /// The kind of failure, for clients, if `exit_message` allows it.
     pub down_kind: Option<String>,
     /// The failure, for operators: the exit status and last output of the last program, or why it could not be
     /// started.
@@ -128,7 +128,7 @@ pub struct PlaceStatus {
     pub hand: &'static str,
     /// The result of health checks: `up`, `down` or `ejected`.
     pub health: &'static str,
-    /// The reason of the last change of `health`, and how long ago it was; `None`: no change since the start.
+    /// The reason of the last change of `health_check`, and how long ago it was; `None`: no change since the start.
     pub health_since: Option<(&'static str, Duration)>,
     /// The remaining time of an ejection.
     pub ejected_for: Option<Duration>,

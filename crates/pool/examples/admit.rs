@@ -112,7 +112,10 @@ fn main() {
     if word == "clients" {
         return clients(number(1).unwrap_or(1_000_000));
     }
-    let schedule = Schedule::ALL.iter().find(|schedule| schedule.as_str() == word);
+    // Both turns have one name.
+    let weighted = (word == "weighted-round-robin").then_some(&Schedule::WeightedRoundRobin);
+    let schedule =
+        weighted.or_else(|| Schedule::ALL.iter().find(|schedule| schedule.as_str() == word));
     let Some(schedule) = schedule else { return eprintln!("admit SCHEDULE WORKERS REQUESTS") };
     admit(*schedule, number(1).unwrap_or(20), number(2).unwrap_or(1000).into());
 }

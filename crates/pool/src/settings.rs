@@ -50,7 +50,7 @@ pub struct Settings {
 impl Settings {
     /// Returns these settings with every number brought into its range.
     ///
-    /// `batch.wait` is limited to half of `queue.wait`. So a batch that waits for more requests is dispatched before
+    /// `batch.timeout` is limited to half of `queue.timeout`. So a batch that waits for more requests is dispatched before
     /// its oldest request would be rejected.
     #[must_use]
     pub(crate) fn within_limits(mut self) -> Self {
@@ -186,9 +186,9 @@ impl Schedule {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RoundRobin => "round-robin",
-            Self::WeightedRoundRobin => "weighted-round-robin",
-            Self::LeastOutstanding => "least-outstanding",
-            Self::TwoChoices => "two-choices",
+            Self::WeightedRoundRobin => "round-robin",
+            Self::LeastOutstanding => "least-requests",
+            Self::TwoChoices => "power-of-two",
             Self::Random => "random",
             Self::Hash => "hash",
             Self::First => "first",

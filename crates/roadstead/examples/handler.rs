@@ -55,7 +55,7 @@ fn serve(arguments: &Arguments) -> Result<Running, Box<dyn std::error::Error>> {
          pool = \"answers\"\n\
          [pool.answers]\n\
          handler = \"bytes\"\n\
-         schedule = \"{}\"\n\
+         balance = \"{}\"\n\
          workers = {threads}\n",
         arguments.schedule
     );

@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
          pool = \"words\"\n\
          [pool.words]\n\
          handler = \"animals\"\n\
-         workers = {{ preset = \"prefork\", min = 1, max = 8 }}\n",
+         workers = {{ min = 1, max = 8, spare = 2 }}\n",
         arguments.port
     );
     let server = Embed::from_text(&text)?.handler("animals", Words { file }).start()?;

@@ -43,7 +43,7 @@ fn serve(arguments: &Arguments) -> Result<Running, Box<dyn std::error::Error>> {
          pool = \"answers\"\n\
          [pool.answers]\n\
          handler = \"bytes\"\n\
-         schedule = \"{schedule}\"\n\
+         balance = \"{schedule}\"\n\
          workers = {threads}\n"
     );
     let reply = Slice::from(&vec![b'x'; *size][..]);

@@ -87,11 +87,7 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
     let mut files = SocketFiles::default();
     for listener in &configuration.listeners {
-        let settings = BindSettings {
-            backlog: listener.backlog,
-            reuse_address: listener.reuse_address,
-            ..BindSettings::default()
-        };
+        let settings = BindSettings { backlog: listener.backlog, ..BindSettings::default() };
         let bind = |address: &event::Address| match listener.protocol {
             Protocol::Datagrams => event::bind_datagrams(address),
             Protocol::Frames(_) | Protocol::Connect | Protocol::Http => {
@@ -117,8 +113,8 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
         if let (Address::Unix(path), true) = (&listener.listen, inherited.len() == was_inherited) {
             files.note(path);
         }
-        if !listener.tcp_keepalive.is_zero() && listener.protocol != Protocol::Datagrams {
-            event::keep_alive(&socket, listener.tcp_keepalive);
+        if !listener.tcp_keepalive_interval.is_zero() && listener.protocol != Protocol::Datagrams {
+            event::keep_alive(&socket, listener.tcp_keepalive_interval);
         }
         addresses.push((listener.name.clone(), bound.to_string()));
         sockets.push((listener.name.clone(), socket));

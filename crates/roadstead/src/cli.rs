@@ -153,10 +153,10 @@ pub struct RunArgs {
     /// What is done against output that the program keeps in a buffer: no, stdbuf or pty.
     #[arg(long, value_name = "WORD")]
     pub unbuffer: Option<String>,
-    /// How long a reply may take; then the program is killed (`deadline` of the pool).
+    /// How long a reply may take; then the program is killed (`response_timeout` of the pool).
     #[arg(long, value_name = "TIME")]
     pub response_timeout: Option<String>,
-    /// Requests that may wait (`queue.length` of the pool).
+    /// Requests that may wait (`queue.max_requests` of the pool).
     #[arg(long, value_name = "N")]
     pub queue: Option<i64>,
     /// Where metrics, status and `ask` are served; not at all when it is not given.
@@ -213,7 +213,7 @@ impl RunArgs {
             ("dispatch", "dispatch", &self.dispatch),
             ("ready", "ready", &self.ready),
             ("unbuffer", "unbuffer", &self.unbuffer),
-            ("deadline", "response-timeout", &self.response_timeout),
+            ("response_timeout", "response-timeout", &self.response_timeout),
         ];
         for (option, name, value) in words {
             if let Some(value) = value {
@@ -226,7 +226,7 @@ impl RunArgs {
         }
         if let Some(length) = self.queue {
             flags.push(Flag {
-                path: "pool.main.queue.length".to_owned(),
+                path: "pool.main.queue.max_requests".to_owned(),
                 value: FlagValue::Integer(length),
                 shown: format!("--queue {length}"),
             });

@@ -56,6 +56,6 @@ fn option_of<'e>(error: &'e DatabaseError, action: &Action) -> Vec<&'e str> {
             Action::Query(_) => "query",
         }],
         About::Ack => vec!["ack"],
-        About::Dead => vec!["dead"],
+        About::Dead => vec!["dead_letter_table"],
     }
 }

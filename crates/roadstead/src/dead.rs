@@ -199,14 +199,16 @@ fn shown(letter: &StoredLetter) -> String {
 /// The dead letters of a pool.
 fn open(file: &Path, name: Option<&str>) -> Result<Letters, String> {
     let configuration = settings::load(file).map_err(|diagnostics| diagnostics.to_string())?;
-    let keeps = |pool: &&Pool| pool.database().is_some_and(|database| database.dead.is_some());
+    let keeps =
+        |pool: &&Pool| pool.database().is_some_and(|database| database.dead_letter_table.is_some());
     let pools: Vec<&Pool> = configuration.pools.iter().filter(keeps).collect();
     let names: Vec<String> = pools.iter().map(|pool| format!("`{}`", pool.name)).collect();
     let pool = match (name, pools.as_slice()) {
         (None, [pool]) => *pool,
         (_, []) => {
             return Err(
-                "roadstead: no pool keeps dead letters; `dead = \"TABLE\"` would".to_owned()
+                "roadstead: no pool keeps dead letters; `dead_letter_table = \"TABLE\"` would"
+                    .to_owned(),
             );
         }
         (None, _) => {

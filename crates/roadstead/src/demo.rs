@@ -295,14 +295,14 @@ pool = "parse"
 
 [pool.parse]
 program = [{binary}, "worker"]
-workers = {{ min = 2, max = 20, spare = 2, idle = "30s" }}
+workers = {{ min = 2, max = 20, spare = 2, idle_timeout = "30s" }}
 then = "store"
 
 [pool.store]
 database = {database}
 create = "create table if not exists hits (id integer, at integer, path text, status integer)"
 insert = {{ table = "hits", columns = ["id", "at", "path", "status"] }}
-record = "json"
+input_format = "json"
 ack = "ok {{id}}"
 "#,
         admin = quoted(&format!("unix:{}", database.with_file_name("admin.sock").display())),

@@ -80,8 +80,8 @@ mod tests {
             [listener.b]\nlisten = \"127.0.0.1:0\"\npool = \"p\"\nprotocol = \"datagrams\"\n\
             [listener.c]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"s\"\nconnections_max = 200\n\
             [pool.p]\nprogram = [\"cat\"]\nworkers = 5\n\
-            [pool.s]\nservers = [{ address = \"127.0.0.1:1\", slots = 7 }, { address = \"127.0.0.1:2\" }]\n\
-            server_requests_max = 30\n";
+            [pool.s]\nservers = [{ address = \"127.0.0.1:1\", max_concurrent = 7 }, { address = \"127.0.0.1:2\" }]\n\
+            upstream.max_concurrent = 30\n";
         let source = settings::Source { name: "roadstead.toml".into(), text: text.into() };
         let configuration = settings::parse(&source, &|_| None).expect("it is in order");
         let needed = Needed::of(&configuration);

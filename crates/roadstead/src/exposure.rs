@@ -28,12 +28,12 @@ pub fn checks_as_root(configuration: &Configuration) -> Vec<Remark> {
 fn checks_without_user(configuration: &Configuration) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for pool in &configuration.pools {
-        let check = pool.balance.health.check.as_ref().map(|check| &check.probe);
+        let check = pool.balancing.health_check.check.as_ref().map(|check| &check.probe);
         let of_pool = pool.program().and_then(|program| program.bounds.user.as_ref());
         if let (Some(Probe::Program { user: None, .. }), None) = (check, of_pool) {
-            let path = ["pool", &pool.name, "health", "command"].map(str::to_owned).to_vec();
+            let path = ["pool", &pool.name, "health_check", "command"].map(str::to_owned).to_vec();
             let message = format!(
-                "the health check of pool `{}` runs as root: name another user with `health.user`",
+                "the health check of pool `{}` runs as root: name another user with `health_check.user`",
                 pool.name
             );
             remarks.push(Remark { path, message });
@@ -72,7 +72,7 @@ mod tests {
         let pool = |user: &str| {
             configuration(&format!(
                 "[pool.w]\nservers = [\"127.0.0.1:1\"]\n\
-                 health = {{ check = \"program\", command = [\"true\"]{user} }}"
+                 health_check = {{ check = \"program\", command = [\"true\"]{user} }}"
             ))
         };
         let remarks = checks_without_user(&pool(""));

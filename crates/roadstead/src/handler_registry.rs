@@ -9,8 +9,8 @@ use database::sqlite::{self, SqliteOptions};
 use database::{DatabaseError, Host, Job, Server};
 use gateway::HandlerRegistry;
 use settings::{
-    Action, Affected, Database, DatabaseHost, OnConflict, Pool, Record, RowFormat, Secret,
-    ServerTarget, Sync, Target, Tls, UnknownFields,
+    Action, Affected, Database, DatabaseHost, Durability, InputFormat, OnConflict, OutputFormat,
+    Pool, Secret, ServerTarget, Target, Tls, UnknownFields,
 };
 
 /// Handlers for the databases of a configuration.
@@ -72,33 +72,33 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, HandlerRegistryErr
         target,
         action,
         create,
-        record,
+        input_format: record,
         ack,
-        sync,
-        lock_wait,
-        retry,
+        durability: sync,
+        lock_timeout: lock_wait,
+        retry_timeout: retry,
         resend,
-        dead,
+        dead_letter_table: dead,
         affected,
         unknown_fields,
         log_error_details,
         password,
         tls,
         tls_ca,
-        connect_wait,
+        connect_timeout: connect_wait,
     } = database.clone();
     let job = Job {
         action: action_of(action),
         create,
         record: match record {
-            Record::Json => database::Record::Json,
-            Record::Tsv => database::Record::Tsv,
-            Record::Logfmt => database::Record::Logfmt,
+            InputFormat::Json => database::Record::Json,
+            InputFormat::Tsv => database::Record::Tsv,
+            InputFormat::Logfmt => database::Record::Logfmt,
         },
         ack,
         sync: match sync {
-            Sync::Full => database::Sync::Full,
-            Sync::Normal => database::Sync::Normal,
+            Durability::Full => database::Sync::Full,
+            Durability::Normal => database::Sync::Normal,
         },
         lock_wait,
         retry,
@@ -154,13 +154,14 @@ fn action_of(action: Action) -> database::Action {
         }
         Action::Statement(statement) => database::Action::Statement(statement),
         Action::Query(query) => {
-            let settings::Query { sql, rows, rows_max, reply_max, path: _ } = query;
+            let settings::Query { sql, output_format: rows, rows_max, reply_max, http_path: _ } =
+                query;
             database::Action::Query(database::Query {
                 sql,
                 rows: match rows {
-                    RowFormat::Json => database::Format::Json,
-                    RowFormat::Lines => database::Format::Lines,
-                    RowFormat::Tsv => database::Format::Tsv,
+                    OutputFormat::Json => database::Format::Json,
+                    OutputFormat::Lines => database::Format::Lines,
+                    OutputFormat::Tsv => database::Format::Tsv,
                 },
                 rows_max: rows_max as usize,
                 reply_max,

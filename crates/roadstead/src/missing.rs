@@ -24,9 +24,9 @@ pub fn programs(configuration: &Configuration) -> Vec<Remark> {
         if let Some(program) = program {
             look(&program.command, &["program"]);
         }
-        let check = pool.balance.health.check.as_ref();
+        let check = pool.balancing.health_check.check.as_ref();
         if let Some(Probe::Program { command, .. }) = check.map(|check| &check.probe) {
-            look(command, &["health", "command"]);
+            look(command, &["health_check", "command"]);
         }
     }
     missing

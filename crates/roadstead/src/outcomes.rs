@@ -56,10 +56,10 @@ const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to rea
     Over HTTP the body of the answer is `CODE: ` and its meaning, or what was wrong with the record or row, and `Retry-After: 1` goes with 429 and 503. Other bodies:\n\n\
     - A request that breaks a rule of HTTP (400, 413, 414, 417, 431, 501, 505) has the status of its [reason](http1.md), and the body `REASON: ` and a sentence, for example `body-too-long: …`. Its cause is\n\
     \x20 `malformed`, also with 413 and 431; `toolong` stands for frames only.\n\
-    - 408 after `read` or `body_rate_min` has a sentence without a code in front of it; 408 after `total` begins with `incomplete: `. The cause is `incomplete` in both cases.\n\
+    - 408 after `request_read_timeout` or `body_rate_min` has a sentence without a code in front of it; 408 after `request_timeout` begins with `incomplete: `. The cause is `incomplete` in both cases.\n\
     - The 503 of a request whose body goes over `bodies_max` has a sentence without a code; its cause is `full`.\n\
     - 405 (with `Allow`), 404, 400 and 415 that a pool of databases answers before a request becomes a record have a sentence without a code; their cause is `record`.\n\n\
-    A row that ends as `row`, `record`, `ignored` or `norow` in a pool with a table of [`dead`](guides/databases.md#what-counts-as-stored) is kept there as a dead letter. If its client sends it again and it is then stored, and the operator runs\n\
+    A row that ends as `row`, `record`, `ignored` or `norow` in a pool with a table of [`dead_letter_table`](guides/databases.md#what-counts-as-stored) is kept there as a dead letter. If its client sends it again and it is then stored, and the operator runs\n\
     `ctl dead retry` as well, the row is there twice, unless a `key` prevents that: let either the clients or the operator repeat such rows.\n\n\
     What was too long or too slow in a reply that has begun ends its connection.\n\n\
     The reply to a query begins when it is whole or larger than 1 MiB. Up to there, more than `rows_max` or `reply_max`, and any other error, is the answer of this table.\n\

@@ -111,7 +111,7 @@ fn a_full_queue_is_told_so() {
     let (entered, entering) = channel();
     let (let_go, gone) = channel::<()>();
     let gone = Arc::new(Mutex::new(gone));
-    let server = Embed::from_text(&configuration("workers = 1\nqueue = { length = 1 }"))
+    let server = Embed::from_text(&configuration("workers = 1\nqueue = { max_requests = 1 }"))
         .unwrap()
         .answering("ours", move || {
             let (entered, gone) = (entered.clone(), Arc::clone(&gone));

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use crate::fault::{Fault, Trust};
-use crate::model::{Address, Preset, Protocol};
+use crate::model::{Address, Protocol};
 use crate::options::Of;
 use crate::options::{Group, Value};
 use crate::walk::Section;
@@ -68,7 +68,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     for section in sections {
         pool_names::check(&section.group, &pools, faults);
-        for name in ["sorry"] {
+        for name in ["fallback"] {
             if let Some(group) = section.group.inner(name) {
                 pool_names::check(group, &pools, faults);
             }
@@ -118,16 +118,9 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// `min` and `spare` lie within `max`; a static number is one.
+/// `min` and `spare` lie within `max`.
 fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
     let Some(max) = workers.number("max") else { return };
-    if let (Some(min), Some(place)) = (workers.number("min"), workers.place("preset"))
-        && min < max
-        && workers.is("preset", Preset::Static)
-    {
-        let message = format!("a static number of workers is one, and not {min} to {max}");
-        faults.push(Fault::at(place, message).mend("give `max` alone, or remove `preset`"));
-    }
     for name in ["min", "spare"] {
         let Some(number) = workers.number(name) else { continue };
         if number <= max {

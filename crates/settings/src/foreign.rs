@@ -41,18 +41,18 @@ const fn of(scope: Scope, names: &'static [&'static str], advice: &'static str) 
 
 const NO_TLS: &str = "there is no option for TLS: end TLS in a proxy before this listener, and name its address in \
                       `trusted`";
-const TIMEOUTS: &str = "the timeouts of a listener are `read` (a request), `idle` (between requests), `write_stall` (a \
-                        client that does not read) and, with `http`, `tunnel_idle`";
-const POOL_TIMEOUTS: &str = "the timeouts of a pool are `deadline` (until the reply), `queue = { wait = \"5s\" }` and, of \
-                             servers, `connect`, `between` and `total`";
+const TIMEOUTS: &str = "the timeouts of a listener are `request_read_timeout`, `idle_timeout` (between requests), \
+                        `send_timeout` (a client that does not read) and, with `http`, `tunnel_timeout`";
+const POOL_TIMEOUTS: &str = "the timeouts of a pool are `response_timeout`, `queue = { timeout = \"5s\" }` and, of \
+                             servers, `connect_timeout`, `read_timeout` and `request_timeout`";
 const PER_ADDRESS: &str =
     "`per_address = { requests = N }` limits the requests of one client address per second";
 const CONNECTIONS: &str =
     "`connections_max` limits a listener, and `per_address = { connections = N }` one address";
-const CONCURRENCY: &str = "requests at once are limited by `server_requests_max` (each server), `slots` (one server, in \
-                           its table) and `slots_max` (the pool)";
-const SCHEDULES: &str = "it is called `schedule`: \"round-robin\", \"weighted-round-robin\", \"least-outstanding\", \
-                         \"two-choices\", \"random\", \"hash\" or \"first\"";
+const CONCURRENCY: &str = "requests at once are limited by `max_concurrent`: in the pool for all servers together, in \
+                           `[pool.NAME.upstream]` for each server, and in the table of one server";
+const SCHEDULES: &str = "it is called `balance`: \"round-robin\", \"least-requests\", \"power-of-two\", \"random\", \
+                         \"hash\" or \"first\"";
 const NO_REGEX: &str = "there are no regular expressions: `prefix`, `path`, or `pattern`, in which `*` stands for any \
                         characters but slashes and `**` for any";
 
@@ -71,8 +71,6 @@ const OPTIONS: &[Advice] = &[
             "client_timeout",
             "read_timeout",
             "request_timeout",
-            "send_timeout",
-            "idle_timeout",
             "keepalive_timeout",
             "client_body_timeout",
             "client_header_timeout",
@@ -126,10 +124,6 @@ const OPTIONS: &[Advice] = &[
             "timeouts",
             "timeout_server",
             "server_timeout",
-            "read_timeout",
-            "response_timeout",
-            "request_timeout",
-            "connect_timeout",
             "queue_timeout",
             "proxy_read_timeout",
             "proxy_connect_timeout",
@@ -139,7 +133,6 @@ const OPTIONS: &[Advice] = &[
     of(
         Scope::Pool,
         &[
-            "balance",
             "balancing",
             "lb_policy",
             "load_balancing",
@@ -163,7 +156,6 @@ const OPTIONS: &[Advice] = &[
             "connections_max",
             "max_requests",
             "concurrency",
-            "max_concurrent",
         ],
         CONCURRENCY,
     ),
@@ -176,19 +168,15 @@ const OPTIONS: &[Advice] = &[
     of(
         Scope::Pool,
         &["max_fails", "fail_timeout", "outlier_detection", "passive_health_check"],
-        "it is called `health`: `health = { errors = N, eject = \"10s\" }`",
+        "it is called `health_check`: `health_check = { max_fails = N, fail_duration = \"10s\" }`",
     ),
     of(
         Scope::Pool,
-        &["health_check", "healthcheck", "httpchk", "option_httpchk"],
-        "it is called `health`: `health = { check = \"http\", path = \"/\" }`",
+        &["healthcheck", "httpchk", "option_httpchk"],
+        "it is called `health_check`: `health_check = { check = \"http\", path = \"/\" }`",
     ),
-    of(
-        Scope::Pool,
-        &["upstream", "upstreams", "server", "backends", "hosts"],
-        "it is called `servers`",
-    ),
-    of(Scope::Pool, &["fallback", "error_page", "sorry_server"], "it is called `sorry`"),
+    of(Scope::Pool, &["upstreams", "server", "backends", "hosts"], "it is called `servers`"),
+    of(Scope::Pool, &["error_page", "sorry_server"], "it is called `fallback`"),
     of(
         Scope::Pool,
         &["stick", "stick_table", "persistence", "affinity", "session_affinity"],
@@ -196,18 +184,18 @@ const OPTIONS: &[Advice] = &[
     ),
     of(
         Scope::Server,
-        &["maxconn", "max_conns", "max_connections", "max_concurrent"],
-        "it is called `slots`",
+        &["maxconn", "max_conns", "max_connections"],
+        "it is called `max_concurrent`",
     ),
     of(Scope::Server, &["host", "url", "listen"], "it is called `address`"),
-    of(Scope::Server, &["check"], "checks are of the pool: `health = { check = \"http\" }`"),
+    of(Scope::Server, &["check"], "checks are of the pool: `health_check = { check = \"http\" }`"),
     of(
         Scope::Server,
         &["tls", "ssl", "verify"],
         "there is no option for TLS: servers are reached without it",
     ),
-    of(Scope::Queue, &["timeout", "max_wait"], "it is called `wait`"),
-    of(Scope::Queue, &["max", "size", "max_requests", "limit"], "it is called `length`"),
+    of(Scope::Queue, &["max_wait"], "it is called `timeout`"),
+    of(Scope::Queue, &["max", "size", "limit"], "it is called `max_requests`"),
     of(
         Scope::PerAddress,
         &["requests_per", "requests_per_second", "rate", "rps"],
@@ -221,15 +209,11 @@ const OPTIONS: &[Advice] = &[
     ),
     of(
         Scope::Route,
-        &["timeout", "deadline"],
-        "a route has no timeout: `deadline` is of the pool, `read` of the listener",
+        &["timeout", "response_timeout"],
+        "a route has no timeout: `response_timeout` is of the pool, `request_read_timeout` of the listener",
     ),
     of(Scope::Route, &["backend", "upstream", "proxy_pass"], "it is called `pool`"),
-    of(
-        Scope::Route,
-        &["return", "respond", "status"],
-        "it is called `fixed`: `fixed = { status = 404 }`",
-    ),
+    of(Scope::Route, &["return", "status"], "it is called `respond`: `respond = { status = 404 }`"),
     of(
         Scope::Route,
         &["rate", "rate_limit", "requests_per"],
@@ -250,6 +234,11 @@ pub(crate) fn meant(advice: &'static str) -> Option<&'static str> {
 }
 
 const WORDS: &[(&str, &[&str], &str)] = &[
+    ("forwarded", &["nothing", "none", "no"], "write \"off\""),
+    ("unbuffer", &["no", "none"], "write \"off\""),
+    ("handshake", &["none", "no"], "write \"off\""),
+    ("exit_message", &["none", "no"], "write \"off\""),
+    ("idempotent", &["none", "no"], "write \"off\""),
     (
         "protocol",
         &["https", "tls", "ssl", "http2", "h2", "h3", "http3", "http/2", "quic"],
@@ -265,21 +254,19 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ("protocol", &["mcp", "json-rpc"], "write \"jsonrpc\""),
     ("protocol", &["lsp"], "write \"content-length\""),
     (
-        "schedule",
-        &[
-            "leastconn",
-            "least-conn",
-            "least-connections",
-            "least-request",
-            "least-requests",
-            "least-loaded",
-        ],
-        "write \"least-outstanding\"",
+        "balance",
+        &["leastconn", "least-conn", "least-connections", "least-request", "least-loaded"],
+        "write \"least-requests\"",
     ),
-    ("schedule", &["power-of-two", "power-of-two-choices", "p2c"], "write \"two-choices\""),
-    ("schedule", &["weighted", "static-rr", "wrr"], "write \"weighted-round-robin\""),
+    ("balance", &["least-outstanding"], "write \"least-requests\""),
+    ("balance", &["two-choices", "power-of-two-choices", "p2c"], "write \"power-of-two\""),
     (
-        "schedule",
+        "balance",
+        &["weighted", "weighted-round-robin", "static-rr", "wrr"],
+        "write \"round-robin\", which observes weights",
+    ),
+    (
+        "balance",
         &["source", "ip-hash", "uri", "ring-hash", "maglev", "consistent-hash"],
         "write \"hash\", and `hash` for its key, like \"source\" or \"path\"",
     ),

@@ -426,8 +426,8 @@ mod tests {
             ("program = \"a --b c\"", "program = \"a******\""),
             ("program = a --b=c", "program = a ***=*"),
             (
-                r#"health = { command = ["a", "-p", "b"], path = "/h?a=b", zz = 1 }"#,
-                r#"health = { command = ["a", "**", "*"], path = "/h?***", zz = * }"#,
+                r#"health_check = { command = ["a", "-p", "b"], path = "/h?a=b", zz = 1 }"#,
+                r#"health_check = { command = ["a", "**", "*"], path = "/h?***", zz = * }"#,
             ),
             (
                 r#"header = [{ name = "x-key", equals = "hush" z }]"#,
@@ -437,8 +437,8 @@ mod tests {
             ("table = \"t\"\nworkers = \"x\"", "table = \"t\"\nworkers = \"x\""),
             ("pasword = \"hush\"", "pasword = \"****\""),
             (
-                "fixed = { status = 200, body = \"hush\" }",
-                "fixed = { status = 200, body = \"****\" }",
+                "respond = { status = 200, body = \"hush\" }",
+                "respond = { status = 200, body = \"****\" }",
             ),
             ("password: hush", "********* ****"),
             ("listen \":80\"", "listen \"***\""),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::diagnostics::Diagnostics;
 use crate::fault::Fault;
-use crate::model::{Balance, Configuration, Health, Retries};
+use crate::model::{Balancing, Configuration, HealthCheck, Retries};
 use crate::options::Options;
 use crate::source::Source;
 use crate::tree::{self, Table};
@@ -65,14 +65,14 @@ fn filled(sections: &[Section], variables: BTreeSet<String>) -> Configuration {
 }
 
 /// What holds of every pool where nothing is said.
-fn unsaid() -> Balance {
+fn unsaid() -> Balancing {
     let text = "[pool.main]\nprogram = [\"cat\"]\n".to_owned();
     let source = Source { name: String::new(), text };
     let mut read = parse(&source, &|_| None).expect("a pool needs nothing but its worker");
-    read.pools.remove(0).balance
+    read.pools.remove(0).balancing
 }
 
-impl Default for Balance {
+impl Default for Balancing {
     /// What holds where nothing is said.
     fn default() -> Self {
         unsaid()
@@ -86,9 +86,9 @@ impl Default for Retries {
     }
 }
 
-impl Default for Health {
+impl Default for HealthCheck {
     /// What holds where nothing is said.
     fn default() -> Self {
-        unsaid().health
+        unsaid().health_check
     }
 }

@@ -25,9 +25,10 @@ impl Bad {
     }
 }
 
-const TIMES: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+const TIMES: &[(&str, u64)] =
+    &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// `500ms`, `2s`, `5m`, `1h`.
+/// `500ms`, `2s`, `5m`, `1h`, `2d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, Bad> {
     let (digits, unit) = split_number(text);
     let Ok(number) = digits.parse::<u64>() else {
@@ -41,6 +42,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Bad> {
             "sec" | "secs" | "second" | "seconds" | "S" => "s",
             "min" | "mins" | "minute" | "minutes" | "M" => "m",
             "hour" | "hours" | "H" => "h",
+            "day" | "days" | "D" => "d",
             "msec" | "millis" | "milliseconds" => "ms",
             other => TIMES.iter().find(|(name, _)| *name == other).map_or("s", |(name, _)| name),
         };
@@ -125,6 +127,8 @@ pub(crate) fn duration_text(duration: Duration) -> String {
     TIMES
         .iter()
         .rev()
+        // One day is 24 hours.
+        .filter(|(name, unit)| *name != "d" || milliseconds > u128::from(*unit))
         .find(|(_, unit)| milliseconds.is_multiple_of(u128::from(*unit)))
         .map(|(name, unit)| format!("{}{name}", milliseconds / u128::from(*unit)))
         .expect("every time is a whole number of milliseconds")

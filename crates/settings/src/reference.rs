@@ -12,7 +12,7 @@ const HEAD: &str = "\
 
 Made from the table of options in `settings`; do not edit it by hand.
 
-A duration is a text like `\"500ms\"`, `\"2s\"`, `\"5m\"` or `\"1h\"`. A size is a number of bytes or a text like
+A duration is a text like `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h\"` or `\"2d\"`. What can be switched off is switched off by `\"off\"`. A size is a number of bytes or a text like
 `\"64KiB\"`, `\"1MiB\"` or `\"2GiB\"`. An address is a text like `\"127.0.0.1:7000\"`, `\"[::1]:7000\"`, `\":7000\"` (every
 address of the machine, IPv6 and IPv4), `\"localhost:7000\"`, `\"unix:/path\"` or
 `\"fd:NAME\"` (a listening socket that systemd, or whoever starts the daemon, hands over under this name); port 0 lets the system choose. Names of listeners
@@ -123,8 +123,11 @@ fn words(page: &mut String, options: &[Opt]) {
 fn type_text(kind: &Kind) -> &'static str {
     match kind {
         Kind::Count { .. } => "whole number",
-        Kind::CountOrAuto { .. } => "whole number or `auto`",
+        Kind::CountOr { word: "off", .. } => "whole number or `off`",
+        Kind::CountOr { .. } => "whole number or `auto`",
+        Kind::Size { off: true, .. } => "size or `off`",
         Kind::Size { .. } => "size",
+        Kind::Time { off: true, .. } => "duration or `off`",
         Kind::Time { .. } => "duration",
         Kind::Switch => "true or false",
         Kind::Processors => "word or list of numbers",
@@ -183,7 +186,7 @@ fn reload_text(reload: Reload) -> String {
 fn as_written(kind: &Kind, text: &str) -> String {
     match kind {
         Kind::Count { .. } | Kind::Switch => text.to_owned(),
-        Kind::CountOrAuto { .. } if text != "auto" => text.to_owned(),
+        Kind::CountOr { word, .. } if text != *word => text.to_owned(),
         _ => format!("\"{text}\""),
     }
 }

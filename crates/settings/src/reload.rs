@@ -5,7 +5,7 @@
 //! how the rest is taken over.
 
 use crate::model::{
-    Action, Configuration, Idempotent, Listener, Pool, Protocol, Shards, SorryAnswer, Worker,
+    Action, Configuration, FallbackAnswer, Idempotent, Listener, Pool, Protocol, Shards, Worker,
 };
 use crate::options::{Opt, Options, Reload};
 use crate::remarks::Remark;
@@ -128,11 +128,13 @@ impl Fixed {
     }
 
     fn pool(&mut self, old: &Pool, new: &Pool, alone: bool) {
-        let other = |pool: &Pool| match pool.balance.sorry.as_ref().map(|it| it.answer.clone()) {
-            Some(SorryAnswer::Pool(name)) => Some(name),
-            Some(SorryAnswer::Line(_) | SorryAnswer::File(_) | SorryAnswer::Redirect(_)) | None => {
-                None
-            }
+        let other = |pool: &Pool| match pool.balancing.fallback.as_ref().map(|it| it.answer.clone())
+        {
+            Some(FallbackAnswer::Pool(name)) => Some(name),
+            Some(
+                FallbackAnswer::Line(_) | FallbackAnswer::File(_) | FallbackAnswer::Redirect(_),
+            )
+            | None => None,
         };
         let is_moved =
             new.servers().is_some() && !alone && old.needs_one_place() != new.needs_one_place();
@@ -142,9 +144,9 @@ impl Fixed {
         self.options(&["pool", &new.name], &changed, |option| match option {
             // Pools that hand on to each other are at home together, from the start.
             "then" => !alone,
-            "sorry" => !alone && other(new).is_some() && other(old) != other(new),
+            "fallback" => !alone && other(new).is_some() && other(old) != other(new),
             // Servers are served by all shards or by one, from the start.
-            "slots_max" | "sticky" => is_moved,
+            "max_concurrent" | "sticky" => is_moved,
             _ => unreachable!("`{option}` of a pool has no rule"),
         });
         let at = ["pool", &new.name];
@@ -235,12 +237,12 @@ program = ["cat"]
         for (from, to) in [
             ("\"127.0.0.1:1\", ", ""),
             ("\"127.0.0.1:1\"", "{ address = \"127.0.0.1:9\", weight = 7 }"),
-            ("sticky = { cookie = \"berth\" }", "schedule = \"hash\"\nsorry = { line = \"x\" }"),
-            ("sticky", "health = { check = \"tcp\" }\nsticky"),
-            ("pool = \"api\"", "pool = \"api\"\nallow = [\"10.0.0.0/8\"]\nidle = \"1s\""),
+            ("sticky = { cookie = \"berth\" }", "balance = \"hash\"\nfallback = { line = \"x\" }"),
+            ("sticky", "health_check = { check = \"tcp\" }\nsticky"),
+            ("pool = \"api\"", "pool = \"api\"\nallow = [\"10.0.0.0/8\"]\nidle_timeout = \"1s\""),
             ("pool = \"api\"", "pool = \"api\"\nper_address = { connections = 1 }"),
             ("[\"cat\"]", "[\"cat\", \"-u\"]\nworkers = { max = 9 }"),
-            ("shards = 1", "shards = 1\ndrain = \"1s\""),
+            ("shards = 1", "shards = 1\ndrain_timeout = \"1s\""),
         ] {
             assert_eq!(changed(from, to), [], "{to}");
         }
@@ -282,11 +284,11 @@ program = ["cat"]
         let (_, old) = read(&text);
         let cookie = "sticky = { cookie = \"berth\" }";
         for written in [
-            "schedule = \"hash\"",
-            "queue = { length = 9, hold = \"9s\", fair = \"source\" }",
-            "slow_start = \"9s\"\nhealth = { check = \"tcp\" }",
-            "sorry = { line = \"x\" }",
-            "server_requests_max = 3",
+            "balance = \"hash\"",
+            "queue = { max_requests = 9, hold_timeout = \"9s\", fair = \"source\" }",
+            "slow_start = \"9s\"\nhealth_check = { check = \"tcp\" }",
+            "fallback = { line = \"x\" }",
+            "upstream.max_concurrent = 3",
         ] {
             let (_, new) = read(&text.replacen(cookie, written, 1));
             assert_eq!(fixed(&old, &new), [], "{written}");
@@ -294,17 +296,17 @@ program = ["cat"]
         let fewer = text.replacen("\"127.0.0.1:1\", ", "", 1);
         assert_eq!(fixed(&old, &read(&fewer).1), []);
         for (option, written) in [
-            ("slots_max", "sticky = { cookie = \"berth\" }\nslots_max = 3"),
+            ("max_concurrent", "sticky = { cookie = \"berth\" }\nmax_concurrent = 3"),
             ("sticky", "sticky = { key = \"source\" }"),
-            ("sorry", "sticky = { cookie = \"berth\" }\nsorry = { pool = \"spare\" }"),
+            ("fallback", "sticky = { cookie = \"berth\" }\nfallback = { pool = \"spare\" }"),
         ] {
             let (_, new) = read(&text.replacen(cookie, written, 1));
             let remarks = fixed(&old, &new);
             let said: Vec<_> = remarks.iter().map(|it| it.path.last().unwrap()).collect();
             assert_eq!(said, [option], "{written}");
         }
-        let one = text.replacen(cookie, "slots_max = 3", 1);
-        let (_, one_new) = read(&one.replacen("slots_max = 3", "slots_max = 9", 1));
+        let one = text.replacen(cookie, "max_concurrent = 3", 1);
+        let (_, one_new) = read(&one.replacen("max_concurrent = 3", "max_concurrent = 9", 1));
         assert_eq!(fixed(&read(&one).1, &one_new), [], "its home alone serves it");
     }
 
@@ -315,7 +317,7 @@ program = ["cat"]
             let (_, new) = read(&TEXT.replacen("program = [\"cat\"]", text, 1));
             replaces(&old.pools[1], &new.pools[1])
         };
-        assert!(!jobs("program = [\"cat\"]\ngrace = \"9s\"\nqueue = { length = 3 }"));
+        assert!(!jobs("program = [\"cat\"]\nstop_timeout = \"9s\"\nqueue = { max_requests = 3 }"));
         assert!(jobs("program = [\"cat\", \"-u\"]"));
         assert!(jobs("program = [\"cat\"]\nenv = { A = \"b\" }"));
     }
@@ -335,9 +337,9 @@ program = ["cat"]
             ("env = { A = \"b\" }", true),
             ("cwd = \"/\"", true),
             ("user = \"nobody\"", true),
-            ("deadline = \"1s\"", false),
-            ("grace = \"9s\"\nstart_timeout = \"9s\"", false),
-            ("recycle = { requests = 9 }\nworkers = 3", false),
+            ("response_timeout = \"1s\"", false),
+            ("stop_timeout = \"9s\"\nstart_timeout = \"9s\"", false),
+            ("recycle = { max_requests = 9 }\nworkers = 3", false),
         ] {
             let new = serves(more);
             assert_eq!(fixed(&old, &new), [], "{more}");

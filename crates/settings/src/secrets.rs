@@ -41,7 +41,7 @@ impl Configuration {
 
 fn of_pool(pool: &Pool) -> impl Iterator<Item = &Secret> {
     let password = pool.database().and_then(|database| database.password.as_ref());
-    let cookie = match pool.balance.sticky.as_ref().map(|sticky| &sticky.by) {
+    let cookie = match pool.balancing.sticky.as_ref().map(|sticky| &sticky.by) {
         Some(KnownBy::Cookie(cookie)) => cookie.secret.as_ref(),
         Some(KnownBy::Key(_)) | None => None,
     };

@@ -43,7 +43,7 @@ fn add(options: &'static [Opt], all: &mut BTreeMap<&'static str, (Shows, bool)>)
 pub(crate) fn of(option: &Opt) -> Shows {
     match option.kind {
         Kind::Count { .. }
-        | Kind::CountOrAuto { .. }
+        | Kind::CountOr { .. }
         | Kind::Size { .. }
         | Kind::Time { .. }
         | Kind::Switch

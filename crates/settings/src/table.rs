@@ -1,7 +1,7 @@
 //! The table: every section, with the rows of all its options.
 
 use crate::model::{AccessLog, Admin, Daemon, Listener, Pool};
-use crate::options::{Section, Setting, find};
+use crate::options::{Of, Opt, Section, Setting, find};
 
 /// Every section.
 pub(crate) const SECTIONS: &[Section] = &[
@@ -38,6 +38,52 @@ pub(crate) const SECTIONS: &[Section] = &[
     },
 ];
 
+/// A table in a pool for the options of one kind of worker.
+#[derive(Debug)]
+pub(crate) struct KindTable {
+    /// As in `[pool.NAME.program]`.
+    pub(crate) name: &'static str,
+    pub(crate) of: Of,
+    /// The option that says what the workers are: in the pool itself, as the short form, and in the table.
+    pub(crate) short: &'static str,
+    pub(crate) main: &'static str,
+}
+
+/// Every such table.
+pub(crate) const KIND_TABLES: &[KindTable] = &[
+    KindTable { name: "program", of: Of::Program, short: "program", main: "command" },
+    KindTable { name: "upstream", of: Of::Servers, short: "servers", main: "servers" },
+    KindTable { name: "database", of: Of::Database, short: "database", main: "url" },
+];
+
+impl KindTable {
+    /// Its option of this name.
+    pub(crate) fn option(&self, options: &'static [Opt], name: &str) -> Option<&'static Opt> {
+        if name == self.main {
+            return find(options, self.short);
+        }
+        let own = format!("{}.{name}", self.name);
+        let is_own =
+            |option: &&Opt| option.of == self.of && (option.name == name || option.name == own);
+        options.iter().find(is_own).filter(|option| option.name != self.short)
+    }
+
+    /// The names of its options.
+    pub(crate) fn names(&self, options: &'static [Opt]) -> Vec<&'static str> {
+        let name = |option: &'static Opt| match option.name {
+            name if name == self.short => self.main,
+            name => name.rsplit('.').next().unwrap_or(name),
+        };
+        options.iter().filter(|option| option.of == self.of).map(name).collect()
+    }
+}
+
+/// The table of this name among the options of a pool.
+pub(crate) fn kind_table(options: &'static [Opt], name: &str) -> Option<&'static KindTable> {
+    let is_pool = section("pool").is_some_and(|pool| std::ptr::eq(pool.options, options));
+    KIND_TABLES.iter().find(|table| is_pool && table.name == name)
+}
+
 /// The section of this name.
 pub(crate) fn section(name: &str) -> Option<&'static Section> {
     SECTIONS.iter().find(|section| section.name == name)
@@ -63,7 +109,7 @@ pub(crate) fn home(name: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::Configuration;
-    use crate::options::{Kind, Of, Opt, Reload};
+    use crate::options::{Kind, Reload};
     use crate::parse::parse;
     use crate::reload::fixed;
     use crate::source::Source;
@@ -96,7 +142,9 @@ mod tests {
     #[test]
     fn every_option_and_every_word_has_one_meaning_and_says_which() {
         each_option(|among, option| {
-            let same = among.iter().filter(|other| other.name == option.name).count();
+            // One of each kind of worker.
+            let is_same = |other: &&Opt| other.name == option.name && other.of == option.of;
+            let same = among.iter().filter(is_same).count();
             assert_eq!(same, 1, "{} is there twice", option.name);
             assert!(option.about.ends_with('.'), "{}: {}", option.name, option.about);
             if let Kind::Word(words) = option.kind {
@@ -122,8 +170,8 @@ mod tests {
     fn others(option: &Opt) -> Vec<String> {
         let numbers = |min: u64, max: u64| vec![min.to_string(), max.to_string()];
         match option.kind {
-            Kind::Count { min, max } | Kind::CountOrAuto { min, max } => numbers(min, max),
-            Kind::Size { min, max } => numbers(min, max),
+            Kind::Count { min, max } | Kind::CountOr { min, max, .. } => numbers(min, max),
+            Kind::Size { min, max, .. } => numbers(min, max),
             Kind::Time { .. } => vec!["\"7s\"".to_owned()],
             Kind::Switch => vec!["true".to_owned(), "false".to_owned()],
             Kind::Word(words) => words.iter().map(|word| format!("{:?}", word.name)).collect(),
@@ -175,7 +223,15 @@ mod tests {
             for (option, before, reload) in own.chain(inner) {
                 let path = format!("{name}.{before}{}", option.name);
                 let mut is_filled = false;
-                for file in FILES.iter().filter(|file| file.contains(&format!("\n{mark}\n"))) {
+                let of = match option.of {
+                    Of::Any => "",
+                    Of::Program => "\nprogram",
+                    Of::Database => "\ndatabase",
+                    Of::Handler => "\nhandler",
+                    Of::Servers => "\nservers",
+                };
+                let has = |file: &&&str| file.contains(&format!("\n{mark}\n")) && file.contains(of);
+                for file in FILES.iter().filter(has) {
                     let plain = |line: &str| {
                         let marks = ["ANYWHERE", "THERE", "HERE", "ADMIN", "LOG"];
                         let text = file.replacen(&format!("\n{mark}\n"), &format!("\n{line}\n"), 1);
@@ -207,7 +263,7 @@ mod tests {
                 if is_filled { filled.push(path) } else { left.push(path) }
             }
         }
-        assert!(filled.len() > 150, "{} options: {left:?}", filled.len());
+        assert!(filled.len() > 140, "{} options: {left:?}", filled.len());
     }
 
     /// A table that cannot change has no options that can.

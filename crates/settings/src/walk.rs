@@ -16,21 +16,17 @@ use std::ops::Range;
 
 use crate::fault::{Fault, Trust};
 use crate::foreign::{self, Scope};
-use crate::model::{Framing, Preset, Protocol};
+use crate::model::{Framing, Protocol};
 use crate::nearest::nearest;
 use crate::options::{self, Default, Found, Group, Kind, Of, Opt, Short, Value};
-use crate::table::{self, SECTIONS};
+use crate::table::{self, KindTable, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
 
 use report::{Walk, list, shown, with_mend};
 
-/// Workers that `preset = "prefork"` keeps free.
-const PREFORK_SPARE: u64 = 2;
 /// Bytes of a JSON-RPC message.
 const MESSAGE_MAX: u64 = 16 << 20;
-/// Requests that may wait before `preset = "queue"` grows.
-const QUEUE_GROWS_ABOVE: u64 = 3;
 
 /// Behind so many errors nothing is suggested any more: somebody else may have written the file, and only
 /// the first errors are shown.
@@ -158,7 +154,13 @@ impl Walk<'_> {
     fn group(&mut self, options: &'static [Opt], table: &Table, place: &Place) -> Group {
         let mut group = Group { place: place.header.clone(), ..Group::default() };
         for entry in table {
-            let Some(option) = options::find(options, &entry.key) else {
+            if let (Some(kind), Raw::Table(inner)) =
+                (table::kind_table(options, &entry.key), &entry.node.raw)
+            {
+                self.kind_table(kind, options, (entry, inner), place, &mut group);
+                continue;
+            }
+            let Some(option) = options::find_for(options, &entry.key, place.worker) else {
                 // What was misspelt is wrong once, and not missing as well.
                 if let Some(meant) = self.unknown(options, entry, place)
                     && !table.iter().any(|entry| entry.key == meant)
@@ -178,6 +180,37 @@ impl Walk<'_> {
         }
         self.complete(options, &mut group, place);
         group
+    }
+
+    /// The options of one kind of worker in a table of their own; they are those of the pool.
+    fn kind_table(
+        &mut self,
+        kind: &'static KindTable,
+        options: &'static [Opt],
+        (entry, inner): (&Entry, &Table),
+        pool: &Place,
+        group: &mut Group,
+    ) {
+        let title = format!("{}.{}]`", pool.title.trim_end_matches("]`"), kind.name);
+        let place = Place { title, header: entry.place.clone(), worker: Some(kind.of) };
+        for entry in inner {
+            let Some(option) = kind.option(options, &entry.key) else {
+                self.unknown_in(kind, options, entry, &place);
+                continue;
+            };
+            let found = (entry.place.clone(), entry.node.span.clone());
+            if group.find(option.name).is_some() {
+                let message = format!("`{}` is given a second time", entry.key);
+                self.faults.push(
+                    Fault::at(found.0, message)
+                        .expected("it stands in the pool itself")
+                        .mend("keep one of the two"),
+                );
+                continue;
+            }
+            let value = self.value(option, entry, &place);
+            group.options.push((option.name, Found { value, place: Some(found) }));
+        }
     }
 
     /// Adds the defaults, and a fault for what must be given and is not.
@@ -217,9 +250,6 @@ impl Walk<'_> {
             && max < min
         {
             group.presume("max", min);
-        }
-        if let Some(preset) = group.get("preset") {
-            preset_defaults(preset, group);
         }
         message_limits(group);
     }
@@ -357,6 +387,31 @@ impl Walk<'_> {
         meant
     }
 
+    /// Reports an option that the table of a kind of worker does not have.
+    fn unknown_in(
+        &mut self,
+        kind: &'static KindTable,
+        options: &'static [Opt],
+        entry: &Entry,
+        place: &Place,
+    ) {
+        let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
+        let fault = Fault::at(entry.place.clone(), message);
+        let names = kind.names(options);
+        let of_pool = options::find(options, &entry.key).filter(|option| option.of == Of::Any);
+        self.faults.push(match (of_pool, nearest(&entry.key, names.iter().copied())) {
+            (Some(_), _) => {
+                fault.expected("does not belong here").mend("it is an option of `[pool.NAME]`")
+            }
+            (None, Some(meant)) => fault
+                .expected(format!("did you mean `{meant}`?"))
+                .mend(format!("write `{meant}` instead of `{}`", shown(&entry.key))),
+            (None, None) => fault
+                .expected("unknown option")
+                .mend(format!("the options here are {}", list(&names))),
+        });
+    }
+
     /// Reports a section that there is not; gives back the one that was probably meant.
     fn unknown_section(&mut self, entry: &Entry) -> Option<&'static options::Section> {
         if !matches!(entry.node.raw, Raw::Table(_)) {
@@ -393,26 +448,6 @@ impl Walk<'_> {
     }
 }
 
-/// The numbers of workers that a preset stands for, where they were not given.
-fn preset_defaults(preset: Preset, group: &mut Group) {
-    match preset {
-        Preset::Elastic => {}
-        Preset::Static => {
-            let only_min = group.place("min").is_some() && group.place("max").is_none();
-            let (from, to) = if only_min { ("min", "max") } else { ("max", "min") };
-            if let Some(number) = group.number(from) {
-                group.presume(to, number);
-            }
-        }
-        Preset::Prefork => {
-            let max = group.number("max").unwrap_or(PREFORK_SPARE);
-            group.presume("spare", PREFORK_SPARE.min(max));
-        }
-        Preset::OnDemand => group.presume("min", 0),
-        Preset::Queue => group.presume("grow_above", QUEUE_GROWS_ABOVE),
-    }
-}
-
 /// The limits of JSON-RPC messages, where they were not given: those of MCP and LSP carry whole files.
 fn message_limits(group: &mut Group) {
     let is_json = |framing| matches!(framing, Framing::JsonRpc | Framing::ContentLength);
@@ -428,7 +463,7 @@ fn message_limits(group: &mut Group) {
 /// Which kind of pool a table describes, if it says exactly one.
 fn worker_of(table: &Table) -> Option<Of> {
     let has = |name: &str| table.iter().any(|entry| entry.key == name);
-    match (has("program"), has("database"), has("servers"), has("handler")) {
+    match (has("program"), has("database"), has("servers") || has("upstream"), has("handler")) {
         (true, false, false, false) => Some(Of::Program),
         (false, true, false, false) => Some(Of::Database),
         (false, false, true, false) => Some(Of::Servers),

@@ -42,19 +42,18 @@ const LISTENER: &str = "listen = \":1\"\npool = \"echo\"";
 #[test]
 fn a_value_of_each_kind_is_read_from_a_variable() {
     let listener = "listen = \"env:ADDRESS\"\npool = \"env:POOL\"\nconnections_max = \"env:COUNT\"\n\
-        frame_max = \"env:SIZE\"\nsend_max = \"env:BYTES\"\nread = \"env:TIME\"\nreuse_address = \"env:OFF\"";
+        frame_max = \"env:SIZE\"\nsend_max = \"env:BYTES\"\nrequest_read_timeout = \"env:TIME\"\n";
     let pool = "framing = \"env:WORD\"\ncwd = \"env:FOLDER\"\nreset = \"env:SECRET\"\ndispatch = \"session\"\n\
-        sorry = { line = \"x\", until = \"env:SHARE\" }\nworkers = { max = \"env:COUNT\" }";
+        fallback = { line = \"x\", until = \"env:SHARE\" }\nworkers = { max = \"env:COUNT\" }";
     let read = read(listener, pool).unwrap_or_else(|errors| panic!("{errors}"));
     let (listener, pool) = (&read.listeners[0], &read.pools[0]);
     assert_eq!(listener.listen.to_string(), "127.0.0.1:7000");
     assert_eq!(listener.pool.as_deref(), Some("echo"));
     assert_eq!(listener.connections_max, 7);
     assert_eq!((listener.frame_max, listener.send_max), (65_536, 4096));
-    assert_eq!(listener.read, Duration::from_millis(1500));
-    assert!(!listener.reuse_address);
+    assert_eq!(listener.request_read_timeout, Duration::from_millis(1500));
     assert_eq!(pool.workers.max, 7);
-    assert_eq!(pool.balance.sorry.as_ref().expect("it is given").until, 20);
+    assert_eq!(pool.balancing.fallback.as_ref().expect("it is given").until, 20);
     let program = pool.program().expect("it is one");
     assert_eq!(program.framing, settings::Framing::Nul);
     assert_eq!(program.cwd.as_deref(), Some(std::path::Path::new("/srv")));
@@ -63,12 +62,12 @@ fn a_value_of_each_kind_is_read_from_a_variable() {
 
 #[test]
 fn an_error_names_the_place_and_the_variable() {
-    let error = only(LISTENER, "grace = \"env:ABSENT\"");
-    assert_eq!((error.line, error.column, error.word.as_str()), (6, 9, "\"env:ABSENT\""));
-    assert_eq!(error.message, "`grace`: the variable `ABSENT` is not set");
-    let error = only(LISTENER, "grace = \"env:COUNT\"");
+    let error = only(LISTENER, "stop_timeout = \"env:ABSENT\"");
+    assert_eq!((error.line, error.column, error.word.as_str()), (6, 16, "\"env:ABSENT\""));
+    assert_eq!(error.message, "`stop_timeout`: the variable `ABSENT` is not set");
+    let error = only(LISTENER, "stop_timeout = \"env:COUNT\"");
     assert_eq!(error.line, 6);
-    assert_eq!(error.message, "`grace`: the variable `COUNT` has no value of this option");
+    assert_eq!(error.message, "`stop_timeout`: the variable `COUNT` has no value of this option");
     let expected = error.expected.unwrap_or_default();
     assert!(expected.starts_with("expected a duration from 0s"), "{expected}");
 }
@@ -76,10 +75,10 @@ fn an_error_names_the_place_and_the_variable() {
 #[test]
 fn the_value_of_a_variable_that_may_be_a_secret_is_not_shown() {
     for pool in [
-        "grace = \"env:SECRET\"",
+        "stop_timeout = \"env:SECRET\"",
         "framing = \"env:SECRET\"",
-        "match = \"env:SECRET\"\nstream = { gap = \"1s\" }",
-        "framing = \"raw\"\nstream = { gap = \"1s\" }\ndispatch = \"session\"\nreset = \"env:SECRET\"",
+        "match = \"env:SECRET\"\nstream = { idle_timeout = \"1s\" }",
+        "framing = \"raw\"\nstream = { idle_timeout = \"1s\" }\ndispatch = \"session\"\nreset = \"env:SECRET\"",
     ] {
         only(LISTENER, pool);
     }

@@ -72,33 +72,33 @@ fn an_unknown_word_names_the_nearest_one() {
         "did you mean \"status\"?",
     );
     says(
-        in_pool("last_words = \"lines\""),
-        14,
+        in_pool("exit_message = \"lines\""),
+        16,
         "\"lines\"",
-        "`last_words` = \"lines\" is not a known value",
+        "`exit_message` = \"lines\" is not a known value",
         "did you mean \"line\"?",
     );
     says(
-        in_pool("schedule = \"busiest\""),
-        12,
+        in_pool("balance = \"busiest\""),
+        11,
         "\"busiest\"",
-        "`schedule` = \"busiest\" is not a known value",
-        "write one of `round-robin`, `weighted-round-robin`, `least-outstanding`, `two-choices`, \
+        "`balance` = \"busiest\" is not a known value",
+        "write one of `round-robin`, `least-requests`, `power-of-two`, \
          `random`, `hash`, `first`",
     );
     says(
-        in_pool("queue = { lenght = 5 }"),
+        in_pool("queue = { max_request = 5 }"),
         11,
-        "lenght",
-        "`queue` has no option `lenght`",
-        "write `length` instead of `lenght`",
+        "max_request",
+        "`queue` has no option `max_request`",
+        "write `max_requests` instead of `max_request`",
     );
     says(
         in_pool("queue = { frobnicate = 5 }"),
         11,
         "frobnicate",
         "`queue` has no option `frobnicate`",
-        "the options here are `length`, `bytes`, `wait`, `hold`, `fair`, `priority`, `priority_step`",
+        "the options here are `max_requests`, `max_bytes`, `timeout`, `hold_timeout`, `fair`, `priority`",
     );
 }
 
@@ -119,46 +119,46 @@ fn balancing_names_its_mends() {
         "did you mean \"member\"?",
     );
     says(
-        in_pool("sorry = { line = \"busy\", until = 30 }"),
-        34,
+        in_pool("fallback = { line = \"busy\", until = 30 }"),
+        37,
         "30",
         "`until` cannot be a whole number",
         "write `until = \"30%\"`",
     );
     says(
-        in_pool("sorry = { until = \"30%\" }"),
+        in_pool("fallback = { until = \"30%\" }"),
         1,
-        "sorry",
-        "`sorry` does not say what to answer",
+        "fallback",
+        "`fallback` does not say what to answer",
         "add `line = \"busy, come back later\"`",
     );
     says(
-        in_pool("sorry = { line = \"busy\", file = \"busy.txt\" }"),
-        26,
+        in_pool("fallback = { line = \"busy\", file = \"busy.txt\" }"),
+        29,
         "file",
-        "`sorry` has two answers",
+        "`fallback` has two answers",
         "keep one of them",
     );
     says(
-        in_pool("sorry = { pool = \"echo\" }"),
-        18,
+        in_pool("fallback = { pool = \"echo\" }"),
+        21,
         "\"echo\"",
-        "`sorry` goes in a circle",
+        "`fallback` goes in a circle",
         "answer with a `line` or a `file` in one of them",
     );
     says(
         in_pool("hash = \"line\""),
         1,
         "hash",
-        "`hash` is given, but the schedule is another",
-        "write `schedule = \"hash\"`, or remove it",
+        "`hash` is given, but `balance` is another",
+        "write `balance = \"hash\"`, or remove it",
     );
     says(
-        in_pool("sticky = { key = \"source\" }\nqueue = { hold = \"2s\" }"),
+        in_pool("sticky = { key = \"source\" }\nqueue = { hold_timeout = \"2s\" }"),
         11,
-        "hold",
-        "`hold` waits for a bound client's worker to come back",
-        "remove it; `gone` in `sticky` says what becomes of the client",
+        "hold_timeout",
+        "`hold_timeout` waits for a bound client's worker to come back",
+        "remove it; `redispatch` in `sticky` decides whether the client is bound to another",
     );
     says(
         in_store("sticky = { key = \"source\" }"),
@@ -179,7 +179,7 @@ fn balancing_names_its_mends() {
         14,
         "\"some\"",
         "`idempotent` = \"some\" is not a known value",
-        "write one of `none`, `safe`, `methods`, `all`",
+        "write one of `off`, `safe`, `methods`, `all`",
     );
     says(
         in_pool("dispatch = \"session\"\nidempotent = \"all\""),
@@ -265,11 +265,11 @@ fn an_option_in_the_wrong_place_is_told_where_it_belongs() {
 fn a_value_of_the_wrong_type_is_mended_where_the_meaning_is_clear() {
     let cases = [
         ("connections_max = \"100\"", 19, "connections_max", "a text", "connections_max = 100"),
-        ("idle = 5", 8, "idle", "a whole number", "idle = \"5s\""),
+        ("idle_timeout = 5", 16, "idle_timeout", "a whole number", "idle_timeout = \"5s\""),
         ("last_line = [\"accept\"]", 13, "last_line", "a list", "last_line = \"accept\""),
         ("half_close = true", 14, "half_close", "true or false", ""),
         ("backlog = 1.5", 11, "backlog", "a fraction", ""),
-        ("read = 1979-05-27", 8, "read", "a date or time", ""),
+        ("request_read_timeout = 1979-05-27", 24, "request_read_timeout", "a date or time", ""),
         ("reply = { a = 1 }", 9, "reply", "a table", ""),
     ];
     for (line, column, name, found, mend) in cases {
@@ -295,7 +295,7 @@ fn a_value_out_of_range_is_told_the_range() {
         ("frame_max = 0", "1B to 1GiB"),
         ("frame_max = \"0KiB\"", "1B to 1GiB"),
         ("send_max = \"2GiB\"", "1B to 1GiB"),
-        ("idle = \"25h\"", "0s to 24h"),
+        ("idle_timeout = \"25h\"", "1ms to 24h"),
     ];
     for (line, range) in whole {
         let (error, _) = in_listener(line);
@@ -305,7 +305,9 @@ fn a_value_out_of_range_is_told_the_range() {
         assert_eq!(error.mend, Some(format!("write a value from {range}")));
     }
     let counted = ["workers = 0", "workers = { max = 0 }", "pipeline = 0"];
-    for line in counted.into_iter().chain(["queue = { wait = \"0s\" }", "deadline = \"0s\""]) {
+    for line in
+        counted.into_iter().chain(["queue = { timeout = \"0s\" }", "response_timeout = \"0s\""])
+    {
         assert!(in_pool(line).0.message.ends_with("is out of range"), "{line}");
     }
     for line in ["batch = { rows = 0 }", "workers = \"1..99999\""] {
@@ -316,12 +318,12 @@ fn a_value_out_of_range_is_told_the_range() {
 #[test]
 fn a_value_that_cannot_be_read_is_told_why() {
     let cases = [
-        ("idle = \"5\"", "has no unit", "write \"5s\" for seconds"),
-        ("idle = \"5 min\"", "has the unknown unit ` min`", "write \"5m\""),
-        ("idle = \"soon\"", "is not a duration", ""),
-        ("idle = \"-5s\"", "is negative", ""),
-        ("idle = \"\"", "is empty", ""),
-        ("idle = \"99999999999999999h\"", "is too long", ""),
+        ("idle_timeout = \"5\"", "has no unit", "write \"5s\" for seconds"),
+        ("idle_timeout = \"5 min\"", "has the unknown unit ` min`", "write \"5m\""),
+        ("idle_timeout = \"soon\"", "is not a duration", ""),
+        ("idle_timeout = \"-5s\"", "is negative", ""),
+        ("idle_timeout = \"\"", "is empty", ""),
+        ("idle_timeout = \"99999999999999999h\"", "is too long", ""),
         ("frame_max = \"64KB\"", "has the unknown unit `KB`", "write \"64KiB\""),
         ("frame_max = \"99999999999999GiB\"", "is too large", ""),
     ];
@@ -538,14 +540,7 @@ fn numbers_of_workers_that_contradict_each_other_are_named() {
         "lower `spare`, or raise `max` to 9",
     );
     says(
-        in_pool("workers = { preset = \"static\", min = 1, max = 3 }"),
-        22,
-        "\"static\"",
-        "a static number of workers is one, and not 1 to 3",
-        "give `max` alone, or remove `preset`",
-    );
-    says(
-        in_pool("pipeline = 4\nstream = { gap = \"1s\" }"),
+        in_pool("pipeline = 4\nstream = { idle_timeout = \"1s\" }"),
         1,
         "stream",
         "silence cannot tell the replies to two requests apart",

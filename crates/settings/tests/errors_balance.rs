@@ -57,94 +57,95 @@ fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: 
 #[test]
 fn a_check_says_what_belongs_to_it() {
     says(
-        in_pool("health = { rise = 2 }"),
-        12,
+        in_pool("health_check = { rise = 2 }"),
+        18,
         "rise",
         "`rise` is given, but nothing is checked",
         "add `check = \"tcp\"`, or remove it",
     );
     says(
-        in_pool("health = { check = \"line\" }"),
-        20,
+        in_pool("health_check = { check = \"line\" }"),
+        26,
         "\"line\"",
         "`check = \"line\"` needs `send`",
         "add `send = \"ping\"`",
     );
     says(
-        in_pool("health = { check = \"line\", send = \"ping\", path = \"/\" }"),
-        43,
+        in_pool("health_check = { check = \"line\", send = \"ping\", path = \"/\" }"),
+        49,
         "path",
         "`path` belongs to `check = \"http\"`",
         "write `check = \"http\"`, or remove it",
     );
     says(
-        in_pool("health = { check = \"tcp\" }"),
-        20,
+        in_pool("health_check = { check = \"tcp\" }"),
+        26,
         "\"tcp\"",
         "`check = \"tcp\"` cannot check a program pool",
         "write `check = \"line\"` or `check = \"program\"`",
     );
     says(
-        in_store("health = { check = \"line\", send = \"ping\" }"),
-        20,
+        in_store("health_check = { check = \"line\", send = \"ping\" }"),
+        26,
         "\"line\"",
         "`check = \"line\"` cannot check a database pool",
-        "remove it; `errors` and `slow` judge by what requests came to",
+        "remove it; `max_fails` and `unhealthy_latency` count failed requests",
     );
     says(
-        in_pool("dispatch = \"session\"\nhealth = { check = \"line\", send = \"ping\" }"),
-        20,
+        in_pool("dispatch = \"session\"\nhealth_check = { check = \"line\", send = \"ping\" }"),
+        26,
         "\"line\"",
         "every check would end the program: it has sessions and no `reset`",
         "write `check = \"program\"`, or add `reset`",
     );
     says(
-        in_web("health = { slow = \"1s\" }"),
-        12,
-        "slow",
-        "`slow` is given, but failed requests do not count",
-        "add `errors = 5`, or remove it",
+        in_web("health_check = { unhealthy_latency = \"1s\" }"),
+        18,
+        "unhealthy_latency",
+        "`unhealthy_latency` is given, but failed requests do not count",
+        "add `max_fails = 5`, or remove it",
     );
     says(
-        in_web("health = { failing = \"500\" }"),
-        12,
-        "failing",
-        "`failing` is given, but failed requests do not count",
-        "add `errors = 5`, or remove it",
+        in_web("health_check = { unhealthy_status = \"500\" }"),
+        18,
+        "unhealthy_status",
+        "`unhealthy_status` is given, but failed requests do not count",
+        "add `max_fails = 5`, or remove it",
     );
     says(
-        in_web("health = { fail_rate = \"0%\" }"),
-        12,
+        in_web("health_check = { fail_rate = \"0%\" }"),
+        18,
         "fail_rate",
         "`fail_rate` is 0%, which every request reaches",
         "write a share like \"30%\", or remove it",
     );
     says(
-        in_web("health = { errors = 3, fail_window = \"30s\" }"),
-        24,
+        in_web("health_check = { max_fails = 3, fail_window = \"30s\" }"),
+        33,
         "fail_window",
         "`fail_window` is given, but there is no `fail_rate`",
         "add `fail_rate = \"30%\"`, or remove it",
     );
     says(
-        in_web("health = { errors = 3, failing = \"599..500\" }"),
-        34,
+        in_web("health_check = { max_fails = 3, unhealthy_status = \"599..500\" }"),
+        52,
         "\"599..500\"",
         "`599..500` is no range of statuses",
         "write \"200..399\", or \"200\" for that alone",
     );
     says(
-        in_pool("health = { errors = 3, failing = \"500\" }"),
-        24,
-        "failing",
-        "`failing` is for workers that speak HTTP",
+        in_pool("health_check = { max_fails = 3, unhealthy_status = \"500\" }"),
+        33,
+        "unhealthy_status",
+        "`unhealthy_status` is for workers that speak HTTP",
         "remove it",
     );
-    let servers = |health: &str| in_web(&format!("health = {{ check = \"http\", {health} }}"));
+    let servers =
+        |health: &str| in_web(&format!("health_check = {{ check = \"http\", {health} }}"));
     let range = "write \"200..399\", or \"200\" for that alone";
-    says(servers("status = \"9\""), 37, "\"9\"", "`9` is no range of statuses", range);
+    says(servers("status = \"9\""), 43, "\"9\"", "`9` is no range of statuses", range);
     let path = "`a b` cannot be the path of a request";
-    says(servers("path = \"a b\""), 35, "\"a b\"", path, "begin it with `/` and write no blanks");
+    says(servers("path = \"a b\""), 41, "\"a b\"", path, "begin it with `/` and write no blanks");
 }
 
 #[test]
@@ -234,8 +235,8 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
         "write a `key`",
     );
     says(
-        in_pool("sorry = { line = \"x\", status = 503 }"),
-        23,
+        in_pool("fallback = { line = \"x\", status = 503 }"),
+        26,
         "status",
         "`status` is for clients of HTTP",
         "remove it",
@@ -244,7 +245,7 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
     for line in [
         "sticky = { key = \"header:x\" }",
         "sticky = { cookie = \"c\" }",
-        "sorry = { line = \"x\", status = 503 }",
+        "fallback = { line = \"x\", status = 503 }",
     ] {
         assert_eq!(in_pool(line).0.expected.as_deref(), Some(asked), "{line}");
     }
@@ -256,24 +257,24 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
         "write \"insert\" or \"rewrite\"",
     );
     says(
-        in_both("sorry = { redirect = \"/x\" }"),
-        11,
+        in_both("fallback = { redirect = \"/x\" }"),
+        14,
         "redirect",
         "`redirect` says nothing to clients that do not speak HTTP",
         "write `line` or `file`, or make a pool of its own for them",
     );
     says(
-        in_web("sorry = { redirect = \"/x\", status = 503 }"),
-        37,
+        in_web("fallback = { redirect = \"/x\", status = 503 }"),
+        40,
         "503",
         "503 sends nobody elsewhere",
         "write 302 or 307, or remove it",
     );
     says(
-        in_web("sorry = { line = \"x\", redirect = \"/y\" }"),
-        23,
+        in_web("fallback = { line = \"x\", redirect = \"/y\" }"),
+        26,
         "redirect",
-        "`sorry` has two answers",
+        "`fallback` has two answers",
         "keep one of them",
     );
 }
@@ -287,8 +288,8 @@ fn programs_that_are_asked_over_http_have_the_words_of_servers() {
         "sticky = { key = \"member:path\" }",
         "sticky = { key = \"segment:2\" }",
         "queue = { fair = \"path\", priority = \"query:p\" }",
-        "sorry = { redirect = \"/x\", status = 302, retry_after = \"1s\" }",
-        "health = { check = \"program\", command = [\"true\"] }",
+        "fallback = { redirect = \"/x\", status = 302, retry_after = \"1s\" }",
+        "health_check = { check = \"program\", command = [\"true\"] }",
     ] {
         let http = LISTENER.replace("pool", "protocol = \"http\"\npool");
         let text = format!("{http}{POOL}{line}\n");
@@ -297,8 +298,8 @@ fn programs_that_are_asked_over_http_have_the_words_of_servers() {
     }
     // By way of a pool that is sorry, too.
     let http = LISTENER.replace("pool", "protocol = \"http\"\npool");
-    let other = "[pool.other]\nprogram = [\"cat\"]\nsorry = { line = \"x\", status = 500 }\n";
-    let text = format!("{http}{POOL}sorry = {{ pool = \"other\" }}\n{other}");
+    let other = "[pool.other]\nprogram = [\"cat\"]\nfallback = { line = \"x\", status = 500 }\n";
+    let text = format!("{http}{POOL}fallback = {{ pool = \"other\" }}\n{other}");
     let source = Source { name: "roadstead.toml".into(), text };
     assert!(parse(&source, &|_| None).is_ok());
 }
@@ -307,20 +308,20 @@ fn programs_that_are_asked_over_http_have_the_words_of_servers() {
 fn a_new_worker_is_not_given_less_where_the_schedule_has_no_weights() {
     for schedule in ["hash", "first"] {
         says(
-            in_web(&format!("schedule = \"{schedule}\"\nslow_start = \"9s\"")),
+            in_web(&format!("balance = \"{schedule}\"\nslow_start = \"9s\"")),
             1,
             "slow_start",
             "`slow_start` cannot be kept to in this pool",
-            "remove it, or choose another `schedule`",
+            "remove it, or choose another `balance`",
         );
     }
 }
 
 #[test]
 fn a_server_has_slots_of_its_own_within_their_range() {
-    let text = WEB.replace("\"127.0.0.1:1\"", "{ address = \"127.0.0.1:1\", slots = 0 }");
+    let text = WEB.replace("\"127.0.0.1:1\"", "{ address = \"127.0.0.1:1\", max_concurrent = 0 }");
     let error = only(&text);
-    assert_eq!((&*error.word, &*error.message), ("0", "`slots` = 0 is out of range"));
+    assert_eq!((&*error.word, &*error.message), ("0", "`max_concurrent` = 0 is out of range"));
 }
 
 #[test]
@@ -333,20 +334,11 @@ fn a_server_is_named_once_and_looked_up_now_and_then() {
     let twice = "`app.example:80` is in `[pool.web]` twice";
     says(of("\"app.example:80\", \"APP.example:80\""), 30, "\"APP.example:80\"", twice, keep);
     let range = "write a value from 1s to 24h";
-    says(in_web("resolve = \"0s\""), 11, "\"0s\"", "`resolve` = \"0s\" is out of range", range);
-}
-
-#[test]
-fn a_worker_is_not_left_out_for_longer_than_the_longest_time() {
-    for (health, line) in [
-        ("{ eject = \"10m\" }", "`eject` is 10m, and `eject_max` is 5m"),
-        ("{ eject_max = \"5s\" }", "`eject` is 10s, and `eject_max` is 5s"),
-        ("{ eject = \"2s\", eject_max = \"1s\" }", "`eject` is 2s, and `eject_max` is 1s"),
-    ] {
-        assert_eq!(in_pool(&format!("health = {health}")).0.message, line);
-    }
-    let equal = "health = { eject = \"10m\", eject_max = \"10m\" }";
-    let text = format!("{LISTENER}{POOL}{equal}\n");
-    let source = Source { name: "roadstead.toml".into(), text };
-    assert!(parse(&source, &|_| None).is_ok());
+    says(
+        in_web("resolve_interval = \"0s\""),
+        20,
+        "\"0s\"",
+        "`resolve_interval` = \"0s\" is out of range",
+        range,
+    );
 }

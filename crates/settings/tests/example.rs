@@ -16,13 +16,13 @@ pool = "parse"
 [pool.parse]                          # twenty programs on pipes
 program = ["perl", "parse.pl"]
 framing = "lines"
-workers = { min = 2, max = 20, spare = 2, idle = "30s" }
+workers = { min = 2, max = 20, spare = 2, idle_timeout = "30s" }
 then = "store"
 
 [pool.store]                          # rows in a transaction, the ack after COMMIT
 database = "sqlite:hits.db"
 insert = { table = "hits", columns = ["at", "path", "status"], on_conflict = "nothing", key = ["at"] }
-batch = { rows = 1000, wait = "2ms" }
+batch = { rows = 1000, timeout = "2ms" }
 "#;
 
 fn read(text: &str) -> Configuration {
@@ -38,7 +38,7 @@ fn example() -> Configuration {
     Configuration {
         daemon: Daemon {
             memory_max: None,
-            drain: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(30),
             drain_keepalive_timeout: Duration::from_secs(1),
             event: EventKernel::Auto,
             shards: Shards::Count(1),
@@ -67,13 +67,13 @@ fn example() -> Configuration {
             in_flight_max: 64,
             reply_held_max: 1 << 20,
             send_max: 4 << 20,
-            idle: Duration::from_secs(600),
+            idle_timeout: Duration::from_secs(600),
             first_request_timeout: Duration::from_secs(10),
-            read: Duration::from_secs(10),
-            write_stall: Duration::from_secs(30),
+            request_read_timeout: Duration::from_secs(10),
+            send_timeout: Duration::from_secs(30),
             send_rate_min: 512,
             backlog: 4096,
-            tcp_keepalive: Duration::from_secs(120),
+            tcp_keepalive_interval: Duration::from_secs(120),
             access_log: true,
             addresses: Addresses::default(),
             http: HttpListener {
@@ -81,7 +81,7 @@ fn example() -> Configuration {
                 body_max: 1 << 20,
                 bodies_max: 64 << 20,
                 body_rate_min: 240,
-                tunnel_idle: Duration::from_secs(3600),
+                tunnel_timeout: Duration::from_secs(3600),
                 forwarded: Forwarded::Legacy,
                 via: Some("roadstead".into()),
                 allow_trace: false,
@@ -92,14 +92,13 @@ fn example() -> Configuration {
                 request: route::Edits::none(),
                 reply: route::Edits::none(),
             },
-            reuse_address: true,
         }],
         pools: vec![programs(), database()],
     }
 }
 
 fn queue() -> Queue {
-    Queue { length: 10_000, bytes: 64 << 20, wait: Duration::from_secs(5) }
+    Queue { requests_max: 10_000, bytes_max: 64 << 20, timeout: Duration::from_secs(5) }
 }
 
 fn programs() -> Pool {
@@ -113,50 +112,56 @@ fn programs() -> Pool {
             alignment: Alignment::Auto,
             line_breaks: LineBreaks::Reject,
             carries: None,
-            handshake: Handshake::None,
+            handshake: Handshake::Off,
             stream: None,
             pipeline: 1,
             reply_max: 1 << 20,
             cwd: None,
             env: vec![],
-            grace: Duration::from_secs(2),
-            settle: Duration::from_secs(1),
-            wiring: Wiring { io: Io::Pipe, fds: Fds::Standard, unbuffer: Unbuffer::No },
+            stop_timeout: Duration::from_secs(2),
+            min_uptime: Duration::from_secs(1),
+            wiring: Wiring { io: Io::Pipe, fds: Fds::Standard, unbuffer: Unbuffer::Off },
             bounds: Bounds {
                 env_clear: false,
                 user: None,
                 group: None,
                 no_new_privs: false,
                 limits: no_limits(),
-                cpu: Processors::Any,
+                cpu_affinity: Processors::Any,
                 nice: 0,
                 cgroup: Cgroup::Auto,
             },
-            recycle: Recycle { requests: None, age: None, memory: None, jitter: 15, share: 20 },
+            recycle: Recycle {
+                requests_max: None,
+                age_max: None,
+                memory_max: None,
+                jitter: 15,
+                share: 20,
+            },
             socket: HttpSocket::Inherited,
             ready: Ready::Start,
             start_timeout: Duration::from_secs(30),
-            first_byte: Duration::ZERO,
-            slow: Duration::ZERO,
-            write_stall: Duration::ZERO,
-            last_words: LastWords::Auto,
+            first_byte_timeout: Duration::ZERO,
+            slowlog_timeout: Duration::ZERO,
+            send_timeout: Duration::ZERO,
+            exit_message: ExitMessage::Auto,
         })),
         workers: Workers {
             min: 2,
             max: 20,
             spare: 2,
-            idle: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(30),
             grow_after: Duration::from_millis(10),
             grow_above: None,
         },
         queue: queue(),
-        schedule: Schedule::RoundRobin,
-        batch: Batch { rows: 1, bytes: 1 << 20, wait: Duration::ZERO },
+        balance: BalanceMethod::RoundRobin,
+        batch: Batch { rows: 1, bytes: 1 << 20, timeout: Duration::ZERO },
         then: Some("store".into()),
-        deadline: Duration::from_secs(30),
+        response_timeout: Duration::from_secs(30),
         idempotent: Idempotent::Methods,
         response: ResponseLimits { head_max: 32 << 10, fields_max: 100 },
-        balance: Balance::default(),
+        balancing: Balancing::default(),
     }
 }
 
@@ -165,7 +170,7 @@ fn no_limits() -> Limits {
         files: None,
         processes: None,
         core: None,
-        cpu: None,
+        cpu_time: None,
         memory: None,
         address_space: None,
         file_size: None,
@@ -185,37 +190,37 @@ fn database() -> Pool {
                 key: vec!["at".to_owned()],
             }),
             create: None,
-            record: Record::Json,
+            input_format: InputFormat::Json,
             ack: "ok".into(),
-            sync: Sync::Full,
-            lock_wait: Duration::from_secs(5),
-            retry: Duration::from_secs(10),
+            durability: Durability::Full,
+            lock_timeout: Duration::from_secs(5),
+            retry_timeout: Duration::from_secs(10),
             resend: true,
-            dead: None,
+            dead_letter_table: None,
             affected: Affected::Row,
             unknown_fields: UnknownFields::Reject,
             log_error_details: false,
             password: None,
             tls: Tls::Auto,
             tls_ca: None,
-            connect_wait: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(5),
         })),
         workers: Workers {
             min: 1,
             max: 1,
             spare: 0,
-            idle: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(30),
             grow_after: Duration::from_millis(10),
             grow_above: None,
         },
         queue: queue(),
-        schedule: Schedule::RoundRobin,
-        batch: Batch { rows: 1000, bytes: 1 << 20, wait: Duration::from_millis(2) },
+        balance: BalanceMethod::RoundRobin,
+        batch: Batch { rows: 1000, bytes: 1 << 20, timeout: Duration::from_millis(2) },
         then: None,
-        deadline: Duration::from_secs(30),
+        response_timeout: Duration::from_secs(30),
         idempotent: Idempotent::Methods,
         response: ResponseLimits { head_max: 32 << 10, fields_max: 100 },
-        balance: Balance::default(),
+        balancing: Balancing::default(),
     }
 }
 
@@ -228,7 +233,7 @@ fn the_example_of_the_design_is_read_whole() {
 fn every_option_can_be_given() {
     let configuration = read(
         r#"
-        daemon.drain = "0s"
+        daemon.drain_timeout = "0s"
         daemon.shards = "auto"
         daemon.event = "select"
         [listener.main]
@@ -243,23 +248,23 @@ fn every_option_can_be_given() {
         in_flight_max = 2
         reply_held_max = "2KiB"
         send_max = "3MiB"
-        idle = "0s"
-        read = "250ms"
-        write_stall = "1h"
+        idle_timeout = "off"
+        request_read_timeout = "250ms"
+        send_timeout = "1h"
         backlog = 16
         [pool.echo]
         program = ["cat", ""]
         workers = "2..20"
-        queue = { length = 7, bytes = "1GiB", wait = "1m" }
-        schedule = "least-outstanding"
-        deadline = "2s"
+        queue = { max_requests = 7, max_bytes = "1GiB", timeout = "1m" }
+        balance = "least-requests"
+        response_timeout = "2s"
         framing = "lines"
         pipeline = 8
         reply_max = "64KiB"
         cwd = "scripts"
         env = { B = "2", A = "" }
-        grace = "0s"
-        settle = "0s"
+        stop_timeout = "0s"
+        min_uptime = "0s"
         env_clear = true
         io = "socket"
         fds = "3/4"
@@ -271,28 +276,28 @@ fn every_option_can_be_given() {
         limits.processes = 10
         limits.memory = "1GiB"
         limits.address_space = "2GiB"
-        limits.cpu = "1m"
+        limits.cpu_time = "1m"
         limits.core = 0
         limits.file_size = "1MiB"
         limits.stack = "8MiB"
-        cpu = [0, 2]
+        cpu_affinity = [0, 2]
         nice = 10
         cgroup = "/sys/fs/cgroup/roadstead"
         ready = "line"
         start_timeout = "3s"
-        first_byte = "1s"
-        slow = "500ms"
-        write_stall = "4s"
-        last_words = "tail"
-        recycle = { requests = 1000, age = "1h", memory = "100MiB", jitter = 30, share = 50 }
+        first_byte_timeout = "1s"
+        slowlog_timeout = "500ms"
+        send_timeout = "4s"
+        exit_message = "tail"
+        recycle = { max_requests = 1000, max_age = "1h", max_memory = "100MiB", jitter = "30%", share = "50%" }
         [pool.store]
         database = "sqlite:/var/lib/hits.db"
         statement = "insert into hits values (:at)"
         create = "create table if not exists hits (at)"
-        record = "json"
+        input_format = "json"
         ack = "ok {id}"
-        sync = "normal"
-        lock_wait = "1s"
+        durability = "normal"
+        lock_timeout = "1s"
         workers = 3
         order = "any"
         batch.rows = 10
@@ -300,7 +305,7 @@ fn every_option_can_be_given() {
         "#,
     );
     let listener = &configuration.listeners[0];
-    assert_eq!(configuration.daemon.drain, Duration::ZERO);
+    assert_eq!(configuration.daemon.drain_timeout, Duration::ZERO);
     assert_eq!(configuration.daemon.shards, Shards::Auto);
     assert_eq!(configuration.daemon.event, EventKernel::Select);
     assert_eq!(listener.listen, Address::Unix("run/main.sock".into()));
@@ -309,21 +314,27 @@ fn every_option_can_be_given() {
     assert_eq!((listener.connections_max, listener.frame_max), (5, 100));
     assert_eq!((listener.in_flight_max, listener.backlog), (2, 16));
     assert_eq!((listener.reply_held_max, listener.send_max), (2048, 3 << 20));
-    assert_eq!((listener.idle, listener.read), (Duration::ZERO, Duration::from_millis(250)));
-    assert_eq!(listener.write_stall, Duration::from_secs(3600));
+    assert_eq!(
+        (listener.idle_timeout, listener.request_read_timeout),
+        (Duration::ZERO, Duration::from_millis(250))
+    );
+    assert_eq!(listener.send_timeout, Duration::from_secs(3600));
     let echo = &configuration.pools[0];
     assert_eq!((echo.workers.min, echo.workers.max, echo.workers.spare), (2, 20, 0));
-    assert_eq!(echo.queue, Queue { length: 7, bytes: 1 << 30, wait: Duration::from_secs(60) });
     assert_eq!(
-        (echo.schedule, echo.deadline),
-        (Schedule::LeastOutstanding, Duration::from_secs(2))
+        echo.queue,
+        Queue { requests_max: 7, bytes_max: 1 << 30, timeout: Duration::from_secs(60) }
+    );
+    assert_eq!(
+        (echo.balance, echo.response_timeout),
+        (BalanceMethod::LeastRequests, Duration::from_secs(2))
     );
     let Worker::Program(program) = &echo.worker else { panic!("{echo:?}") };
     assert_eq!(program.command, ["cat", ""]);
     assert_eq!((program.pipeline, program.reply_max), (8, 64 << 10));
     assert_eq!(program.cwd, Some("scripts".into()));
     assert_eq!(program.env, [("B".into(), "2".into()), ("A".into(), String::new())]);
-    assert_eq!((program.grace, program.settle), (Duration::ZERO, Duration::ZERO));
+    assert_eq!((program.stop_timeout, program.min_uptime), (Duration::ZERO, Duration::ZERO));
     assert_eq!(
         program.wiring,
         Wiring { io: Io::Socket, fds: Fds::ThreeFour, unbuffer: Unbuffer::Pty }
@@ -337,72 +348,51 @@ fn every_option_can_be_given() {
             files: Some(64),
             processes: Some(10),
             core: Some(0),
-            cpu: Some(Duration::from_secs(60)),
+            cpu_time: Some(Duration::from_secs(60)),
             memory: Some(1 << 30),
             address_space: Some(2 << 30),
             file_size: Some(1 << 20),
             stack: Some(8 << 20),
         },
-        cpu: Processors::List(vec![0, 2]),
+        cpu_affinity: Processors::List(vec![0, 2]),
         nice: 10,
         cgroup: Cgroup::Under("/sys/fs/cgroup/roadstead".into()),
     };
     assert_eq!(program.bounds, bounds);
     let recycle = Recycle {
-        requests: Some(1000),
-        age: Some(Duration::from_secs(3600)),
-        memory: Some(100 << 20),
+        requests_max: Some(1000),
+        age_max: Some(Duration::from_secs(3600)),
+        memory_max: Some(100 << 20),
         jitter: 30,
         share: 50,
     };
     assert_eq!(program.recycle, recycle);
     let seconds = Duration::from_secs;
     assert_eq!((program.ready, program.start_timeout), (Ready::Line, seconds(3)));
-    assert_eq!((program.first_byte, program.write_stall), (seconds(1), seconds(4)));
-    assert_eq!(program.slow, Duration::from_millis(500));
-    assert_eq!(program.last_words, LastWords::Tail);
+    assert_eq!((program.first_byte_timeout, program.send_timeout), (seconds(1), seconds(4)));
+    assert_eq!(program.slowlog_timeout, Duration::from_millis(500));
+    assert_eq!(program.exit_message, ExitMessage::Tail);
     let store = &configuration.pools[1];
     assert_eq!((store.workers.min, store.workers.max), (3, 3));
-    assert_eq!(store.batch, Batch { rows: 10, bytes: 1024, wait: Duration::ZERO });
+    assert_eq!(store.batch, Batch { rows: 10, bytes: 1024, timeout: Duration::ZERO });
     let Worker::Database(database) = &store.worker else { panic!("{store:?}") };
     assert_eq!(database.action, Action::Statement("insert into hits values (:at)".into()));
     assert_eq!(database.create.as_deref(), Some("create table if not exists hits (at)"));
-    assert_eq!((database.ack.as_str(), database.sync), ("ok {id}", Sync::Normal));
-    assert_eq!(database.lock_wait, Duration::from_secs(1));
-}
-
-#[test]
-fn a_preset_changes_what_is_not_given() {
-    let workers = |text: &str| {
-        let text = format!("[pool.a]\nprogram = [\"cat\"]\nworkers = {{ {text} }}\n");
-        let workers = read(&text).pools[0].workers;
-        (workers.min, workers.max, workers.spare, workers.grow_above)
-    };
-    assert_eq!(workers("preset = \"elastic\""), (1, 4, 0, None));
-    assert_eq!(workers("preset = \"static\""), (4, 4, 0, None));
-    assert_eq!(workers("preset = \"static\", max = 9"), (9, 9, 0, None));
-    assert_eq!(workers("preset = \"static\", min = 9"), (9, 9, 0, None));
-    assert_eq!(workers("preset = \"prefork\""), (1, 4, 2, None));
-    assert_eq!(workers("preset = \"prefork\", max = 1"), (1, 1, 1, None));
-    assert_eq!(workers("preset = \"prefork\", spare = 3"), (1, 4, 3, None));
-    assert_eq!(workers("preset = \"on-demand\", max = 7"), (0, 7, 0, None));
-    assert_eq!(workers("preset = \"on-demand\", min = 2"), (2, 4, 0, None));
-    assert_eq!(workers("preset = \"queue\""), (1, 4, 0, Some(3)));
-    assert_eq!(workers("preset = \"queue\", grow_above = 5"), (1, 4, 0, Some(5)));
-    assert_eq!(workers("min = 0"), (0, 4, 0, None));
+    assert_eq!((database.ack.as_str(), database.durability), ("ok {id}", Durability::Normal));
+    assert_eq!(database.lock_timeout, Duration::from_secs(1));
 }
 
 #[test]
 fn threads_of_handlers_are_woken_in_their_order_unless_something_else_is_given() {
     let handler = "[pool.own]\nhandler = \"own\"\n";
-    let given = format!("{handler}schedule = \"round-robin\"\n");
+    let given = format!("{handler}balance = \"round-robin\"\n");
     for (pool, schedule) in [
-        (handler, Schedule::First),
-        (&given, Schedule::RoundRobin),
-        ("[pool.own]\nprogram = [\"cat\"]\n", Schedule::RoundRobin),
+        (handler, BalanceMethod::First),
+        (&given, BalanceMethod::RoundRobin),
+        ("[pool.own]\nprogram = [\"cat\"]\n", BalanceMethod::RoundRobin),
     ] {
         let text = format!("[listener.main]\nlisten = \":7000\"\npool = \"own\"\n{pool}");
-        assert_eq!(read(&text).pools[0].schedule, schedule, "{pool}");
+        assert_eq!(read(&text).pools[0].balance, schedule, "{pool}");
     }
 }
 

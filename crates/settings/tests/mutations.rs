@@ -38,7 +38,7 @@ type Opt = (&'static str, &'static str, Kind);
 type Section = (&'static str, &'static [Opt]);
 
 const FILE: &[Section] = &[
-    ("daemon", &[("drain", "\"20s\"", Time)]),
+    ("daemon", &[("drain_timeout", "\"20s\"", Time)]),
     ("admin", &[("listen", "\"127.0.0.1:7070\"", Address)]),
     (
         "listener.hits",
@@ -54,9 +54,9 @@ const FILE: &[Section] = &[
             ("in_flight_max", "32", Count),
             ("reply_held_max", "1048576", Size),
             ("send_max", "\"2MiB\"", Size),
-            ("idle", "\"5m\"", Time),
-            ("read", "\"0s\"", Time),
-            ("write_stall", "\"500ms\"", Time),
+            ("idle_timeout", "\"5m\"", Time),
+            ("request_read_timeout", "\"off\"", Time),
+            ("send_timeout", "\"500ms\"", Time),
             ("backlog", "128", Count),
         ],
     ),
@@ -71,21 +71,20 @@ const FILE: &[Section] = &[
             ("workers.min", "2", Count),
             ("workers.max", "20", Count),
             ("workers.spare", "2", Count),
-            ("workers.idle", "\"30s\"", Time),
-            ("workers.preset", "\"prefork\"", Word),
-            ("queue", "{ length = 100, bytes = \"1MiB\", wait = \"2s\" }", Table),
+            ("workers.idle_timeout", "\"30s\"", Time),
+            ("queue", "{ max_requests = 100, max_bytes = \"1MiB\", timeout = \"2s\" }", Table),
             ("pipeline", "8", Count),
-            ("schedule", "\"least-outstanding\"", Word),
+            ("balance", "\"least-requests\"", Word),
             ("idempotent", "\"all\"", Word),
             ("env", "{ LANG = \"C\", MODE = \"fast\" }", Variables),
             ("cwd", "\"scripts\"", Text),
-            ("grace", "\"3s\"", Time),
-            ("settle", "\"2s\"", Time),
+            ("stop_timeout", "\"3s\"", Time),
+            ("min_uptime", "\"2s\"", Time),
             ("reply_max", "\"16KiB\"", Size),
-            ("deadline", "\"10s\"", Time),
+            ("response_timeout", "\"10s\"", Time),
             ("then", "\"enrich\"", Pool),
             ("env_clear", "true", Switch),
-            ("cpu", "[0, 2]", Processors),
+            ("cpu_affinity", "[0, 2]", Processors),
             ("limits.memory", "\"1GiB\"", Size),
             ("user", "\"nobody\"", Text),
         ],
@@ -96,8 +95,8 @@ const FILE: &[Section] = &[
             ("program", "[\"./enrich\"]", Command),
             ("framing", "\"lines\"", Word),
             ("workers", "\"2..8\"", Table),
-            ("queue.length", "50", Count),
-            ("queue.wait", "\"1s\"", Time),
+            ("queue.max_requests", "50", Count),
+            ("queue.timeout", "\"1s\"", Time),
             ("then", "\"store\"", Pool),
         ],
     ),
@@ -109,15 +108,15 @@ const FILE: &[Section] = &[
             ("insert.columns", "[\"at\", \"path\", \"status\"]", Names),
             ("insert.on_conflict", "\"nothing\"", Word),
             ("insert.key", "[\"at\"]", Names),
-            ("batch", "{ rows = 1000, wait = \"2ms\" }", Table),
+            ("batch", "{ rows = 1000, timeout = \"2ms\" }", Table),
             ("create", "\"create table if not exists hits (at, path, status)\"", Text),
-            ("record", "\"json\"", Word),
+            ("input_format", "\"json\"", Word),
             ("ack", "\"ok {id}\"", Template),
-            ("sync", "\"full\"", Word),
-            ("lock_wait", "\"5s\"", Time),
-            ("retry", "\"10s\"", Time),
+            ("durability", "\"full\"", Word),
+            ("lock_timeout", "\"5s\"", Time),
+            ("retry_timeout", "\"10s\"", Time),
             ("resend", "false", Switch),
-            ("dead", "\"refused\"", Text),
+            ("dead_letter_table", "\"refused\"", Text),
             ("affected", "\"any\"", Word),
             ("unknown_fields", "\"ignore\"", Word),
             ("log_error_details", "true", Switch),
@@ -256,7 +255,7 @@ fn unreadable((key, _, kind): Opt, choice: &mut Choice) -> &'static str {
         Count if key == "workers.spare" || key == "workers.min" => &["-1", "99999999999"],
         Count => &["0", "-1", "99999999999", "0x7fffffffffffffff"],
         Size => &["0", "-5", "\"64KB\"", "\"many\"", "\"1024GiB\"", "\"5\"", "\"\""],
-        Time => &["\"5\"", "\"5 s\"", "\"soon\"", "\"-5s\"", "\"25h\"", "\"1d\"", "\"\""],
+        Time => &["\"5\"", "\"5 s\"", "\"soon\"", "\"-5s\"", "\"25h\"", "\"1w\"", "\"\""],
         Word => &["\"frobnicate\"", "\"LINES\"", "\"\""],
         Address => &["\"7000\"", "\"localhost\"", "\"example:1\"", "\"1.2.3.4:70000\"", "\"\""],
         Pool => &["\"warehouse\"", "\"\"", "\"Store\""],
@@ -268,7 +267,7 @@ fn unreadable((key, _, kind): Opt, choice: &mut Choice) -> &'static str {
         Target => &["\"hits.db\"", "\"sqlite:\"", "\"oracle:x\"", "\"\""],
         Switch => &["\"yes\"", "0", "\"\""],
         Processors => &["\"all\"", "\"\"", "\"3\""],
-        Table => &["{ frobnicate = 1 }", "{ wait = 5 }", "{ wait = \"5\" }"],
+        Table => &["{ frobnicate = 1 }", "{ timeout = 5 }", "{ timeout = \"5\" }"],
     };
     choice.of(among)
 }
@@ -394,11 +393,11 @@ fn contradiction(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
             set(lines, at, choice.of(&taken))
         }
         5 => {
-            let at = line_of(lines, "pool.parse", "settle");
+            let at = line_of(lines, "pool.parse", "min_uptime");
             add(lines, at, "database = \"sqlite:x.db\"")
         }
         6 => {
-            let at = line_of(lines, "pool.store", "sync");
+            let at = line_of(lines, "pool.store", "durability");
             add(lines, at, "statement = \"insert into hits values (:at)\"")
         }
         _ => {

@@ -33,7 +33,7 @@ fn what_makes_a_program_forget_is_one_frame() {
 
 #[test]
 fn a_program_on_raw_is_not_reset() {
-    let own = "framing = \"raw\"\nstream = { gap = \"50ms\" }\ndispatch = \"session\"\nreset = \"forget\"\n";
+    let own = "framing = \"raw\"\nstream = { idle_timeout = \"50ms\" }\ndispatch = \"session\"\nreset = \"forget\"\n";
     let error = only(&format!("{LISTENER}{POOL}{own}"));
     assert_eq!(
         error.message,

@@ -10,7 +10,7 @@ fn errors(text: &str) -> Diagnostics {
 
 #[test]
 fn a_tired_operator_can_read_it() {
-    let text = "[listener.hits]\nlisetn = \"0.0.0.0:7000\"\npool = \"pars\"\nidle = 30\n\n\
+    let text = "[listener.hits]\nlisetn = \"0.0.0.0:7000\"\npool = \"pars\"\nidle_timeout = 30\n\n\
                 [pool.parse]\nprogram = \"perl parse.pl\"\nworkers = { min = 20, max = 2 }\n";
     let expected = r#"error: `[listener.hits]` has no option `lisetn`
  --> roadstead.toml:2:1
@@ -28,13 +28,13 @@ error: there is no pool `pars`
   |
   = help: write `pool = "parse"`, or add `[pool.pars]`
 
-error: `idle` cannot be a whole number
- --> roadstead.toml:4:8
+error: `idle_timeout` cannot be a whole number
+ --> roadstead.toml:4:16
   |
-4 | idle = 30
-  |        ^^ expected a duration from 0s to 24h, like "500ms", "2s", "5m", "1h"
+4 | idle_timeout = 30
+  |                ^^ expected a duration from 1ms to 24h, like "500ms", "2s", "5m", "1h", or "off"
   |
-  = help: write `idle = "30s"`
+  = help: write `idle_timeout = "30s"`
 
 error: `program` cannot be a text
  --> roadstead.toml:7:11
@@ -58,7 +58,7 @@ roadstead.toml: 5 errors"#;
 
 #[test]
 fn several_slips_of_the_pen_are_shown_at_once_and_hide_nothing() {
-    let text = "[listener.hits]\nlisten = 127.0.0.1:7000\nidle = 10m\npool = \"parse\"\n\
+    let text = "[listener.hits]\nlisten = 127.0.0.1:7000\nidle_timeout = 10m\npool = \"parse\"\n\
                 [pool.parse]\nprogram = [\"perl\", \"parse.pl\"\nworkers = { min = 2\n\
                 pipeline = 0\nthen = \"store\n";
     let expected = r#"error: `127.0.0.1:7000` is not in quotes
@@ -70,12 +70,12 @@ fn several_slips_of_the_pen_are_shown_at_once_and_hide_nothing() {
   = help: write `listen = "127.0.0.1:7000"`
 
 error: `10m` is not in quotes
- --> roadstead.toml:3:8
+ --> roadstead.toml:3:16
   |
-3 | idle = 10m
-  |        ^^^ expected a value; a text stands in quotes
+3 | idle_timeout = 10m
+  |                ^^^ expected a value; a text stands in quotes
   |
-  = help: write `idle = "10m"`
+  = help: write `idle_timeout = "10m"`
 
 error: this `[` is never closed
  --> roadstead.toml:6:11
@@ -114,10 +114,10 @@ fn a_file_that_cannot_be_read_is_an_error_like_any_other() {
     let missing = load(&path).expect_err("it is not there").to_string();
     assert!(missing.contains("cannot be read: No such file"), "{missing}");
     assert!(missing.contains("help: check the path"), "{missing}");
-    std::fs::write(&path, b"[daemon]\ndrain = \"\xff\"\n").expect("it can be written");
+    std::fs::write(&path, b"[daemon]\ndrain_timeout = \"\xff\"\n").expect("it can be written");
     let errors = load(&path).expect_err("it is not UTF-8");
     let error = errors.iter().next().expect("there is one");
-    assert_eq!((error.line, error.column), (2, 10));
+    assert_eq!((error.line, error.column), (2, 18));
     assert_eq!(error.message, "this is not UTF-8 text");
     let endless = load("/dev/zero".as_ref()).expect_err("it has no end").to_string();
     assert!(endless.contains("larger than 4194304 bytes"), "{endless}");

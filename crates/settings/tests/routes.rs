@@ -1,7 +1,7 @@
 //! Routes: what they mean, and what is said of those that mean nothing.
 
 use settings::{
-    Configuration, Diagnostic, FixedBody, RouteAccess, RouteAction, Secret, Source, parse,
+    Configuration, Diagnostic, RespondBody, RouteAccess, RouteAction, Secret, Source, parse,
 };
 
 fn file(listener: &str) -> Source {
@@ -38,19 +38,19 @@ fn says(error: &Diagnostic, word: &str, message: &str, mend: &str) {
 
 #[test]
 fn routes_stand_one_below_the_other_or_in_a_list() {
-    let one = read("route = [\"main\", { path = \"/x\", fixed = { status = 204 } }]");
+    let one = read("route = [\"main\", { path = \"/x\", respond = { status = 204 } }]");
     let other = read(
         "[[listener.web.route]]\npool = \"main\"\n[[listener.web.route]]\npath = \"/x\"\n\
-         fixed.status = 204",
+         respond.status = 204",
     );
     assert_eq!(one.listeners, other.listeners);
     let web = &one.listeners[0];
     assert_eq!(web.pool, None);
     assert_eq!(web.http.routes[0].pool(), Some("main"));
     assert_eq!(web.http.routes[0].access, RouteAccess::Inherited);
-    let body = FixedBody::Text(String::new());
+    let body = RespondBody::Text(String::new());
     let content_type = "text/plain; charset=utf-8".to_owned();
-    assert_eq!(web.http.routes[1].action, RouteAction::Fixed { status: 204, body, content_type });
+    assert_eq!(web.http.routes[1].action, RouteAction::Respond { status: 204, body, content_type });
 }
 
 #[test]
@@ -130,13 +130,13 @@ fn a_route_says_once_what_becomes_of_its_requests() {
     assert_eq!(only("path = \"/\"").message, "a route says what becomes of its requests");
     for (route, word, message, mend) in [
         (
-            "pool = \"main\", fixed = {}",
+            "pool = \"main\", respond = {}",
             "{}",
-            "a route has either `pool` or `fixed`",
+            "a route has either `pool` or `respond`",
             "keep one of the two",
         ),
         (
-            "fixed = {}, rewrite = { strip = \"/a\" }",
+            "respond = {}, rewrite = { strip = \"/a\" }",
             "{ strip = \"/a\" }",
             "only what a pool answers is rewritten",
             "remove it",
@@ -184,19 +184,19 @@ fn a_route_says_once_what_becomes_of_its_requests() {
             "write 301, 302, 303, 307 or 308",
         ),
         (
-            "fixed = { body = \"a\", file = \"b\" }",
+            "respond = { body = \"a\", file = \"b\" }",
             "\"b\"",
             "an answer has either `body` or `file`",
             "keep one of the two",
         ),
         (
-            "fixed = { status = 204, body = \"a\" }",
+            "respond = { status = 204, body = \"a\" }",
             "\"a\"",
             "an answer with status 204 has no body",
             "remove it, or write another `status`",
         ),
         (
-            "fixed = { status = 304, file = \"b\" }",
+            "respond = { status = 304, file = \"b\" }",
             "\"b\"",
             "an answer with status 304 has no body",
             "remove it, or write another `status`",
@@ -264,7 +264,7 @@ fn routes_are_for_http_only() {
 #[test]
 fn a_route_that_can_never_match_is_found_at_its_place() {
     let listener = "[[listener.web.route]]\nprefix = \"/a\"\npool = \"main\"\n\
-                    [[listener.web.route]]\npath = \"/a/b\"\nfixed = {}";
+                    [[listener.web.route]]\npath = \"/a/b\"\nrespond = {}";
     let (source, configuration) = (file(listener), read(listener));
     let remarks = settings::shadowed(&configuration);
     let placed = settings::placed(&source, &remarks);

@@ -175,7 +175,7 @@ impl Scenario {
             drain,
         };
         if scenario.latency_max > Duration::from_millis(10) {
-            // A line must still arrive within the option `read` of its listener.
+            // A line must still arrive within the option `request_read_timeout` of its listener.
             scenario.socket_receive = scenario.socket_receive.max(1000);
             scenario.socket_send = scenario.socket_send.max(1000);
         }
@@ -193,7 +193,7 @@ impl Scenario {
         };
         let first = self.job.first_pool();
         let job = self.aside() + &job;
-        let mut text = format!("[daemon]\ndrain = \"{}ms\"\n", self.drain.as_millis());
+        let mut text = format!("[daemon]\ndrain_timeout = \"{}ms\"\n", self.drain.as_millis());
         for (place, facts) in self.listeners.iter().enumerate() {
             let in_flight_max = chance.pick(&[1, 2, 7, 64]);
             let reply_held_max = chance.pick(&[300, 1000, 1 << 20]);
@@ -202,8 +202,8 @@ impl Scenario {
                 "\n[listener.l{place}]\nlisten = \"127.0.0.1:{}\"\npool = \"{first}\"\n\
                  reply = \"{}\"\nlast_line = \"{}\"\nhalf_close = \"{}\"\n\
                  connections_max = {}\nframe_max = {}\nin_flight_max = {}\n\
-                 reply_held_max = {}\nsend_max = {}\nidle = \"{}s\"\nread = \"{}s\"\n\
-                 write_stall = \"{}s\"\nsend_rate_min = \"64B\"\n",
+                 reply_held_max = {}\nsend_max = {}\nidle_timeout = \"{}s\"\nrequest_read_timeout = \"{}s\"\n\
+                 send_timeout = \"{}s\"\nsend_rate_min = \"64B\"\n",
                 7000 + place,
                 if facts.status { "status" } else { "plain" },
                 if facts.accepts_last_line { "accept" } else { "refuse" },
@@ -230,8 +230,8 @@ impl Scenario {
 
     fn programs(&self, chance: &mut Chance, then: Option<&str>) -> String {
         let mut text = format!(
-            "\n[pool.work]\nprogram = [\"worker\"]\nframing = \"{}\"\npipeline = {}\nreply_max = {}\ngrace = \"{}ms\"\n\
-             settle = \"{}ms\"\n",
+            "\n[pool.work]\nprogram = [\"worker\"]\nframing = \"{}\"\npipeline = {}\nreply_max = {}\nstop_timeout = \"{}ms\"\n\
+             min_uptime = \"{}ms\"\n",
             self.framing.as_str(),
             if self.programs_stray { 1 } else { chance.pick(&[1, 1, 2, 8]) },
             self.reply_max,
@@ -248,7 +248,7 @@ impl Scenario {
         let text = format!(
             "\n[pool.store]\ndatabase = \"sqlite:rows.db\"\norder = \"any\"\nack = \"ok {{id}}\"\n\
              insert = {{ table = \"rows\", columns = [\"id\"] }}\n\
-             batch = {{ rows = {}, wait = \"{}ms\" }}\n",
+             batch = {{ rows = {}, timeout = \"{}ms\" }}\n",
             chance.pick(&[1, 3, 1000]),
             chance.pick(&[0, 0, 2, 50]),
         );
@@ -259,15 +259,15 @@ impl Scenario {
         let min = chance.between(1, 3);
         let max = min + chance.below(4);
         format!(
-            "workers = {{ min = {min}, max = {max}, spare = {}, idle = \"{}ms\", grow_after = \
-             \"{}ms\" }}\nqueue = {{ length = {}, wait = \"{}ms\" }}\nschedule = \"{}\"\n\
-             deadline = \"{}ms\"\n",
+            "workers = {{ min = {min}, max = {max}, spare = {}, idle_timeout = \"{}ms\", grow_after = \
+             \"{}ms\" }}\nqueue = {{ max_requests = {}, timeout = \"{}ms\" }}\nbalance = \"{}\"\n\
+             response_timeout = \"{}ms\"\n",
             chance.below(max.min(2)),
             chance.pick(&[100, 2000, 30_000]),
             chance.pick(&[1, 10, 100]),
             chance.pick(&[1, 5, 1000]),
             chance.between(500, 4000),
-            chance.pick(&["round-robin", "least-outstanding"]),
+            chance.pick(&["round-robin", "least-requests"]),
             self.deadline.as_millis(),
         )
     }

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use fields::Value;
 use serde_json::value::RawValue;
 
-use crate::{Decimal, Mismatch, PlainWrite, Words, is_blank, time};
+use crate::{Decimal, Mismatch, PlainWrite, EnumValues, is_blank, time};
 
 const NOT_ARRAY: &str = "takes a JSON array";
 const NOT_WHOLE: &str = "takes whole numbers";
@@ -36,7 +36,7 @@ pub enum Takes {
     /// Text of so many bytes, beyond which databases cut blanks.
     LimitedBytes(usize),
     /// One of a list of words, or several, which numbers would count.
-    Word(Words),
+    Word(EnumValues),
     /// `true` and `false`.
     Bool,
     /// Whole numbers.

@@ -44,7 +44,7 @@ pub(super) fn measure(ground: &Ground, text: Template) -> Result<(String, Vec<Go
         let [auto, off] = [auto, off].map(|samples| Quartiles::of(&samples).shown());
         rows += &row(&[&cpu, &workers, &clients, &auto, &off, &format!("{} %", cost.shown())]);
         let goal = format!(
-            "`alignment = \"auto\"` with {workers} `cat` and {clients} clients, `cpu = \"{cpu}\"`, costs at most 3 % of throughput ({:.1} %)",
+            "`alignment = \"auto\"` with {workers} `cat` and {clients} clients, `cpu_affinity = \"{cpu}\"`, costs at most 3 % of throughput ({:.1} %)",
             cost.median
         );
         goals.push((goal, cost.median <= COST_MAX * 100.0));
@@ -88,7 +88,7 @@ fn throughput(
     let name = format!("{workers} programs ({cpu}), {clients} clients");
     let of = |mode: &str| {
         let pool = format!(
-            "program = [\"cat\"]\nworkers = {workers}\ncpu = \"{cpu}\"\nalignment = \"{mode}\"\n"
+            "program = [\"cat\"]\nworkers = {workers}\ncpu_affinity = \"{cpu}\"\nalignment = \"{mode}\"\n"
         );
         let server = start(ground, &pool)?;
         let from = Instant::now() + WARM_UP;
@@ -125,7 +125,7 @@ fn misdirected(ground: &Ground, mode: &str, every: u32, delay_ms: u32) -> Result
     shell::write(&program, STRAY)?;
     let seconds = f64::from(delay_ms) / 1000.0;
     let pool = format!(
-        "program = [\"python3\", {:?}, \"{every}\", \"{seconds}\"]\nworkers = 1\nsettle = \"0s\"\n\
+        "program = [\"python3\", {:?}, \"{every}\", \"{seconds}\"]\nworkers = 1\nmin_uptime = \"0s\"\n\
          alignment = \"{mode}\"\n",
         program.display().to_string()
     );

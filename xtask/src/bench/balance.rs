@@ -52,8 +52,8 @@ const FIRST: u32 = 1000;
 const SCHEDULES: [(&str, bool); 7] = [
     ("round-robin", false),
     ("weighted-round-robin", true),
-    ("least-outstanding", true),
-    ("two-choices", true),
+    ("least-requests", true),
+    ("power-of-two", true),
     ("random", true),
     ("hash", true),
     ("first", true),

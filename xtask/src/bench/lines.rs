@@ -161,7 +161,7 @@ fn saturated_server(ground: &Ground) -> Result<Server, Failure> {
     let text = format!(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"main\"\n\n\
          [pool.main]\nprogram = [{:?}, {:?}, {:?}]\nworkers = {{ min = {WORKERS}, max = {WORKERS} }}\n\
-         pipeline = {PIPELINE}\nqueue = {{ length = 40000 }}\n",
+         pipeline = {PIPELINE}\nqueue = {{ max_requests = 40000 }}\n",
         ground.roadstead(),
         WORKER[0],
         WORKER[1]

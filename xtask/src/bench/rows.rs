@@ -29,10 +29,10 @@ pool = "store"
 database = "sqlite:ours.db"
 create = "create table if not exists hits (id integer, at integer, path text, status integer)"
 insert = { table = "hits", columns = ["id", "at", "path", "status"] }
-record = "json"
+input_format = "json"
 ack = "ok {id}"
-sync = "full"
-queue = { length = 40000 }
+durability = "full"
+queue = { max_requests = 40000 }
 "#;
 
 /// All rounds.

@@ -1,7 +1,7 @@
 //! Whom the end of a program's standard error is about.
 //!
 //! What a program writes there names no client. A client therefore gets only what was written while the program
-//! served this client alone. Clients of a program that serves several at once get none of it, unless `last_words`
+//! served this client alone. Clients of a program that serves several at once get none of it, unless `exit_message`
 //! says otherwise. The log has all of it.
 
 use super::config::ProgramConfig;

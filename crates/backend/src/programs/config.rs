@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use exchange::WorkerIndex;
-use settings::{LastWords, Processors};
+use settings::{ExitMessage, Processors};
 
 /// The configuration of a pool of programs.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct ProgramConfig {
     /// The maximum time to a complete reply. A program that exceeds it is killed.
     pub deadline: Duration,
     /// What clients learn about a program that exited.
-    pub last_words: LastWords,
+    pub last_words: ExitMessage,
 }
 
 /// Timeouts of a program, besides its deadline.

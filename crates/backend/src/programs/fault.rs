@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use exchange::{Cause, Outcome, Phase};
-use settings::LastWords;
+use settings::ExitMessage;
 
 /// Why the requests in a program's hands are not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +46,9 @@ impl Fault {
             Self::Ended => "it could not go on",
             Self::TooLong | Self::TooLongForSomebody => "reply_max",
             Self::Broken(_) | Self::BrokenForSomebody(_) => "framing",
-            Self::Late(_) | Self::Silent(_) => "deadline",
-            Self::Mute(_) => "first_byte",
-            Self::Stalled(_) => "write_stall",
+            Self::Late(_) | Self::Silent(_) => "response_timeout",
+            Self::Mute(_) => "first_byte_timeout",
+            Self::Stalled(_) => "send_timeout",
         }
     }
 
@@ -103,23 +103,23 @@ pub(crate) struct ExitReport {
 
 impl ExitReport {
     /// `exit`: how it exited; `tail`: the end of what it said.
-    pub(super) fn new(words: LastWords, exit: &str, tail: &str) -> Self {
+    pub(super) fn new(words: ExitMessage, exit: &str, tail: &str) -> Self {
         let last = last_line(tail);
         let behind = |text: &str, last: &Option<String>| match last {
             Some(line) => format!("{text}; it said last: {line}"),
             None => text.to_owned(),
         };
         let line = match words {
-            LastWords::None => String::new(),
-            LastWords::Auto | LastWords::Line | LastWords::Tail => behind(exit, &last),
+            ExitMessage::Off => String::new(),
+            ExitMessage::Auto | ExitMessage::Line | ExitMessage::Tail => behind(exit, &last),
         };
         let ended = format!("the program ended ({exit})");
         let more = match words {
-            LastWords::None => None,
-            LastWords::Auto => Some(ended),
-            LastWords::Line => Some(behind(&ended, &last)),
-            LastWords::Tail if last.is_none() => Some(ended),
-            LastWords::Tail => Some(format!("{ended}; it said last:\n{}", shown(tail))),
+            ExitMessage::Off => None,
+            ExitMessage::Auto => Some(ended),
+            ExitMessage::Line => Some(behind(&ended, &last)),
+            ExitMessage::Tail if last.is_none() => Some(ended),
+            ExitMessage::Tail => Some(format!("{ended}; it said last:\n{}", shown(tail))),
         };
         Self { line, more }
     }
@@ -160,7 +160,7 @@ fn shown(tail: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(words: LastWords, tail: &str) -> (String, Option<String>) {
+    fn told(words: ExitMessage, tail: &str) -> (String, Option<String>) {
         let outcome = ExitReport::new(words, "exit code 3", tail).outcome(Phase::Work, "main/0");
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let (line, more) = outcome.text();
@@ -176,14 +176,14 @@ mod tests {
         let all = "the program ended (exit code 3); it said last:\nconnected as root:secret\n\
                    no such \u{fffd}[31mtable\n \n";
         for (words, line, more) in [
-            (LastWords::None, "worker main/0 ended", None),
-            (LastWords::Auto, line, Some(ended)),
-            (LastWords::Line, line, Some(last)),
-            (LastWords::Tail, line, Some(all)),
+            (ExitMessage::Off, "worker main/0 ended", None),
+            (ExitMessage::Auto, line, Some(ended)),
+            (ExitMessage::Line, line, Some(last)),
+            (ExitMessage::Tail, line, Some(all)),
         ] {
             assert_eq!(told(words, tail), (line.to_owned(), more.map(str::to_owned)), "{words:?}");
         }
-        for words in [LastWords::Auto, LastWords::Line, LastWords::Tail] {
+        for words in [ExitMessage::Auto, ExitMessage::Line, ExitMessage::Tail] {
             let line = "worker main/0 ended (exit code 3)".to_owned();
             assert_eq!(told(words, " \n"), (line, Some(ended.to_owned())), "{words:?}");
         }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_told_has_a_limit_whatever_was_said() {
         for said in ["\u{1}", "x", "\u{fffd}", "ü\n"] {
-            let (line, more) = told(LastWords::Tail, &said.repeat(100_000));
+            let (line, more) = told(ExitMessage::Tail, &said.repeat(100_000));
             assert!(!line.contains('\n') && line.len() < 2500, "{}", line.len());
             assert!(more.unwrap().len() < TAIL_MAX + 100);
         }

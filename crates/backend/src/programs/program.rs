@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use event::{Context, Direction, Fd, StreamId, StreamLimits, TimerId};
 use exchange::Proof;
 use exchange::{PoolId, WorkerId};
-use settings::LastWords;
+use settings::ExitMessage;
 use spawn::{Exit, Pipes, Status};
 
 use super::audience::Audience;
@@ -72,7 +72,7 @@ pub(super) struct Program {
     /// When its memory was last looked at.
     pub(super) looked_at: Option<Instant>,
     /// What those are told of its end who had asked it something.
-    pub(super) last_words: LastWords,
+    pub(super) last_words: ExitMessage,
     /// To whom what it said is shown.
     pub(super) audience: Audience,
 }
@@ -207,7 +207,7 @@ impl Program {
     pub(super) fn exit_report(&mut self) -> ExitReport {
         let told = match self.audience {
             Audience::One { after, .. } => self.stderr.tail_after(after),
-            Audience::Several if self.last_words == LastWords::Auto => String::new(),
+            Audience::Several if self.last_words == ExitMessage::Auto => String::new(),
             Audience::Several | Audience::Whole => self.tail(),
         };
         ExitReport::new(self.last_words, &self.exit_text(), &told)

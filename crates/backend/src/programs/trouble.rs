@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use settings::LastWords;
+use settings::ExitMessage;
 use spawn::StartError;
 
 use super::fault::last_line;
 use flow::backend_event::Trouble;
 
 /// A program could not be started.
-pub(super) fn of_start(words: LastWords, error: &StartError) -> Trouble {
+pub(super) fn of_start(words: ExitMessage, error: &StartError) -> Trouble {
     Trouble { kind: shown(words, error.kind()), detail: error.to_string() }
 }
 
 /// A program ended: it `ran` so long, ended so, or was killed for something, and said so much last.
 pub(super) fn of_end(
-    words: LastWords,
+    words: ExitMessage,
     ran: Option<Duration>,
     (exit, killed_for): (&str, Option<&'static str>),
     tail: &str,
@@ -32,10 +32,10 @@ pub(super) fn of_end(
     Trouble { kind: shown(words, &kind), detail }
 }
 
-fn shown(words: LastWords, kind: &str) -> String {
+fn shown(words: ExitMessage, kind: &str) -> String {
     match words {
-        LastWords::None => String::new(),
-        LastWords::Auto | LastWords::Line | LastWords::Tail => kind.to_owned(),
+        ExitMessage::Off => String::new(),
+        ExitMessage::Auto | ExitMessage::Line | ExitMessage::Tail => kind.to_owned(),
     }
 }
 
@@ -54,22 +54,22 @@ mod tests {
     fn clients_are_told_the_kind_and_operators_the_rest() {
         let path = Some("/home/me/bin".to_owned());
         let missing = StartError::NotFound { program: "tool".to_owned(), path };
-        let trouble = of_start(LastWords::Tail, &missing);
+        let trouble = of_start(ExitMessage::Tail, &missing);
         assert_eq!(trouble.kind, "the program was not found");
         assert!(trouble.detail.contains("tool") && trouble.detail.contains("/home/me/bin"));
         let said = "connected\npassword is \u{1b}secret\n";
         let ran = Some(Duration::from_millis(20));
-        let ended = of_end(LastWords::Auto, ran, ("exit code 3", None), said);
+        let ended = of_end(ExitMessage::Auto, ran, ("exit code 3", None), said);
         assert_eq!(ended.kind, "the program ended after 20 ms (exit code 3)");
         assert_eq!(
             ended.detail,
             r"the program ended after 20 ms (exit code 3); it said last: password is \u{1b}secret"
         );
         let ran = Some(Duration::from_secs(75));
-        let late = of_end(LastWords::Line, ran, ("signal 9", Some("deadline")), "");
+        let late = of_end(ExitMessage::Line, ran, ("signal 9", Some("deadline")), "");
         assert_eq!(late.kind, "the program was killed after 75 s (deadline)");
         assert_eq!(late.detail, late.kind);
-        let silent = of_end(LastWords::None, None, ("exit code 3", None), said);
+        let silent = of_end(ExitMessage::Off, None, ("exit code 3", None), said);
         assert_eq!(silent.kind, "");
         assert!(silent.detail.starts_with("the program ended (exit code 3); it said last: "));
     }

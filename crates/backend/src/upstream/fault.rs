@@ -53,7 +53,9 @@ impl Fault {
             Self::Ended => format!("{address} ended the connection before its reply was whole"),
             Self::Late => format!("{address} did not answer in time"),
             Self::Overtime(_) => {
-                format!("`total` has passed, and what {address} waited for was its client")
+                format!(
+                    "`request_timeout` has passed, and what {address} waited for was its client"
+                )
             }
             Self::Broken(refusal) => format!("{address} answers against the rules: {refusal}"),
         }

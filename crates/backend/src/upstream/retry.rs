@@ -50,7 +50,7 @@ impl Declared {
     /// bytes.
     const fn allows(self, meta: RequestMeta) -> bool {
         let declared = match self.idempotent {
-            Idempotent::None => false,
+            Idempotent::Off => false,
             Idempotent::Safe => matches!(meta.effect, Effect::None),
             Idempotent::Methods => matches!(meta.effect, Effect::None | Effect::Once),
             Idempotent::All => true,
@@ -101,12 +101,12 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) const fn new(retries: Retries) -> Self {
-        Self { hundredths: retries.reserve.saturating_mul(100) }
+        Self { hundredths: retries.min_retries.saturating_mul(100) }
     }
 
     pub(super) fn earn(&mut self, retries: Retries) {
-        let most = retries.reserve.saturating_mul(100);
-        self.hundredths = self.hundredths.saturating_add(retries.share).min(most);
+        let most = retries.min_retries.saturating_mul(100);
+        self.hundredths = self.hundredths.saturating_add(retries.budget).min(most);
     }
 
     /// Whether there is a retry left.
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_a_pool_declares_is_what_is_made_again() {
         let mut table = String::new();
-        for idempotent in [Idempotent::None, Idempotent::Safe, Idempotent::Methods, Idempotent::All]
+        for idempotent in [Idempotent::Off, Idempotent::Safe, Idempotent::Methods, Idempotent::All]
         {
             for (effect, expects) in [
                 (Effect::None, ResponseKind::Reply),
@@ -229,17 +229,17 @@ mod tests {
     #[test]
     fn retries_are_their_share_of_the_requests_in_the_long_run() {
         for (share, expected) in [(10, 100), (0, 0), (25, 250)] {
-            let retries = Retries { share, ..Retries::default() };
+            let retries = Retries { budget: share, ..Retries::default() };
             let mut budget = Budget::new(retries);
             let mut made = 0;
             for _ in 0..1000 {
                 made += u32::from(budget.spend());
                 budget.earn(retries);
             }
-            assert!((expected..=expected + retries.reserve).contains(&made), "{share}: {made}");
+            assert!((expected..=expected + retries.min_retries).contains(&made), "{share}: {made}");
         }
         // Where every request may be repeated, one always can.
-        let all = Retries { share: 100, reserve: 1, ..Retries::default() };
+        let all = Retries { budget: 100, min_retries: 1, ..Retries::default() };
         let mut budget = Budget::new(all);
         for _ in 0..1000 {
             assert!(budget.spend());

@@ -1,7 +1,7 @@
 //! How long rows are tried again that fail by themselves while the database works.
 //!
 //! While a worker waits for such a row, it stores no others. So these waits have a budget of their own,
-//! which is short and grows again slowly, whatever `retry` says: a row that never succeeds can hold
+//! which is short and grows again slowly, whatever `retry_timeout` says: a row that never succeeds can hold
 //! up a pool for a part of the time only.
 
 use std::time::{Duration, Instant};

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A fault that the server answered with is its own where it accepts no other row either: it has no
-//! room, or became read-only. Then all wait as long as `retry` says. Where other rows are accepted, or
+//! room, or became read-only. Then all wait as long as `retry_timeout` says. Where other rows are accepted, or
 //! the fault is one of another server, the rows are divided at once, and what a single row waits is
 //! bounded by [`Patience`](super::Patience).
 //!

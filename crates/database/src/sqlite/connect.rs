@@ -20,7 +20,7 @@ use crate::rows::Shape;
 use crate::source::Members;
 use crate::{Action, DatabaseError, OnConflict, Sync, ack};
 
-/// Opens the file and prepares what a handler needs. Waits for locks up to `lock_wait`. A file that does not
+/// Opens the file and prepares what a handler needs. Waits for locks up to `lock_timeout`. A file that does not
 /// exist is made where it `may_make` one.
 pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLink, DatabaseError> {
     let (path, job) = (&driver.path, &driver.job);

@@ -19,7 +19,7 @@ pub struct HttpConfig {
     pub bodies: Arc<Bodies>,
     /// Limits of those bytes.
     pub body_limits: BodyLimits,
-    /// The minimum rate of a request body, in bytes per second over each `read`.
+    /// The minimum rate of a request body, in bytes per second over each `request_read_timeout`.
     pub body_rate_min: usize,
     /// How long a tunnel may be idle; `None`: no limit.
     pub tunnel_idle: Option<Duration>,

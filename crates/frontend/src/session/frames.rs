@@ -3,7 +3,7 @@
 //! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
 //! client with `in_flight_max` requests in flight is paused, not refused, and so are clients while the
 //! queue of their pool is full (`engine/paused.rs`). One that does not take its
-//! output is paused too, and cut when it takes nothing for `write_stall`.
+//! output is paused too, and cut when it takes nothing for `send_timeout`.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 use exchange::PoolId;
 use std::collections::BTreeMap;
 
-use super::{check, cookie, fallback};
+use super::{check, cookie};
 use crate::error::BuildError;
 use backend::health_checks::CheckConfig;
 use engine::balance::BalanceConfig;
@@ -21,54 +21,62 @@ pub(super) struct Whole<'a> {
     pub(super) drawn: &'a [u8],
 }
 
-/// Adds to a pool's settings what `balance` says, and gives what is left of it, and how its workers are checked.
+/// Adds to a pool's settings what `balancing` says, and gives what is left of it, and how its workers are checked.
 pub(super) fn balance(
     whole: Whole<'_>,
-    schedule: settings::Schedule,
-    balance: settings::Balance,
+    balance: settings::BalanceMethod,
+    balancing: settings::Balancing,
     to: &mut pool::Settings,
 ) -> Result<(BalanceConfig, Option<CheckConfig>), BuildError> {
     let Whole { name, places, servers, program, drawn } = whole;
-    let settings::Balance {
-        slots_max,
+    let settings::Balancing {
+        concurrent_max,
         hash,
         sticky,
         slow_start,
-        health,
-        sorry,
+        health_check,
+        fallback,
         fair,
         priority,
-        priority_step,
-        hold,
+        hold_timeout,
         // It is for who gives requests to servers.
         retries: _,
-        decisions,
-    } = balance;
-    let settings::Health { errors, fail_rate, slow, failing, eject, eject_max, check } = health;
-    to.schedule = order(schedule);
-    to.slots_all = slots_max;
+        trace_max,
+    } = balancing;
+    let settings::HealthCheck {
+        fails_max,
+        fail_rate,
+        unhealthy_latency,
+        unhealthy_status,
+        fail_duration,
+        check,
+    } = health_check;
+    to.schedule = order(balance);
+    to.slots_all = concurrent_max;
     to.slow_start = slow_start;
     let fail_rate = fail_rate.map(|rate| {
         let settings::FailRate { percent, window, requests_min } = rate;
         pool::FailRate { percent, window, requests_min }
     });
-    let judges = errors > 0 || fail_rate.is_some();
-    to.health = pool::HealthSettings { errors, fail_rate, slow, eject, eject_max, ..to.health };
+    let judges = fails_max > 0 || fail_rate.is_some();
+    to.health = pool::HealthSettings {
+        errors: fails_max,
+        fail_rate,
+        slow: unhealthy_latency,
+        eject: fail_duration,
+        ..to.health
+    };
     let check = check.map(|check| check::check(check, program, servers, &mut to.health));
-    to.priority_step = priority_step;
-    to.hold = hold;
-    to.decisions = decisions;
+    to.hold = hold_timeout;
+    to.decisions = trace_max;
     let mut cookie = None;
-    let sticky = sticky.map(|settings::Sticky { by, lifetime, entries, gone }| {
+    let sticky = sticky.map(|settings::Sticky { by, lifetime, entries, redispatch }| {
         // A cookie that names its worker needs no table, and one takes its room at the start.
         let told = matches!(&by, settings::KnownBy::Cookie(cookie) if cookie.mode != settings::CookieMode::Passive);
         let entries = if told { 1 } else { entries };
         to.sticky = Some(pool::Sticky {
             limits: pool::AffinityLimits { lifetime, entries },
-            gone: match gone {
-                settings::Gone::Reschedule => pool::Gone::Reschedule,
-                settings::Gone::Refuse => pool::Gone::Refuse,
-            },
+            gone: if redispatch { pool::Gone::Reschedule } else { pool::Gone::Refuse },
         });
         match by {
             settings::KnownBy::Key(key) => Some(key),
@@ -87,26 +95,26 @@ pub(super) fn balance(
         }
         None => None,
     };
-    let sorry = match sorry {
+    let sorry = match fallback {
         None => None,
-        Some(settings::Sorry { answer, until, steady, http }) => {
+        Some(settings::Fallback { answer, until, steady, http }) => {
             to.sorry = Some(pool::SorrySettings { until, steady });
-            Some(fallback::answer(name, answer, http, places)?)
+            Some(super::fallback::answer(name, answer, http, places)?)
         }
     };
-    let hash = (schedule == settings::Schedule::Hash).then_some(hash);
+    let hash = (balance == settings::BalanceMethod::Hash).then_some(hash);
     let keys = PoolKeys { sticky, hash, fair, priority };
-    Ok((BalanceConfig { keys, sorry, judges, failing, cookie }, check))
+    Ok((BalanceConfig { keys, sorry, judges, failing: unhealthy_status, cookie }, check))
 }
 
-const fn order(schedule: settings::Schedule) -> pool::Schedule {
-    match schedule {
-        settings::Schedule::RoundRobin => pool::Schedule::RoundRobin,
-        settings::Schedule::WeightedRoundRobin => pool::Schedule::WeightedRoundRobin,
-        settings::Schedule::LeastOutstanding => pool::Schedule::LeastOutstanding,
-        settings::Schedule::TwoChoices => pool::Schedule::TwoChoices,
-        settings::Schedule::Random => pool::Schedule::Random,
-        settings::Schedule::Hash => pool::Schedule::Hash,
-        settings::Schedule::First => pool::Schedule::First,
+const fn order(balance: settings::BalanceMethod) -> pool::Schedule {
+    match balance {
+        // The pool observes weights as soon as they differ.
+        settings::BalanceMethod::RoundRobin => pool::Schedule::RoundRobin,
+        settings::BalanceMethod::LeastRequests => pool::Schedule::LeastOutstanding,
+        settings::BalanceMethod::PowerOfTwo => pool::Schedule::TwoChoices,
+        settings::BalanceMethod::Random => pool::Schedule::Random,
+        settings::BalanceMethod::Hash => pool::Schedule::Hash,
+        settings::BalanceMethod::First => pool::Schedule::First,
     }
 }

@@ -13,20 +13,20 @@ use flow::page::Page;
 
 pub(super) fn answer(
     pool: &str,
-    answer: settings::SorryAnswer,
-    http: settings::SorryHttp,
+    answer: settings::FallbackAnswer,
+    http: settings::FallbackHttp,
     places: &BTreeMap<String, PoolId>,
 ) -> Result<FallbackConfig, BuildError> {
     let page = |body, ending: &str, location: Option<&str>| {
         FallbackConfig::Page(Arc::new(page(&http, body, ending, location)))
     };
     match answer {
-        settings::SorryAnswer::Line(line) => Ok(page(Slice::from(line.as_str()), "", None)),
-        settings::SorryAnswer::Redirect(to) => Ok(page(Slice::default(), "", Some(&to))),
-        settings::SorryAnswer::Pool(name) => {
+        settings::FallbackAnswer::Line(line) => Ok(page(Slice::from(line.as_str()), "", None)),
+        settings::FallbackAnswer::Redirect(to) => Ok(page(Slice::default(), "", Some(&to))),
+        settings::FallbackAnswer::Pool(name) => {
             places.get(&name).copied().map(FallbackConfig::Pool).ok_or(BuildError::NoPool(name))
         }
-        settings::SorryAnswer::File(path) => {
+        settings::FallbackAnswer::File(path) => {
             let bytes = read(pool, &path)?;
             let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
             let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -44,8 +44,8 @@ pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, BuildError> {
     })
 }
 
-fn page(http: &settings::SorryHttp, body: Slice, ending: &str, location: Option<&str>) -> Page {
-    let settings::SorryHttp { status, content_type, retry_after } = http;
+fn page(http: &settings::FallbackHttp, body: Slice, ending: &str, location: Option<&str>) -> Page {
+    let settings::FallbackHttp { status, content_type, retry_after } = http;
     let by_ending = match ending {
         "html" | "htm" => "text/html; charset=utf-8",
         "json" => "application/json",

@@ -1,6 +1,6 @@
 //! What a configuration names and a daemon reads at its start: files and variables.
 
-use settings::{Configuration, KnownBy, SorryAnswer};
+use settings::{Configuration, FallbackAnswer, KnownBy};
 
 use super::{cookie, fallback, program, routes};
 use crate::error::BuildError;
@@ -17,10 +17,12 @@ pub fn unread(configuration: &Configuration) -> Vec<BuildError> {
             let framing = program::wire_framing(program.framing);
             errors.extend(program::resets(&pool.name, framing, program.reset.as_deref()).err());
         }
-        if let Some(SorryAnswer::File(path)) = pool.balance.sorry.as_ref().map(|it| &it.answer) {
+        if let Some(FallbackAnswer::File(path)) =
+            pool.balancing.fallback.as_ref().map(|it| &it.answer)
+        {
             errors.extend(fallback::read(&pool.name, path).err());
         }
-        if let Some(KnownBy::Cookie(cookie)) = pool.balance.sticky.as_ref().map(|it| &it.by)
+        if let Some(KnownBy::Cookie(cookie)) = pool.balancing.sticky.as_ref().map(|it| &it.by)
             && let Some(secret) = &cookie.secret
         {
             errors.extend(cookie::secret_of(&pool.name, Some(secret), b"").err());

@@ -14,13 +14,21 @@ pub(super) fn policy(wiring: settings::Wiring, bounds: settings::Bounds) -> Laun
             settings::Fds::ThreeFour => spawn::DescriptorNumbers::ThreeFour,
         },
         unbuffer: match unbuffer {
-            settings::Unbuffer::No => spawn::Unbuffer::No,
+            settings::Unbuffer::Off => spawn::Unbuffer::No,
             settings::Unbuffer::Stdbuf => spawn::Unbuffer::Stdbuf,
             settings::Unbuffer::Pty => spawn::Unbuffer::Pty,
         },
     };
-    let settings::Bounds { env_clear, user, group, no_new_privs, limits, cpu, nice, cgroup } =
-        bounds;
+    let settings::Bounds {
+        env_clear,
+        user,
+        group,
+        no_new_privs,
+        limits,
+        cpu_affinity: cpu,
+        nice,
+        cgroup,
+    } = bounds;
     let bounds = spawn::Bounds {
         user,
         group,
@@ -38,15 +46,29 @@ pub(super) fn policy(wiring: settings::Wiring, bounds: settings::Bounds) -> Laun
 }
 
 fn limits_of(limits: settings::Limits) -> spawn::Limits {
-    let settings::Limits { files, processes, core, cpu, memory, address_space, file_size, stack } =
-        limits;
+    let settings::Limits {
+        files,
+        processes,
+        core,
+        cpu_time: cpu,
+        memory,
+        address_space,
+        file_size,
+        stack,
+    } = limits;
     let cpu = cpu.map(|time| time.as_secs().max(1));
     spawn::Limits { files, processes, core, cpu, memory, address_space, file_size, stack }
 }
 
 /// When programs are replaced though nothing is wrong with them.
 pub(crate) fn recycling(recycle: settings::Recycle) -> pool::RecycleSettings {
-    let settings::Recycle { requests, age, memory, jitter, share } = recycle;
+    let settings::Recycle {
+        requests_max: requests,
+        age_max: age,
+        memory_max: memory,
+        jitter,
+        share,
+    } = recycle;
     pool::RecycleSettings { requests, age, memory, jitter, share }
 }
 
@@ -73,23 +95,23 @@ mod tests {
                 files: Some(1),
                 processes: Some(2),
                 core: Some(0),
-                cpu: Some(Duration::from_millis(3500)),
+                cpu_time: Some(Duration::from_millis(3500)),
                 memory: Some(4),
                 address_space: Some(5),
                 file_size: Some(6),
                 stack: Some(7),
             },
-            cpu: Processors::List(vec![8, 9]),
+            cpu_affinity: Processors::List(vec![8, 9]),
             nice: 10,
             cgroup: Cgroup::Under("/groups".into()),
         }
     }
 
-    const PIPES: Wiring = Wiring { io: Io::Pipe, fds: Fds::Standard, unbuffer: Unbuffer::No };
+    const PIPES: Wiring = Wiring { io: Io::Pipe, fds: Fds::Standard, unbuffer: Unbuffer::Off };
 
     #[test]
     fn each_way_to_connect_a_program_is_its_own() {
-        let plain = wiring(Io::Pipe, Fds::Standard, Unbuffer::No);
+        let plain = wiring(Io::Pipe, Fds::Standard, Unbuffer::Off);
         assert_eq!(plain.io, spawn::Io::Pipe);
         assert_eq!(plain.numbers, spawn::DescriptorNumbers::Standard);
         assert_eq!(plain.unbuffer, spawn::Unbuffer::No);
@@ -134,7 +156,7 @@ mod tests {
     #[test]
     fn processors_are_shared_out_by_the_index_of_a_program() {
         let at = |cpu: Processors, worker: u32| {
-            let policy = policy(PIPES, Bounds { cpu, ..bounds() });
+            let policy = policy(PIPES, Bounds { cpu_affinity: cpu, ..bounds() });
             policy.bounds(WorkerIndex::new(worker)).cpus
         };
         assert!(at(Processors::Any, 0).is_empty());

@@ -38,8 +38,7 @@ pub(crate) fn listener(
         name,
         listen: _,  // bound by whoever starts the shard
         backlog: _, // the same
-        tcp_keepalive: _,
-        reuse_address: _,
+        tcp_keepalive_interval: _,
         protocol,
         pool,
         reply,
@@ -51,10 +50,10 @@ pub(crate) fn listener(
         in_flight_max,
         reply_held_max,
         send_max,
-        idle,
+        idle_timeout: idle,
         first_request_timeout,
-        read,
-        write_stall,
+        request_read_timeout: read,
+        send_timeout: write_stall,
         send_rate_min,
         access_log,
         addresses,
@@ -152,7 +151,7 @@ fn http_plan(
         body_max,
         bodies_max,
         body_rate_min,
-        tunnel_idle,
+        tunnel_timeout: tunnel_idle,
         forwarded,
         via,
         allow_trace,
@@ -172,7 +171,7 @@ fn http_plan(
         ..wire::http1::Limits::REQUEST
     };
     let forwarded = match forwarded {
-        settings::Forwarded::Nothing => wire::http1::Forwarded::Nothing,
+        settings::Forwarded::Off => wire::http1::Forwarded::Nothing,
         settings::Forwarded::Legacy => wire::http1::Forwarded::Legacy,
         settings::Forwarded::Standard => wire::http1::Forwarded::Standard,
     };

@@ -32,19 +32,19 @@ pub(crate) fn pool(
         worker: _,
         workers,
         queue,
-        schedule,
+        balance,
         batch,
         then,
-        deadline: _,
+        response_timeout: _,
         idempotent: _,
         // It is for its workers.
         response: _,
-        balance,
+        balancing,
     } = pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(BuildError::NoPool(next)));
-    let settings::Workers { min, max, spare, idle, grow_after, grow_above } = workers;
-    let settings::Queue { length, bytes, wait } = queue;
-    let settings::Batch { rows, bytes: batch_bytes, wait: batch_wait } = batch;
+    let settings::Workers { min, max, spare, idle_timeout: idle, grow_after, grow_above } = workers;
+    let settings::Queue { requests_max: length, bytes_max: bytes, timeout: wait } = queue;
+    let settings::Batch { rows, bytes: batch_bytes, timeout: batch_wait } = batch;
     let mut pool = pool::Settings {
         slots,
         batch: pool::Batching { rows, bytes: batch_bytes, wait: batch_wait },
@@ -71,7 +71,7 @@ pub(crate) fn pool(
     let servers = workers_plan.addresses();
     let program = workers_plan.helper();
     let whole = balance::Whole { name: &name, places, servers, program, drawn };
-    let (balance, check) = balance::balance(whole, schedule, balance, &mut pool)?;
+    let (balance, check) = balance::balance(whole, balance, balancing, &mut pool)?;
     let config = PoolConfig {
         name,
         pool,

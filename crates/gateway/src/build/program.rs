@@ -18,12 +18,12 @@ use backend::upstream::UpstreamConfig;
 use backend::workers::WorkersConfig;
 use engine::pool_config::SessionWorkersConfig;
 
-/// The programs of a pool, each of whose requests is answered within `deadline`.
+/// The programs of a pool, each of whose requests is answered within `response_timeout`.
 pub(super) fn program(
     program: settings::Program,
     pool: &settings::Pool,
 ) -> Result<(WorkersConfig, StartMessages), BuildError> {
-    let (deadline, tagged) = (pool.deadline, is_tagged(&program));
+    let (deadline, tagged) = (pool.response_timeout, is_tagged(&program));
     let settings::Program {
         command,
         framing,
@@ -38,18 +38,18 @@ pub(super) fn program(
         reply_max,
         cwd,
         env,
-        grace,
-        settle,
+        stop_timeout: grace,
+        min_uptime: settle,
         wiring,
         bounds,
         recycle,
         socket,
         ready,
         start_timeout,
-        first_byte,
-        slow,
-        write_stall,
-        last_words,
+        first_byte_timeout: first_byte,
+        slowlog_timeout: slow,
+        send_timeout: write_stall,
+        exit_message: last_words,
     } = program;
     let (program, arguments) = match command.split_first() {
         Some((program, arguments)) => (program.clone(), arguments.to_vec()),
@@ -79,7 +79,7 @@ pub(super) fn program(
             && own.as_ref().is_none_or(|own| own.reset.is_some())
             && line_breaks == settings::LineBreaks::Reject,
         tagged,
-        stream: stream.map(|settings::Stream { until, gap }| ReplyStreamConfig {
+        stream: stream.map(|settings::Stream { until, idle_timeout: gap }| ReplyStreamConfig {
             until: until.map(String::into_bytes),
             gap,
         }),
@@ -87,10 +87,10 @@ pub(super) fn program(
         is_shared: pipeline > 1,
         is_own: own.is_some(),
         tries: match pool.idempotent {
-            Idempotent::All if own.is_none() => pool.balance.retries.tries,
+            Idempotent::All if own.is_none() => pool.balancing.retries.tries,
             _ => 1,
         },
-        watches_memory: recycle.memory.is_some(),
+        watches_memory: recycle.memory_max.is_some(),
         times: ProgramTimeouts {
             start: start_timeout,
             first_byte: unless_zero(first_byte),
@@ -157,7 +157,7 @@ pub(super) fn is_tagged(program: &settings::Program) -> bool {
 
 /// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
 fn asked(pool: &settings::Pool) -> UpstreamConfig {
-    let deadline = pool.deadline;
+    let deadline = pool.response_timeout;
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
     UpstreamConfig {
         addresses: ByWorker::default(),
@@ -170,7 +170,7 @@ fn asked(pool: &settings::Pool) -> UpstreamConfig {
         idle: HOSTED_IDLE,
         // It ends with its sockets, here.
         keepalive: None,
-        retries: pool.balance.retries,
+        retries: pool.balancing.retries,
         idempotent: pool.idempotent,
         checked: false,
         is_hosted: true,

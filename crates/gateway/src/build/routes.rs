@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use exchange::{PoolId, Slice};
 use route::{Authenticator, Edits, PathRule, Table};
-use settings::{FixedBody, RouteAccess, RouteAction, Secret};
+use settings::{RespondBody, RouteAccess, RouteAction, Secret};
 
 use super::secret_file::read_secret_text;
 use crate::error::BuildError;
@@ -91,10 +91,10 @@ impl Common<'_> {
                 Action::Pool { pool, rewrite }
             }
             RouteAction::Redirect { status, to } => Action::Redirect { status, to },
-            RouteAction::Fixed { status, body, content_type } => {
+            RouteAction::Respond { status, body, content_type } => {
                 let body = match body {
-                    FixedBody::Text(text) => Slice::from(text.as_str()),
-                    FixedBody::File(path) => {
+                    RespondBody::Text(text) => Slice::from(text.as_str()),
+                    RespondBody::File(path) => {
                         let bytes = fixed(&path).map_err(|lack| refused(vec![lack]))?;
                         Slice::from(bytes.as_slice())
                     }
@@ -154,7 +154,7 @@ pub(super) fn unread(listener: &settings::Listener) -> Vec<BuildError> {
             RouteAccess::Own(authenticate) => of(authenticate),
             RouteAccess::Inherited | RouteAccess::Public => Vec::new(),
         };
-        if let RouteAction::Fixed { body: FixedBody::File(path), .. } = &route.action {
+        if let RouteAction::Respond { body: RespondBody::File(path), .. } = &route.action {
             lacks.extend(fixed(path).err());
         }
         let below = ["route", &place.to_string()];
@@ -166,7 +166,7 @@ pub(super) fn unread(listener: &settings::Listener) -> Vec<BuildError> {
 /// What is in the file of a fixed answer.
 fn fixed(path: &str) -> Result<Vec<u8>, Lack> {
     let lack = |error| {
-        Lack::at(&["fixed", "file"], format!("the answer `{path}` cannot be read: {error}"))
+        Lack::at(&["respond", "file"], format!("the answer `{path}` cannot be read: {error}"))
     };
     paths::read(Path::new(path)).map(|(bytes, _)| bytes).map_err(lack)
 }

@@ -15,16 +15,16 @@ pub(super) fn config(
 ) -> Result<UpstreamConfig, BuildError> {
     let settings::Servers {
         servers,
-        requests_max: _,
-        connect,
-        between,
-        total,
-        keep,
-        tcp_keepalive,
+        concurrent_max: _,
+        connect_timeout: connect,
+        read_timeout: between,
+        request_timeout: total,
+        keepalive_timeout: keep,
+        tcp_keepalive_interval: tcp_keepalive,
         // It is for whoever looks names up.
-        resolve: _,
+        resolve_interval: _,
     } = servers;
-    let address = |settings::Server { address, weight: _, slots: _, backup: _ }| {
+    let address = |settings::Server { address, weight: _, concurrent_max: _, backup: _ }| {
         let shown = address.to_string();
         let to = match address {
             settings::Address::Internet(address) => event::Address::Internet(address),
@@ -47,15 +47,15 @@ pub(super) fn config(
         reply: response_limits(pool),
         limits: StreamLimits::default(),
         connect,
-        deadline: pool.deadline,
+        deadline: pool.response_timeout,
         between,
         total: unless_zero(total),
         idle: keep,
         keepalive: unless_zero(tcp_keepalive),
-        retries: pool.balance.retries,
+        retries: pool.balancing.retries,
         idempotent: pool.idempotent,
         // Something looks at them.
-        checked: pool.balance.health.check.is_some(),
+        checked: pool.balancing.health_check.check.is_some(),
         is_hosted: false,
         is_branch: false,
     })
@@ -70,7 +70,7 @@ pub(super) fn response_limits(pool: &settings::Pool) -> wire::http1::Limits {
 
 /// What a server is to its pool.
 pub(super) fn member(server: &settings::Server) -> pool::Member {
-    let settings::Server { address, weight, slots, backup } = server;
+    let settings::Server { address, weight, concurrent_max: slots, backup } = server;
     let (weight, slots, backup) = (*weight, *slots, *backup);
     pool::Member { weight, slots, backup, ..pool::Member::new(&address.to_string()) }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use settings::{Action, RowFormat};
+use settings::{Action, OutputFormat};
 
 use flow::query_record::QueryRecord;
 use flow::request_shape::RequestShape;
@@ -11,13 +11,13 @@ use flow::request_shape::RequestShape;
 pub(super) fn of_action(action: &Action) -> RequestShape {
     match action {
         Action::Query(query) => {
-            let content_type = match query.rows {
-                RowFormat::Json => "application/json",
-                RowFormat::Lines => "application/x-ndjson",
-                RowFormat::Tsv => "text/tab-separated-values; charset=utf-8",
+            let content_type = match query.output_format {
+                OutputFormat::Json => "application/json",
+                OutputFormat::Lines => "application/x-ndjson",
+                OutputFormat::Tsv => "text/tab-separated-values; charset=utf-8",
             };
-            let lines = query.rows != RowFormat::Json;
-            let question = QueryRecord::new(query.path.as_deref(), content_type, lines);
+            let lines = query.output_format != OutputFormat::Json;
+            let question = QueryRecord::new(query.http_path.as_deref(), content_type, lines);
             RequestShape::Records(Arc::new(question))
         }
         Action::Insert { .. } | Action::Statement(_) => RequestShape::Bodies,

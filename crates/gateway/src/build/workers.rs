@@ -23,7 +23,7 @@ pub(super) fn config(
     pool: &settings::Pool,
     site: BuildContext<'_>,
 ) -> Result<(WorkersConfig, StartMessages), BuildError> {
-    let deadline = pool.deadline;
+    let deadline = pool.response_timeout;
     let said = |slots, settle| {
         let recycle = pool::RecycleSettings::default();
         StartMessages { slots, settle, recycle, own: None, members: Vec::new() }
@@ -40,7 +40,7 @@ pub(super) fn config(
         }
         Worker::Servers(servers) => {
             let members = servers.servers.iter().map(servers::member).collect();
-            let said = StartMessages { members, ..said(servers.requests_max, SERVER_SETTLE) };
+            let said = StartMessages { members, ..said(servers.concurrent_max, SERVER_SETTLE) };
             let config = servers::config(pool, servers, site.names)?;
             Ok((WorkersConfig::Upstream(Box::new(config)), said))
         }

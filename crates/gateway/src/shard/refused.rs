@@ -3,7 +3,7 @@
 //! A framed client is answered at once. An HTTP client is answered once it has sent a request: a
 //! response before any request is reported as unsolicited by HTTP clients, and the request that they
 //! send on such a connection fails without a status. So the head of the request is read first, up to
-//! [`HEAD_MAX`] bytes and for the `read` time of the listener; a connection that sends no request in
+//! [`HEAD_MAX`] bytes and for the `request_read_timeout` of the listener; a connection that sends no request in
 //! this time is reset.
 
 use std::sync::Arc;

@@ -215,7 +215,7 @@ impl Finding {
             Self::StartsSlowly { .. } => "have its pool start it before it is needed: `workers = { min = 1, spare = 1 }`; if it \
                                           prints a line when it is ready, set `ready = \"line\"`, so that requests wait in the \
                                           queue and not with it. `start_timeout` (30s) must be longer than its start, and \
-                                          `deadline` than its longest answer"
+                                          `response_timeout` than its longest answer"
                 .into(),
             Self::SpeaksLines => "set `framing = \"lines\"` in its pool".into(),
             Self::AnswersOnStderr(_) => "print answers on standard output; standard error goes to the log".into(),
@@ -275,10 +275,10 @@ impl Finding {
                                          have it say less"
                 .into(),
             Self::Stays(_) => "end when a read finds the end of the input; else every stop and every \
-                               restart waits for the pool's `grace` and then sends TERM"
+                               restart waits for the pool's `stop_timeout` and then sends TERM"
                 .into(),
             Self::IgnoresTerm(_) => "do not catch TERM, or end when it comes; else it is killed after \
-                                     `grace`, with whatever it has in its hands"
+                                     `stop_timeout`, with whatever it has in its hands"
                 .into(),
             _ => return None,
         })

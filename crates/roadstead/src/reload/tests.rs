@@ -56,7 +56,7 @@ fn configuration(shards: u32, servers: &str, more: &str) -> String {
     format!(
         "[daemon]\nshards = {shards}\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
          protocol = \"http\"\npool = \"main\"\n[pool.main]\nservers = [{servers}]\n\
-         resolve = \"1s\"\n{more}\n"
+         resolve_interval = \"1s\"\n{more}\n"
     )
 }
 
@@ -126,8 +126,8 @@ fn moves_while_the_file_is_read_again(shards: u32) {
         let direct = format!("\"{}\"", both[0]);
         let named = |more: &str| configuration(shards, NAME, more);
         let variants = [
-            named("schedule = \"random\""),
-            named("health = { check = \"tcp\", interval = \"20ms\" }"),
+            named("balance = \"random\""),
+            named("health_check = { check = \"tcp\", interval = \"20ms\" }"),
             configuration(shards, &direct, ""),
             named("slow_start = \"10ms\""),
             configuration(shards, &format!("{direct}, {NAME}"), ""),
@@ -154,7 +154,7 @@ fn moves_while_the_file_is_read_again(shards: u32) {
             assert!(begun.elapsed() < Duration::from_secs(30), "a shard did not hear of it");
         }
         // What was looked up is kept for those who come later: no shard goes back.
-        std::fs::write(&file, named("schedule = \"random\"")).unwrap();
+        std::fs::write(&file, named("balance = \"random\"")).unwrap();
         reloader.reload().unwrap();
         assert!(clients.iter_mut().all(|client| who(client) == 'b'));
         drop(ends);

@@ -26,7 +26,7 @@ fn kill(pid: u32) {
 fn job(folder: &Path, mark: &str, misbehave: &[&str]) -> String {
     let program = worker_program(misbehave);
     let parse = format!(
-        "{program}workers = {{ min = 4, max = 8 }}\npipeline = 4\nsettle = \"0s\"\n\
+        "{program}workers = {{ min = 4, max = 8 }}\npipeline = 4\nmin_uptime = \"0s\"\n\
          env = {{ ROADSTEAD_TEST_MARK = \"{mark}\" }}\n"
     );
     main_job(folder, &parse, "")

@@ -138,7 +138,7 @@ impl Greedy {
 #[test]
 fn slow_readers_are_closed_beside_the_load() {
     let (folder, count) = (folder(), times(20));
-    let text = job(folder.path(), "", &echo("write_stall = \"1s\"\nsend_max = \"1MiB\""));
+    let text = job(folder.path(), "", &echo("send_timeout = \"1s\"\nsend_max = \"1MiB\""));
     let daemon = Daemon::serve(folder.path(), &text);
     let load = load(folder.path(), &daemon);
     for round in 0..count {
@@ -185,8 +185,8 @@ fn five_slow_readers_do_not_keep_the_five_slots_of_a_server() {
     let (folder, count) = (folder(), times(20));
     let text = format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
-         pool = \"main\"\nwrite_stall = \"1s\"\n[pool.main]\nservers = [\"127.0.0.1:{}\"]\n\
-         server_requests_max = 5\nqueue = {{ wait = \"60s\" }}\n",
+         pool = \"main\"\nsend_timeout = \"1s\"\n[pool.main]\nservers = [\"127.0.0.1:{}\"]\n\
+         upstream.max_concurrent = 5\nqueue = {{ timeout = \"60s\" }}\n",
         server()
     );
     let daemon = Daemon::serve(folder.path(), &text);
@@ -251,7 +251,7 @@ fn memory_is_limited_and_returned_beside_the_load() {
         + &job(
             folder.path(),
             "",
-            &echo("write_stall = \"0s\"\nsend_max = \"4MiB\"\nframe_max = \"64KiB\""),
+            &echo("send_timeout = \"off\"\nsend_max = \"4MiB\"\nframe_max = \"64KiB\""),
         );
     let daemon = Daemon::serve(folder.path(), &text);
     let load = load(folder.path(), &daemon);

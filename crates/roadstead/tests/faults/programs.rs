@@ -123,7 +123,7 @@ fn stray(folder: &Path, (first, every): (u32, u32), pool: &str) -> Daemon {
     let path = path.display().to_string();
     let pool = format!(
         "program = [\"python3\", {path:?}, \"{first}\", \"{every}\"]\nworkers = {PROGRAMS}\n\
-         settle = \"0s\"\n{pool}\n"
+         min_uptime = \"0s\"\n{pool}\n"
     );
     Daemon::serve(folder, &one_pool("", &pool))
 }
@@ -242,7 +242,7 @@ fn shared(folder: &Path, deadline: &str) -> Daemon {
     let path = path.display().to_string();
     let pool = format!(
         "program = [\"python3\", {path:?}]\nframing = \"jsonrpc\"\npipeline = 64\nworkers = 1\n\
-         settle = \"0s\"\ndeadline = \"{deadline}\"\n"
+         min_uptime = \"0s\"\nresponse_timeout = \"{deadline}\"\n"
     );
     let configuration = one_pool("", &pool).replace("\"lines\"", "\"jsonrpc\"");
     Daemon::serve(folder, &configuration)

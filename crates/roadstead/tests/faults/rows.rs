@@ -33,7 +33,7 @@ fn poisoned(kind: Kind) {
     let server = Server::start(kind, &[]);
     let way = server.port;
     let count = times(60);
-    let ground = Ground::start(server, "retry = \"20ms\"\n", way);
+    let ground = Ground::start(server, "retry_timeout = \"20ms\"\n", way);
     ground.server.run("hits", &poison(kind, codes[0]));
     let verdict = ground.under("rows poisoned", count, |ground, round| {
         ground.server.run("hits", &poison(kind, codes[round as usize % codes.len()]));

@@ -95,7 +95,7 @@ fn locked(kind: Kind) {
     let server = Server::start(kind, &[]);
     let way = server.port;
     let count = times(20);
-    let ground = Ground::start(server, "lock_wait = \"1s\"\n", way);
+    let ground = Ground::start(server, "lock_timeout = \"1s\"\n", way);
     ground.under("locked", count, |ground, _| {
         let before = ground.failed();
         let mut holder = ground.server.session("hits", lock);
@@ -159,7 +159,7 @@ fn full(kind: Kind) {
     };
     let server = Server::start_on(kind, settings, disk.folder());
     let way = server.port;
-    let ground = Ground::start(server, "retry = \"500ms\"\n", way);
+    let ground = Ground::start(server, "retry_timeout = \"500ms\"\n", way);
     // Rows that take room, so that what is still free in its files is soon used up.
     let filler = "alter table hits add filler varchar(500) not null default (repeat('x', 400))";
     ground.server.run("hits", filler);

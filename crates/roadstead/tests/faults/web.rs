@@ -25,14 +25,14 @@ const SLOTS: usize = 4;
 
 /// Kills that come so close take more than a tenth of the requests, which is what may be repeated by default, and
 /// one request more than three times.
-const REPEATED: &str = "retries = { tries = 20, share = 100, reserve = 100 }";
+const REPEATED: &str = "retries = { tries = 20, budget = \"100%\", min_retries = 100 }";
 
 /// Answers in a thousand that a server which gets some wrong gets wrong.
 const FAULTS: u32 = 200;
 /// Nobody is refused for having waited.
-const QUEUE: &str = "queue = { wait = \"20s\" }";
+const QUEUE: &str = "queue = { timeout = \"20s\" }";
 /// Looks at servers so often that one that is back is found soon.
-const LOOKS: &str = "health = { check = \"tcp\", interval = \"50ms\", rise = 1 }";
+const LOOKS: &str = "health_check = { check = \"tcp\", interval = \"50ms\", rise = 1 }";
 
 /// A daemon before servers, and the load on it.
 struct Ground {
@@ -52,7 +52,7 @@ impl Ground {
         let text = format!(
             "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\n\
              listen = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
-             servers = [{}]\nserver_requests_max = {SLOTS}\n{pool}\n",
+             servers = [{}]\nupstream.max_concurrent = {SLOTS}\n{pool}\n",
             addresses.join(", ")
         );
         let daemon = Daemon::serve(folder.path(), &text);
@@ -110,7 +110,7 @@ fn servers_killed_under_load_cost_nothing_that_can_be_repeated() {
 #[test]
 fn a_server_that_stalls_costs_what_it_has_in_hand() {
     for shards in [1, 2] {
-        let pool = "queue = { wait = \"20s\" }\ndeadline = \"1s\"\nhealth = { check = \"http\", \
+        let pool = "queue = { timeout = \"20s\" }\nresponse_timeout = \"1s\"\nhealth_check = { check = \"http\", \
                     path = \"/0/check\", interval = \"50ms\", timeout = \"300ms\", \
                     fall = 2, rise = 1 }";
         let ground = Ground::start(shards, 3, 0, pool);
@@ -138,7 +138,7 @@ fn a_server_that_stalls_costs_what_it_has_in_hand() {
 #[test]
 fn wrong_answers_of_one_server_mix_nothing_and_are_repeated_where_they_may() {
     for shards in [1, 2] {
-        let pool = "queue = { wait = \"20s\" }\nhealth = { errors = 3, eject = \"200ms\", eject_max = \"1s\" }";
+        let pool = "queue = { timeout = \"20s\" }\nhealth_check = { max_fails = 3, fail_duration = \"200ms\" }";
         let ground = Ground::start(shards, 3, FAULTS, pool);
         let load = Load::start(ground.daemon.address());
         until("enough was asked", || load.asked() >= u64::from(times(20_000)));

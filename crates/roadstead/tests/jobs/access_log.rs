@@ -223,7 +223,7 @@ fn a_body_that_is_refused_on_its_way_is_one_request_with_one_line() {
     let server = Server::start(&[]);
     let folder = folder();
     let pool = format!("servers = [\"127.0.0.1:{}\"]\n", server.port);
-    let text = one_pool("body_max = \"1KiB\"\nread = \"500ms\"\n", &pool);
+    let text = one_pool("body_max = \"1KiB\"\nrequest_read_timeout = \"500ms\"\n", &pool);
     let format = "format = \"{request} {status} {verdict} {cause} {client_end}\"";
     let text = with_log(format, &text.replace("\"lines\"", "\"http\""));
     let daemon = Daemon::serve(folder.path(), &text);
@@ -259,7 +259,7 @@ fn a_request_that_is_rejected_while_it_is_read_has_its_line_and_its_reason() {
     let folder = folder();
     let pool = format!("servers = [\"127.0.0.1:{}\"]\n", server.port);
     let text = one_pool(
-        "body_max = \"1KiB\"\nread = \"300ms\"\nroute = [{ prefix = \"/\", pool = \"main\" }]\n",
+        "body_max = \"1KiB\"\nrequest_read_timeout = \"300ms\"\nroute = [{ prefix = \"/\", pool = \"main\" }]\n",
         &pool,
     );
     let format = "format = \"{request} | {status} {cause} {reason}\"";
@@ -331,10 +331,10 @@ fn the_status_is_the_one_that_the_client_was_told() {
          {{ path = \"/moved\", pool = \"moved\" }}]\n\
          [pool.store]\ndatabase = \"sqlite:{}\"\ncreate = \"create table if not exists hits (id integer)\"\n\
          insert = {{ table = \"hits\", columns = [\"id\"] }}\n\
-         [pool.page]\nservers = [\"127.0.0.1:1\"]\nqueue = {{ wait = \"200ms\" }}\n\
-         sorry = {{ line = \"later\", status = 200 }}\n\
-         [pool.moved]\nservers = [\"127.0.0.1:1\"]\nqueue = {{ wait = \"200ms\" }}\n\
-         sorry = {{ redirect = \"http://elsewhere/\" }}\n",
+         [pool.page]\nservers = [\"127.0.0.1:1\"]\nqueue = {{ timeout = \"200ms\" }}\n\
+         fallback = {{ line = \"later\", status = 200 }}\n\
+         [pool.moved]\nservers = [\"127.0.0.1:1\"]\nqueue = {{ timeout = \"200ms\" }}\n\
+         fallback = {{ redirect = \"http://elsewhere/\" }}\n",
         database.display()
     );
     let daemon = Daemon::serve(folder.path(), &with_log("format = \"{request} {status}\"", &text));

@@ -172,7 +172,7 @@ fn a_rejected_http_connection_is_answered_after_its_request() {
     let folder = folder();
     let pool =
         format!("servers = [\"127.0.0.1:{port}\"]\n[access_log]\nto = \"file:access.log\"\n");
-    let listener = "connections_max = 1\nread = \"1h\"\n";
+    let listener = "connections_max = 1\nrequest_read_timeout = \"1h\"\n";
     let text = one_pool(listener, &pool).replace("\"lines\"", "\"http\"");
     let daemon = Daemon::serve(folder.path(), &text);
     let mut first = from(1, &daemon);
@@ -215,7 +215,7 @@ fn a_rejected_http_connection_without_a_request_is_reset() {
     let server = Server::start(&[]);
     let folder = folder();
     let pool = format!("servers = [\"127.0.0.1:{}\"]\n", server.port);
-    let listener = "deny = [\"127.0.0.2\"]\nread = \"50ms\"\n";
+    let listener = "deny = [\"127.0.0.2\"]\nrequest_read_timeout = \"50ms\"\n";
     let text = one_pool(listener, &pool).replace("\"lines\"", "\"http\"");
     let daemon = Daemon::serve(folder.path(), &text);
     let mut silent = stream_from(2, daemon.address());

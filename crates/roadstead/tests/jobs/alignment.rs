@@ -36,7 +36,7 @@ pub(crate) fn stray_with(
     std::fs::write(&path, STRAY).unwrap();
     let path = path.display().to_string();
     let program = format!("program = [\"python3\", {path:?}, \"{every}\", \"{delay_ms}\"]\n");
-    let pool = format!("{program}workers = 1\nsettle = \"0s\"\n{pool}\n");
+    let pool = format!("{program}workers = 1\nmin_uptime = \"0s\"\n{pool}\n");
     let configuration = format!("{head}{}", one_pool("", &pool));
     Daemon::serve_with(folder, &configuration, environment)
 }
@@ -193,7 +193,7 @@ fn a_part_of_a_line_behind_a_reply_does_not_begin_the_reply_to_another_client() 
     for pool in ["", "alignment = \"off\"", "alignment = \"strict\"", "match = \"{2}\""] {
         let folder = folder();
         let pool = format!(
-            "program = [\"python3\", \"-c\", {PARTIAL:?}]\nworkers = 1\nsettle = \"0s\"\n{pool}\n"
+            "program = [\"python3\", \"-c\", {PARTIAL:?}]\nworkers = 1\nmin_uptime = \"0s\"\n{pool}\n"
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         // Its probation ends: no check is under way afterwards.
@@ -232,8 +232,8 @@ fn a_program_whose_replies_end_by_a_gap_serves_one_client_after_the_other() {
     for (framing, alignment) in [("raw", "auto"), ("lines", "auto"), ("lines", "strict")] {
         let folder = folder();
         let pool = format!(
-            "program = [\"cat\"]\nframing = \"{framing}\"\nstream = {{ gap = \"50ms\" }}\nworkers = 1\n\
-             alignment = \"{alignment}\"\nqueue = {{ wait = \"60s\" }}\n"
+            "program = [\"cat\"]\nframing = \"{framing}\"\nstream = {{ idle_timeout = \"50ms\" }}\nworkers = 1\n\
+             alignment = \"{alignment}\"\nqueue = {{ timeout = \"60s\" }}\n"
         );
         let pool = if framing == "raw" { pool.replace("alignment = \"auto\"\n", "") } else { pool };
         let protocol = format!("\"{framing}\"\npool");
@@ -255,7 +255,7 @@ fn a_message_that_begins_behind_a_reply_and_does_not_end_costs_its_program() {
                    json.loads(line)['id'], end='\\n ', flush=True)\n";
     let pool = format!(
         "program = [\"python3\", \"-c\", {program:?}]\nframing = \"jsonrpc\"\ndispatch = \"in-order\"\n\
-         workers = 1\nsettle = \"0s\"\nqueue = {{ wait = \"60s\" }}\n"
+         workers = 1\nmin_uptime = \"0s\"\nqueue = {{ timeout = \"60s\" }}\n"
     );
     let daemon = Daemon::serve(
         folder.path(),

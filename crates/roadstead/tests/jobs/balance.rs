@@ -21,7 +21,7 @@ pub(crate) fn ctl(daemon: &Daemon, words: &[&str]) -> (bool, String) {
 #[test]
 fn a_client_comes_back_to_its_program_and_gets_another_when_that_dies() {
     let folder = folder();
-    let pool = format!("{TELLS_PID}sticky = {{ key = \"word:1\" }}\nsettle = \"0s\"\n");
+    let pool = format!("{TELLS_PID}sticky = {{ key = \"word:1\" }}\nmin_uptime = \"0s\"\n");
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     let mut client = daemon.connect();
     let first: Vec<String> = (0..9).map(|who| client.ask(&format!("client{who} a"))).collect();
@@ -57,7 +57,7 @@ fn a_connection_keeps_its_program_on_a_port_and_on_a_unix_socket() {
     let folder = folder();
     let path = folder.path().join("socket");
     let pool =
-        format!("{TELLS_PID}sticky = {{ key = \"connection\" }}\nschedule = \"round-robin\"\n");
+        format!("{TELLS_PID}sticky = {{ key = \"connection\" }}\nbalance = \"round-robin\"\n");
     let unix = format!(
         "[listener.local]\nlisten = \"unix:{}\"\nprotocol = \"lines\"\npool = \"main\"\n",
         path.display()
@@ -124,7 +124,7 @@ fn a_client_that_did_not_ask_for_its_lifetime_is_no_longer_bound() {
 #[test]
 fn sorry_by_hand_holds_for_connections_that_are_open_and_is_taken_back() {
     let folder = folder();
-    let pool = format!("{TELLS_PID}sorry = {{ line = \"we are sorry\" }}\n");
+    let pool = format!("{TELLS_PID}fallback = {{ line = \"we are sorry\" }}\n");
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     let mut client = daemon.connect();
     assert!(client.ask("a").parse::<u32>().is_ok());
@@ -145,8 +145,8 @@ fn over_its_limit_a_pool_is_sorry_until_there_is_room_again() {
     assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
     let script = "while read -r line; do read -r go < gate; echo \\\"$line\\\"; done";
     let pool = format!(
-        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 1\nqueue = {{ length = 1, wait = \"30s\" }}\n\
-         sorry = {{ line = \"we are sorry\", until = \"0%\" }}\n"
+        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 1\nqueue = {{ max_requests = 1, timeout = \"30s\" }}\n\
+         fallback = {{ line = \"we are sorry\", until = \"0%\" }}\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     // Held open at both ends: no reader finds it at its end, and each line lets one request go.
@@ -194,7 +194,7 @@ fn a_program_that_answers_its_checks_wrongly_is_replaced_and_the_others_stay() {
     let script =
         "while read -r line; do if [ -e ill-$$ ]; then echo ill; else echo well $$; fi; done";
     let pool = format!(
-        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\nsettle = \"0s\"\nhealth = {{ check = \"line\", \
+        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\nmin_uptime = \"0s\"\nhealth_check = {{ check = \"line\", \
          send = \"ping\", expect = \"well\", interval = \"20ms\", fall = 2 }}\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
@@ -217,7 +217,7 @@ fn a_program_that_is_checked_first_serves_after_its_first_good_answer() {
     let folder = folder();
     let script = "while read -r line; do echo $$ $line; done";
     let pool = format!(
-        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\nsettle = \"0s\"\nhealth = {{ check = \"line\", \
+        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\nmin_uptime = \"0s\"\nhealth_check = {{ check = \"line\", \
          send = \"ping\", interval = \"20ms\", checked_first = true }}\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
@@ -233,8 +233,8 @@ fn a_program_that_owes_the_answer_to_its_check_is_replaced() {
     // It answers its clients and is silent when it is checked.
     let script = "while read -r line; do [ $line = ping ] || echo $$; done";
     let pool = format!(
-        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 1\nsettle = \"0s\"\ngrace = \"100ms\"\n\
-         health = {{ check = \"line\", send = \"ping\", interval = \"20ms\", timeout = \"20ms\", fall = 2 }}\n"
+        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 1\nmin_uptime = \"0s\"\nstop_timeout = \"100ms\"\n\
+         health_check = {{ check = \"line\", send = \"ping\", interval = \"20ms\", timeout = \"20ms\", fall = 2 }}\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     until("it is replaced", || daemon.metric("roadstead_worker_starts_total", &[]) > 2);
@@ -258,7 +258,7 @@ fn a_worker_has_one_name_for_itself_in_status_in_the_log_and_for_ctl() {
     let (done, said) = ctl(&daemon, &["disable", "main", "other/0"]);
     assert!(!done && said.contains("no worker other/0"), "{said}");
     assert!(daemon.stop().success());
-    let health = "health = { check = \"line\", send = \"x\", expect = \"never\", fall = 1, interval = \"20ms\" }\n";
+    let health = "health_check = { check = \"line\", send = \"x\", expect = \"never\", fall = 1, interval = \"20ms\" }\n";
     let daemon = Daemon::serve(folder.path(), &one_pool("", &format!("{script}{health}")));
     until("it is found down", || read_log(folder.path()).contains("is down"));
     let log = read_log(folder.path());

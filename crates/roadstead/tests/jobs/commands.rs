@@ -160,10 +160,10 @@ fn check_reads_what_the_daemon_will_read_and_names_the_line_of_what_is_missing()
     let wrong = format!(
         "[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n\
          authenticate = {{ bearer = [\"file:{tokens}\", \"env:ROADSTEAD_TEST_NOBODY\"] }}\n\
-         [[listener.web.route]]\npath = \"/a\"\nfixed = {{ body = \"a\" }}\npublic = true\n\
-         [[listener.web.route]]\npath = \"/b\"\nfixed = {{ file = \"nowhere.html\" }}\n\
+         [[listener.web.route]]\npath = \"/a\"\nrespond = {{ body = \"a\" }}\npublic = true\n\
+         [[listener.web.route]]\npath = \"/b\"\nrespond = {{ file = \"nowhere.html\" }}\n\
          authenticate = {{ basic = \"file:nobody\" }}\n\
-         [pool.main]\nservers = [\"127.0.0.1:1\"]\nsorry = {{ file = \"sorry.html\" }}\n\
+         [pool.main]\nservers = [\"127.0.0.1:1\"]\nfallback = {{ file = \"sorry.html\" }}\n\
          sticky = {{ cookie = \"berth\", secret = \"env:ROADSTEAD_TEST_NOBODY\" }}\n",
         tokens = tokens.display(),
     );
@@ -325,8 +325,7 @@ fn run_and_check_name_a_program_that_is_not_there() {
 fn check_names_a_program_of_a_health_check_that_is_not_there() {
     let folder = folder();
     let file = folder.path().join("roadstead.toml");
-    let pool =
-        "program = [\"cat\"]\nhealth = { check = \"program\", command = [\"./no-such-check\"] }\n";
+    let pool = "program = [\"cat\"]\nhealth_check = { check = \"program\", command = [\"./no-such-check\"] }\n";
     std::fs::write(&file, one_pool("", pool)).unwrap();
     let out = roadstead(&["check", file.to_str().unwrap()]);
     let told = text(&out.stderr);

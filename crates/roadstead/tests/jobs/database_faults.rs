@@ -33,7 +33,7 @@ fn a_row_with_the_code_of_a_server_fault_does_not_fail_the_rows_of_other_clients
             },
         );
         let folder = folder();
-        let pool = format!("database = \"{target}\"\n{INSERT}retry = \"100ms\"\n");
+        let pool = format!("database = \"{target}\"\n{INSERT}retry_timeout = \"100ms\"\n");
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut clients: Vec<_> = (0..9).map(|_| daemon.connect()).collect();
         for (number, client) in clients.iter_mut().enumerate() {

@@ -42,7 +42,7 @@ fn an_answer_in_place_of_another_that_no_datagram_holds_is_refused_in_words() {
     let folder = folder();
     std::fs::write(folder.path().join("sorry.txt"), "x".repeat(70_000)).unwrap();
     let sorry = folder.path().join("sorry.txt").display().to_string();
-    let pool = format!("program = [\"/nonexistent\"]\nsorry = {{ file = \"{sorry}\" }}\n");
+    let pool = format!("program = [\"/nonexistent\"]\nfallback = {{ file = \"{sorry}\" }}\n");
     let (daemon, client) = serve(folder.path(), &pool);
     client.send(b"a").unwrap();
     let told = reply(&client);

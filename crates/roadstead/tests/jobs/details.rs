@@ -15,7 +15,7 @@ fn refused(kind: Kind, option: &str) -> (String, String, String) {
     let folder = folder();
     let pool = format!(
         "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\n\
-         dead = \"dead\"\nack = \"ok {{id}}\"\n{option}\n"
+         dead_letter_table = \"dead\"\nack = \"ok {{id}}\"\n{option}\n"
     );
     let web = "[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n";
     let daemon = Daemon::serve(folder.path(), &format!("{}{web}", one_pool("", &pool)));

@@ -45,7 +45,7 @@ fn later_lines_are_refused_and_new_connections_find_nobody() {
 fn a_drain_that_takes_too_long_is_cut_and_says_so() {
     let folder = folder();
     let pool = worker_program(&["--misbehave", "never"]);
-    let configuration = format!("[daemon]\ndrain = \"200ms\"\n{}", one_pool("", &pool));
+    let configuration = format!("[daemon]\ndrain_timeout = \"200ms\"\n{}", one_pool("", &pool));
     let daemon = Daemon::serve(folder.path(), &configuration);
     let mut client = daemon.connect();
     client.send("never answered\n");
@@ -70,7 +70,7 @@ fn a_second_signal_ends_at_once() {
 }
 
 /// Far longer than any test waits: nothing here may need the deadline to come to its end.
-const NEVER: &str = "[daemon]\ndrain = \"1h\"\n";
+const NEVER: &str = "[daemon]\ndrain_timeout = \"1h\"\n";
 
 #[test]
 fn a_daemon_without_clients_ends_at_once() {

@@ -20,8 +20,7 @@ for line in sys.stdin:
 fn silence_ends_no_reply_while_its_client_is_slow_to_read() {
     let folder = folder();
     let program = "$| = 1; while (my $l = <STDIN>) { chomp $l; print $l x 50000, \"\\n\" for 1 .. 400; print \".\\n\" }";
-    let pool =
-        "stream = { until = \".\", gap = \"2s\" }\nworkers = 1\nqueue = { wait = \"60s\" }\n";
+    let pool = "stream = { until = \".\", idle_timeout = \"2s\" }\nworkers = 1\nqueue = { timeout = \"60s\" }\n";
     let daemon = serve(folder.path(), "lines", &["perl", "-e", program], pool);
     let (mut slow, mut other) = (daemon.connect(), daemon.connect());
     slow.send("a\n");
@@ -42,7 +41,7 @@ fn silence_ends_no_reply_while_its_client_is_slow_to_read() {
 fn a_reply_may_begin_before_all_of_its_request_is_read() {
     let folder = folder();
     let listener = "len4\"\nreply = \"plain\"\nframe_max = \"1MiB";
-    let pool = "framing = \"raw\"\nstream = { gap = \"1s\" }\n";
+    let pool = "framing = \"raw\"\nstream = { idle_timeout = \"1s\" }\n";
     let daemon = serve(folder.path(), listener, &["cat"], pool);
     let mut client = daemon.connect();
     let body = vec![b'x'; 900_000];
@@ -58,7 +57,7 @@ fn a_reply_may_begin_before_all_of_its_request_is_read() {
 #[test]
 fn a_request_that_takes_long_stands_in_no_others_way() {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\npipeline = 8\ndeadline = \"60s\"\n";
+    let pool = "framing = \"jsonrpc\"\npipeline = 8\nresponse_timeout = \"60s\"\n";
     let listener = "jsonrpc\"\nin_flight_max = 4\nhalf_close = \"keep";
     let daemon = serve(folder.path(), listener, &["python3", "-c", STALLS], pool);
     let mut client = daemon.connect();
@@ -74,7 +73,7 @@ fn a_request_that_takes_long_stands_in_no_others_way() {
 #[test]
 fn what_is_taken_back_at_once_reaches_no_program() {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\nworkers = 1\ndeadline = \"60s\"\n";
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\nresponse_timeout = \"60s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", STALLS], pool);
     let mut client = daemon.connect();
     client.send("{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"m\"}\n");
@@ -112,7 +111,7 @@ while True: sys.stdout.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n' * 1000
 fn a_program_that_closes_its_output_before_it_has_greeted_is_replaced() {
     let folder = folder();
     let program = "import os, sys; os.close(1); sys.stdin.read(); import time; time.sleep(100)";
-    let pool = "framing = \"jsonrpc\"\nhandshake = \"mcp\"\ndeadline = \"600s\"\n";
+    let pool = "framing = \"jsonrpc\"\nhandshake = \"mcp\"\nresponse_timeout = \"600s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", program], pool);
     until("it is ended", || daemon.metric("roadstead_worker_failures_total", &[]) > 0);
 }
@@ -121,7 +120,7 @@ fn a_program_that_closes_its_output_before_it_has_greeted_is_replaced() {
 fn a_connection_that_waits_for_its_own_program_does_not_hold_up_a_drain() {
     let folder = folder();
     let program = "$| = 1; while (<STDIN>) { print }";
-    let pool = "dispatch = \"session\"\nworkers = 1\nqueue = { wait = \"60s\" }\n[daemon]\ndrain = \"10m\"\n";
+    let pool = "dispatch = \"session\"\nworkers = 1\nqueue = { timeout = \"60s\" }\n[daemon]\ndrain_timeout = \"10m\"\n";
     let mut daemon = serve(folder.path(), "lines", &["perl", "-e", program], pool);
     let (mut one, mut other) = (daemon.connect(), daemon.connect());
     assert_eq!(one.ask("a"), "a");

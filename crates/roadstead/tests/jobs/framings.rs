@@ -204,7 +204,7 @@ fn a_reply_of_many_frames_ends_with_its_terminator_and_the_next_begins_behind_it
 fn a_reply_of_raw_bytes_ends_with_silence() {
     let folder = folder();
     let program = "$| = 1; while (sysread(STDIN, my $in, 100)) { print \"got $in\" }";
-    let pool = "framing = \"raw\"\nstream = { gap = \"60ms\" }\n";
+    let pool = "framing = \"raw\"\nstream = { idle_timeout = \"60ms\" }\n";
     let daemon = serve(folder.path(), "raw", &["perl", "-e", program], pool);
     let mut client = daemon.connect();
     client.send("one");
@@ -220,7 +220,7 @@ fn a_stream_larger_than_a_client_takes_holds_its_program_and_nobody_else() {
     let folder = folder();
     let program =
         "$| = 1; while (<STDIN>) { print 'x' x 99999, \"\\n\" for 1 .. 200; print \".\\n\" }";
-    let pool = "stream = { until = \".\" }\nworkers = 2\ndeadline = \"60s\"\n";
+    let pool = "stream = { until = \".\" }\nworkers = 2\nresponse_timeout = \"60s\"\n";
     let daemon = serve(folder.path(), "lines", &["perl", "-e", program], pool);
     let mut slow = daemon.connect();
     slow.send("go\n");
@@ -293,7 +293,7 @@ fn progress_reaches_the_client_that_asked_and_only_that_one() {
 #[test]
 fn a_client_takes_a_request_back_and_the_program_serves_on() {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\npipeline = 2\ndeadline = \"60s\"\n";
+    let pool = "framing = \"jsonrpc\"\npipeline = 2\nresponse_timeout = \"60s\"\n";
     let program = r#"
 import json, sys
 for line in sys.stdin:
@@ -378,7 +378,7 @@ fn a_program_that_can_forget_is_kept() {
 #[test]
 fn a_connection_whose_program_has_ended_is_told_so() {
     let folder = folder();
-    let pool = "dispatch = \"session\"\nworkers = 1\nsettle = \"0s\"\n";
+    let pool = "dispatch = \"session\"\nworkers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "lines", &["perl", "-e", COUNTER], pool);
     let mut client = daemon.connect();
     three(&mut client);

@@ -257,7 +257,7 @@ fn a_server_that_misbehaves_costs_its_request_and_no_other() {
         ("/closes", Answer::Last(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec())),
         ("/silence", Answer::Silence),
     ]);
-    let (_folder, daemon) = serve(&server, "", "deadline = \"300ms\"");
+    let (_folder, daemon) = serve(&server, "", "response_timeout = \"300ms\"");
     // Each round takes two of the twenty retries that are in hand.
     for round in 0..5 {
         let get = |path: &str| talk(&daemon, format!("GET {path} HTTP/1.1\r\n{CLOSE}"));
@@ -300,7 +300,7 @@ fn a_server_that_cannot_be_reached_leaves_the_work_to_the_other() {
 #[test]
 fn without_any_server_the_client_is_told_to_come_again() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let pool = format!("servers = [\"127.0.0.1:{gone}\"]\nqueue = {{ wait = \"500ms\" }}");
+    let pool = format!("servers = [\"127.0.0.1:{gone}\"]\nqueue = {{ timeout = \"500ms\" }}");
     let (_folder, daemon) = serve_pool("", &pool);
     let said = talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
     assert_eq!(status(&said), "503", "{said}");
@@ -311,7 +311,7 @@ fn without_any_server_the_client_is_told_to_come_again() {
 #[test]
 fn a_head_that_does_not_come_to_its_end_is_answered_408() {
     let server = Server::start(&[]);
-    let (_folder, daemon) = serve(&server, "read = \"200ms\"", "");
+    let (_folder, daemon) = serve(&server, "request_read_timeout = \"200ms\"", "");
     let said = talk(&daemon, "GET / HTTP/1.1\r\nHos");
     assert_eq!(status(&said), "408", "{said}");
     let said = talk(&daemon, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
@@ -333,7 +333,7 @@ fn a_drain_finishes_what_is_on_its_way_and_ends() {
 #[test]
 fn a_client_that_leaves_takes_its_request_with_it() {
     let server = Server::start(&[("/silence", Answer::Silence)]);
-    let (_folder, daemon) = serve(&server, "half_close = \"left\"", "server_requests_max = 1");
+    let (_folder, daemon) = serve(&server, "half_close = \"left\"", "upstream.max_concurrent = 1");
     for _ in 0..3 {
         let mut client = connect(&daemon);
         client.write_all(b"GET /silence HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();

@@ -29,7 +29,9 @@ for line in sys.stdin:
 "#;
 
 fn echo(folder: &Path, protocol: &str, pool: &str) -> Daemon {
-    let pool = format!("workers = 1\npipeline = 16\ndeadline = \"5m\"\nsettle = \"0s\"\n{pool}\n");
+    let pool = format!(
+        "workers = 1\npipeline = 16\nresponse_timeout = \"5m\"\nmin_uptime = \"0s\"\n{pool}\n"
+    );
     serve(folder, protocol, &["python3", "-c", ECHO], &pool)
 }
 

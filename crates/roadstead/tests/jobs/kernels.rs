@@ -17,7 +17,7 @@ const EACH: usize = 25;
 fn main_job_on(kernel: &str) -> usize {
     let folder = folder();
     let parse = format!("{}workers = 3\n", worker_program(&[]));
-    let job = main_job(folder.path(), &parse, "batch = { rows = 100, wait = \"2ms\" }\n");
+    let job = main_job(folder.path(), &parse, "batch = { rows = 100, timeout = \"2ms\" }\n");
     let job = format!("[daemon]\nevent = \"{kernel}\"\n{job}");
     let daemon = Daemon::serve(folder.path(), &job);
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| daemon.connect()).collect();

@@ -53,7 +53,7 @@ fn a_client_that_resets_while_it_is_not_read_leaves_no_connection() {
 #[test]
 fn the_own_program_of_a_client_that_resets_while_it_is_not_read_is_free() {
     let folder = folder();
-    let daemon = writing(folder.path(), "lines", "dispatch = \"session\"\nsettle = \"0s\"\n");
+    let daemon = writing(folder.path(), "lines", "dispatch = \"session\"\nmin_uptime = \"0s\"\n");
     for _ in 0..2 {
         leave_unread(&daemon, folder.path(), 6);
         until("nobody is connected", || connections(&daemon) == 0);

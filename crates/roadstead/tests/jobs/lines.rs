@@ -140,7 +140,7 @@ fn a_connection_over_the_limit_is_told_so_and_closed_and_the_place_is_free_again
 
 #[test]
 fn a_client_that_is_idle_too_long_is_closed_and_one_that_is_not_stays() {
-    let (_folder, daemon) = echo("idle = \"300ms\"\n");
+    let (_folder, daemon) = echo("idle_timeout = \"300ms\"\n");
     let mut idle = daemon.connect();
     assert_eq!(idle.ask("a"), "a");
     assert_eq!(idle.rest(), [""; 0]);
@@ -152,7 +152,7 @@ fn a_client_that_is_idle_too_long_is_closed_and_one_that_is_not_stays() {
 
 #[test]
 fn a_line_that_was_begun_and_does_not_end_is_refused_in_time() {
-    let (_folder, daemon) = echo("read = \"200ms\"\n");
+    let (_folder, daemon) = echo("request_read_timeout = \"200ms\"\n");
     let mut client = daemon.connect();
     client.send("whole\nbegun");
     assert_eq!(client.line(), "whole");
@@ -166,7 +166,7 @@ fn what_comes_after_a_line_that_did_not_end_in_time_is_not_served() {
     let program = worker_program(&["--echo", "--misbehave", "slow=600"]);
     let daemon = Daemon::serve(
         folder.path(),
-        &one_pool("read = \"200ms\"\n", &format!("{program}workers = 1\n")),
+        &one_pool("request_read_timeout = \"200ms\"\n", &format!("{program}workers = 1\n")),
     );
     let mut client = daemon.connect();
     client.send("first\nbeg");
@@ -185,7 +185,7 @@ fn replies_that_fill_a_client_s_share_exactly_are_followed_by_the_rest() {
     // A quarter of send_max is written at once: eight replies of eight bytes.
     let folder = folder();
     let pool = format!("{}workers = 1\npipeline = 32\n", worker_program(&["--echo"]));
-    let listener = "send_max = 256\nwrite_stall = \"0s\"\nidle = \"0s\"\n";
+    let listener = "send_max = 256\nsend_timeout = \"off\"\nidle_timeout = \"off\"\n";
     let daemon = Daemon::serve(folder.path(), &one_pool(listener, &pool));
     let mut client = daemon.connect();
     for _ in 0..20 {
@@ -236,7 +236,7 @@ fn a_client_that_vanishes_mid_request_leaves_nothing_behind() {
 fn a_client_that_never_reads_is_held_in_bounds_then_cut_and_counted() {
     let folder = folder();
     let pool = format!("{}workers = 2\npipeline = 8\n", worker_program(&["--echo"]));
-    let listener = "write_stall = \"500ms\"\nsend_max = \"256KiB\"\nidle = \"0s\"\n";
+    let listener = "send_timeout = \"500ms\"\nsend_max = \"256KiB\"\nidle_timeout = \"off\"\n";
     let daemon = Daemon::serve(folder.path(), &one_pool(listener, &pool));
     let client = daemon.connect();
     let mut stream = client.stream().try_clone().unwrap();

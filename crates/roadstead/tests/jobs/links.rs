@@ -53,7 +53,7 @@ fn a_server_never_has_more_at_once_than_its_slots_and_every_waiter_is_served() {
     for (shards, slots, count) in [(2, 1, 1), (2, 3, 2), (4, 1, 2), (4, 3, 1)] {
         let gates: Vec<_> = (0..count).map(|_| Gate::start()).collect();
         let ports: Vec<u16> = gates.iter().map(|(_, port)| *port).collect();
-        let pool = format!("{}server_requests_max = {slots}", servers(&ports));
+        let pool = format!("{}upstream.max_concurrent = {slots}", servers(&ports));
         let (_folder, daemon) = serve(shards, &pool);
         let mut clients: Vec<TcpStream> = (0..32)
             .map(|_| {
@@ -151,7 +151,10 @@ fn one_by_one() -> u16 {
 
 #[test]
 fn a_link_that_one_shard_keeps_does_not_stand_in_the_way_of_another() {
-    let pool = format!("{}server_requests_max = 1\nkeep = \"10m\"", servers(&[one_by_one()]));
+    let pool = format!(
+        "{}upstream.max_concurrent = 1\nkeepalive_timeout = \"10m\"",
+        servers(&[one_by_one()])
+    );
     let (_folder, daemon) = serve(4, &pool);
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -164,7 +167,7 @@ fn a_link_that_one_shard_keeps_does_not_stand_in_the_way_of_another() {
 #[test]
 fn what_an_operator_says_holds_on_every_shard() {
     let all = [named("a"), named("b")];
-    let pool = format!("{}sorry = {{ line = \"sorry\" }}", servers(&[all[0].port, all[1].port]));
+    let pool = format!("{}fallback = {{ line = \"sorry\" }}", servers(&[all[0].port, all[1].port]));
     let (_folder, daemon) = serve(2, &pool);
     let shares = || {
         let mut shares = BTreeMap::new();
@@ -203,7 +206,7 @@ fn a_client_has_the_same_server_on_every_shard() {
         }
     }
     assert!(daemon.stop().success());
-    let hash = format!("{}schedule = \"hash\"\nhash = \"query:k\"", servers(&ports));
+    let hash = format!("{}balance = \"hash\"\nhash = \"query:k\"", servers(&ports));
     let (_folder, daemon) = serve(4, &hash);
     for key in 0..6 {
         // All but the first of these are unknown to the server, and give back the empty body.
@@ -220,7 +223,8 @@ fn a_client_has_the_same_server_on_every_shard() {
 #[test]
 fn a_drain_finishes_what_servers_have_from_every_shard() {
     let (gate, port) = Gate::start();
-    let (_folder, mut daemon) = serve(2, &format!("{}server_requests_max = 6", servers(&[port])));
+    let (_folder, mut daemon) =
+        serve(2, &format!("{}upstream.max_concurrent = 6", servers(&[port])));
     let mut clients: Vec<TcpStream> = (0..16)
         .map(|_| {
             let mut client = connect(&daemon);

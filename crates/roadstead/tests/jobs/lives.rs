@@ -10,7 +10,7 @@ use crate::framings::serve;
 fn daemon(program: &[&str], pool: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
     let words: Vec<String> = program.iter().map(|word| Value::from(*word).to_string()).collect();
-    let pool = format!("program = [{}]\nsettle = \"0s\"\n{pool}\n", words.join(", "));
+    let pool = format!("program = [{}]\nmin_uptime = \"0s\"\n{pool}\n", words.join(", "));
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     (folder, daemon)
 }
@@ -33,7 +33,7 @@ fn what_clients_are_told_of_a_program_that_ended_is_for_the_pool_to_say() {
         ),
     ] {
         let pool = format!(
-            "last_words = \"{words}\"\n[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\""
+            "exit_message = \"{words}\"\n[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\""
         );
         let (folder, daemon) = daemon(&["sh", "-c", script], &pool);
         let reply = daemon.connect().ask("a");
@@ -106,7 +106,7 @@ fn no_client_is_told_what_a_program_said_about_another() {
             let text = format!(
                 "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
                  protocol = \"{framing}\"\npool = \"main\"\n[pool.main]\nprogram = [\"python3\", \"-uc\", {script}]\n\
-                 framing = \"{framing}\"\nworkers = 1\nsettle = \"0s\"\n{pool}\n"
+                 framing = \"{framing}\"\nworkers = 1\nmin_uptime = \"0s\"\n{pool}\n"
             );
             let daemon = Daemon::serve(folder.path(), &text);
             let mut other = daemon.connect();
@@ -130,8 +130,8 @@ fn what_the_death_of_a_shared_program_is_about_is_told_only_where_the_pool_says_
         let folder = folder();
         let text = format!(
             "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"main\"\n\
-             [pool.main]\nprogram = [\"python3\", \"-uc\", {script}]\nworkers = 1\nsettle = \"0s\"\n\
-             pipeline = 2\nlast_words = \"{words}\"\n"
+             [pool.main]\nprogram = [\"python3\", \"-uc\", {script}]\nworkers = 1\nmin_uptime = \"0s\"\n\
+             pipeline = 2\nexit_message = \"{words}\"\n"
         );
         let daemon = Daemon::serve(folder.path(), &text);
         let (mut one, mut other) = (daemon.connect(), daemon.connect());
@@ -168,7 +168,7 @@ fn a_program_that_never_says_that_it_is_ready_is_killed_and_another_tried() {
 #[test]
 fn a_program_that_does_not_begin_to_answer_is_killed_long_before_the_deadline() {
     let (_folder, daemon) =
-        daemon(&["sh", "-c", "read line; sleep 1000"], "first_byte = \"200ms\"");
+        daemon(&["sh", "-c", "read line; sleep 1000"], "first_byte_timeout = \"200ms\"");
     let reply = daemon.connect().ask("a");
     assert!(reply.starts_with("!unknown deadline "), "{reply}");
     assert!(reply.ends_with("did not begin to answer within 200ms"), "{reply}");
@@ -177,14 +177,15 @@ fn a_program_that_does_not_begin_to_answer_is_killed_long_before_the_deadline() 
 #[test]
 fn a_part_of_a_reply_counts_as_its_beginning() {
     let script = "while read line; do printf begun; sleep 0.4; echo; done";
-    let (_folder, daemon) = daemon(&["sh", "-c", script], "first_byte = \"200ms\"\nworkers = 1");
+    let (_folder, daemon) =
+        daemon(&["sh", "-c", script], "first_byte_timeout = \"200ms\"\nworkers = 1");
     assert_eq!(daemon.connect().ask("a"), "begun");
 }
 
 #[test]
 fn a_slow_request_is_logged_and_goes_on() {
     let script = "while read line; do sleep 0.4; echo $line; done";
-    let (folder, daemon) = daemon(&["sh", "-c", script], "slow = \"100ms\"");
+    let (folder, daemon) = daemon(&["sh", "-c", script], "slowlog_timeout = \"100ms\"");
     assert_eq!(daemon.connect().ask("patience"), "patience");
     assert_eq!(read_log(folder.path()).matches("has had a request for").count(), 1);
 }
@@ -192,7 +193,7 @@ fn a_slow_request_is_logged_and_goes_on() {
 #[test]
 fn a_program_that_reads_nothing_is_killed_before_the_deadline() {
     let folder = folder();
-    let pool = "program = [\"sleep\", \"1000\"]\nwrite_stall = \"200ms\"\nsettle = \"0s\"\n";
+    let pool = "program = [\"sleep\", \"1000\"]\nsend_timeout = \"200ms\"\nmin_uptime = \"0s\"\n";
     let daemon = Daemon::serve(folder.path(), &one_pool("frame_max = \"1MiB\"", pool));
     // More than a pipe holds.
     let reply = daemon.connect().ask(&"x".repeat(500_000));
@@ -202,7 +203,8 @@ fn a_program_that_reads_nothing_is_killed_before_the_deadline() {
 #[test]
 fn a_stopped_program_is_killed_at_the_deadline_and_another_serves() {
     let script = "read line; if [ $line = stop ]; then kill -STOP $$; fi; echo $line; exec cat";
-    let (_folder, daemon) = daemon(&["sh", "-c", script], "deadline = \"300ms\"\nworkers = 1");
+    let (_folder, daemon) =
+        daemon(&["sh", "-c", script], "response_timeout = \"300ms\"\nworkers = 1");
     let mut client = daemon.connect();
     let reply = client.ask("stop");
     assert!(reply.starts_with("!unknown deadline "), "{reply}");
@@ -211,7 +213,8 @@ fn a_stopped_program_is_killed_at_the_deadline_and_another_serves() {
 
 #[test]
 fn a_program_is_replaced_after_its_requests_and_none_is_lost() {
-    let (_folder, daemon) = daemon(PID, "workers = 1\nrecycle = { requests = 5, jitter = 0 }");
+    let (_folder, daemon) =
+        daemon(PID, "workers = 1\nrecycle = { max_requests = 5, jitter = \"0%\" }");
     let mut client = daemon.connect();
     let mut seen = std::collections::BTreeSet::new();
     until("five have served", || {
@@ -225,7 +228,7 @@ fn a_program_is_replaced_after_its_requests_and_none_is_lost() {
 #[test]
 fn a_program_that_grew_is_replaced_after_its_reply() {
     let perl = "$| = 1; my @all; while (<>) { push @all, 'x' x 30_000_000; print \"$$\\n\" }";
-    let pool = "workers = 1\nrecycle = { memory = \"20MiB\", jitter = 0 }";
+    let pool = "workers = 1\nrecycle = { max_memory = \"20MiB\", jitter = \"0%\" }";
     let (_folder, daemon) = daemon(&["perl", "-e", perl], pool);
     let mut client = daemon.connect();
     let first = client.ask("a");
@@ -303,7 +306,7 @@ fn a_program_that_dies_young_is_started_ever_more_seldom_and_serves_again_by_its
 
 #[test]
 fn a_program_that_is_killed_for_its_deadline_is_not_said_to_end_by_itself() {
-    let (folder, daemon) = daemon(&["sleep", "1000"], "deadline = \"200ms\"");
+    let (folder, daemon) = daemon(&["sleep", "1000"], "response_timeout = \"200ms\"");
     assert!(daemon.connect().ask("a").starts_with("!unknown deadline "));
     until("it is logged", || read_log(folder.path()).contains("was killed by us (deadline)"));
     assert!(!read_log(folder.path()).contains("ended by itself"));
@@ -437,7 +440,7 @@ fn requests_that_end_programs_close_the_pool_to_nobody() {
     let ends = [
         ("reply_max = \"1KiB\"", "long", "!unknown reply "),
         ("match = \"{1}\"", "otherwise", "!unknown "),
-        ("deadline = \"200ms\"", "late", "!unknown deadline "),
+        ("response_timeout = \"200ms\"", "late", "!unknown deadline "),
         ("dispatch = \"session\"", "exit 3", "!unknown died "),
         ("", "exit 3", "!unknown died "),
         ("", "exit 0", "!unknown died "),
@@ -466,7 +469,7 @@ fn requests_that_end_programs_close_the_pool_to_nobody() {
 #[test]
 fn a_program_that_ends_before_it_reads_is_a_failed_start_though_a_request_waited_for_it() {
     let folder = folder();
-    let pool = "workers = { min = 0, max = 2 }\nqueue.wait = \"30s\"\n";
+    let pool = "workers = { min = 0, max = 2 }\nqueue.timeout = \"30s\"\n";
     let daemon = serve(folder.path(), "lines", &["sh", "-c", "exit 3"], pool);
     until("it is given up", || daemon.connect().ask("a").starts_with("!down "));
 }

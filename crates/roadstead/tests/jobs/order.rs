@@ -41,8 +41,9 @@ fn rows_of_a_client_are_committed_in_its_order_wherever_the_way_is_cut() {
         let target = target.replace(&format!(":{}/", server.port), &format!(":{}/", proxy.port()));
         server.run("hits", ordered(kind));
         let folder = folder();
-        let pool =
-            format!("database = \"{target}\"\n{INSERT}batch = {{ rows = 7 }}\nretry = \"60s\"\n");
+        let pool = format!(
+            "database = \"{target}\"\n{INSERT}batch = {{ rows = 7 }}\nretry_timeout = \"60s\"\n"
+        );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut client = daemon.connect();
         for (round, cut) in Cut::ALL.into_iter().enumerate() {
@@ -71,7 +72,7 @@ fn in_any_order_a_batch_overtakes_one_that_waits_and_replies_keep_theirs() {
         let folder = folder();
         let pool = format!(
             "database = \"{target}\"\n{INSERT}workers = 2\norder = \"any\"\n\
-             batch = {{ rows = 1 }}\nlock_wait = \"1h\"\ndeadline = \"1h\"\n"
+             batch = {{ rows = 1 }}\nlock_timeout = \"1h\"\nresponse_timeout = \"1h\"\n"
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut client = daemon.connect();
@@ -118,7 +119,7 @@ fn poison_in_each_place(folder: &Path, target: &str, stored: &dyn Fn() -> Vec<St
     // The batch leaves when it is full and not before.
     let pool = format!(
         "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\n\
-         ack = \"ok {{id}}\"\nbatch = {{ rows = {ROWS}, wait = \"1h\" }}\nqueue = {{ wait = \"1h\" }}\n"
+         ack = \"ok {{id}}\"\nbatch = {{ rows = {ROWS}, timeout = \"1h\" }}\nqueue = {{ timeout = \"1h\" }}\n"
     );
     let daemon = Daemon::serve(folder, &one_pool("", &pool));
     let mut client = daemon.connect();

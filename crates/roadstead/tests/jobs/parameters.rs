@@ -75,7 +75,7 @@ fn each_row_that_does_not_fit_is_refused_alone_whatever_it_is() {
             server.run("hits", "delete from hits");
             let pool = format!(
                 "database = \"{target}\"\n{action}\nack = \"ok {{id}}\"\n\
-                 batch = {{ rows = 100, wait = \"100ms\" }}\nunknown_fields = \"ignore\"\n"
+                 batch = {{ rows = 100, timeout = \"100ms\" }}\nunknown_fields = \"ignore\"\n"
             );
             let folder = folder();
             let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
@@ -109,7 +109,7 @@ fn a_line_of_values_has_as_many_as_there_are_columns() {
         let target = server.database("hits");
         server.run("hits", "create table hits (id bigint not null, path varchar(20))");
         let pool = format!(
-            "database = \"{target}\"\nrecord = \"tsv\"\nack = \"ok {{id}}\"\n\
+            "database = \"{target}\"\ninput_format = \"tsv\"\nack = \"ok {{id}}\"\n\
              insert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\n"
         );
         let folder = folder();
@@ -136,9 +136,9 @@ fn a_batch_may_have_more_values_than_a_statement_takes() {
         let named = columns.join("\", \"");
         // A thousand rows of 101 values; both servers take 65,535 parameters at most.
         let pool = format!(
-            "database = \"{target}\"\nrecord = \"tsv\"\nack = \"ok {{id}}\"\n\
+            "database = \"{target}\"\ninput_format = \"tsv\"\nack = \"ok {{id}}\"\n\
              insert = {{ table = \"hits\", columns = [\"id\", \"{named}\"] }}\n\
-             batch = {{ rows = 1000, wait = \"1s\" }}\nworkers = 1\n"
+             batch = {{ rows = 1000, timeout = \"1s\" }}\nworkers = 1\n"
         );
         let folder = folder();
         let daemon = Daemon::serve(folder.path(), &one_pool("in_flight_max = 1000\n", &pool));

@@ -65,7 +65,7 @@ fn serve_cut(folder: &std::path::Path, cut: &Cut, then: &str) -> Daemon {
     let framing = cut.framing;
     // Longer than the 2 s after which a program that has never answered is looked at.
     let pool = format!(
-        "framing = \"{framing}\"\ndispatch = \"in-order\"\nworkers = 1\ndeadline = \"2500ms\"\nsettle = \"0s\"\n"
+        "framing = \"{framing}\"\ndispatch = \"in-order\"\nworkers = 1\nresponse_timeout = \"2500ms\"\nmin_uptime = \"0s\"\n"
     );
     serve(folder, cut.listener, &["sh", "-c", &program], &pool)
 }
@@ -100,7 +100,7 @@ fn what_a_program_said_last_is_read_though_it_has_exited() {
          print 'x' x 60000, \"\\n\"; exit 3",
         go.display()
     );
-    let pool = "workers = 1\nsettle = \"0s\"\n";
+    let pool = "workers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "lines", &["perl", "-e", &program], pool);
     let mut client = daemon.connect();
     client.send("a\n");

@@ -25,7 +25,7 @@ fn full(daemon: &Daemon) -> u64 {
 fn five_hundred_clients_of_few_programs_are_all_answered_in_their_order() {
     for shards in [1, 3] {
         let folder = folder();
-        let queue = "queue = { length = 100, wait = \"60s\" }\nalignment = \"off\"\n";
+        let queue = "queue = { max_requests = 100, timeout = \"60s\" }\nalignment = \"off\"\n";
         let pool = echo(&[], &format!("workers = 3\npipeline = 4\n{queue}"));
         let configuration = format!("[daemon]\nshards = {shards}\n{}", one_pool("", &pool));
         let daemon = Daemon::serve(folder.path(), &configuration);
@@ -48,8 +48,10 @@ fn five_hundred_clients_of_few_programs_are_all_answered_in_their_order() {
 fn clients_are_paused_until_the_pool_that_their_replies_go_on_to_has_room() {
     let folder = folder();
     let pool = echo(&[], "workers = 4\npipeline = 4\nthen = \"slow\"\nalignment = \"off\"\n");
-    let slow =
-        echo(&["--misbehave", "slow=1"], "workers = 1\nqueue = { length = 20, wait = \"60s\" }\n");
+    let slow = echo(
+        &["--misbehave", "slow=1"],
+        "workers = 1\nqueue = { max_requests = 20, timeout = \"60s\" }\n",
+    );
     let configuration = format!("{}[pool.slow]\n{slow}", one_pool("", &pool));
     let daemon = Daemon::serve(folder.path(), &configuration);
     let mut clients: Vec<Client> = (0..20).map(|_| daemon.connect()).collect();
@@ -67,7 +69,7 @@ fn datagrams_and_http_are_rejected_while_other_clients_are_paused() {
     let folder = folder();
     let pool = echo(
         &["--misbehave", "never"],
-        "workers = 1\nqueue = { length = 4, wait = \"20s\" }\ndeadline = \"30s\"\n",
+        "workers = 1\nqueue = { max_requests = 4, timeout = \"20s\" }\nresponse_timeout = \"30s\"\n",
     );
     let others = ["datagrams", "http"].map(|protocol| {
         format!("[listener.{protocol}]\nlisten = \"127.0.0.1:0\"\nprotocol = \"{protocol}\"\npool = \"main\"\n")
@@ -100,8 +102,8 @@ fn a_pool_with_a_fallback_answers_with_it_and_pauses_nobody() {
     let folder = folder();
     let pool = echo(
         &["--misbehave", "never"],
-        "workers = 1\nqueue = { length = 2, wait = \"20s\" }\nsorry = { line = \"busy\" }\n\
-         deadline = \"300ms\"\n",
+        "workers = 1\nqueue = { max_requests = 2, timeout = \"20s\" }\nfallback = { line = \"busy\" }\n\
+         response_timeout = \"300ms\"\n",
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     until("it is ready", || daemon.metric("roadstead_workers", &["idle"]) == 1);
@@ -116,8 +118,10 @@ fn a_pool_with_a_fallback_answers_with_it_and_pauses_nobody() {
 #[test]
 fn what_a_paused_client_has_sent_is_answered_when_the_daemon_ends() {
     let folder = folder();
-    let pool =
-        echo(&["--misbehave", "slow=30"], "workers = 1\nqueue = { length = 2, wait = \"20s\" }\n");
+    let pool = echo(
+        &["--misbehave", "slow=30"],
+        "workers = 1\nqueue = { max_requests = 2, timeout = \"20s\" }\n",
+    );
     let mut daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     let mut client = daemon.connect();
     client.send((0..40).map(|line| format!("{line}\n")).collect::<String>());
@@ -136,7 +140,7 @@ fn a_paused_client_reads_on_when_its_listener_goes_to_another_pool() {
     let folder = folder();
     let stuck = echo(
         &["--misbehave", "never"],
-        "workers = 1\nqueue = { length = 1, wait = \"1s\" }\ndeadline = \"1s\"\n",
+        "workers = 1\nqueue = { max_requests = 1, timeout = \"1s\" }\nresponse_timeout = \"1s\"\n",
     );
     let other = format!("[pool.other]\n{}", echo(&[], "workers = 1\n"));
     let before = format!("{}{other}", one_pool("", &stuck));

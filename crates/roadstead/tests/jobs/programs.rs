@@ -9,7 +9,7 @@ use crate::daemon::{Daemon, becomes, folder, is_alive, one_pool, read_log, until
 fn misbehaving(how: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", how]);
-    let settle = if pool.contains("settle") { "" } else { "settle = \"0s\"\n" };
+    let settle = if pool.contains("min_uptime") { "" } else { "min_uptime = \"0s\"\n" };
     let pool = format!("{program}workers = 2\n{settle}{pool}\n");
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     (folder, daemon)
@@ -36,7 +36,7 @@ fn why_no_program_stays_is_told_without_what_it_said() {
         let script = "[ -e mended ] && exec cat; echo 'of another client: secret' >&2; exit 3";
         let program = serde_json::Value::from(script);
         let pool = format!(
-            "program = [\"sh\", \"-c\", {program}]\nworkers = 1\nsettle = \"1s\"\nlast_words = \"{words}\"\n"
+            "program = [\"sh\", \"-c\", {program}]\nworkers = 1\nmin_uptime = \"1s\"\nexit_message = \"{words}\"\n"
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let (mut client, mut reply) = (daemon.connect(), String::new());
@@ -80,7 +80,7 @@ fn a_program_cannot_forge_lines_of_the_log() {
 #[test]
 fn a_program_that_exits_at_once_backs_off_and_requests_are_refused() {
     let begun = Instant::now();
-    let (_folder, daemon) = misbehaving("exits-at-once", "settle = \"1s\"");
+    let (_folder, daemon) = misbehaving("exits-at-once", "min_uptime = \"1s\"");
     let reply = daemon.connect().ask("a");
     assert!(reply.starts_with("!down ") || reply.starts_with("!unknown died "), "{reply}");
     // The first two start at once; then 100 ms pass, and twice as long each time, less a quarter at most:
@@ -123,7 +123,7 @@ fn a_program_that_answers_twice_is_replaced_before_it_can_answer_somebody_else()
 
 #[test]
 fn a_program_that_speaks_unasked_is_replaced_without_a_request() {
-    let (folder, daemon) = misbehaving("unasked", "settle = \"1s\"");
+    let (folder, daemon) = misbehaving("unasked", "min_uptime = \"1s\"");
     until("it is logged", || read_log(folder.path()).contains("spoke though nothing was asked"));
     until("it is replaced", || daemon.metric("roadstead_worker_starts_total", &[]) > 2);
     assert!(daemon.metric("roadstead_discarded_replies_total", &[]) > 0);
@@ -131,7 +131,7 @@ fn a_program_that_speaks_unasked_is_replaced_without_a_request() {
 
 #[test]
 fn a_program_that_never_answers_is_killed_at_the_deadline() {
-    let (_folder, daemon) = misbehaving("never", "deadline = \"300ms\"\n");
+    let (_folder, daemon) = misbehaving("never", "response_timeout = \"300ms\"\n");
     until("both run", || daemon.programs().len() == 2);
     let before = daemon.programs();
     let reply = daemon.connect().ask("a");
@@ -141,7 +141,7 @@ fn a_program_that_never_answers_is_killed_at_the_deadline() {
 
 #[test]
 fn a_program_that_answers_without_a_newline_is_killed_at_the_deadline() {
-    let (_folder, daemon) = misbehaving("no-newline", "deadline = \"300ms\"\n");
+    let (_folder, daemon) = misbehaving("no-newline", "response_timeout = \"300ms\"\n");
     let reply = daemon.connect().ask("a");
     assert!(reply.starts_with("!unknown deadline "), "{reply}");
 }
@@ -177,7 +177,7 @@ fn standard_error_is_read_and_logged_and_does_not_block() {
 
 #[test]
 fn a_program_that_ignores_term_is_killed_after_its_grace() {
-    let (_folder, daemon) = misbehaving("ignore-term", "grace = \"200ms\"\n");
+    let (_folder, daemon) = misbehaving("ignore-term", "stop_timeout = \"200ms\"\n");
     assert_eq!(daemon.connect().ask("a"), "a");
     let programs = daemon.programs();
     assert!(daemon.stop().success());
@@ -186,7 +186,7 @@ fn a_program_that_ignores_term_is_killed_after_its_grace() {
 
 #[test]
 fn a_program_that_closes_its_output_is_replaced() {
-    let (_folder, daemon) = misbehaving("close-stdout", "grace = \"200ms\"\n");
+    let (_folder, daemon) = misbehaving("close-stdout", "stop_timeout = \"200ms\"\n");
     until("both run", || daemon.programs().len() == 2);
     let before = daemon.programs();
     let reply = daemon.connect().ask("a");
@@ -201,7 +201,7 @@ fn a_program_that_closes_its_output_is_replaced() {
 fn a_pipeline_answers_in_order_and_what_never_left_us_is_served_by_another() {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", "exit-after=50"]);
-    let pool = format!("{program}workers = 2\npipeline = 16\nsettle = \"0s\"\n");
+    let pool = format!("{program}workers = 2\npipeline = 16\nmin_uptime = \"0s\"\n");
     let daemon = Daemon::serve(folder.path(), &one_pool("in_flight_max = 64\n", &pool));
     let mut client = daemon.connect();
     let lines: String = (0..400).map(|line| format!("{line}\n")).collect();
@@ -222,7 +222,7 @@ fn the_pool_grows_with_its_queue_and_shrinks_to_its_minimum_and_never_below() {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", "slow=30"]);
     let pool = format!(
-        "{program}workers = {{ min = 1, max = 6, idle = \"200ms\", grow_after = \"5ms\" }}\n\
+        "{program}workers = {{ min = 1, max = 6, idle_timeout = \"200ms\", grow_after = \"5ms\" }}\n\
          alignment = \"off\"\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
@@ -241,7 +241,7 @@ fn a_full_queue_refuses_at_once_and_a_long_wait_is_refused_in_time() {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", "never"]);
     let pool = format!(
-        "{program}workers = 1\nqueue = {{ length = 2, wait = \"300ms\" }}\ndeadline = \"20s\"\n\
+        "{program}workers = 1\nqueue = {{ max_requests = 2, timeout = \"300ms\" }}\nresponse_timeout = \"20s\"\n\
          [listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
@@ -268,7 +268,7 @@ fn a_full_queue_refuses_at_once_and_a_long_wait_is_refused_in_time() {
 fn perl(program: &str, listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
     let program = serde_json::Value::from(program).to_string();
-    let pool = format!("program = [\"perl\", \"-e\", {program}]\nsettle = \"0s\"\n{pool}\n");
+    let pool = format!("program = [\"perl\", \"-e\", {program}]\nmin_uptime = \"0s\"\n{pool}\n");
     let daemon = Daemon::serve(folder.path(), &one_pool(listener, &pool));
     (folder, daemon)
 }
@@ -279,7 +279,7 @@ fn what_is_given_back_does_not_reach_the_program_that_closed_its_output_after_al
     let note = "$| = 1; open(my $note, '>>', \"seen.$$\"); $note->autoflush(1); \
                 while (<STDIN>) { print $note substr($_, 0, 4), \"\\n\"; \
                 if ($. == 1) { close(STDOUT) } }";
-    let (folder, daemon) = perl(note, "", "workers = 1\npipeline = 15\ngrace = \"300ms\"\n");
+    let (folder, daemon) = perl(note, "", "workers = 1\npipeline = 15\nstop_timeout = \"300ms\"\n");
     let mut client = daemon.connect();
     for line in 1000..1015 {
         client.send(format!("{line}{}\n", "x".repeat(50_000)));

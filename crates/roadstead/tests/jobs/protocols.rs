@@ -137,7 +137,7 @@ fn exit_ends_the_connection_of_an_editor_and_no_program_that_others_share() {
 
 fn raw(folder: &std::path::Path, program: &str, more: &str) -> Daemon {
     let pool = format!(
-        "framing = \"raw\"\ndispatch = \"session\"\nstream = {{ gap = \"20ms\" }}\nworkers = 1\nsettle = \"0s\"\n{more}"
+        "framing = \"raw\"\ndispatch = \"session\"\nstream = {{ idle_timeout = \"20ms\" }}\nworkers = 1\nmin_uptime = \"0s\"\n{more}"
     );
     serve(folder, "raw", &["sh", "-c", program], &pool)
 }
@@ -169,7 +169,7 @@ fn a_raw_session_that_fails_is_reset_and_gets_no_bytes_of_ours() {
 #[test]
 fn a_raw_session_streams_more_than_its_requests_in_flight_hold() {
     let folder = folder();
-    let daemon = raw(folder.path(), "exec cat", "deadline = \"5s\"\n");
+    let daemon = raw(folder.path(), "exec cat", "response_timeout = \"5s\"\n");
     let mut client = daemon.connect();
     let sent: Vec<u8> = (0..20_u32 << 20).map(|at| u8::try_from(at % 251).unwrap()).collect();
     let mut writer = client.stream().try_clone().unwrap();

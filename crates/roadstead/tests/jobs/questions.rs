@@ -138,8 +138,9 @@ fn what_rows_are_is_said_and_limits_are_the_askers() {
             "{\"id\":1,\"status\":200}\n{\"id\":2,\"status\":null}\n{\"id\":3,\"status\":404}\n",
         ),
     ] {
-        let pool =
-            format!("query = \"select id, status from hits order by id\"\nrows = \"{rows}\"\n");
+        let pool = format!(
+            "query = \"select id, status from hits order by id\"\noutput_format = \"{rows}\"\n"
+        );
         let daemon = Daemon::serve(folder.path(), &web(&target, &pool));
         let found = get(&mut daemon.connect(), "/whatever");
         assert_eq!((found.head("content-type"), &*found.body), (content_type, body));
@@ -161,7 +162,8 @@ fn a_database_that_is_not_there_is_a_503() {
     let mut server = Server::start(Kind::Postgres, &[]);
     let target = server.database("hits");
     let folder = folder();
-    let pool = "query = \"select 1 as one\"\nretry = \"0s\"\nqueue = { wait = \"200ms\" }\n";
+    let pool =
+        "query = \"select 1 as one\"\nretry_timeout = \"off\"\nqueue = { timeout = \"200ms\" }\n";
     let daemon = Daemon::serve(folder.path(), &web(&target, pool));
     let mut client = daemon.connect();
     assert_eq!(get(&mut client, "/").body, "[{\"one\":1}]");
@@ -259,7 +261,7 @@ fn a_query_ends_when_its_client_has_left() {
         let server = Server::start(kind, &[]);
         let target = server.database("hits");
         let folder = folder();
-        let pool = format!("query = \"{sql}\"\ndeadline = \"1h\"\n");
+        let pool = format!("query = \"{sql}\"\nresponse_timeout = \"1h\"\n");
         let text = web(&target, &pool).replace("\"http\"", "\"http\"\nhalf_close = \"left\"");
         let daemon = Daemon::serve(folder.path(), &text);
         let mut client = daemon.connect();
@@ -296,7 +298,9 @@ fn a_query_that_runs_into_its_deadline_is_cancelled_at_the_server_and_the_next_o
         let server = Server::start(kind, &[]);
         let target = server.database("hits");
         let folder = folder();
-        let pool = format!("query = \"{sql}\"\ndeadline = \"1s\"\nqueue = {{ wait = \"60s\" }}\n");
+        let pool = format!(
+            "query = \"{sql}\"\nresponse_timeout = \"1s\"\nqueue = {{ timeout = \"60s\" }}\n"
+        );
         let daemon = Daemon::serve(folder.path(), &web(&target, &pool));
         let mut client = daemon.connect();
         let late = get(&mut client, "/?seconds=3600");

@@ -79,7 +79,7 @@ fn a_post_is_a_row_on_each_database() {
 #[test]
 fn a_body_may_come_as_bodies_do() {
     let folder = folder();
-    let pool = format!("{INSERT}record = \"tsv\"\n");
+    let pool = format!("{INSERT}input_format = \"tsv\"\n");
     let target = sqlite(folder.path());
     let configuration = web(&target, &pool).replace("protocol", "body_max = \"1KiB\"\nprotocol");
     let daemon = Daemon::serve(folder.path(), &configuration);
@@ -131,7 +131,7 @@ fn a_database_that_cannot_store_is_a_503_and_says_so() {
     let target = server.database("hits");
     server.run("hits", TABLE);
     let folder = folder();
-    let pool = format!("{INSERT}retry = \"0s\"\nqueue = {{ wait = \"200ms\" }}\n");
+    let pool = format!("{INSERT}retry_timeout = \"off\"\nqueue = {{ timeout = \"200ms\" }}\n");
     let daemon = Daemon::serve(folder.path(), &web(&target, &pool));
     let mut client = daemon.connect();
     assert_eq!(post(&mut client, r#"{"id":1,"path":"/a"}"#).status, 201);

@@ -58,7 +58,7 @@ fn programs_are_replaced_one_by_one_and_every_line_is_answered() {
             until("requests go on", || answered.load(Ordering::Relaxed) > 9);
             let mut before = Vec::new();
             until("both serve", || both(&daemon).map(|pids| before = pids).is_some());
-            Daemon::rewrite(folder.path(), &says(word, "queue = { length = 99 }"));
+            Daemon::rewrite(folder.path(), &says(word, "queue = { max_requests = 99 }"));
             daemon.reload().unwrap();
             until("all programs are others", || {
                 both(&daemon).is_some_and(|now| now.iter().all(|pid| !before.contains(pid)))
@@ -68,7 +68,7 @@ fn programs_are_replaced_one_by_one_and_every_line_is_answered() {
         }
     });
     let before = both(&daemon);
-    Daemon::rewrite(folder.path(), &says("newest", "queue = { length = 98 }"));
+    Daemon::rewrite(folder.path(), &says("newest", "queue = { max_requests = 98 }"));
     daemon.reload().unwrap();
     assert_eq!(both(&daemon), before, "they would be started as they were");
     assert!(daemon.stop().success());
@@ -152,7 +152,7 @@ fn a_check_says_whether_a_reload_needs_a_restart() {
     let folder = folder();
     let daemon = Daemon::serve(folder.path(), &says("old", ""));
     let file = folder.path().join("roadstead.toml");
-    Daemon::rewrite(folder.path(), &says("new", "queue = { length = 99 }"));
+    Daemon::rewrite(folder.path(), &says("new", "queue = { max_requests = 99 }"));
     let said = checked(&daemon, &file);
     assert!(
         said.contains("a reload of the running daemon") && said.contains("can take it over"),
@@ -215,8 +215,9 @@ fn four(shards: u32, servers: &[(&str, u16)], order: &[usize], length: usize) ->
     };
     let mut pools = vec![program("pa"), program("pb")];
     pools.extend(servers.iter().map(server));
-    let pools =
-        order.iter().map(|&place| format!("{}queue = {{ length = {length} }}\n", pools[place]));
+    let pools = order
+        .iter()
+        .map(|&place| format!("{}queue = {{ max_requests = {length} }}\n", pools[place]));
     let pools: String = pools.collect();
     format!("[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n{pools}")
 }

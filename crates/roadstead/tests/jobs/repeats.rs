@@ -10,7 +10,7 @@ fn before_a_bad_one(idempotent: &str) -> (tempfile::TempDir, Daemon, [Server; 2]
     let folder = folder();
     let servers = [Server::start(&[("/x", Answer::Reset)]), Server::start(&[])];
     let pool = format!(
-        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = \"off\"\n{idempotent}\n",
+        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth_check = \"off\"\n{idempotent}\n",
         servers[0].port, servers[1].port
     );
     let text = one_pool("", &pool).replace("\"lines\"", "\"http\"");
@@ -38,7 +38,7 @@ fn servers_are_asked_again_for_what_their_pool_declares_and_for_nothing_else() {
     let methods = [("GET", true), ("PUT", true), ("DELETE", true), ("POST", false)];
     let all = [("GET", true), ("PUT", true), ("POST", true), ("PATCH", true)];
     for (declared, methods) in [
-        ("idempotent = \"none\"", &none[..]),
+        ("idempotent = \"off\"", &none[..]),
         ("idempotent = \"safe\"", &safe),
         ("", &methods),
         ("idempotent = \"methods\"", &methods),
@@ -55,11 +55,11 @@ fn servers_are_asked_again_for_what_their_pool_declares_and_for_nothing_else() {
 
 /// A program that ends in the middle of its first request, whoever starts it, and echoes from then on.
 const ONCE: &str = "program = [\"sh\", \"-c\", \"while read l; do mkdir ended 2>/dev/null && exit 1; echo got $l; done\"]\n\
-                    settle = \"0s\"";
+                    min_uptime = \"0s\"";
 
 /// One that ends in the middle of every request, and notes each.
 const ALWAYS: &str =
-    "program = [\"sh\", \"-c\", \"read l; echo $l >> had; exit 1\"]\nsettle = \"0s\"";
+    "program = [\"sh\", \"-c\", \"read l; echo $l >> had; exit 1\"]\nmin_uptime = \"0s\"";
 
 #[test]
 fn a_line_that_a_program_had_when_it_ended_goes_to_another_where_that_is_declared() {

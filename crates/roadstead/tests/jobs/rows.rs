@@ -28,7 +28,7 @@ fn counting(listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
 
 #[test]
 fn each_row_is_a_line_and_the_last_line_says_that_it_is_the_end() {
-    let (_folder, daemon) = counting("", "rows = \"tsv\"\nworkers = 2\n");
+    let (_folder, daemon) = counting("", "output_format = \"tsv\"\nworkers = 2\n");
     let mut client = daemon.connect();
     client.send("{\"count\":3}\n{\"count\":0}\n{}\n{\"count\":1}\n");
     client.finish();
@@ -46,7 +46,7 @@ fn each_row_is_a_line_and_the_last_line_says_that_it_is_the_end() {
             "\\.",
         ]
     );
-    let (_folder, daemon) = counting("", "rows = \"lines\"\n");
+    let (_folder, daemon) = counting("", "output_format = \"lines\"\n");
     let mut client = daemon.connect();
     client.send("{\"count\":1}\n");
     assert_eq!(client.line(), format!("{{\"x\":1,\"filler\":\"{filler}\"}}"));
@@ -57,7 +57,7 @@ fn each_row_is_a_line_and_the_last_line_says_that_it_is_the_end() {
 fn replies_of_many_rows_keep_the_order_of_their_requests() {
     // The second is made by another worker while the first is sent, and waits for its turn.
     let (_folder, daemon) =
-        counting("reply_held_max = \"64MiB\"\n", "rows = \"tsv\"\nworkers = 2\n");
+        counting("reply_held_max = \"64MiB\"\n", "output_format = \"tsv\"\nworkers = 2\n");
     let mut client = daemon.connect();
     client.send("{\"count\":30000}\n{\"count\":20000}\n{\"count\":1}\n");
     client.finish();
@@ -73,7 +73,7 @@ fn replies_of_many_rows_keep_the_order_of_their_requests() {
 
 #[test]
 fn rows_come_as_the_client_takes_them_and_are_never_held_whole() {
-    let (_folder, daemon) = counting("", "rows = \"lines\"\nworkers = 2\n");
+    let (_folder, daemon) = counting("", "output_format = \"lines\"\nworkers = 2\n");
     let mut warm = daemon.connect();
     assert!(warm.ask("{\"count\":1}").starts_with('{'));
     assert_eq!(warm.line(), "\\.");
@@ -103,7 +103,7 @@ fn rows_come_as_the_client_takes_them_and_are_never_held_whole() {
 
 #[test]
 fn rows_that_end_early_end_otherwise() {
-    let (_folder, daemon) = counting("", "rows = \"tsv\"\n");
+    let (_folder, daemon) = counting("", "output_format = \"tsv\"\n");
     let mut client = daemon.connect();
     client.send("{\"count\":1000001}\n{\"count\":1}\n");
     client.finish();
@@ -128,7 +128,7 @@ fn other_framings_have_a_frame_for_each_row() {
         let file = folder.path().join("rows.db");
         Connection::open(&file).unwrap().execute_batch("create table t (x)").unwrap();
         let pool = format!(
-            "database = \"sqlite:{}\"\nrows = \"tsv\"\nquery = \"with recursive n (x) as (select 1 union all \
+            "database = \"sqlite:{}\"\noutput_format = \"tsv\"\nquery = \"with recursive n (x) as (select 1 union all \
              select x + 1 from n) select x, 'some text that makes a row longer' from n limit :count\"\n",
             file.display()
         );
@@ -148,7 +148,7 @@ fn a_row_that_no_frame_can_carry_ends_its_reply_alone() {
     let file = folder.path().join("rows.db");
     Connection::open(&file).unwrap().execute_batch("create table t (x)").unwrap();
     let pool = format!(
-        "database = \"sqlite:{}\"\nrows = \"tsv\"\nquery = \"select 'a' union all select \
+        "database = \"sqlite:{}\"\noutput_format = \"tsv\"\nquery = \"select 'a' union all select \
          printf('%.*c', :length, 'x') union all select 'b'\"\n",
         file.display()
     );

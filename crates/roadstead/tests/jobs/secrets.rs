@@ -154,7 +154,7 @@ fn another_user_does_not_play_the_database() {
     let check = |kind: &str, password: &str, port: &str| {
         let pool = format!(
             "database = \"{kind}://app@127.0.0.1:{port}/app\"\n{password}\n\
-             statement = \"insert into t values (1)\"\nconnect_wait = \"2s\"\n"
+             statement = \"insert into t values (1)\"\nconnect_timeout = \"2s\"\n"
         );
         let file = folder.path().join("database.toml");
         fs::write(&file, one_pool("", &pool)).unwrap();

@@ -74,7 +74,7 @@ fn rows_are_read_over_the_lines_protocol() {
             ("tsv", vec!["2\t/b", "3\t/c", "\\.", "\\."]),
         ] {
             let folder = folder();
-            let pool = format!("{pool}rows = \"{rows}\"\nworkers = 2\n");
+            let pool = format!("{pool}output_format = \"{rows}\"\nworkers = 2\n");
             let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
             let mut client = daemon.connect();
             client.send("{\"least\":1}\n{\"least\":3}\n{}\n");
@@ -135,7 +135,7 @@ fn a_server_whose_commits_do_not_wait_for_its_disk_is_named_by_check_and_in_the_
         };
         let (fine, said) = check("");
         assert!(fine && said.contains(&format!("warning: x.toml:9: {doubt}: ")), "{said}");
-        let (fine, said) = check("sync = \"normal\"");
+        let (fine, said) = check("durability = \"normal\"");
         assert!(fine && !said.contains("warning"), "{said}");
         let daemon = Daemon::serve(folder.path(), &with(""));
         until("the log has it", || read_log(folder.path()).contains(doubt));
@@ -152,7 +152,7 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
         let folder = folder();
         let pool = format!(
             "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\n\
-             dead = \"dead\"\nack = \"ok {{id}}\"\n"
+             dead_letter_table = \"dead\"\nack = \"ok {{id}}\"\n"
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut client = daemon.connect();
@@ -208,7 +208,7 @@ fn a_retry_of_dead_letters_says_how_many_are_stored_refused_and_left() {
         let folder = folder();
         let pool = format!(
             "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\", \"v\"] }}\n\
-             dead = \"dead\"\n"
+             dead_letter_table = \"dead\"\n"
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut client = daemon.connect();
@@ -269,7 +269,7 @@ fn a_server_that_is_not_there_at_start_is_waited_for() {
         let folder = folder();
         let pool = format!(
             "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\"] }}\n\
-             ack = \"ok {{id}}\"\nqueue = {{ wait = \"100ms\" }}\n"
+             ack = \"ok {{id}}\"\nqueue = {{ timeout = \"100ms\" }}\n"
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut client = daemon.connect();

@@ -22,7 +22,7 @@ def say(message):
     write.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
     write.flush()
 while True:
-    length = 0
+    max_requests = 0
     while (line := read.readline().strip()):
         length = int(line.split(b":")[1])
     if not length: break
@@ -99,7 +99,7 @@ for id in asked[:0:-1]:
 #[test]
 fn a_connections_own_program_may_answer_in_any_order() {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\nsettle = \"0s\"\n";
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", BACKWARDS], pool);
     // The second waits until the first has had its program, and all that it asks meanwhile is then
     // sent at once.
@@ -130,7 +130,7 @@ while (1) {
 #[test]
 fn what_a_program_of_lines_says_unasked_is_its_clients_and_not_the_next_ones() {
     let folder = folder();
-    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nsettle = \"0s\"\n";
+    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "lines", &["perl", "-e", CHATTY], pool);
     let mut pids = Vec::new();
     for client in ["one", "two"] {
@@ -163,7 +163,7 @@ fn a_connections_program_is_not_trusted_when_it_speaks_after_its_client_has_gone
     let folder = folder();
     let program = "$| = 1; $SIG{USR1} = sub { print \"late\\n\" }; \
                    while (1) { my $l = <STDIN>; if (!defined $l) { next if $!{EINTR}; last } print \"$$\\n\" }";
-    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nsettle = \"0s\"\n";
+    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "lines", &["perl", "-e", program], pool);
     let mut client = daemon.connect();
     let pid: i32 = client.ask("a").parse().unwrap();
@@ -182,7 +182,7 @@ fn what_raw_bytes_a_program_writes_after_a_silence_still_reach_its_client() {
     // The second half comes long after the silence that ends a reply.
     let program = "$| = 1; while (sysread(STDIN, my $in, 100)) { print \"got $in\"; \
                    select(undef, undef, undef, 0.3); print ', really' }";
-    let pool = "framing = \"raw\"\nstream = { gap = \"20ms\" }\ndispatch = \"session\"\n";
+    let pool = "framing = \"raw\"\nstream = { idle_timeout = \"20ms\" }\ndispatch = \"session\"\n";
     let daemon = serve(folder.path(), "raw", &["perl", "-e", program], pool);
     let mut client = daemon.connect();
     client.send("one");
@@ -206,7 +206,7 @@ fn a_program_that_says_more_than_its_client_takes_waits_for_it() {
         let program =
             "$| = 1; while (<STDIN>) { print \"go\\n\"; print 'x' x 99999, \"\\n\" for 1 .. 700 }";
         let pool = format!(
-            "dispatch = \"session\"\nworkers = 2\nwrite_stall = \"2s\"\n[daemon]\nshards = {shards}\n"
+            "dispatch = \"session\"\nworkers = 2\nsend_timeout = \"2s\"\n[daemon]\nshards = {shards}\n"
         );
         let daemon = serve(folder.path(), "lines", &["perl", "-e", program], &pool);
         // On two shards one of them is likely to be let in by the other shard.
@@ -230,13 +230,13 @@ fn a_program_that_says_more_than_its_client_takes_waits_for_it() {
 fn a_program_that_cannot_write_is_not_killed_for_reading_nothing() {
     let folder = folder();
     let listener = "len4\"\nreply = \"plain\"\nframe_max = \"32MiB";
-    let pool = "framing = \"raw\"\nstream = { gap = \"100ms\" }\nwrite_stall = \"1s\"\n";
+    let pool = "framing = \"raw\"\nstream = { idle_timeout = \"100ms\" }\nsend_timeout = \"1s\"\n";
     let daemon = serve(folder.path(), listener, &["cat"], pool);
     let mut client = daemon.connect();
     let body = vec![b'x'; 24 << 20];
     client.send([&u32::try_from(body.len()).unwrap().to_be_bytes()[..], &body].concat());
     let begun = Instant::now();
-    until("longer than `write_stall` passes", || begun.elapsed() > Duration::from_millis(2500));
+    until("longer than `send_timeout` passes", || begun.elapsed() > Duration::from_millis(2500));
     let mut received = 0;
     while received < body.len() {
         let head: [u8; 4] = client.bytes(4).try_into().unwrap();
@@ -336,7 +336,7 @@ fn logs_in(client: &mut Client, user: &str) -> (i64, Value) {
 /// Three clients, one after the other: the process of each.
 fn logins(kind: &str, log: impl FnOnce(&str)) -> Vec<i64> {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\nsettle = \"0s\"\n\
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\nmin_uptime = \"0s\"\n\
                 reset = '{\"jsonrpc\":\"2.0\",\"id\":\"r\",\"method\":\"reset\"}'\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", LOGINS, kind], pool);
     let pids = ["one", "two", "three"].map(|user| {
@@ -400,7 +400,7 @@ for line in sys.stdin:
 fn a_line_that_is_no_reply_to_reset_reaches_no_other_client() {
     for kind in ["late", "early"] {
         let folder = folder();
-        let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nsettle = \"0s\"\n";
+        let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nmin_uptime = \"0s\"\n";
         let daemon = serve(folder.path(), "lines", &["python3", "-c", LINES, kind], pool);
         let mut pids = Vec::new();
         for user in ["one", "two", "three"] {
@@ -418,7 +418,7 @@ fn a_line_that_is_no_reply_to_reset_reaches_no_other_client() {
 #[test]
 fn after_a_reload_programs_are_reset_again_until_one_is_found_out() {
     let folder = folder();
-    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nsettle = \"0s\"\n";
+    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "lines", &["python3", "-c", LINES, "late"], pool);
     for round in 1..3 {
         for user in ["one", "two", "three"] {
@@ -487,7 +487,7 @@ for line in sys.stdin:
 #[test]
 fn a_reply_with_the_id_of_another_request_reaches_nobody() {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\ndispatch = \"in-order\"\npipeline = 2\nworkers = 1\nsettle = \"0s\"\n";
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"in-order\"\npipeline = 2\nworkers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", SWAPS], pool);
     let mut clients = [daemon.connect(), daemon.connect()];
     for (id, client) in clients.iter_mut().enumerate() {
@@ -534,7 +534,7 @@ fn a_reply_without_an_id_is_nobodys_where_replies_come_in_order() {
 #[test]
 fn what_a_program_in_order_may_read_in_two_ways_never_reaches_it() {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\ndispatch = \"in-order\"\npipeline = 4\nworkers = 1\nsettle = \"0s\"\n";
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"in-order\"\npipeline = 4\nworkers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", CANNOT_READ], pool);
     let (mut first, mut second) = (daemon.connect(), daemon.connect());
     for rest in [

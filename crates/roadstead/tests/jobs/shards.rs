@@ -65,7 +65,7 @@ fn every_client_reaches_pools_of_either_home_and_gets_its_own_replies_in_order()
 fn the_main_job_keeps_every_acknowledged_row() {
     let folder = folder();
     let parse = format!("{}workers = 3\n", worker_program(&[]));
-    let job = main_job(folder.path(), &parse, "batch = { rows = 100, wait = \"2ms\" }\n");
+    let job = main_job(folder.path(), &parse, "batch = { rows = 100, timeout = \"2ms\" }\n");
     // Another pool before them, so that the chain is at home on the second shard.
     let first = format!("{TWO}[pool.first]\n{}\n", worker_program(&["--echo"]));
     let daemon = Daemon::serve(folder.path(), &format!("{first}{job}"));
@@ -192,7 +192,9 @@ impl Gate {
 
 #[test]
 fn slots_are_exact_for_both_shards_together_and_no_waiter_is_forgotten() {
-    for limit in ["server_requests_max = 3", "server_requests_max = 100\nslots_max = 3"] {
+    for limit in
+        ["upstream.max_concurrent = 3", "upstream.max_concurrent = 100\nmax_concurrent = 3"]
+    {
         let (gate, port) = Gate::start();
         let folder = folder();
         let pool = format!("servers = [\"127.0.0.1:{port}\"]\n{limit}");
@@ -226,7 +228,7 @@ fn slots_are_exact_for_both_shards_together_and_no_waiter_is_forgotten() {
 fn connections_are_limited_for_both_shards_together() {
     let folder = folder();
     // Whoever is accepted waits for a reply, and makes place for nobody.
-    let pool = "program = [\"sleep\", \"1000\"]\nworkers = 1\ngrace = \"0s\"";
+    let pool = "program = [\"sleep\", \"1000\"]\nworkers = 1\nstop_timeout = \"0s\"";
     let text = two_pools("lines", "connections_max = 8", pool);
     let daemon = Daemon::serve(folder.path(), &text);
     let mut clients: Vec<Client> =
@@ -247,7 +249,7 @@ fn connections_are_limited_for_both_shards_together() {
 #[test]
 fn programs_that_are_killed_are_replaced_whichever_shard_they_are_at_home_on() {
     let folder = folder();
-    let pool = format!("{}workers = 2\nsettle = \"0s\"\n", worker_program(&["--echo"]));
+    let pool = format!("{}workers = 2\nmin_uptime = \"0s\"\n", worker_program(&["--echo"]));
     let daemon = Daemon::serve(folder.path(), &two_pools("lines", "", &pool));
     for name in ["a", "b"] {
         let mut client = Client::connect(&daemon.listeners[name]);
@@ -307,7 +309,8 @@ fn a_drain_finishes_what_either_shard_has_taken() {
 fn a_drain_that_takes_too_long_counts_each_request_once() {
     let folder = folder();
     let pool = worker_program(&["--misbehave", "never"]);
-    let text = two_pools("lines", "", &pool).replace(TWO, &format!("{TWO}drain = \"200ms\"\n"));
+    let text =
+        two_pools("lines", "", &pool).replace(TWO, &format!("{TWO}drain_timeout = \"200ms\"\n"));
     let daemon = Daemon::serve(folder.path(), &text);
     let mut clients = ["a", "b"].map(|name| Client::connect(&daemon.listeners[name]));
     for client in &mut clients {
@@ -352,7 +355,8 @@ fn a_request_that_is_whole_only_after_the_last_word_of_its_shard_is_served() {
     let folder = folder();
     let answer = "while (<STDIN>) { print qq({\\\"status\\\":200}\\n) }";
     let pool = format!("program = [\"perl\", \"-e\", \"$| = 1; {answer}\"]\nworkers = 1\n");
-    let text = two_pools("http", "", &pool).replace(TWO, &format!("{TWO}drain = \"10m\"\n"));
+    let text =
+        two_pools("http", "", &pool).replace(TWO, &format!("{TWO}drain_timeout = \"10m\"\n"));
     let mut daemon = Daemon::serve(folder.path(), &text);
     let connect = |name: &str| {
         let mut client = TcpStream::connect(&daemon.listeners[name]).unwrap();

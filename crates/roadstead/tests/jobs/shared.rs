@@ -64,7 +64,7 @@ for line in sys.stdin:
 
 fn shared(folder: &Path, pool: &str) -> Daemon {
     let pool =
-        format!("framing = \"jsonrpc\"\npipeline = 16\nworkers = 1\nsettle = \"0s\"\n{pool}\n");
+        format!("framing = \"jsonrpc\"\npipeline = 16\nworkers = 1\nmin_uptime = \"0s\"\n{pool}\n");
     serve(folder, "jsonrpc", &["python3", "-c", SHARED], &pool)
 }
 
@@ -130,7 +130,7 @@ fn nothing_that_a_client_sends_reaches_a_request_of_another() {
 #[test]
 fn a_late_request_is_taken_back_and_the_calls_of_other_clients_go_on() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"600ms\"");
+    let daemon = shared(folder.path(), "response_timeout = \"600ms\"");
     let mut others: Vec<_> = (0..3).map(|_| daemon.connect()).collect();
     let mut late = daemon.connect();
     ask(&mut late, 1, "stall");
@@ -157,7 +157,7 @@ fn a_late_request_is_taken_back_and_the_calls_of_other_clients_go_on() {
 #[test]
 fn a_late_request_does_not_end_a_younger_one_of_another_client_though_nothing_was_said() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"3s\"");
+    let daemon = shared(folder.path(), "response_timeout = \"3s\"");
     let (mut late, mut other) = (daemon.connect(), daemon.connect());
     ask(&mut late, 1, "stall");
     let begun = Instant::now();
@@ -171,7 +171,7 @@ fn a_late_request_does_not_end_a_younger_one_of_another_client_though_nothing_wa
 #[test]
 fn a_late_reply_to_what_was_taken_back_is_discarded_and_counted() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"600ms\"");
+    let daemon = shared(folder.path(), "response_timeout = \"600ms\"");
     let (mut late, mut other) = (daemon.connect(), daemon.connect());
     ask(&mut late, 7, "stall");
     let begun = Instant::now();
@@ -197,7 +197,7 @@ fn a_program_that_answers_no_client_is_replaced_and_safe_requests_are_made_again
     for safe in [true, false] {
         let folder = folder();
         let idempotent = if safe { "idempotent = \"all\"" } else { "" };
-        let daemon = shared(folder.path(), &format!("deadline = \"2s\"\n{idempotent}"));
+        let daemon = shared(folder.path(), &format!("response_timeout = \"2s\"\n{idempotent}"));
         let mut clients: Vec<_> = (0..7).map(|_| daemon.connect()).collect();
         let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
         ask(&mut clients[0], 0, "hang");
@@ -227,7 +227,7 @@ fn a_program_that_answers_no_client_is_replaced_and_safe_requests_are_made_again
 #[test]
 fn a_message_that_is_not_json_rpc_2_is_rejected_with_its_id_before_the_queue() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"60s\"");
+    let daemon = shared(folder.path(), "response_timeout = \"60s\"");
     let mut client = daemon.connect();
     for message in [
         "{\"id\":8,\"method\":\"ping\"}",
@@ -246,7 +246,7 @@ fn a_message_that_is_not_json_rpc_2_is_rejected_with_its_id_before_the_queue() {
 fn a_reply_over_its_limit_ends_the_request_that_it_is_to_and_no_other() {
     for method in ["huge", "huge-id-last"] {
         let folder = folder();
-        let daemon = shared(folder.path(), "deadline = \"60s\"\nreply_max = \"64KiB\"");
+        let daemon = shared(folder.path(), "response_timeout = \"60s\"\nreply_max = \"64KiB\"");
         let (mut first, mut greedy) = (daemon.connect(), daemon.connect());
         ask(&mut first, 1, "later");
         until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
@@ -263,7 +263,7 @@ fn a_reply_over_its_limit_ends_the_request_that_it_is_to_and_no_other() {
 #[test]
 fn what_a_shared_program_says_that_is_no_json_costs_no_request_of_another_client() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"60s\"");
+    let daemon = shared(folder.path(), "response_timeout = \"60s\"");
     let (mut first, mut other) = (daemon.connect(), daemon.connect());
     ask(&mut first, 1, "later");
     until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
@@ -286,7 +286,7 @@ fn what_a_shared_program_says_that_is_no_json_costs_no_request_of_another_client
 #[test]
 fn a_reply_over_its_limit_that_has_no_id_ends_no_request() {
     let folder = folder();
-    let pool = "deadline = \"60s\"\nreply_max = \"64KiB\"\n";
+    let pool = "response_timeout = \"60s\"\nreply_max = \"64KiB\"\n";
     let daemon = shared(folder.path(), pool);
     let (mut first, mut greedy) = (daemon.connect(), daemon.connect());
     ask(&mut first, 1, "later");
@@ -312,7 +312,7 @@ fn a_reply_over_its_limit_that_has_no_id_ends_no_request() {
 #[test]
 fn a_question_or_a_notification_over_the_limit_ends_no_request() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"60s\"\nreply_max = \"64KiB\"");
+    let daemon = shared(folder.path(), "response_timeout = \"60s\"\nreply_max = \"64KiB\"");
     let (mut first, mut other) = (daemon.connect(), daemon.connect());
     ask(&mut first, 1, "later");
     until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
@@ -332,8 +332,7 @@ fn of_a_pipeline_the_oldest_request_ends_by_a_reply_over_its_limit_and_safe_ones
         for line in sys.stdin:\n    \
             sys.stdout.write('x' * 200000 + '\\n' if line.startswith('huge') else line)\n    \
             sys.stdout.flush()\n";
-    let pool =
-        "pipeline = 4\nworkers = 1\nsettle = \"0s\"\nreply_max = \"64KiB\"\nidempotent = \"all\"\n";
+    let pool = "pipeline = 4\nworkers = 1\nmin_uptime = \"0s\"\nreply_max = \"64KiB\"\nidempotent = \"all\"\n";
     let daemon = serve(folder.path(), "lines", &["python3", "-c", program], pool);
     let (mut greedy, mut other) = (daemon.connect(), daemon.connect());
     greedy.send("huge\n");
@@ -346,7 +345,7 @@ fn of_a_pipeline_the_oldest_request_ends_by_a_reply_over_its_limit_and_safe_ones
 #[test]
 fn a_busy_program_that_asks_something_is_not_ended_because_much_waits_for_it() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"60s\"");
+    let daemon = shared(folder.path(), "response_timeout = \"60s\"");
     let (mut victim, mut other) = (daemon.connect(), daemon.connect());
     ask(&mut victim, 1, "later");
     let go = folder.path().join("go");
@@ -368,7 +367,7 @@ fn a_busy_program_that_asks_something_is_not_ended_because_much_waits_for_it() {
 #[test]
 fn the_slots_of_cancelled_requests_are_free_once_a_busy_program_has_read_on() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"5m\"");
+    let daemon = shared(folder.path(), "response_timeout = \"5m\"");
     let (mut victim, mut left) = (daemon.connect(), daemon.connect());
     let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].as_u64();
     ask(&mut victim, 1, "later");
@@ -410,7 +409,7 @@ fn ask_and_take_back(daemon: &Daemon, client: &mut Client, ids: std::ops::RangeI
 #[test]
 fn a_program_that_answers_nothing_that_was_cancelled_goes_on_serving_others() {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\nworkers = 1\nsettle = \"0s\"\ndeadline = \"5m\"";
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\nmin_uptime = \"0s\"\nresponse_timeout = \"5m\"";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", SHARED], pool);
     let (mut hasty, mut other) = (daemon.connect(), daemon.connect());
     ask_and_take_back(&daemon, &mut hasty, 1..=17);
@@ -431,7 +430,7 @@ fn a_program_that_answers_nothing_that_was_cancelled_goes_on_serving_others() {
 #[test]
 fn a_program_whose_requests_were_all_cancelled_owes_nothing_and_ends_with_the_daemon() {
     let folder = folder();
-    let pool = "framing = \"jsonrpc\"\nworkers = 1\nsettle = \"0s\"\ndeadline = \"5m\"";
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\nmin_uptime = \"0s\"\nresponse_timeout = \"5m\"";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", SHARED], pool);
     let mut hasty = daemon.connect();
     ask_and_take_back(&daemon, &mut hasty, 1..=17);
@@ -442,7 +441,7 @@ fn a_program_whose_requests_were_all_cancelled_owes_nothing_and_ends_with_the_da
 #[test]
 fn a_cancelled_request_that_is_answered_twice_costs_no_request_of_another_client() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"60s\"");
+    let daemon = shared(folder.path(), "response_timeout = \"60s\"");
     let (mut first, mut other) = (daemon.connect(), daemon.connect());
     let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
     ask(&mut first, 1, "later");
@@ -466,7 +465,7 @@ fn a_cancelled_request_that_is_answered_twice_costs_no_request_of_another_client
 #[test]
 fn a_reply_that_is_no_json_ends_the_request_that_it_names() {
     let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"5m\"");
+    let daemon = shared(folder.path(), "response_timeout = \"5m\"");
     let (mut first, mut other) = (daemon.connect(), daemon.connect());
     ask(&mut first, 1, "later");
     until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
@@ -492,7 +491,7 @@ fn a_reply_that_is_no_json_ends_the_request_that_it_names() {
 fn four_in_flight(folder: &Path) -> Daemon {
     let program = serde_json::json!(["python3", "-c", SHARED]);
     let pool = format!(
-        "program = {program}\nframing = \"jsonrpc\"\npipeline = 16\nworkers = 1\ndeadline = \"5m\"\n"
+        "program = {program}\nframing = \"jsonrpc\"\npipeline = 16\nworkers = 1\nresponse_timeout = \"5m\"\n"
     );
     let text = one_pool("in_flight_max = 4", &pool).replace("\"lines\"", "\"jsonrpc\"");
     Daemon::serve(folder, &text)
@@ -546,7 +545,7 @@ fn a_client_that_resets_while_it_waits_for_room_in_the_queue_waits_no_more() {
     let folder = folder();
     let program = serde_json::json!(["python3", "-c", SHARED]);
     let pool = format!(
-        "program = {program}\nframing = \"jsonrpc\"\nworkers = 1\nqueue = {{ length = 1, wait = \"5m\" }}\ndeadline = \"5m\"\n"
+        "program = {program}\nframing = \"jsonrpc\"\nworkers = 1\nqueue = {{ max_requests = 1, timeout = \"5m\" }}\nresponse_timeout = \"5m\"\n"
     );
     let text = one_pool("", &pool).replace("\"lines\"", "\"jsonrpc\"");
     let daemon = Daemon::serve(folder.path(), &text);

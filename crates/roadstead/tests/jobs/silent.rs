@@ -17,7 +17,7 @@ fn http_text(listener: &str, server: u16) -> String {
     format!(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n{listener}\n\
          [admin]\nlisten = \"127.0.0.1:0\"\n[pool.main]\nservers = [\"127.0.0.1:{server}\"]\n\
-         server_requests_max = 100\n"
+         upstream.max_concurrent = 100\n"
     )
 }
 
@@ -57,7 +57,7 @@ fn is_closed(client: &mut TcpStream) -> bool {
 
 #[test]
 fn fifty_silent_connections_do_not_keep_an_honest_client_out() {
-    let (_folder, daemon) = echo("connections_max = 50\nfirst_request_timeout = \"0s\"\n");
+    let (_folder, daemon) = echo("connections_max = 50\nfirst_request_timeout = \"off\"\n");
     let mut silent = silent(&daemon, 50);
     assert_eq!(daemon.connect().ask("honest"), "honest");
     assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 1);
@@ -71,7 +71,7 @@ fn fifty_silent_connections_do_not_keep_an_honest_client_out() {
 #[test]
 fn fifty_silent_connections_do_not_keep_a_client_of_http_out() {
     let (gate, port) = Gate::start();
-    let (_folder, daemon) = http("connections_max = 50\nfirst_request_timeout = \"0s\"\n", port);
+    let (_folder, daemon) = http("connections_max = 50\nfirst_request_timeout = \"off\"\n", port);
     let _silent = silent(&daemon, 50);
     // Each takes the place of a silent one, and keeps it while it waits for its reply.
     let mut honest: Vec<TcpStream> = (0..50)
@@ -102,7 +102,7 @@ fn fifty_silent_connections_do_not_keep_a_client_of_http_out() {
 
 #[test]
 fn a_client_that_was_answered_is_idle_and_makes_place_after_one_that_was_silent_longer() {
-    let (_folder, daemon) = echo("connections_max = 2\nfirst_request_timeout = \"0s\"\n");
+    let (_folder, daemon) = echo("connections_max = 2\nfirst_request_timeout = \"off\"\n");
     let mut first = silent(&daemon, 1).remove(0);
     let mut second = daemon.connect();
     assert_eq!(second.ask("a"), "a");
@@ -117,7 +117,7 @@ fn a_client_that_was_answered_is_idle_and_makes_place_after_one_that_was_silent_
 
 #[test]
 fn a_client_that_is_refused_by_its_address_displaces_nobody() {
-    let listener = "connections_max = 2\nfirst_request_timeout = \"0s\"\n\
+    let listener = "connections_max = 2\nfirst_request_timeout = \"off\"\n\
                     per_address = { connections = 2 }\n";
     let (_folder, daemon) = echo(listener);
     let mut silent = silent(&daemon, 2);
@@ -129,7 +129,7 @@ fn a_client_that_is_refused_by_its_address_displaces_nobody() {
 
 #[test]
 fn a_client_that_does_not_begin_a_request_in_time_is_closed_and_one_that_did_stays() {
-    let (_folder, daemon) = echo("first_request_timeout = \"300ms\"\nidle = \"0s\"\n");
+    let (_folder, daemon) = echo("first_request_timeout = \"300ms\"\nidle_timeout = \"off\"\n");
     let mut asks = daemon.connect();
     assert_eq!(asks.ask("a"), "a");
     let mut silent: Client = daemon.connect();
@@ -140,8 +140,10 @@ fn a_client_that_does_not_begin_a_request_in_time_is_closed_and_one_that_did_sta
 
 #[test]
 fn empty_lines_are_no_request_of_http_and_a_begun_one_has_the_time_of_read() {
-    let (_folder, daemon) =
-        http("first_request_timeout = \"300ms\"\nread = \"400ms\"\nidle = \"0s\"\n", 9);
+    let (_folder, daemon) = http(
+        "first_request_timeout = \"300ms\"\nrequest_read_timeout = \"400ms\"\nidle_timeout = \"off\"\n",
+        9,
+    );
     let mut silent = TcpStream::connect(daemon.address()).unwrap();
     silent.write_all(b"\r\n").unwrap();
     let mut said = String::new();
@@ -158,7 +160,7 @@ fn empty_lines_are_no_request_of_http_and_a_begun_one_has_the_time_of_read() {
 fn empty_lines_are_no_message() {
     let folder = folder();
     let text = "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
-                protocol = \"jsonrpc\"\npool = \"main\"\nfirst_request_timeout = \"300ms\"\nidle = \"0s\"\n\
+                protocol = \"jsonrpc\"\npool = \"main\"\nfirst_request_timeout = \"300ms\"\nidle_timeout = \"off\"\n\
                 [pool.main]\nprogram = [\"cat\"]\nframing = \"jsonrpc\"\n";
     let daemon = Daemon::serve(folder.path(), text);
     let mut silent = daemon.connect();
@@ -181,7 +183,7 @@ fn with_files(limit: u32, text: &str) -> (tempfile::TempDir, Daemon) {
 #[test]
 fn idle_connections_make_room_when_open_files_are_short() {
     let pool = format!("{}workers = 2\n", worker_program(&["--echo"]));
-    let (folder, daemon) = with_files(128, &one_pool("first_request_timeout = \"0s\"\n", &pool));
+    let (folder, daemon) = with_files(128, &one_pool("first_request_timeout = \"off\"\n", &pool));
     let mut idle = silent(&daemon, 300);
     for _ in 0..20 {
         assert_eq!(daemon.connect().ask("honest"), "honest");
@@ -201,7 +203,7 @@ fn idle_connections_make_room_when_open_files_are_short() {
 #[test]
 fn connections_to_servers_take_the_files_of_idle_clients() {
     let (gate, port) = Gate::start();
-    let (_folder, daemon) = with_files(256, &http_text("first_request_timeout = \"0s\"\n", port));
+    let (_folder, daemon) = with_files(256, &http_text("first_request_timeout = \"off\"\n", port));
     let _idle = silent(&daemon, 150);
     let mut honest: Vec<TcpStream> = (0..80)
         .map(|count| {
@@ -225,7 +227,7 @@ fn connections_to_servers_take_the_files_of_idle_clients() {
 #[test]
 fn connections_to_servers_that_carry_no_request_make_room_for_clients() {
     let (gate, port) = Gate::start();
-    let (_folder, daemon) = with_files(128, &http_text("first_request_timeout = \"0s\"\n", port));
+    let (_folder, daemon) = with_files(128, &http_text("first_request_timeout = \"off\"\n", port));
     let connect = |bytes: &[u8]| {
         let mut client = TcpStream::connect(daemon.address()).unwrap();
         client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -23,7 +23,7 @@ fn direct(folder: &Path, table: &str, pool: &str) -> String {
         "",
         &format!(
             "database = {database}\ncreate = \"create table if not exists hits ({table})\"\n\
-             insert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\nrecord = \"json\"\n\
+             insert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\ninput_format = \"json\"\n\
              ack = \"ok {{id}}\"\n{pool}"
         ),
     )
@@ -57,7 +57,7 @@ fn what_the_program_refuses_is_passed_on_and_is_no_row() {
 #[test]
 fn a_bad_row_is_refused_with_its_own_error_and_the_others_of_its_batch_are_stored() {
     let folder = folder();
-    let pool = "batch = { rows = 100, wait = \"100ms\" }\n";
+    let pool = "batch = { rows = 100, timeout = \"100ms\" }\n";
     let table = "id integer not null, path text not null check (length(path) < 10)";
     let daemon = Daemon::serve(folder.path(), &direct(folder.path(), table, pool));
     let mut client = daemon.connect();
@@ -102,7 +102,7 @@ fn high_load_makes_large_batches_by_itself() {
 #[test]
 fn a_locked_database_fails_the_batch_and_serves_again_when_it_is_free() {
     let folder = folder();
-    let pool = "lock_wait = \"200ms\"\n";
+    let pool = "lock_timeout = \"200ms\"\n";
     let daemon =
         Daemon::serve(folder.path(), &direct(folder.path(), "id integer, path text", pool));
     let mut client = daemon.connect();
@@ -119,7 +119,7 @@ fn a_locked_database_fails_the_batch_and_serves_again_when_it_is_free() {
 #[test]
 fn a_deadline_that_passed_does_not_stop_the_batches_after_it() {
     let folder = folder();
-    let pool = "lock_wait = \"10s\"\ndeadline = \"300ms\"\n";
+    let pool = "lock_timeout = \"10s\"\nresponse_timeout = \"300ms\"\n";
     let daemon =
         Daemon::serve(folder.path(), &direct(folder.path(), "id integer, path text", pool));
     let mut client = daemon.connect();

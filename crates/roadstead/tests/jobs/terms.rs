@@ -47,7 +47,7 @@ fn it_is_where_it_is_told_to_be_and_knows_what_it_is_told() {
 
 #[test]
 fn it_is_held_to_the_limits_of_its_pool() {
-    let pool = "limits = { files = 77, processes = 4321, core = \"0B\", cpu = \"100s\", \
+    let pool = "limits = { files = 77, processes = 4321, core = \"0B\", cpu_time = \"100s\", \
                 memory = \"512MiB\", address_space = \"4GiB\", file_size = \"1MiB\", stack = \"4MiB\" }\n\
                 cgroup = \"off\"";
     let limits = told(pool, "tr -s ' ' < /proc/$$/limits");
@@ -89,11 +89,11 @@ fn it_runs_on_the_processors_of_its_pool() {
     let ours = processors(&fs::read_to_string("/proc/self/status").unwrap());
     assert_eq!(processors(&told("", STATUS)), ours, "`any`");
     let last = ours.last().unwrap();
-    assert_eq!(processors(&told(&format!("cpu = [{last}]"), STATUS)), [*last]);
+    assert_eq!(processors(&told(&format!("cpu_affinity = [{last}]"), STATUS)), [*last]);
     for cpu in ["near", "spread"] {
         let folder = folder();
         // Each connection has a program of its own.
-        let pool = format!("cpu = \"{cpu}\"\nworkers = 2\ndispatch = \"session\"");
+        let pool = format!("cpu_affinity = \"{cpu}\"\nworkers = 2\ndispatch = \"session\"");
         let daemon = serve(folder.path(), DOES, &pool);
         let mut clients = [daemon.connect(), daemon.connect()];
         let on: Vec<_> = clients.iter_mut().map(|it| processors(&it.ask(STATUS))).collect();
@@ -139,7 +139,7 @@ fn a_program_that_checks_it_is_as_it_is() {
     }
     let check = |expected: &str, more: &str| {
         format!(
-            "health = {{ check = \"program\", command = [\"sh\", \"-c\", SCRIPT, \"{expected}\"]{more} }}"
+            "health_check = {{ check = \"program\", command = [\"sh\", \"-c\", SCRIPT, \"{expected}\"]{more} }}"
         )
     };
     let pool = "program = [\"cat\"]\nuser = \"nobody\"\ncwd = \"/\"\nenv_clear = true\n\
@@ -178,8 +178,11 @@ fn it_is_connected_as_its_pool_says() {
 #[test]
 fn it_is_replaced_when_it_is_old() {
     let folder = folder();
-    let daemon =
-        serve(folder.path(), DOES, "workers = 1\nrecycle = { age = \"50ms\", jitter = 0 }");
+    let daemon = serve(
+        folder.path(),
+        DOES,
+        "workers = 1\nrecycle = { max_age = \"50ms\", jitter = \"0%\" }",
+    );
     let mut client = daemon.connect();
     let first = client.ask("echo $$");
     until("another serves", || client.ask("echo $$") != first);

@@ -50,8 +50,8 @@ fn what_only_tells_something_is_limited_where_nobody_reads_it() {
     for dispatch in ["tagged", "in-order", "session"] {
         let folder = folder();
         let pool = format!(
-            "framing = \"jsonrpc\"\ndispatch = \"{dispatch}\"\nworkers = 1\ndeadline = \"1s\"\nsettle = \"0s\"\n\
-             queue = {{ length = 8 }}\n"
+            "framing = \"jsonrpc\"\ndispatch = \"{dispatch}\"\nworkers = 1\nresponse_timeout = \"1s\"\nmin_uptime = \"0s\"\n\
+             queue = {{ max_requests = 8 }}\n"
         );
         let daemon = serve(folder.path(), "jsonrpc", &["sleep", "1000"], &pool);
         let client = daemon.connect();
@@ -74,7 +74,7 @@ fn what_only_tells_something_is_limited_where_nobody_reads_it() {
 fn a_program_that_reads_nothing_is_replaced_though_it_owes_nothing() {
     let folder = folder();
     let program = first(folder.path(), "time.sleep(1000)");
-    let pool = "framing = \"jsonrpc\"\npipeline = 8\nworkers = 1\nwrite_stall = \"300ms\"\nsettle = \"0s\"\n";
+    let pool = "framing = \"jsonrpc\"\npipeline = 8\nworkers = 1\nsend_timeout = \"300ms\"\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
     let mut client = daemon.connect();
     // A pipe takes the first of them, and some of the next.
@@ -93,7 +93,7 @@ fn what_only_tells_something_reaches_a_program_that_reads_late() {
         let waits = format!("while not os.path.exists({go:?}): time.sleep(0.01)");
         let program = first(folder.path(), &waits);
         let pool = format!(
-            "framing = \"jsonrpc\"\ndispatch = \"{dispatch}\"\nworkers = 1\ndeadline = \"60s\"\n"
+            "framing = \"jsonrpc\"\ndispatch = \"{dispatch}\"\nworkers = 1\nresponse_timeout = \"60s\"\n"
         );
         let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], &pool);
         let mut client = daemon.connect();
@@ -121,7 +121,8 @@ fn takes_back(daemon: &Daemon, client: &mut Client, id: u32) {
 fn a_program_that_hangs_is_replaced_though_each_client_gives_up_before_its_deadline() {
     let folder = folder();
     let program = first(folder.path(), "sys.stdin.read()");
-    let pool = "framing = \"jsonrpc\"\nworkers = 1\ndeadline = \"1s\"\nsettle = \"0s\"\n";
+    let pool =
+        "framing = \"jsonrpc\"\nworkers = 1\nresponse_timeout = \"1s\"\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
     let mut client = daemon.connect();
     let mut id = 0;
@@ -145,7 +146,7 @@ fn a_program_may_leave_unanswered_what_was_taken_back() {
         "\n    for line in sys.stdin:\n        asked = json.loads(line)\n        if asked.get(\"id\") and asked[\"method\"] == \"last\": \
          print(json.dumps({\"id\": asked[\"id\"], \"result\": 1}), flush=True)\n",
     );
-    let pool = "framing = \"jsonrpc\"\nworkers = 1\ndeadline = \"2s\"\n";
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\nresponse_timeout = \"2s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
     let mut client = daemon.connect();
     takes_back(&daemon, &mut client, 1);

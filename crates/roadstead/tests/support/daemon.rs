@@ -59,7 +59,7 @@ pub(crate) fn main_job(folder: &Path, parse: &str, store: &str) -> String {
          [pool.store]\ndatabase = {database}\n\
          create = \"create table if not exists hits (id integer, at integer, path text, status integer)\"\n\
          insert = {{ table = \"hits\", columns = [\"id\", \"at\", \"path\", \"status\"] }}\n\
-         record = \"json\"\nack = \"ok {{id}}\"\n{store}\n"
+         input_format = \"json\"\nack = \"ok {{id}}\"\n{store}\n"
     )
 }
 

@@ -22,7 +22,7 @@ pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
             );
         }
     }
-    if let (true, Some(place)) = (group.is("forwarded", Forwarded::Nothing), group.key("trusted")) {
+    if let (true, Some(place)) = (group.is("forwarded", Forwarded::Off), group.key("trusted")) {
         faults.push(
             Fault::at(place, "`trusted` is given, but servers are told nothing of who asked")
                 .expected("it goes with `forwarded = \"x-forwarded\"` or `\"standard\"`")

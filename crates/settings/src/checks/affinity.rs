@@ -53,7 +53,7 @@ pub(super) fn check(
         known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), gets, faults);
         cookie(sticky, gets, faults);
     }
-    if let Some(sorry) = pool.group.inner("sorry") {
+    if let Some(sorry) = pool.group.inner("fallback") {
         for name in OF_HTTP.iter().filter(|_| gets == Gets::Nothing) {
             if let Some(place) = sorry.key(name) {
                 faults.push(
@@ -98,7 +98,7 @@ fn asked_by(pool: &Section, listeners: &[&Section], pools: &[&Section], over_htt
     while let Some(name) = reached.get(at).cloned() {
         at += 1;
         let Some(next) = pools.iter().find(|pool| pool.name == name) else { continue };
-        let sorry = match next.group.value("sorry") {
+        let sorry = match next.group.value("fallback") {
             Some(Value::Group(sorry)) => named(sorry, "pool"),
             _ => None,
         };

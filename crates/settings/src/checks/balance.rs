@@ -1,22 +1,22 @@
 //! What only holds between options of balancing.
 
 use crate::fault::Fault;
-use crate::model::{Dispatch, Idempotent, Schedule};
+use crate::model::{BalanceMethod, Dispatch, Idempotent};
 use crate::options::Of;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
-    if let Some(sorry) = group.inner("sorry") {
+    if let Some(sorry) = group.inner("fallback") {
         one_answer(sorry, group, faults);
     }
-    let hashed = group.is("schedule", Schedule::Hash);
+    let hashed = group.is("balance", BalanceMethod::Hash);
     if let (Some(place), false) = (group.key("hash"), hashed) {
         faults.push(
-            Fault::at(place, "`hash` is given, but the schedule is another")
-                .expected("it belongs to `schedule = \"hash\"`")
-                .mend("write `schedule = \"hash\"`, or remove it"),
+            Fault::at(place, "`hash` is given, but `balance` is another")
+                .expected("it belongs to `balance = \"hash\"`")
+                .mend("write `balance = \"hash\"`, or remove it"),
         );
     }
     slow_start(group, faults);
@@ -36,12 +36,12 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// A worker that is new cannot be given less where the schedule does not ask for weights.
 fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
-    let (Some(place), Some(schedule)) = (group.key("slow_start"), group.get("schedule")) else {
+    let (Some(place), Some(schedule)) = (group.key("slow_start"), group.get("balance")) else {
         return;
     };
     let why = match schedule {
-        Schedule::Hash => "with `schedule = \"hash\"` its keys would move at each step",
-        Schedule::First => "`schedule = \"first\"` knows no weights",
+        BalanceMethod::Hash => "with `balance = \"hash\"` its keys would move at each step",
+        BalanceMethod::First => "`balance = \"first\"` knows no weights",
         _ => return,
     };
     let zero = matches!(group.value("slow_start"), Some(Value::Time(time)) if time.is_zero());
@@ -49,7 +49,7 @@ fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "`slow_start` cannot be kept to in this pool")
                 .expected(why)
-                .mend("remove it, or choose another `schedule`"),
+                .mend("remove it, or choose another `balance`"),
         );
     }
 }
@@ -82,16 +82,16 @@ fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
 fn holds_for_nobody(pool: &Section, faults: &mut Vec<Fault>) {
     let others = pool.worker.is_some_and(|worker| worker != Of::Servers);
     let Some(queue) = pool.group.inner("queue") else { return };
-    let held = matches!(queue.value("hold"), Some(Value::Time(hold)) if !hold.is_zero());
+    let held = matches!(queue.value("hold_timeout"), Some(Value::Time(hold)) if !hold.is_zero());
     if let (Some(place), true, true) =
-        (queue.key("hold"), held && others, pool.group.key("sticky").is_some())
+        (queue.key("hold_timeout"), held && others, pool.group.key("sticky").is_some())
     {
         faults.push(
-            Fault::at(place, "`hold` waits for a bound client's worker to come back")
+            Fault::at(place, "`hold_timeout` waits for a bound client's worker to come back")
                 .expected(
                     "one that is no server does not: another starts in its place, and knows nobody",
                 )
-                .mend("remove it; `gone` in `sticky` says what becomes of the client"),
+                .mend("remove it; `redispatch` in `sticky` decides whether the client is bound to another"),
         );
     }
 }
@@ -104,15 +104,15 @@ fn one_answer(sorry: &Group, pool: &Group, faults: &mut Vec<Fault>) {
         (Some(one), Some(other)) => {
             let second = if one.start > other.start { one } else { other };
             faults.push(
-                Fault::at(second, "`sorry` has two answers")
+                Fault::at(second, "`fallback` has two answers")
                     .expected("expected one of `line`, `file`, `pool` and `redirect`")
                     .mend("keep one of them"),
             );
         }
         (None, _) => {
-            let place = pool.key("sorry").unwrap_or(0..0);
+            let place = pool.key("fallback").unwrap_or(0..0);
             faults.push(
-                Fault::at(place, "`sorry` does not say what to answer")
+                Fault::at(place, "`fallback` does not say what to answer")
                     .expected("expected one of `line`, `file`, `pool` and `redirect`")
                     .mend("add `line = \"busy, come back later\"`"),
             );

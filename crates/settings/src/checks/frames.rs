@@ -240,13 +240,13 @@ fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>)
             faults.push(
                 Fault::at(place, "nobody could tell where a reply of `raw` bytes ends")
                     .expected("`stream` says what ends it")
-                    .mend("add `stream = { gap = \"50ms\" }`"),
+                    .mend("add `stream = { idle_timeout = \"50ms\" }`"),
             );
         }
         return;
     };
-    let wrong = if stream.find("until").is_none() && stream.find("gap").is_none() {
-        Some(("nothing ends the reply", "`until`, `gap` or both", "add `until = \".\"`"))
+    let wrong = if stream.find("until").is_none() && stream.find("idle_timeout").is_none() {
+        Some(("nothing ends the reply", "`until`, `idle_timeout` or both", "add `until = \".\"`"))
     } else if framing == Framing::Oneshot {
         let why = "the reply of a `oneshot` program ends with its output";
         Some((why, "no `stream`", "remove `stream`"))

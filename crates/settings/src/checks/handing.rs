@@ -21,7 +21,7 @@ fn takes_messages(pool: &Section) -> bool {
 /// Adds a fault for every pool that hands on what the other cannot read.
 pub(super) fn check(sections: &[Section], pools: &[&Section], faults: &mut Vec<Fault>) {
     for pool in pools {
-        let Some(sorry) = pool.group.inner("sorry") else { continue };
+        let Some(sorry) = pool.group.inner("fallback") else { continue };
         let Some((other, place)) = named(sorry, "pool", pools) else { continue };
         if can_read(pool, other, &place, (sections, pools), faults) {
             own(other, place, faults);
@@ -56,7 +56,7 @@ fn asked_in_http(sections: &[Section], pools: &[&Section], faults: &mut Vec<Faul
 
 /// The pools that a pool hands requests to, and where it names them.
 fn onward<'a>(pool: &Section, pools: &[&'a Section]) -> Vec<(&'a Section, Range<usize>)> {
-    let instead = match pool.group.value("sorry") {
+    let instead = match pool.group.value("fallback") {
         Some(Value::Group(sorry)) => named(sorry, "pool", pools),
         _ => None,
     };
@@ -154,7 +154,7 @@ fn circle(pool: &Section, sorry: &Group, pools: &[&Section], faults: &mut Vec<Fa
         next += 1;
         if at.name == pool.name {
             faults.push(
-                Fault::at(place, "`sorry` goes in a circle")
+                Fault::at(place, "`fallback` goes in a circle")
                     .expected("the request would come back to this pool")
                     .mend("answer with a `line` or a `file` in one of them"),
             );

@@ -1,11 +1,10 @@
-//! What holds between the options of `health`.
+//! What holds between the options of `health_check`.
 
 use super::identity;
 use crate::fault::Fault;
 use crate::model::{CheckKind, Dispatch, Statuses};
 use crate::options::Of;
 use crate::options::{Group, Value};
-use crate::quantities;
 use crate::walk::Section;
 
 /// Which options belong to one way of checking alone.
@@ -26,11 +25,10 @@ const OWN: &[(&str, CheckKind)] = &[
 const EVERY: &[&str] = &["interval", "timeout", "rise", "fall", "checked_first", "port"];
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
-    let Some(health) = pool.group.inner("health") else { return };
+    let Some(health) = pool.group.inner("health_check") else { return };
     identity::check(health, faults);
     of_errors(health, faults);
-    ejection(health, faults);
-    failing(pool, health, faults);
+    unhealthy_status(pool, health, faults);
     let Some(kind) = health.get("check") else { return };
     without_a_check(health, kind, faults);
     of_another_check(health, kind, faults);
@@ -71,46 +69,27 @@ fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
             );
         }
     }
-    let in_a_row = matches!(health.value("errors"), Some(Value::Number(errors)) if *errors > 0);
+    let in_a_row = matches!(health.value("max_fails"), Some(Value::Number(errors)) if *errors > 0);
     let counted = in_a_row || rate.is_some();
-    for name in ["slow", "failing"].into_iter().filter(|_| !counted) {
+    for name in ["unhealthy_latency", "unhealthy_status"].into_iter().filter(|_| !counted) {
         if let Some(place) = health.key(name) {
             let message = format!("`{name}` is given, but failed requests do not count");
             faults.push(
                 Fault::at(place, message)
-                    .expected("expected with `errors` or `fail_rate`")
-                    .mend("add `errors = 5`, or remove it"),
+                    .expected("expected with `max_fails` or `fail_rate`")
+                    .mend("add `max_fails = 5`, or remove it"),
             );
         }
     }
 }
 
-/// The first time is not longer than the longest, also where that is the default.
-fn ejection(health: &Group, faults: &mut Vec<Fault>) {
-    let (Some(Value::Time(first)), Some(Value::Time(longest))) =
-        (health.value("eject"), health.value("eject_max"))
-    else {
-        return;
-    };
-    if first > longest
-        && let Some(place) = health.place("eject").or_else(|| health.place("eject_max"))
-    {
-        let (first, longest) =
-            (quantities::duration_text(*first), quantities::duration_text(*longest));
-        faults.push(
-            Fault::at(place, format!("`eject` is {first}, and `eject_max` is {longest}"))
-                .mend("write a longer `eject_max`, or a shorter `eject`"),
-        );
-    }
-}
-
 /// Only who speaks HTTP says a status.
-fn failing(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
-    statuses(health, "failing", faults);
+fn unhealthy_status(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
+    statuses(health, "unhealthy_status", faults);
     let speaks = pool.worker == Some(Of::Servers) || super::http::serves(pool);
-    if let (Some(place), false) = (health.key("failing"), speaks) {
+    if let (Some(place), false) = (health.key("unhealthy_status"), speaks) {
         faults.push(
-            Fault::at(place, "`failing` is for workers that speak HTTP")
+            Fault::at(place, "`unhealthy_status` is for workers that speak HTTP")
                 .expected("expected in a pool of servers, or of programs that serve HTTP")
                 .mend("remove it"),
         );
@@ -187,7 +166,7 @@ fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &m
         let fault = Fault::at(place, message);
         faults.push(match worker {
             Of::Program => fault.mend("write `check = \"line\"` or `check = \"program\"`"),
-            _ => fault.mend("remove it; `errors` and `slow` judge by what requests came to"),
+            _ => fault.mend("remove it; `max_fails` and `unhealthy_latency` count failed requests"),
         });
     }
     if let (Some(place), CheckKind::Program) = (health.key("port"), kind) {

@@ -15,7 +15,7 @@ pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, message)
                 .expected("does not belong here")
-                .mend("remove it; `server_requests_max` limits what one server has at once"),
+                .mend("remove it; `upstream.max_concurrent` limits what one server has at once"),
         );
     }
 }
@@ -135,9 +135,9 @@ const OF_PIPES: &[&str] = &[
     "fds",
     "unbuffer",
     "ready",
-    "first_byte",
-    "slow",
-    "write_stall",
+    "first_byte_timeout",
+    "slowlog_timeout",
+    "send_timeout",
     "reply_max",
     "then",
 ];

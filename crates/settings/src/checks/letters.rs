@@ -14,9 +14,11 @@ use crate::walk::Section;
 pub(super) fn check(pools: &[&Section], faults: &mut Vec<Fault>) {
     let mut taken: Vec<(&Section, &Target, &str)> = Vec::new();
     for pool in pools {
-        let (Some(Value::Target(target)), Some(Value::Text(table)), Some(place)) =
-            (pool.group.value("database"), pool.group.value("dead"), pool.group.place("dead"))
-        else {
+        let (Some(Value::Target(target)), Some(Value::Text(table)), Some(place)) = (
+            pool.group.value("database"),
+            pool.group.value("dead_letter_table"),
+            pool.group.place("dead_letter_table"),
+        ) else {
             continue;
         };
         let is_same = |(_, other, there): &&(&Section, &Target, &str)| {
@@ -30,7 +32,10 @@ pub(super) fn check(pools: &[&Section], faults: &mut Vec<Fault>) {
                     .expected(
                         "letters do not name their pool, and are tried again by either of the two",
                     )
-                    .mend(format!("name another table, like `dead = \"{}_dead\"`", pool.name)),
+                    .mend(format!(
+                        "name another table, like `dead_letter_table = \"{}_dead\"`",
+                        pool.name
+                    )),
             );
         }
         taken.push((pool, target, table));

@@ -19,13 +19,16 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// A path is one of HTTP, without escapes, and each parameter in it has a name of its own.
 fn path(pool: &Section, faults: &mut Vec<Fault>) {
-    let Some((path, place)) = pool.group.given_text("path") else {
+    let Some((path, place)) = pool.group.given_text("http_path") else {
         return;
     };
     if pool.group.key("query").is_none() {
         faults.push(
-            Fault::at(place, "`path` is where a `query` is answered over HTTP, and there is none")
-                .mend("remove it"),
+            Fault::at(
+                place,
+                "`http_path` is where a `query` is answered over HTTP, and there is none",
+            )
+            .mend("remove it"),
         );
         return;
     }
@@ -138,7 +141,7 @@ fn server_only(pool: &Section, faults: &mut Vec<Fault>) {
     if !matches!(pool.group.value("database"), Some(Value::Target(Target::Sqlite(_)))) {
         return;
     }
-    for option in ["password", "tls", "tls_ca", "connect_wait"] {
+    for option in ["password", "tls", "tls_ca", "connect_timeout"] {
         let Some(place) = pool.group.key(option) else { continue };
         faults.push(
             Fault::at(place, format!("`{option}` is an option of a server, and SQLite is a file"))

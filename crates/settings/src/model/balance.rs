@@ -12,33 +12,31 @@ use crate::values::Secret;
 options! {
     /// What a pool does beyond giving the next request to the next free worker.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct Balance of Any reload Live {
-        /// What `schedule = "hash"` goes by.
+    pub struct Balancing of Any reload Live {
+        /// What `balance = "hash"` goes by.
         hash: Key as key = "source";
         /// Binds each client to the worker that had its first request.
         sticky: Option<Sticky> as table, reload(ONE_PLACE);
         /// When a worker is left out, and how long; `"off"`: never.
-        health: Health as table_or_off = inner;
+        health_check: HealthCheck as table_or_off = inner;
         /// What it answers, in place of a refusal, when it is over its limits, nobody can answer, a request waited
         /// too long, or an operator says so.
-        sorry: Option<Sorry> as table, reload(Reload::RestartIf("it names another pool, and there are several shards"));
-        /// Requests that all its workers together may have in their hands at once.
-        slots_max: Option<u32> as count(1, 1_000_000), reload(ONE_PLACE);
+        fallback: Option<Fallback> as table, reload(Reload::RestartIf("it names another pool, and there are several shards"));
+        /// Maximum number of concurrent requests of all its workers together.
+        concurrent_max("max_concurrent"): Option<u32> as count(1, 1_000_000), reload(ONE_PLACE);
         /// How long a new worker takes until it is given its whole share, where the schedule has weights.
-        slow_start: Duration as time_or_zero = "0s";
+        slow_start: Duration as time_or_off = "off";
         /// How often a request that a server or a program that serves HTTP had and did not answer is given to
         /// another, where it may be made again.
         retries: Retries as table = inner;
         /// Decisions that are kept, for `roadstead ctl why`.
-        decisions: u32 as count(0, 1_000_000) = "256";
+        trace_max: u32 as count_or_off(1, 1_000_000) = "256";
         /// Those that have the same share a pool evenly; none: whoever came first.
         fair: Option<Key> => fair {};
         /// Where a request says how urgent it is.
         priority: Option<Key> => priority {};
-        /// What one level of priority is worth in waiting time.
-        priority_step: Duration => priority_step {};
         /// How long requests wait while no worker is fit.
-        hold: Duration => hold {};
+        hold_timeout: Duration => hold_timeout {};
     }
 }
 
@@ -47,17 +45,15 @@ const ONE_PLACE: Reload =
     Reload::RestartIf("with it one shard alone serves these servers, and there are several shards");
 
 options! {
-    /// The options of `queue` that are a part of [`Balance`].
+    /// The options of `queue` that are a part of [`Balancing`].
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct Waiting of Any reload Live {
         /// How long requests wait while workers run but none is fit, and bound clients for their server.
-        hold: Duration as time_or_zero = "0s";
+        hold_timeout: Duration as time_or_off = "off";
         /// Those that have this in common take turns: one that asks much does not keep others waiting.
         fair: Option<Key> as key;
         /// Where a request says how urgent it is: a digit, 0 the most, 5 where there is none.
         priority: Option<Key> as key;
-        /// One level of priority is worth so much waiting: nobody waits for ever.
-        priority_step: Duration as time = "1s";
     }
 }
 
@@ -73,12 +69,8 @@ fn priority(group: &Group) -> Option<Key> {
     waiting(group).priority
 }
 
-fn priority_step(group: &Group) -> Duration {
-    waiting(group).priority_step
-}
-
-fn hold(group: &Group) -> Duration {
-    waiting(group).hold
+fn hold_timeout(group: &Group) -> Duration {
+    waiting(group).hold_timeout
 }
 
 options! {
@@ -88,13 +80,13 @@ options! {
     pub struct Retries of Any reload Live {
         /// Times that one request is given to a server; 1: never again.
         tries: u8 as count(1, 255) = "3";
-        /// Percent of the requests that repeats may be in the long run, so that servers which fail are not asked
-        /// twice as much.
-        share: u32 as count(0, 100) = "10";
-        /// Repeats that may be made at once beyond that.
-        reserve: u32 as count(1, 1_000_000) = "20";
+        /// Retries as a part of all requests, in the long run, so that retries cannot multiply the load of unhealthy_status
+        /// servers.
+        budget: u32 as percent = "10%";
+        /// Number of retries that are allowed at once beyond the budget.
+        min_retries: u32 as count(1, 1_000_000) = "20";
         /// On which failures a request is retried: `connect` (no connection), `reset` (the connection ended before
-        /// the response), `timeout` (`deadline` passed before the response), `invalid` (not an HTTP response), and
+        /// the response), `timeout` (`response_timeout` passed before the response), `invalid` (not an HTTP response), and
         /// statuses of responses from 400 to 599, like `503` or `502..504`. Without it: `connect`, `reset` and
         /// `invalid`. A request that a server received is retried only if `idempotent` allows it and its body was
         /// complete when it was sent (at most 64 KiB).
@@ -115,12 +107,13 @@ options! {
         };
         /// A client that did not ask for so long is no longer bound; with a cookie it goes with `value = "signed"` or
         /// `mode = "passive"`.
-        lifetime: Duration as time = "1h";
+        lifetime: Duration as days = "1h";
         /// Clients bound at once, some 58 bytes each, which are taken at the start; beyond it the one that rested
         /// longest is let go. With a cookie it goes with `mode = "passive"` alone.
         entries: u32 as count(1, 10_000_000) = "100000";
-        /// What becomes of a client whose worker is gone.
-        gone: Gone as word = "reschedule";
+        /// Whether a client whose worker is gone is bound to another worker. With `false` its requests are rejected as
+        /// `gone`.
+        redispatch: bool as switch = "true";
     }
 }
 
@@ -157,8 +150,8 @@ options! {
         path: String as path = "/";
         /// `Max-Age`; none: until the client ends.
         max_age: Option<Duration> => max_age {
-            /// Its `Max-Age`; `0s`: until the client ends.
-            max_age: Duration as time_or_zero = "0s";
+            /// Its `Max-Age`; `off`: the cookie is valid until the browser is closed.
+            max_age: Duration as days_or_off = "off";
         };
         /// Whether it is `HttpOnly`.
         http_only: bool as switch = "true";
@@ -209,43 +202,31 @@ words! {
     }
 }
 
-words! {
-    /// What becomes of a client whose worker is gone.
-    pub enum Gone {
-        /// It is bound to another.
-        Reschedule = "reschedule",
-        /// Its requests are refused as `gone`.
-        Refuse = "refuse",
-    }
-}
-
 options! {
-    /// What makes a worker unfit (`health`).
+    /// What makes a worker unfit (`health_check`).
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Health of Any reload Live {
+    pub struct HealthCheck of Any reload Live {
         /// How workers are looked at while nobody asks them; none: not at all.
         check: Option<Check> => check {
             /// How a worker is looked at while nobody asks it.
             check: CheckKind as word = "off";
             all: Check;
         };
-        /// Requests that fail at a worker in a row until it is left out; 0: they do not count.
-        errors: u32 as count(0, 1_000_000) = "0";
+        /// Number of requests in a row that fail at a worker until it is left out.
+        fails_max("max_fails"): u32 as count_or_off(1, 1_000_000) = "off";
         /// The share of failed requests that takes a worker out; none: only failures in a row count.
         fail_rate: Option<FailRate> => fail_rate {
             all: FailRate;
         };
         /// A request that takes longer counts as failed.
-        slow: Option<Duration> as time;
+        unhealthy_latency: Option<Duration> as time;
         /// Statuses of replies that count as failed, both ends included.
-        failing: Option<(u16, u16)> => failing {
+        unhealthy_status: Option<(u16, u16)> => unhealthy_status {
             /// Statuses of replies that count as failed, as a range or one, like `500..599`; without it none do.
-            failing: Option<Statuses> as name;
+            unhealthy_status: Option<Statuses> as name;
         };
-        /// How long a worker is left out the first time; soon after, twice as long.
-        eject: Duration as time = "10s";
-        /// How long at most.
-        eject_max: Duration as time = "5m";
+        /// How long a worker is left out the first time. The time doubles if the worker fails again soon after, up to 5 min.
+        fail_duration: Duration as time = "10s";
     }
 }
 
@@ -257,15 +238,15 @@ fn fail_rate(group: &Group) -> Option<FailRate> {
     group.find("fail_rate").map(|_| FailRate::fill(group))
 }
 
-fn failing(group: &Group) -> Option<(u16, u16)> {
-    group.get("failing").map(|Statuses(from, to)| (from, to))
+fn unhealthy_status(group: &Group) -> Option<(u16, u16)> {
+    group.get("unhealthy_status").map(|Statuses(from, to)| (from, to))
 }
 
 options! {
-    /// The share of failed requests that takes a worker out (`health.fail_rate`).
+    /// The share of failed requests that takes a worker out (`health_check.fail_rate`).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FailRate of Any reload Live {
-        /// The share of failed requests over `fail_window` that takes a worker out; without it only `errors` counts.
+        /// The share of failed requests over `fail_window` that takes a worker out; without it only `max_fails` counts.
         percent("fail_rate"): u32 as percent;
         /// The time over which `fail_rate` is measured.
         window("fail_window"): Duration as time = "10s";
@@ -275,7 +256,7 @@ options! {
 }
 
 options! {
-    /// How workers are looked at while nobody asks them (`health.check`).
+    /// How workers are looked at while nobody asks them (`health_check.check`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Check of Any reload Live {
         /// Time between two checks of a worker; at most 5 s while its checks fail.
@@ -390,11 +371,11 @@ words! {
 }
 
 options! {
-    /// What a pool does when it is sorry (`sorry`).
+    /// What a pool does when it is sorry (`fallback`).
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Sorry of Any reload Live {
+    pub struct Fallback of Any reload Live {
         /// What it answers with.
-        answer: SorryAnswer => answer {
+        answer: FallbackAnswer => answer {
             /// It answers with this. `{request_id}`, `{cause}` and `{pool}` in it stand for these values of the
             /// request.
             line: Option<String> as text;
@@ -407,7 +388,7 @@ options! {
             redirect: Option<String> as path;
         };
         /// How it says so over HTTP.
-        http: SorryHttp;
+        http: FallbackHttp;
         /// It is sorry until no more than this part of its slots and its queue is taken.
         until: u32 as percent = "50%";
         /// How long that must hold.
@@ -418,19 +399,19 @@ options! {
 options! {
     /// How a pool says over HTTP that it is sorry.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct SorryHttp of Any reload Live {
+    pub struct FallbackHttp of Any reload Live {
         /// The status over HTTP; without it 503, and 302 with `redirect`.
         status: Option<u16> as count(200, 599);
         /// What the answer is, over HTTP; without it, as the name of `file` ends.
         content_type("type"): Option<String> as name;
-        /// When clients of HTTP are told to come again; `0s`: not at all.
-        retry_after: Duration as time_or_zero = "10s";
+        /// `Retry-After` over HTTP.
+        retry_after: Duration as time_or_off = "10s";
     }
 }
 
 /// What a pool answers with when it is sorry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SorryAnswer {
+pub enum FallbackAnswer {
     /// This.
     Line(String),
     /// What is in this file.
@@ -441,12 +422,12 @@ pub enum SorryAnswer {
     Redirect(String),
 }
 
-fn answer(group: &Group) -> SorryAnswer {
+fn answer(group: &Group) -> FallbackAnswer {
     let text = |name| group.text(name).map(str::to_owned);
-    let line = text("line").map(SorryAnswer::Line);
-    let file = || text("file").map(SorryAnswer::File);
-    let redirect = || text("redirect").map(SorryAnswer::Redirect);
+    let line = text("line").map(FallbackAnswer::Line);
+    let file = || text("file").map(FallbackAnswer::File);
+    let redirect = || text("redirect").map(FallbackAnswer::Redirect);
     line.or_else(file)
         .or_else(redirect)
-        .unwrap_or_else(|| SorryAnswer::Pool(String::of(group.value("pool"))))
+        .unwrap_or_else(|| FallbackAnswer::Pool(String::of(group.value("pool"))))
 }

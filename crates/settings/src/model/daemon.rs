@@ -11,8 +11,8 @@ options! {
     /// Settings of the daemon as a whole (`[daemon]`).
     #[derive(Clone, Debug, PartialEq)]
     pub struct Daemon of Any reload Live {
-        /// How long a drain may take before it is cut.
-        drain: Duration as time_or_zero = "30s";
+        /// Maximum duration of a drain. When it expires, the remaining requests are ended.
+        drain_timeout: Duration as time_or_zero = "30s";
         /// How long an HTTP connection without a request stays open during a drain, counted from its last activity. A
         /// request that arrives in this time is served with `Connection: close`.
         drain_keepalive_timeout: Duration as time_or_zero = "1s";

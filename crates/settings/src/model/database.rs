@@ -24,7 +24,7 @@ options! {
         /// able to change a symbolic link in its path.
         tls_ca: Option<PathBuf> as name;
         /// How long it may take to connect to a server and to prepare what is needed there.
-        connect_wait: Duration as time = "5s";
+        connect_timeout: Duration as time = "5s";
         /// What is done with a request.
         action: Action => action {
             /// The row that a request becomes; either this, `statement` or `query`.
@@ -38,7 +38,7 @@ options! {
         /// Makes a missing table at start.
         create: Option<String> as name;
         /// How a request is read into named values.
-        record: Record as word = "json";
+        input_format: InputFormat as word = "json";
         /// The reply after the commit, one line; `{name}` stands for a value of the record or for a column that the
         /// `statement` returns, `{rows}` for the number of rows that were stored or changed, `{{` and `}}` for the
         /// braces themselves.
@@ -52,23 +52,23 @@ options! {
             unknown_fields: Option<UnknownFields> as word;
         };
         /// What a commit waits for.
-        sync: Sync as word = "full";
+        durability: Durability as word = "full";
         /// How long to wait for a lock that another process holds.
-        lock_wait: Duration as time_or_zero = "5s";
+        lock_timeout: Duration as time_or_zero = "5s";
         /// How long a row that a server is known not to have stored is tried again, from the first failure or, for a
-        /// row that is received later, from its receipt; `0s`: not at all. An error that only some rows meet, as of a
+        /// row that is received later, from its receipt. An error that only some rows meet, as of a
         /// trigger or of the server of a foreign table, ends those rows after a second at most.
-        retry: Duration as time_or_zero = "10s";
+        retry_timeout: Duration as time_or_off = "10s";
         /// Whether rows whose COMMIT was lost are sent again where their `key` keeps them from being stored twice.
         /// Set `false` if rows are deleted from the table or moved, as from a queue: a row that was stored and then
         /// deleted would be stored once more. With `false` such rows end as `commit` (unknown).
         resend: bool as switch = "true";
         /// A table that keeps the rows which the database does not accept; it is made where it is missing. Each pool
         /// needs a table of its own.
-        dead: Option<String> as name;
+        dead_letter_table: Option<String> as name;
         /// Whether the log gets the details of errors (PostgreSQL's DETAIL, HINT and CONTEXT, the whole message of
         /// MySQL): they may show values of other columns and rows. Clients get the primary message and the code in
-        /// any case; the table of `dead` always has them.
+        /// any case; `dead_letter_table` always has them.
         log_error_details: bool as switch = "false";
     }
 }
@@ -117,14 +117,14 @@ options! {
         /// Any statement that reads, prepared once, with `:name` parameters; its rows are the reply.
         sql("query"): String as name;
         /// How the rows of a query are written.
-        rows: RowFormat as word = "json";
+        output_format: OutputFormat as word = "json";
         /// Rows of the reply to a query; with more it is refused.
         rows_max: u32 as count(1, 10_000_000) = "10000";
         /// Bytes of one reply at most.
         reply_max: usize => reply_max {};
         /// The path at which a listener of HTTP answers a query, like `/hits/{id}`; a segment in braces is a
         /// parameter, as those behind the `?` are. Every path when none is given.
-        path: Option<String> as path;
+        http_path: Option<String> as path;
     }
 }
 
@@ -135,7 +135,7 @@ fn reply_max(group: &Group) -> usize {
 
 words! {
     /// How the rows of a query are written.
-    pub enum RowFormat {
+    pub enum OutputFormat {
         /// One line: an array with an object a row; values of binary types are in base64.
         Json = "json",
         /// A line with an object for each row, as in `json`; where clients speak in frames a frame each, sent on as
@@ -205,7 +205,7 @@ words! {
 
 words! {
     /// How a request is read into named values.
-    pub enum Record {
+    pub enum InputFormat {
         /// One JSON object.
         Json = "json",
         /// Values with tabs between, in the order of the columns or of the parameters of the statement; `\N` is NULL.
@@ -217,7 +217,7 @@ words! {
 
 words! {
     /// What a commit waits for.
-    pub enum Sync {
+    pub enum Durability {
         /// The disk has it: nothing acknowledged is lost when power fails. A server whose own settings do not see to
         /// that is named by a warning in the log and by `check --connect`; on MySQL and MariaDB, which choose it for
         /// the whole server, no more can be done from here.
@@ -230,14 +230,14 @@ words! {
 
 options! {
     /// How many requests one slot takes at once. A batch leaves when a slot is free and `rows` or
-    /// `bytes` are reached or its oldest request waited for `wait`.
+    /// `bytes` are reached or its oldest request waited for `timeout`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Batch of Any reload Live {
         /// Requests.
         rows: u32 as count(1, 100_000) = (program "1", database "1000");
         /// Bytes of their bodies.
         bytes: usize as size(1, 256 * MIB) = "1MiB";
-        /// How long a batch that is not full waits for more; `0s`: not at all.
-        wait: Duration as time_or_zero = "0s";
+        /// How long a batch that is not full waits for more requests.
+        timeout: Duration as time_or_zero = "0s";
     }
 }

@@ -7,7 +7,7 @@ use super::program::Framing;
 use super::route::{Authenticate, Edited, Route, RouteRows};
 use super::routing;
 use crate::options::kinds::GIB;
-use crate::options::{Group, Reload, options, words};
+use crate::options::{Group, Reload, Setting, options, words};
 use crate::values::{Address, Network};
 
 options! {
@@ -46,17 +46,20 @@ options! {
         /// Bytes of output that wait for a client to read them; over it the client is cut. 16MiB with `jsonrpc` and
         /// `content-length` unless it is given.
         send_max: usize as size(1, GIB) = "4MiB", reload(Reload::RestartIf("it becomes the smallest of all listeners, and there are several shards"));
-        /// A client that sends nothing and is owed nothing for so long is closed; `0s`: never.
-        idle: Duration as time_or_zero = "10m";
-        /// A client that has not begun its first request so long after it connected is closed; `0s`: never.
-        first_request_timeout: Duration as time_or_zero = "10s";
-        /// A request that was begun must be complete after so long; `0s`: never.
-        read: Duration as time_or_zero = "10s";
-        /// A client that takes none of its output for so long is closed; `0s`: never.
-        write_stall: Duration as time_or_zero = "30s";
-        /// Bytes a second that a client must take while output waits for it, taken over each `write_stall`; `0B`:
-        /// any.
-        send_rate_min: usize as size(0, GIB) = "512B";
+        /// Maximum time without a request.
+        idle_timeout: Duration => idle_timeout {
+            /// A client that sends nothing and waits for no reply is closed after this time. 75s with `http` unless it is
+            /// given.
+            idle_timeout: Duration as time_or_off = "10m";
+        };
+        /// A client that has not begun its first request this long after it connected is closed.
+        first_request_timeout: Duration as time_or_off = "10s";
+        /// Maximum time to receive a whole request, from its first byte.
+        request_read_timeout: Duration as time_or_off = "10s";
+        /// A client that reads none of its output for this time is closed.
+        send_timeout: Duration as time_or_off = "30s";
+        /// Bytes a second that a client must take while output waits for it, measured over each `send_timeout`.
+        send_rate_min: usize as size_or_off(1, GIB) = "512B";
         /// What only a listener of HTTP has.
         http: HttpListener;
         /// Whom it takes.
@@ -65,16 +68,22 @@ options! {
         access_log: bool as switch = "true";
         /// Connections that the kernel holds until they are accepted.
         backlog: u32 as count(1, 65_535) = "4096", reload(Reload::Restart);
-        /// A client that says nothing for so long is asked by the kernel whether it is there, and is gone if it does
-        /// not answer in as long again; `0s`: never.
-        tcp_keepalive: Duration as time_or_zero = "2m", reload(Reload::Restart);
-        /// Listens on an address at once, also where the kernel still remembers former connections.
-        reuse_address: bool as switch = "true", reload(Reload::Restart);
+        /// TCP keepalive: after this time without traffic the kernel probes the client, and the connection is closed if
+        /// there is no answer within as long again.
+        tcp_keepalive_interval: Duration as time_or_off = "2m", reload(Reload::Restart);
     }
 }
 
 fn name(group: &Group) -> String {
     group.name.clone()
+}
+
+/// Browsers hold connections open that they no longer need.
+const HTTP_IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+
+fn idle_timeout(group: &Group) -> Duration {
+    let is_http = group.is("protocol", Protocol::Http) && group.key("idle_timeout").is_none();
+    if is_http { HTTP_IDLE_TIMEOUT } else { Duration::of(group.value("idle_timeout")) }
 }
 
 /// A browser that closes has left; whoever speaks messages may have said all.
@@ -94,10 +103,10 @@ options! {
         /// With `http`: bytes of all bodies together that are taken whole before a program gets them; over it 503.
         /// One client address that is not `trusted` takes at most half of what others leave, but always one body.
         bodies_max: usize as size(1, 64 * GIB) = "64MiB";
-        /// With `http`: bytes a second that a body must bring, taken over each `read`; `0B`: any.
-        body_rate_min: usize as size(0, GIB) = "240B";
-        /// With `http`: a tunnel in which neither side says anything for so long is ended; `0s`: never.
-        tunnel_idle: Duration as time_or_zero = "1h";
+        /// With `http`: bytes a second that a body must bring, measured over each `request_read_timeout`.
+        body_rate_min: usize as size_or_off(1, GIB) = "240B";
+        /// With `http`: a tunnel in which neither side sends anything for this time is closed.
+        tunnel_timeout: Duration as time_or_off = "1h";
         /// With `http`: which fields tell a server who asked.
         forwarded: Forwarded as word = "x-forwarded";
         /// The name in the `Via` fields that are added; none: no field is added.
@@ -160,7 +169,7 @@ words! {
         /// `Forwarded` of RFC 7239.
         Standard = "standard",
         /// None.
-        Nothing = "nothing",
+        Off = "off",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::balance::{Balance, CookieMode, KnownBy, Waiting};
+use super::balance::{Balancing, CookieMode, KnownBy, Waiting};
 use super::database::{Batch, Database};
 use super::program::Program;
 use super::servers::{Server, Servers};
@@ -20,12 +20,12 @@ options! {
         /// How many requests may wait, and how long.
         queue: Queue as table = inner;
         /// Which free worker is next. Threads of handlers are woken in their order, so that few stay warm.
-        schedule: Schedule as word = (handler "first", other "round-robin");
+        balance: BalanceMethod as word = (handler "first", other "round-robin");
         /// Who is bound, who is fit, who waits how, and what it says when it is sorry.
-        balance: Balance;
-        /// How long a worker may take for one request before it is ended; of servers, until the first byte of the
-        /// reply.
-        deadline: Duration as time = "30s";
+        balancing: Balancing;
+        /// Maximum time for a response. For programs and databases the whole response: a program that takes longer is
+        /// killed. For servers until the first byte of the response.
+        response_timeout: Duration as time = "30s";
         /// Which requests may be made again, by another worker, though one of servers or programs had them and ended,
         /// or answered with what is no reply. `retries` says how often.
         idempotent: Idempotent as word = "methods";
@@ -107,7 +107,8 @@ impl Pool {
             Worker::Program(_) | Worker::Database(_) => u64::from(self.workers.max) * 4,
             Worker::Handler(_) => 0,
             Worker::Servers(servers) => {
-                let slots = |server: &Server| server.slots.unwrap_or(servers.requests_max);
+                let slots =
+                    |server: &Server| server.concurrent_max.unwrap_or(servers.concurrent_max);
                 servers.servers.iter().map(slots).map(u64::from).sum()
             }
         }
@@ -118,12 +119,12 @@ impl Pool {
     /// pool.
     #[must_use]
     pub fn needs_one_place(&self) -> bool {
-        let has_table = self.balance.sticky.as_ref().is_some_and(|sticky| match &sticky.by {
+        let has_table = self.balancing.sticky.as_ref().is_some_and(|sticky| match &sticky.by {
             KnownBy::Key(_) => true,
             KnownBy::Cookie(cookie) => cookie.mode == CookieMode::Passive,
         });
-        let batches = self.batch.rows > 1 || !self.batch.wait.is_zero();
-        has_table || batches || self.balance.slots_max.is_some() || self.then.is_some()
+        let batches = self.batch.rows > 1 || !self.batch.timeout.is_zero();
+        has_table || batches || self.balancing.concurrent_max.is_some() || self.then.is_some()
     }
 }
 
@@ -144,7 +145,7 @@ words! {
     /// Which requests may be made again though a worker may have done what they ask for.
     pub enum Idempotent {
         /// None of which a byte reached a worker.
-        None = "none",
+        Off = "off",
         /// Requests of HTTP that ask for no change: GET, HEAD, OPTIONS and TRACE.
         Safe = "safe",
         /// Those, and PUT and DELETE, which mean the same when they are made twice.
@@ -171,44 +172,18 @@ options! {
     /// How many workers a pool has.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Workers of Any reload Live {
-        /// A rule for the number of workers that people know by a name: other defaults.
-        min: u32 => min {
-            /// Other defaults for what is not given; docs/design/elastic.md says which to take when.
-            preset: Preset as word = "elastic";
-            /// Never fewer; 0: none until somebody asks.
-            min: u32 as count(0, 10_000) = "1";
-        };
+        /// Minimum number; 0: workers are started on demand.
+        min: u32 as count(0, 10_000) = "1";
         /// Never more; when it is not given, at least `min`.
         max: u32 as count(1, 10_000) = (program "4", database "1");
         /// Kept free beyond the busy ones, as far as `max` allows.
         spare: u32 as count(0, 10_000) = "0";
         /// A worker beyond `min` and `spare` that had nothing to do for so long is ended.
-        idle: Duration as time = "30s";
+        idle_timeout: Duration as time = "30s";
         /// A request that waited so long is a reason to start another worker.
         grow_after: Duration as time_or_zero = "10ms";
         /// More waiting requests than this are a reason to start workers at once; without it only their age is.
         grow_above: Option<u32> as count(0, 1_000_000);
-    }
-}
-
-/// `preset` has other defaults, which the walk has filled in.
-fn min(group: &Group) -> u32 {
-    u32::of(group.value("min"))
-}
-
-words! {
-    /// A rule for the number of workers that people know by a name: other defaults.
-    pub enum Preset {
-        /// The defaults of this table.
-        Elastic = "elastic",
-        /// Always as many as `max`, or as `min` when only that is given.
-        Static = "static",
-        /// `spare = 2`, or `max` where that is less: some are ready before they are needed.
-        Prefork = "prefork",
-        /// `min = 0`: none until somebody asks, and none again after `idle`.
-        OnDemand = "on-demand",
-        /// `grow_above = 3`: grows as soon as more than three requests wait.
-        Queue = "queue",
     }
 }
 
@@ -217,39 +192,37 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Queue of Any reload Live {
         /// Requests.
-        length: u32 as count(1, 10_000_000) = "10000";
+        requests_max("max_requests"): u32 as count(1, 10_000_000) = "10000";
         /// Bytes of memory that they hold.
-        bytes: usize as size(1, 64 * GIB) = "64MiB";
-        /// How long one may wait before it is refused.
-        wait: Duration => wait {
-            /// How long one may wait before it is refused.
-            wait: Duration as time = "5s";
+        bytes_max("max_bytes"): usize as size(1, 64 * GIB) = "64MiB";
+        /// Maximum time in the queue. A request that waits longer is rejected.
+        timeout: Duration => timeout {
+            /// Maximum time in the queue. A request that waits longer is rejected.
+            timeout: Duration as time = "5s";
             waiting: Waiting;
         };
     }
 }
 
-/// The other options of this table are in [`Balance`].
-fn wait(group: &Group) -> Duration {
-    Duration::of(group.value("wait"))
+/// The other options of this table are in [`Balancing`].
+fn timeout(group: &Group) -> Duration {
+    Duration::of(group.value("timeout"))
 }
 
 words! {
     /// Which free worker is next.
-    pub enum Schedule {
-        /// Each in its turn; as `weighted-round-robin` as soon as a weight is above 1 or there is a `slow_start`.
+    pub enum BalanceMethod {
+        /// Each in turn, as often as its weight says, evenly spread.
         RoundRobin = "round-robin",
-        /// Each in its turn, as often as its weight says, evenly spread.
-        WeightedRoundRobin = "weighted-round-robin",
-        /// The one with the fewest requests in its hands, for its weight.
-        LeastOutstanding = "least-outstanding",
-        /// Of two drawn by chance, the one with fewer requests in its hands, for its weight.
-        TwoChoices = "two-choices",
-        /// Drawn by chance, by weight.
+        /// The one with the fewest requests in flight, relative to its weight.
+        LeastRequests = "least-requests",
+        /// Of two random ones, the one with fewer requests in flight, relative to its weight.
+        PowerOfTwo = "power-of-two",
+        /// Random, by weight.
         Random = "random",
-        /// The one that the key in `hash` belongs to, unless it has more than 5/4 of its due.
+        /// The one that the key in `hash` is mapped to, unless it has more than 5/4 of its share.
         Hash = "hash",
-        /// The first that is free.
+        /// The first free one.
         First = "first",
     }
 }

@@ -40,7 +40,7 @@ options! {
         /// until the next reload once one printed something after its reply to this.
         reset: Option<String> as text, reload(Reload::Restart);
         /// What a program must say before it serves.
-        handshake: Handshake as word = "none", reload(Reload::Restart);
+        handshake: Handshake as word = "off", reload(Reload::Restart);
         /// A reply has many frames, each of which goes to the client as it comes; what ends it.
         stream: Option<Stream> as table, reload(Reload::Restart);
         /// Bytes of one reply of a program or a query; 16MiB with `framing` of `jsonrpc` or `content-length` unless
@@ -53,9 +53,9 @@ options! {
         /// name. Variables that the configuration names as `env:NAME` are not inherited otherwise.
         env: Vec<(String, String)> as variables;
         /// How long a program may take to end after its input was closed, and again after TERM.
-        grace: Duration as time_or_zero = "2s", reload(Reload::Live);
+        stop_timeout: Duration as time_or_zero = "2s", reload(Reload::Live);
         /// A program that lived shorter than this counts towards the crash loop.
-        settle: Duration as time_or_zero = "1s", reload(Reload::Live);
+        min_uptime: Duration as time_or_zero = "1s", reload(Reload::Live);
         /// How it is connected.
         wiring: Wiring;
         /// What it is held to.
@@ -63,17 +63,18 @@ options! {
         /// With `framing = "http"`: where the program serves; it is ready once it accepts connections there.
         socket: HttpSocket as word = "inherited";
         /// What a client is told of a program that ended with its request; the log has all of it.
-        last_words: LastWords as word = "auto";
+        exit_message: ExitMessage as word = "auto";
         /// How it says that it is ready for requests.
         ready: Ready as word = "start";
         /// How long it may take until it is ready; then it is killed, and another is tried.
         start_timeout: Duration as time = "30s", reload(Reload::Live);
-        /// How long it may take for the first byte of a reply; `0s`: as long as for all of it (`deadline`).
-        first_byte: Duration as time_or_zero = "0s";
-        /// A request that takes it so long is logged, and goes on; `0s`: never.
-        slow: Duration as time_or_zero = "0s";
-        /// How long it may read nothing of what waits for it; `0s`: as long as `deadline` allows.
-        write_stall: Duration as time_or_zero = "0s";
+        /// Maximum time until the first byte of a reply. `response_timeout` applies in any case.
+        first_byte_timeout: Duration as time_or_off = "off";
+        /// A request that takes longer is logged as slow, and continues.
+        slowlog_timeout: Duration as time_or_off = "off";
+        /// Maximum time in which a program reads nothing of a request that waits for it. `response_timeout` applies in any
+        /// case.
+        send_timeout: Duration as time_or_off = "off";
         /// When a program is replaced though nothing is wrong with it: between requests, and only once another is
         /// ready.
         recycle: Recycle as table = inner, reload(Reload::Live);
@@ -82,13 +83,13 @@ options! {
 
 words! {
     /// What a client is told of a program that ended with its request. The log has all of it.
-    pub enum LastWords {
+    pub enum ExitMessage {
         /// How it exited, and the last line on its standard error, 200 characters of it, since it was given a request
         /// of this client; nothing that it said if it can work for several clients at once, or over HTTP, whose
         /// clients are often strangers.
         Auto = "auto",
         /// That it ended.
-        None = "none",
+        Off = "off",
         /// As `auto`, with the last line also over HTTP and of programs that can work for several clients at once.
         Line = "line",
         /// `line`; over HTTP, where a reply can have many lines, the last 8 KiB.
@@ -105,7 +106,7 @@ options! {
         /// Which descriptors of the program they are.
         fds: Fds as word = "0/1";
         /// What is done for a program that keeps its output in a buffer; `roadstead doctor` tells.
-        unbuffer: Unbuffer as word = "no";
+        unbuffer: Unbuffer as word = "off";
     }
 }
 
@@ -133,7 +134,7 @@ words! {
     /// What is done about output that a program keeps in a buffer.
     pub enum Unbuffer {
         /// Nothing.
-        No = "no",
+        Off = "off",
         /// The C library flushes every line; not for Perl, Python, Node, Go or static binaries.
         Stdbuf = "stdbuf",
         /// Its output is a terminal; programs that flush for people then flush.
@@ -158,7 +159,7 @@ options! {
         limits: Limits as table = inner;
         /// Where it runs: `any` processor, `near` (the loop's own, on which the loop then stays), `spread` (each
         /// program on another), or those of a list.
-        cpu: Processors as processors = "any";
+        cpu_affinity: Processors as processors = "any";
         /// How much less urgent than the daemon it is for the kernel.
         nice: u32 as count(0, 19) = "0";
         /// Where its control group is made: `auto` (in the daemon's own where that was delegated to it), `off`, or a
@@ -180,7 +181,7 @@ options! {
         /// Bytes of address space; Node, Go and Java reserve far more than they use.
         address_space: Option<u64> as size(1, 512 * GIB);
         /// Processor time.
-        cpu: Option<Duration> as seconds;
+        cpu_time: Option<Duration> as seconds;
         /// Bytes of a core file; 0: none.
         core: Option<u64> as size(0, 512 * GIB);
         /// Bytes of a file that it writes.
@@ -318,7 +319,7 @@ words! {
     /// What a program must say before it serves.
     pub enum Handshake {
         /// Nothing: it serves as soon as it runs.
-        None = "none",
+        Off = "off",
         /// It is asked to `initialize` as MCP has it; clients that ask the same get its answer.
         Mcp = "mcp",
     }
@@ -331,7 +332,7 @@ options! {
         /// A frame that is this ends the reply, and belongs to it.
         until: Option<String> as text;
         /// When nothing came for so long, the reply has ended.
-        gap: Option<Duration> as time;
+        idle_timeout: Option<Duration> as time;
     }
 }
 
@@ -362,14 +363,14 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Recycle of Any reload Live {
         /// After so many requests.
-        requests: Option<u64> as count(1, 4_000_000_000);
+        requests_max("max_requests"): Option<u64> as count(1, 4_000_000_000);
         /// When it has served for so long.
-        age: Option<Duration> as time;
+        age_max("max_age"): Option<Duration> as days;
         /// When it occupies more than so many bytes after a reply, looked at once a second at most.
-        memory: Option<u64> as size(1, 512 * GIB);
-        /// Percent by which each of these may be less for one program, so that not all go together.
-        jitter: u32 as count(0, 100) = "15";
-        /// Percent of the pool's programs that may be replaced at once; at least one.
-        share: u32 as count(1, 100) = "20";
+        memory_max("max_memory"): Option<u64> as size(1, 512 * GIB);
+        /// By how much each of these may be less for one program, so that not all are replaced together.
+        jitter: u32 as percent = "15%";
+        /// The part of the pool's programs that may be replaced at once; at least one.
+        share: u32 as percent = "20%";
     }
 }

@@ -28,7 +28,7 @@ impl Route {
     pub fn pool(&self) -> Option<&str> {
         match &self.action {
             RouteAction::Pool { pool, rewrite: _ } => Some(pool),
-            RouteAction::Redirect { .. } | RouteAction::Fixed { .. } => None,
+            RouteAction::Redirect { .. } | RouteAction::Respond { .. } => None,
         }
     }
 }
@@ -51,11 +51,11 @@ pub enum RouteAction {
         to: Template,
     },
     /// It is answered with this.
-    Fixed {
+    Respond {
         /// 200 to 599.
         status: u16,
         /// The body.
-        body: FixedBody,
+        body: RespondBody,
         /// What the body is.
         content_type: String,
     },
@@ -63,7 +63,7 @@ pub enum RouteAction {
 
 /// The body of an answer that is always the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FixedBody {
+pub enum RespondBody {
     /// This text.
     Text(String),
     /// What is in the file of this name.
@@ -125,7 +125,7 @@ options! {
         /// In place of a pool: sends the client elsewhere.
         redirect: Option<RedirectRows> as table;
         /// In place of a pool: answers with this.
-        fixed: Option<FixedRows> as table;
+        respond: Option<RespondRows> as table;
         /// Whether its requests may ask for another protocol; without it, as the listener says.
         allow_upgrade: Option<bool> as switch;
         /// What is changed in the head of its requests, after what the listener changes.
@@ -181,7 +181,7 @@ options! {
 options! {
     /// An answer that is always the same.
     #[derive(Clone, Debug, PartialEq)]
-    pub(crate) struct FixedRows of Any reload Live {
+    pub(crate) struct RespondRows of Any reload Live {
         /// Its status.
         status: u16 as count(200, 599) = "200";
         /// Its body.

@@ -12,7 +12,7 @@ use route::{
 
 use crate::fault::Fault;
 use crate::foreign;
-use crate::model::{Authenticate, FixedBody, Route, RouteAccess, RouteAction, Secret};
+use crate::model::{Authenticate, RespondBody, Route, RouteAccess, RouteAction, Secret};
 use crate::options::{Group, Value};
 use crate::values;
 
@@ -194,8 +194,10 @@ fn field_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<FieldRule> {
 }
 
 fn action(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
-    let given: Vec<&str> =
-        ["pool", "redirect", "fixed"].into_iter().filter(|one| group.find(one).is_some()).collect();
+    let given: Vec<&str> = ["pool", "redirect", "respond"]
+        .into_iter()
+        .filter(|one| group.find(one).is_some())
+        .collect();
     match given[..] {
         ["pool"] => {}
         [_] if group.find("rewrite").is_some() => {
@@ -211,12 +213,12 @@ fn action(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
         }
         [] => {
             let message = "a route says what becomes of its requests";
-            let mend = "add `pool`, `redirect` or `fixed`";
+            let mend = "add `pool`, `redirect` or `respond`";
             faults.push(Fault::at(group.header(), message).mend(mend));
             return None;
         }
     }
-    match (group.value("pool"), group.value("redirect"), group.value("fixed")) {
+    match (group.value("pool"), group.value("redirect"), group.value("respond")) {
         (Some(Value::Text(pool)), ..) => {
             let rewrite = match group.value("rewrite") {
                 Some(Value::Group(inner)) => Some(rewrite(group, inner, faults)?),
@@ -225,7 +227,7 @@ fn action(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
             Some(RouteAction::Pool { pool: pool.clone(), rewrite })
         }
         (_, Some(Value::Group(inner)), _) => redirect(group, inner, faults),
-        (.., Some(Value::Group(inner))) => fixed(inner, faults),
+        (.., Some(Value::Group(inner))) => respond(inner, faults),
         _ => None,
     }
 }
@@ -311,7 +313,7 @@ fn redirect(route: &Group, group: &Group, faults: &mut Vec<Fault>) -> Option<Rou
     Some(RouteAction::Redirect { status: u16::try_from(status).ok()?, to: template })
 }
 
-fn fixed(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
+fn respond(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
     let status = u16::try_from(group.number("status")?).ok()?;
     let content_type = text(group, "type")?;
     if content_type.bytes().any(|byte| !(32..127).contains(&byte)) {
@@ -325,8 +327,8 @@ fn fixed(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
             fault(group, "file", message, "keep one of the two", faults);
             return None;
         }
-        (None, Some(file)) => FixedBody::File(file.to_owned()),
-        (body, None) => FixedBody::Text(body.unwrap_or_default().to_owned()),
+        (None, Some(file)) => RespondBody::File(file.to_owned()),
+        (body, None) => RespondBody::Text(body.unwrap_or_default().to_owned()),
     };
     if let (204 | 205 | 304, Some(option)) =
         (status, ["body", "file"].into_iter().find(|option| group.find(option).is_some()))
@@ -335,7 +337,7 @@ fn fixed(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
         fault(group, option, message, "remove it, or write another `status`", faults);
         return None;
     }
-    Some(RouteAction::Fixed { status, body, content_type: content_type.to_owned() })
+    Some(RouteAction::Respond { status, body, content_type: content_type.to_owned() })
 }
 
 /// What is changed in a head; what cannot be is left out.

@@ -12,20 +12,22 @@ options! {
         /// Servers that speak HTTP, as tables or as addresses or names alone; each is a worker.
         servers: Vec<Server> as list("address");
         /// Requests that one server has at once; each has a connection of its own.
-        requests_max("server_requests_max"): u32 as count(1, 65_535) = "1000";
-        /// How long a connection to a server may take.
-        connect: Duration as time = "5s";
-        /// How long nothing may come of a reply that has begun.
-        between: Duration as time = "30s";
-        /// How long a request may take in all, its reply included; `0s`: as long as it goes on.
-        total: Duration as time_or_zero = "0s";
-        /// How long a connection to a server is kept for the next request.
-        keep: Duration as time = "60s";
-        /// A server that says nothing for so long is asked by the kernel whether it is there, and has reset the
-        /// connection if it does not answer in as long again; `0s`: never.
-        tcp_keepalive: Duration as time_or_zero = "2m";
+                /// Maximum number of concurrent requests of each server; each uses a connection.
+        concurrent_max("upstream.max_concurrent"): u32 as count(1, 65_535) = "1000";
+        /// Maximum time to connect to a server.
+        connect_timeout: Duration as time = "5s";
+        /// Maximum gap between two reads of a response.
+        read_timeout: Duration as time = "30s";
+        /// Maximum time for a request, its whole response included.
+        request_timeout: Duration as time_or_off = "off";
+        /// How long an idle connection to a server is kept open for the next request. Choose it below the server's own
+        /// limit: Node.js closes idle connections after 5 s.
+        keepalive_timeout: Duration as time = "4s";
+        /// TCP keepalive: after this time without traffic the kernel probes the server, and the connection is closed if
+        /// there is no answer within as long again.
+        tcp_keepalive_interval: Duration as time_or_off = "2m";
         /// How often the address of a server that has a name is looked up.
-        resolve: Duration as seconds = "30s";
+        resolve_interval: Duration as seconds = "30s";
     }
 }
 
@@ -37,8 +39,8 @@ options! {
         address: Address as server = required;
         /// How much it gets compared with the others; 0: nothing new.
         weight: u32 as count(0, 256) = "1";
-        /// Requests that it has at once; without it, as many as `server_requests_max` says.
-        slots: Option<u32> as count(1, 65_535);
+        /// Maximum number of concurrent requests; without it, as `upstream.max_concurrent` says.
+        concurrent_max("max_concurrent"): Option<u32> as count(1, 65_535);
         /// It serves only when no other can.
         backup: bool as switch = "false";
     }

@@ -5,14 +5,14 @@
 //!     /// How many requests may wait, and how long.
 //!     #[derive(Clone, Debug, PartialEq)]
 //!     pub struct Queue of Any reload Live {
-//!         /// Requests.
-//!         length: u32 as count(1, 10_000_000) = "10000";
+//!         /// Maximum number of requests.
+//!         requests_max("max_requests"): u32 as count(1, 10_000_000) = "10000";
 //!     }
 //! }
 //! ```
 //!
-//! The comment above a row is the documentation of the field and the meaning in the reference page. `length` is
-//! the name of the field and of the option; an option with another name is written `field("option")`. Behind `as`
+//! The comment above a row is the documentation of the field and the meaning in the reference page. The name of
+//! the field is the name of the option; an option with another name is written `field("option")`. Behind `as`
 //! stand its kind (`kinds`) and range, then its default as it would be written in a file: `= "10000"`,
 //! `= required`, `= inner` (a table of which each option has its own default), or nothing. `of` says to which kind
 //! of pool the options belong, and `reload` whether a reload changes them; a row can differ from its struct:

@@ -8,7 +8,9 @@ use crate::values::{Address, Key, Processors, Secret, Target};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;
+const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Kinds without a range: what they are called, what they are read as, and what they are.
 macro_rules! kinds {
@@ -22,11 +24,17 @@ macro_rules! kinds {
 
 kinds! {
     /// A time that must pass.
-    time: Duration => Kind::Time { min: Duration::from_millis(1), max: DAY };
+    time: Duration => Kind::Time { min: MILLISECOND, max: DAY, off: false };
     /// A time that may be zero.
-    time_or_zero: Duration => Kind::Time { min: Duration::ZERO, max: DAY };
+    time_or_zero: Duration => Kind::Time { min: Duration::ZERO, max: DAY, off: false };
+    /// A time that must pass, or `off`.
+    time_or_off: Duration => Kind::Time { min: MILLISECOND, max: DAY, off: true };
     /// A time of one second at least.
-    seconds: Duration => Kind::Time { min: Duration::from_secs(1), max: DAY };
+    seconds: Duration => Kind::Time { min: Duration::from_secs(1), max: DAY, off: false };
+    /// A time that may be longer than a day.
+    days: Duration => Kind::Time { min: MILLISECOND, max: YEAR, off: false };
+    /// The same, or `off`.
+    days_or_off: Duration => Kind::Time { min: MILLISECOND, max: YEAR, off: true };
     switch: bool => Kind::Switch;
     processors: Processors => Kind::Processors;
     address: Address => Kind::Address;
@@ -60,12 +68,21 @@ pub(crate) const fn count<T: Setting<As = read_as::Number>>(min: u64, max: u64) 
 }
 
 pub(crate) const fn count_or_auto<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
-    Kind::CountOrAuto { min, max }
+    Kind::CountOr { min, max, word: "auto" }
+}
+
+pub(crate) const fn count_or_off<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
+    Kind::CountOr { min, max, word: "off" }
 }
 
 /// Bytes.
 pub(crate) const fn size<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
-    Kind::Size { min, max }
+    Kind::Size { min, max, off: false }
+}
+
+/// Bytes, or `off`.
+pub(crate) const fn size_or_off<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
+    Kind::Size { min, max, off: true }
 }
 
 /// Tables, of which a text stands for one with the option `alone`.

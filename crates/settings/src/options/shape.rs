@@ -132,12 +132,12 @@ pub(crate) enum Default {
 pub(crate) enum Kind {
     /// A whole number, both ends included.
     Count { min: u64, max: u64 },
-    /// The same, or `auto`, which is 0.
-    CountOrAuto { min: u64, max: u64 },
-    /// Bytes, both ends included.
-    Size { min: u64, max: u64 },
-    /// A time, both ends included.
-    Time { min: Duration, max: Duration },
+    /// The same, or this word, which is 0.
+    CountOr { min: u64, max: u64, word: &'static str },
+    /// Bytes, both ends included; `off`, which is 0, if it can be switched off.
+    Size { min: u64, max: u64, off: bool },
+    /// A time, both ends included; `off`, which is 0, if it can be switched off.
+    Time { min: Duration, max: Duration, off: bool },
     /// `true` or `false`.
     Switch,
     /// `any`, `near`, `spread` or a list of numbers.
@@ -206,6 +206,16 @@ pub(crate) enum Shows {
 pub(crate) struct Word {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
+}
+
+/// The option of this name for pools of this kind of worker: kinds may have options of one name.
+pub(crate) fn find_for(
+    options: &'static [Opt],
+    name: &str,
+    worker: Option<Of>,
+) -> Option<&'static Opt> {
+    let mut named = options.iter().filter(|option| option.name == name);
+    named.clone().find(|option| worker == Some(option.of)).or_else(|| named.next())
 }
 
 /// The option of this name among `options`.

@@ -3,6 +3,8 @@
 //! What it is: for each kind of option what the tree may say, and the fault when it says something
 //! else. What it knows: kinds and nodes. What it must never know: the options around it.
 
+use std::time::Duration;
+
 use super::report::{Walk, list, shown, with_mend};
 use crate::fault::Fault;
 use crate::foreign;
@@ -12,6 +14,9 @@ use crate::options::{Kind, Opt, Short, Value};
 use crate::quantities::{self, Bad, duration_text, size_text};
 use crate::tree::{Entry, Node, Raw};
 use crate::values;
+
+/// What switches an option off, where it can be.
+const OFF: &str = "off";
 
 /// The value of an option that is not a group; `None` after a fault was reported.
 pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
@@ -49,7 +54,7 @@ fn from_variable(
     walk.variables.insert(name.to_owned());
     walk.hidden.push(text.clone());
     let is_number =
-        matches!(option.kind, Kind::Count { .. } | Kind::CountOrAuto { .. } | Kind::Size { .. });
+        matches!(option.kind, Kind::Count { .. } | Kind::CountOr { .. } | Kind::Size { .. });
     let raw = match (text.parse(), text.parse()) {
         (Ok(number), _) if is_number => Raw::Integer(Some(number)),
         (_, Ok(value)) if matches!(option.kind, Kind::Switch) => Raw::Boolean(value),
@@ -74,7 +79,7 @@ fn from_variable(
 fn written(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
     match (&option.kind, &entry.node.raw) {
         (
-            Kind::Count { min, max } | Kind::CountOrAuto { min, max } | Kind::Size { min, max },
+            Kind::Count { min, max } | Kind::CountOr { min, max, .. } | Kind::Size { min, max, .. },
             Raw::Integer(number),
         ) => {
             let number = number.and_then(|number| u64::try_from(number).ok());
@@ -84,11 +89,11 @@ fn written(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<V
         (Kind::Processors, Raw::List(items)) => processors(walk, option, entry, items),
         (kind, Raw::Text(text)) => match from_text(option.name, kind, text) {
             Some(Ok(value)) => match kind {
-                Kind::Size { min, max } => {
+                Kind::Size { min, max, .. } if text != OFF => {
                     let fits = matches!(value, Value::Number(n) if (min..=max).contains(&&n));
                     in_range_value(walk, option, entry, fits.then_some(value))
                 }
-                Kind::Time { min, max } => {
+                Kind::Time { min, max, .. } if text != OFF => {
                     let fits = matches!(value, Value::Time(t) if (min..=max).contains(&&t));
                     in_range_value(walk, option, entry, fits.then_some(value))
                 }
@@ -111,7 +116,7 @@ fn written(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<V
 pub(super) fn default(kind: &Kind, text: &str) -> Value {
     match kind {
         Kind::Count { .. } => text.parse().map(Value::Number).ok(),
-        Kind::CountOrAuto { .. } if text != "auto" => text.parse().map(Value::Number).ok(),
+        Kind::CountOr { word, .. } if text != *word => text.parse().map(Value::Number).ok(),
         Kind::Switch => text.parse().map(Value::Switch).ok(),
         _ => from_text("", kind, text).and_then(Result::ok),
     }
@@ -123,7 +128,7 @@ pub(super) fn default(kind: &Kind, text: &str) -> Value {
 pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
     let raw = match option.kind {
         Kind::Count { .. } => Raw::Integer(text.parse().ok()),
-        Kind::CountOrAuto { .. } if text != "auto" => Raw::Integer(text.parse().ok()),
+        Kind::CountOr { word, .. } if text != word => Raw::Integer(text.parse().ok()),
         Kind::Switch => Raw::Boolean(text == "true"),
         _ => Raw::Text(text.to_owned()),
     };
@@ -174,13 +179,15 @@ pub(super) fn short(
 /// Reads a text for a kind that is written as one; `None` for other kinds.
 fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
     Some(match kind {
+        Kind::Size { off: true, .. } if text == OFF => Ok(Value::Number(0)),
+        Kind::Time { off: true, .. } if text == OFF => Ok(Value::Time(Duration::ZERO)),
         Kind::Size { .. } => quantities::size(text).map(Value::Number),
         Kind::Time { .. } => quantities::duration(text).map(Value::Time),
         Kind::Word(words) => match words.iter().find(|word| word.name == text) {
             Some(word) => Ok(Value::Word(word.name)),
             None => Err(unknown_word(option, words.iter().map(|word| word.name).collect(), text)),
         },
-        Kind::CountOrAuto { .. } if text == "auto" => Ok(Value::Number(0)),
+        Kind::CountOr { word, .. } if text == *word => Ok(Value::Number(0)),
         Kind::Processors => values::processors(text).map(Value::Processors),
         Kind::Address => values::address(text).map(Value::Address),
         Kind::Server => values::server_address(text).map(Value::Address),
@@ -191,7 +198,7 @@ fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>
         Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
         Kind::Text(_) | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
         Kind::Count { .. }
-        | Kind::CountOrAuto { .. }
+        | Kind::CountOr { .. }
         | Kind::Switch
         | Kind::Names(_)
         | Kind::Command
@@ -372,9 +379,21 @@ fn out_of_range(walk: &mut Walk<'_>, name: &str, kind: &Kind, entry: &Entry) {
     let mut fault = Fault::at(entry.node.span.clone(), message)
         .expected(format!("expected {}", expectation(kind)));
     if let Some((min, max)) = range(kind) {
-        fault = fault.mend(format!("write a value from {min} to {max}"));
+        let is_zero = ["0", "\"0s\"", "\"0ms\"", "\"0m\"", "\"0h\"", "\"0B\""].contains(&word);
+        fault = fault.mend(match is_zero && can_be_off(kind) {
+            true => format!("write `{name} = \"off\"`"),
+            false => format!("write a value from {min} to {max}"),
+        });
     }
     walk.faults.push(fault);
+}
+
+const fn can_be_off(kind: &Kind) -> bool {
+    match kind {
+        Kind::Size { off, .. } | Kind::Time { off, .. } => *off,
+        Kind::CountOr { word, .. } => matches!(word.as_bytes(), b"off"),
+        _ => false,
+    }
 }
 
 fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<Value> {
@@ -401,7 +420,7 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
     let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
     let quote = |text: &str| format!("\"{}\"", text.escape_default());
     let meant = match (&option.kind, &entry.node.raw) {
-        (Kind::Count { .. } | Kind::CountOrAuto { .. }, Raw::Text(text))
+        (Kind::Count { .. } | Kind::CountOr { .. }, Raw::Text(text))
             if text.parse::<u64>().is_ok() =>
         {
             text.clone()
@@ -462,18 +481,20 @@ fn shown_value(word: &str) -> String {
 pub(crate) fn expectation(kind: &Kind) -> String {
     match kind {
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::CountOrAuto { min, max } => {
-            format!("a whole number from {min} to {max}, or \"auto\"")
+        Kind::CountOr { min, max, word } => {
+            format!("a whole number from {min} to {max}, or \"{word}\"")
         }
-        Kind::Size { min, max } => format!(
-            "a size from {} to {}, like 4096 or \"64KiB\"",
+        Kind::Size { min, max, off } => format!(
+            "a size from {} to {}, like 4096 or \"64KiB\"{}",
             size_text(*min),
-            size_text(*max)
+            size_text(*max),
+            or_off(*off)
         ),
-        Kind::Time { min, max } => format!(
-            "a duration from {} to {}, like \"500ms\", \"2s\", \"5m\", \"1h\"",
+        Kind::Time { min, max, off } => format!(
+            "a duration from {} to {}, like \"500ms\", \"2s\", \"5m\", \"1h\"{}",
             duration_text(*min),
-            duration_text(*max)
+            duration_text(*max),
+            or_off(*off)
         ),
         Kind::Switch => "true or false".to_owned(),
         Kind::Processors => {
@@ -519,14 +540,18 @@ pub(crate) fn expectation(kind: &Kind) -> String {
     }
 }
 
+const fn or_off(off: bool) -> &'static str {
+    if off { ", or \"off\"" } else { "" }
+}
+
 /// Both ends of a kind's range, as they are written.
 pub(crate) fn range(kind: &Kind) -> Option<(String, String)> {
     match kind {
-        Kind::Count { min, max } | Kind::CountOrAuto { min, max } => {
+        Kind::Count { min, max } | Kind::CountOr { min, max, .. } => {
             Some((min.to_string(), max.to_string()))
         }
-        Kind::Size { min, max } => Some((size_text(*min), size_text(*max))),
-        Kind::Time { min, max } => Some((duration_text(*min), duration_text(*max))),
+        Kind::Size { min, max, .. } => Some((size_text(*min), size_text(*max))),
+        Kind::Time { min, max, .. } => Some((duration_text(*min), duration_text(*max))),
         _ => None,
     }
 }

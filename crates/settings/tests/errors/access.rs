@@ -25,7 +25,7 @@ fn limits_by_address_are_networks_and_numbers_that_fit_together() {
         "write `entries = 10000` in `per_address`",
     );
     says(
-        in_listener("protocol = \"http\"\nforwarded = \"nothing\"\ntrusted = [\"::1\"]"),
+        in_listener("protocol = \"http\"\nforwarded = \"off\"\ntrusted = [\"::1\"]"),
         1,
         "trusted",
         "`trusted` is given, but servers are told nothing of who asked",

@@ -21,10 +21,10 @@ fn what_a_database_pool_cannot_be_is_told() {
         "remove it",
     );
     says(
-        in_store("path = \"/hits\""),
-        8,
+        in_store("http_path = \"/hits\""),
+        13,
         "\"/hits\"",
-        "`path` is where a `query` is answered over HTTP, and there is none",
+        "`http_path` is where a `query` is answered over HTTP, and there is none",
         "remove it",
     );
 }
@@ -32,9 +32,9 @@ fn what_a_database_pool_cannot_be_is_told() {
 #[test]
 fn the_path_of_a_query_is_one_of_http() {
     let at = |path: &str| {
-        let text = format!("{STORE}query = \"select 1\"\npath = \"{path}\"\n");
+        let text = format!("{STORE}query = \"select 1\"\nhttp_path = \"{path}\"\n");
         let error = only(&text);
-        assert_eq!((error.line, error.column), (4, 8), "{path}");
+        assert_eq!((error.line, error.column), (4, 13), "{path}");
         error.message
     };
     assert_eq!(at("hits"), "`hits` does not begin with `/`");
@@ -79,7 +79,9 @@ fn databases_are_named_with_their_kind() {
 fn two_pools_have_no_table_of_dead_letters_in_common() {
     let text = |[one, dead]: [&str; 2], [other, same]: [&str; 2]| {
         let pool = |name: &str, target: &str, dead: &str| {
-            format!("[pool.{name}]\ndatabase = \"{target}\"\n{INSERT}dead = \"{dead}\"\n")
+            format!(
+                "[pool.{name}]\ndatabase = \"{target}\"\n{INSERT}dead_letter_table = \"{dead}\"\n"
+            )
         };
         format!("{LISTENER}{POOL}{}{}", pool("a", one, dead), pool("b", other, same))
     };
@@ -95,10 +97,10 @@ fn two_pools_have_no_table_of_dead_letters_in_common() {
     ] {
         let text = text(one, other);
         let error = only(&text);
-        assert_eq!((error.line, error.column), (text.lines().count(), 8), "{text}");
+        assert_eq!((error.line, error.column), (text.lines().count(), 21), "{text}");
         let name = other[1];
         assert_eq!(error.message, format!("`{name}` is the table of dead letters of `[pool.a]`"));
-        let mend = "name another table, like `dead = \"b_dead\"`";
+        let mend = "name another table, like `dead_letter_table = \"b_dead\"`";
         assert_eq!(error.mend.as_deref(), Some(mend));
     }
     for (one, other) in [

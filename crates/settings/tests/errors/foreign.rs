@@ -15,7 +15,7 @@ fn in_servers(line: &str) -> String {
 fn an_unknown_protocol_is_one_error_however_many_routes_there_are() {
     let text = format!(
         "{}{}response_headers = {{ remove = [\"a\"] }}\n{SERVERS}sticky = {{ cookie = \"c\" }}\n\
-         health = {{ check = \"http\" }}\n",
+         health_check = {{ check = \"http\" }}\n",
         HTTP.replace("\"http\"", "\"https\""),
         "route = [{ prefix = \"/a\", pool = \"echo\" }, { prefix = \"/b\", pool = \"echo\" }]\n",
     );
@@ -31,7 +31,7 @@ fn an_unknown_protocol_is_one_error_however_many_routes_there_are() {
 fn options_of_other_servers_are_named_as_they_are_called_here() {
     for (line, expected) in [
         ("tls = true", "there is no option for TLS"),
-        ("timeout = \"5s\"", "`read`"),
+        ("timeout = \"5s\"", "`request_read_timeout`"),
         ("maxconn = 5", "`connections_max`"),
         ("max-connections = 5", "`connections_max`"),
         ("requests_per = 5", "`per_address = { requests = N }`"),
@@ -44,25 +44,25 @@ fn options_of_other_servers_are_named_as_they_are_called_here() {
         assert_eq!(error.expected.as_deref(), Some("unknown option"), "{line}");
     }
     for (line, expected) in [
-        ("timeout = \"5s\"", "`deadline`"),
-        ("balance = \"leastconn\"", "`schedule`"),
-        ("schedule = \"leastconn\"", "\"least-outstanding\""),
-        ("schedule = \"ip_hash\"", "\"hash\""),
-        ("leastconn = true", "\"least-outstanding\""),
-        ("maxconn = 100", "`server_requests_max`"),
+        ("timeout = \"5s\"", "`response_timeout`"),
+        ("lb_policy = \"leastconn\"", "`balance`"),
+        ("balance = \"leastconn\"", "\"least-requests\""),
+        ("balance = \"ip_hash\"", "\"hash\""),
+        ("leastconn = true", "\"least-requests\""),
+        ("maxconn = 100", "`max_concurrent`"),
         ("retries = 3", "`retries = { tries = 4 }`"),
         ("requests_per = 3", "no rate limit"),
         ("tls = \"on\"", "no TLS"),
-        ("queue = { timeout = \"1s\" }", "`wait`"),
-        ("health_check = \"/\"", "`health`"),
-        ("max_fails = 3", "`health`"),
+        ("queue = { max_wait = \"1s\" }", "`timeout`"),
+        ("httpchk = \"/\"", "`health_check`"),
+        ("outlier_detection = 3", "`health_check`"),
     ] {
         let mend = in_servers(line);
         assert!(mend.contains(expected), "{line}: {mend}");
     }
     let servers = "[pool.echo]\nservers = [{ address = \"10.0.0.1:80\", maxconn = 5 }]\n";
     let mend = only(&format!("{HTTP}{servers}")).mend.unwrap();
-    assert!(mend.contains("`slots`"), "{mend}");
+    assert!(mend.contains("`max_concurrent`"), "{mend}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn what_goes_through_pipes_means_nothing_to_one_that_serves_http() {
         "stream = { until = \".\" }",
         "io = \"socket\"",
         "ready = \"line\"",
-        "first_byte = \"1s\"",
+        "first_byte_timeout = \"1s\"",
         "reply_max = \"1MiB\"",
     ] {
         let word = line.split(' ').next().unwrap();
@@ -39,9 +39,9 @@ fn what_goes_through_pipes_means_nothing_to_one_that_serves_http() {
         let message = format!("`{word}` means nothing to a program that serves HTTP");
         assert_eq!((error.message, error.word), (message, word.to_owned()));
     }
-    let error = serving("health = { check = \"line\", send = \"a\" }");
+    let error = serving("health_check = { check = \"line\", send = \"a\" }");
     assert_eq!(error.message, "a program that serves HTTP reads no lines");
-    let error = serving("schedule = \"hash\"\nhash = \"word:1\"");
+    let error = serving("balance = \"hash\"\nhash = \"word:1\"");
     assert!(error.mend.is_some_and(|mend| mend.contains("header:NAME")));
 }
 
@@ -57,17 +57,17 @@ fn one_that_serves_http_has_clients_of_http_alone() {
 #[test]
 fn what_a_pool_of_servers_has_one_of_such_programs_has_too() {
     for line in [
-        "health = { check = \"http\", path = \"/health\" }",
-        "health = { check = \"tcp\" }",
+        "health_check = { check = \"http\", path = \"/health\" }",
+        "health_check = { check = \"tcp\" }",
         "sticky = { cookie = \"berth\" }",
-        "sorry = { line = \"later\", status = 429, retry_after = \"9s\" }",
+        "fallback = { line = \"later\", status = 429, retry_after = \"9s\" }",
     ] {
         let http = "framing = \"http\"\n";
         let text = format!("{LISTENER}protocol = \"http\"\n{POOL}{http}{line}\n");
         let source = Source { name: "roadstead.toml".into(), text };
         assert!(parse(&source, &|_| None).is_ok(), "{line}");
     }
-    let error = serving("health = { check = \"tcp\", port = 80 }");
+    let error = serving("health_check = { check = \"tcp\", port = 80 }");
     assert_eq!(error.message, "`port` is given, and programs have no other address");
 }
 
@@ -76,9 +76,12 @@ fn only_who_is_asked_in_messages_of_http_is_asked_again() {
     let error = in_pool("retries = { tries = 2 }");
     let message = "`[pool.echo]` has neither servers nor programs that serve HTTP";
     says(error, 1, "retries", message, "remove `retries`");
-    for (wrong, word) in
-        [("tries = 0", "0"), ("tries = 256", "256"), ("share = 101", "101"), ("reserve = 0", "0")]
-    {
+    for (wrong, word) in [
+        ("tries = 0", "0"),
+        ("tries = 256", "256"),
+        ("budget = \"101%\"", "\"101%\""),
+        ("min_retries = 0", "0"),
+    ] {
         let error = serving(&format!("retries = {{ {wrong} }}"));
         assert_eq!(error.word, word, "{error:?}");
     }
@@ -90,12 +93,12 @@ fn only_who_is_asked_in_messages_of_http_is_asked_again() {
 fn how_often_a_request_is_repeated_is_set_for_servers_and_such_programs() {
     for worker in ["servers = [\"127.0.0.1:1\"]", "program = [\"cat\"]\nframing = \"http\""] {
         let text = format!(
-            "{LISTENER}protocol = \"http\"\n[pool.echo]\n{worker}\nretries = {{ tries = 5, share = 50, reserve = 2 }}\n"
+            "{LISTENER}protocol = \"http\"\n[pool.echo]\n{worker}\nretries = {{ tries = 5, budget = \"50%\", min_retries = 2 }}\n"
         );
         let source = Source { name: "roadstead.toml".into(), text };
         let read = parse(&source, &|_| None).expect("it is right");
-        let retries = read.pools[0].balance.retries;
-        assert_eq!((retries.tries, retries.share, retries.reserve), (5, 50, 2));
+        let retries = read.pools[0].balancing.retries;
+        assert_eq!((retries.tries, retries.budget, retries.min_retries), (5, 50, 2));
     }
 }
 
@@ -115,7 +118,7 @@ fn what_is_handed_to_another_pool_can_be_read_there() {
     for from in kinds {
         for to in kinds {
             let text = format!(
-                "{http}[pool.echo]\nsorry = {{ pool = \"other\" }}\n{from}\n[pool.other]\n{to}\n"
+                "{http}[pool.echo]\nfallback = {{ pool = \"other\" }}\n{from}\n[pool.other]\n{to}\n"
             );
             let read = parse(&Source { name: "roadstead.toml".into(), text }, &|_| None);
             assert!(read.is_ok(), "{from} to {to}: {read:?}");
@@ -127,22 +130,23 @@ fn what_is_handed_to_another_pool_can_be_read_there() {
         "[pool.first]\nprogram = [\"cat\"]\nthen = \"echo\"\n",
     ] {
         let text =
-            format!("{http}[pool.echo]\nsorry = {{ pool = \"web\" }}\n{program}\n{web}{more}");
+            format!("{http}[pool.echo]\nfallback = {{ pool = \"web\" }}\n{program}\n{web}{more}");
         let error = only(&text);
         let told = "`[pool.echo]` is asked with frames, and the workers of `[pool.web]` take messages of HTTP only";
         assert_eq!((error.message.as_str(), error.word.as_str()), (told, "\"web\""));
     }
     // Of a netstring it may be all that a server reads.
     let frames =
-        format!("{LISTENER}protocol = \"netstring\"\n{POOL}sorry = {{ pool = \"web\" }}\n{web}");
+        format!("{LISTENER}protocol = \"netstring\"\n{POOL}fallback = {{ pool = \"web\" }}\n{web}");
     assert!(only(&frames).message.ends_with("messages of HTTP only"));
     let error = only(&format!("{LISTENER}{POOL}then = \"web\"\n{web}"));
     assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
     // A frame is a record where clients send frames.
-    let text = format!("{LISTENER}{POOL}sorry = {{ pool = \"store\" }}\n[pool.store]\n{store}\n");
+    let text =
+        format!("{LISTENER}{POOL}fallback = {{ pool = \"store\" }}\n[pool.store]\n{store}\n");
     assert!(parse(&Source { name: "roadstead.toml".into(), text }, &|_| None).is_ok());
     let own = "[pool.own]\nprogram = [\"cat\"]\ndispatch = \"session\"\n";
-    let error = only(&format!("{LISTENER}{POOL}sorry = {{ pool = \"own\" }}\n{own}"));
+    let error = only(&format!("{LISTENER}{POOL}fallback = {{ pool = \"own\" }}\n{own}"));
     assert_eq!(error.message, "the programs of `[pool.own]` are each a connection's own");
 }
 
@@ -151,7 +155,7 @@ fn behind_http_no_pool_further_on_gives_many_frames() {
     let http = format!("{LISTENER}protocol = \"http\"\n{POOL}");
     for (last, why) in [
         ("stream = { until = \".\" }", "a reply is many frames"),
-        ("framing = \"raw\"\nstream = { gap = \"50ms\" }", "a reply is many frames"),
+        ("framing = \"raw\"\nstream = { idle_timeout = \"50ms\" }", "a reply is many frames"),
         ("framing = \"jsonrpc\"", "messages are JSON-RPC"),
         ("framing = \"content-length\"\ndispatch = \"in-order\"", "messages are JSON-RPC"),
     ] {
@@ -162,9 +166,9 @@ fn behind_http_no_pool_further_on_gives_many_frames() {
         let between = "[pool.between]\nprogram = [\"cat\"]\n";
         for way in [
             format!("then = \"last\"\n{last}"),
-            format!("sorry = {{ pool = \"last\" }}\n{last}"),
-            format!("then = \"between\"\n{between}sorry = {{ pool = \"last\" }}\n{last}"),
-            format!("sorry = {{ pool = \"between\" }}\n{between}then = \"last\"\n{last}"),
+            format!("fallback = {{ pool = \"last\" }}\n{last}"),
+            format!("then = \"between\"\n{between}fallback = {{ pool = \"last\" }}\n{last}"),
+            format!("fallback = {{ pool = \"between\" }}\n{between}then = \"last\"\n{last}"),
         ] {
             let error = only(&format!("{http}{way}"));
             assert_eq!(
@@ -182,10 +186,10 @@ fn behind_http_no_pool_further_on_gives_many_frames() {
 #[test]
 fn no_request_comes_back_to_a_pool_that_was_sorry_for_it() {
     let back = "[pool.b]\nprogram = [\"cat\"]\nthen = \"echo\"\n";
-    let error = only(&format!("{LISTENER}{POOL}sorry = {{ pool = \"b\" }}\n{back}"));
+    let error = only(&format!("{LISTENER}{POOL}fallback = {{ pool = \"b\" }}\n{back}"));
     assert_eq!(
         (error.message.as_str(), error.word.as_str()),
-        ("`sorry` goes in a circle", "\"b\"")
+        ("`fallback` goes in a circle", "\"b\"")
     );
 }
 

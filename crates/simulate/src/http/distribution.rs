@@ -23,9 +23,9 @@ pub(crate) struct Distribution {
 /// The values of `schedule`, and whether their distribution is exact.
 pub(crate) const SCHEDULES: [(&str, bool); 7] = [
     ("round-robin", true),
-    ("weighted-round-robin", true),
-    ("least-outstanding", false),
-    ("two-choices", false),
+    ("round-robin", true),
+    ("least-requests", false),
+    ("power-of-two", false),
     ("random", false),
     ("first", false),
     ("hash", false),
@@ -56,7 +56,7 @@ impl Distribution {
 
     /// Returns the options of the first pool.
     pub(crate) fn options(&self) -> String {
-        let mut text = format!("schedule = \"{}\"\n", self.schedule);
+        let mut text = format!("balance = \"{}\"\n", self.schedule);
         if self.schedule == "hash" {
             text += "hash = \"path\"\n";
         }

@@ -13,15 +13,15 @@ use crate::world::World;
 /// The health check options of a pool.
 const HEALTH: [&str; 5] = [
     "",
-    "health = \"off\"\n",
-    "health = { check = \"tcp\", interval = \"300ms\", fall = 2, rise = 1 }\n",
-    "health = { check = \"http\", path = \"/r/0\", interval = \"500ms\", timeout = \"2s\" }\n",
-    "health = { errors = 3, eject = \"500ms\", eject_max = \"3s\" }\n",
+    "health_check = \"off\"\n",
+    "health_check = { check = \"tcp\", interval = \"300ms\", fall = 2, rise = 1 }\n",
+    "health_check = { check = \"http\", path = \"/r/0\", interval = \"500ms\", timeout = \"2s\" }\n",
+    "health_check = { max_fails = 3, fail_duration = \"500ms\" }\n",
 ];
 
-const SORRY_POOL: &str = "sorry = { pool = \"spare\", until = \"50%\" }\n";
+const SORRY_POOL: &str = "fallback = { pool = \"spare\", until = \"50%\" }\n";
 
-const SORRY: &str = "sorry = { line = \"come again\", until = \"50%\" }\n";
+const SORRY: &str = "fallback = { line = \"come again\", until = \"50%\" }\n";
 
 impl World {
     /// Makes this world one of servers. Call it before any actor is added.
@@ -47,10 +47,10 @@ impl World {
         self.http.slots = self.chance.pick(&[1, 2, 5, 1000]);
         let health = self.chance.pick(&HEALTH);
         self.http.is_checked = health.contains("check");
-        self.http.may_be_out = self.http.is_checked || health.contains("errors");
+        self.http.may_be_out = self.http.is_checked || health.contains("max_fails");
         let pool = format!(
-            "servers = [{}]\nconnect = \"2s\"\ndeadline = \"20s\"\nbetween = \"20s\"\nkeep = \"{}\"\n\
-             server_requests_max = {}\n{health}{options}",
+            "servers = [{}]\nconnect_timeout = \"2s\"\nresponse_timeout = \"20s\"\nread_timeout = \"20s\"\nkeepalive_timeout = \"{}\"\n\
+             upstream.max_concurrent = {}\n{health}{options}",
             addresses.join(", "),
             self.chance.pick(&["30ms", "60s"]),
             self.http.slots,
@@ -64,19 +64,23 @@ impl World {
         self.http.slots = self.chance.pick(&[1, 2, 5, 64]);
         self.http.host_history = HostHistory::of_hosts(self.chance.pick(&[1, 5, 128, 128]));
         let (min, more) = (self.chance.between(1, 3), self.chance.below(3));
-        let health = self.chance.pick(&["", "", "health = { errors = 3, eject = \"500ms\" }\n"]);
+        let health = self.chance.pick(&[
+            "",
+            "",
+            "health_check = { max_fails = 3, fail_duration = \"500ms\" }\n",
+        ]);
         self.http.may_be_out = !health.is_empty();
         let recycle = self.chance.pick(&[
             "",
-            "recycle = { requests = 2, jitter = 50, share = 100 }\n",
-            "recycle = { requests = 7, jitter = 0, share = 50 }\n",
-            "recycle = { age = \"1s\", share = 50 }\n",
+            "recycle = { max_requests = 2, jitter = \"50%\", share = \"100%\" }\n",
+            "recycle = { max_requests = 7, jitter = \"0%\", share = \"50%\" }\n",
+            "recycle = { max_age = \"1s\", share = \"50%\" }\n",
         ]);
         let pool = format!(
             "program = [\"app\", \"{{socket}}\", \"{{port}}\"]\nframing = \"http\"\nsocket = \"{}\"\n\
-             pipeline = {}\nstart_timeout = \"{}s\"\ngrace = \"{}ms\"\nsettle = \"{}ms\"\n\
-             workers = {{ min = {min}, max = {}, spare = {}, idle = \"{}ms\", grow_after = \"{}ms\" }}\n\
-             deadline = \"{}s\"\n{recycle}{health}",
+             pipeline = {}\nstart_timeout = \"{}s\"\nstop_timeout = \"{}ms\"\nmin_uptime = \"{}ms\"\n\
+             workers = {{ min = {min}, max = {}, spare = {}, idle_timeout = \"{}ms\", grow_after = \"{}ms\" }}\n\
+             response_timeout = \"{}s\"\n{recycle}{health}",
             self.chance.pick(&["inherited", "inherited", "path", "port"]),
             self.http.slots,
             START_MAX.as_secs(),
@@ -88,8 +92,8 @@ impl World {
             self.chance.pick(&[1, 10, 100]),
             self.chance.pick(&[4, 20]),
         );
-        let schedule = self.chance.pick(&["round-robin", "least-outstanding"]);
-        self.stand_before(&format!("{pool}schedule = \"{schedule}\"\n"));
+        let schedule = self.chance.pick(&["round-robin", "least-requests"]);
+        self.stand_before(&format!("{pool}balance = \"{schedule}\"\n"));
         self.http.is_hosts = true;
     }
 
@@ -110,10 +114,10 @@ impl World {
         let (body_max, log) = (self.http.body_max, crate::http::log::FORMAT);
         let spare = if has_spare { self.add_spare() } else { String::new() };
         self.scenario.text = format!(
-            "[daemon]\ndrain = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
-             protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"8s\"\nwrite_stall = \"60s\"\n\
+            "[daemon]\ndrain_timeout = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
+             protocol = \"http\"\npool = \"web\"\nidle_timeout = \"300s\"\nrequest_read_timeout = \"8s\"\nsend_timeout = \"60s\"\n\
              body_max = {body_max}\nsend_max = {}\n{log}{aside}\n[pool.web]\n{workers}{sorry}\
-             queue = {{ length = {queue}, wait = \"90s\" }}\n{spare}",
+             queue = {{ max_requests = {queue}, timeout = \"90s\" }}\n{spare}",
             self.chance.pick(&[64 << 10, 1 << 20]),
         );
         self.scenario.finish = Finish::Calm;
@@ -138,8 +142,8 @@ impl World {
         self.http.distribution.spare = steady.then_some(self.http.servers.len());
         self.http.servers.push(Server::new(steady));
         format!(
-            "\n[pool.spare]\nservers = [\"127.0.0.1:{port}\"]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
-             between = \"20s\"\nqueue = {{ length = 10000, wait = \"90s\" }}\nserver_requests_max = {}\n",
+            "\n[pool.spare]\nservers = [\"127.0.0.1:{port}\"]\nconnect_timeout = \"2s\"\nresponse_timeout = \"20s\"\n\
+             read_timeout = \"20s\"\nqueue = {{ max_requests = 10000, timeout = \"90s\" }}\nupstream.max_concurrent = {}\n",
             self.http.slots
         )
     }

@@ -57,8 +57,8 @@ impl Subscriber for Lines {
 fn full() -> (Script, u32) {
     let mut script = Script::new(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n\
-         [pool.main]\nservers = [\"10.0.0.1:80\"]\nserver_requests_max = 1\n\
-         deadline = \"300s\"\nqueue = { length = 1, wait = \"300s\" }\n",
+         [pool.main]\nservers = [\"10.0.0.1:80\"]\nupstream.max_concurrent = 1\n\
+         response_timeout = \"300s\"\nqueue = { max_requests = 1, timeout = \"300s\" }\n",
     );
     let clients = [0; 9].map(|_| script.connect(10_000));
     for client in clients {

@@ -12,7 +12,7 @@ fn requests_to_a_shard_that_does_not_take_them_hold_64_mib_and_the_next_one_is_r
     let mut script = Script::on_shards(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"second\"\nframe_max = \"16MiB\"\n\
          [pool.first]\nprogram = [\"cat\"]\n[pool.second]\nprogram = [\"cat\"]\n\
-         queue = { bytes = \"1GiB\", wait = \"60s\" }\n",
+         queue = { max_bytes = \"1GiB\", timeout = \"60s\" }\n",
         2,
     );
     let (large, small) = (script.connect_to(0, 1000), script.connect_to(0, 1000));

@@ -19,8 +19,8 @@ fn on_shards(count: usize, slots: u32) -> Script {
     block::set_account(&block::Account::separate());
     let text = format!(
         "[daemon]\nmemory_max = \"1MiB\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
-         pool = \"servers\"\n[pool.servers]\nservers = [\"10.0.0.1:80\"]\nserver_requests_max = {slots}\n\
-         deadline = \"300s\"\nqueue = {{ wait = \"300s\" }}\n"
+         pool = \"servers\"\n[pool.servers]\nservers = [\"10.0.0.1:80\"]\nupstream.max_concurrent = {slots}\n\
+         response_timeout = \"300s\"\nqueue = {{ timeout = \"300s\" }}\n"
     );
     Script::on_shards(&text, count)
 }

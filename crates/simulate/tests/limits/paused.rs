@@ -21,7 +21,7 @@ impl Ring {
         let text = format!(
             "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"main\"\n\
              first_request_timeout = \"10s\"\n[pool.main]\nprogram = [\"{SCRIPTED}\"]\nworkers = 1\n\
-             alignment = \"off\"\ndeadline = \"900s\"\n{pool}\n"
+             alignment = \"off\"\nresponse_timeout = \"900s\"\n{pool}\n"
         );
         let mut script = Script::on_shards(&text, shards);
         let clients =
@@ -81,8 +81,12 @@ fn every_client_is_served_while_others_fill_the_queue() {
     for shards in [1, 2, 4] {
         for count in [2, 3, 4, 5, 6, 8, 10] {
             for greedy in [1, count / 2, count - 1] {
-                let mut ring =
-                    Ring::new(shards, count, greedy, "queue = { length = 4, wait = \"900s\" }");
+                let mut ring = Ring::new(
+                    shards,
+                    count,
+                    greedy,
+                    "queue = { max_requests = 4, timeout = \"900s\" }",
+                );
                 let longest = ring.longest_wait(120);
                 let most = 10 + 4 * count;
                 assert!(longest <= most, "{longest} steps: {greedy} of {count} on {shards} shards");
@@ -93,7 +97,7 @@ fn every_client_is_served_while_others_fill_the_queue() {
 
 #[test]
 fn a_client_whose_first_request_waits_for_room_is_not_silent() {
-    let mut ring = Ring::new(1, 3, 1, "queue = { length = 1, wait = \"900s\" }");
+    let mut ring = Ring::new(1, 3, 1, "queue = { max_requests = 1, timeout = \"900s\" }");
     ring.script.pass(30 * SECOND);
     let last = ring.clients[2].0;
     assert!(!ring.script.is_closed(last), "it has sent a request");

@@ -11,7 +11,7 @@ const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 fn script(listener: &str) -> Script {
     Script::new(&format!(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n{listener}\n\
-         route = [{{ path = \"/\", fixed = {{ body = \"fixed\" }} }}, \"servers\"]\n\
+         route = [{{ path = \"/\", respond = {{ body = \"fixed\" }} }}, \"servers\"]\n\
          [pool.servers]\nservers = [\"10.0.0.1:80\"]\n"
     ))
 }
@@ -45,7 +45,7 @@ fn an_empty_line_begins_no_request_and_puts_nothing_off() {
 
 #[test]
 fn a_client_that_was_answered_has_the_time_of_idle() {
-    let mut script = script("idle = \"60s\"");
+    let mut script = script("idle_timeout = \"60s\"");
     let client = script.connect(1000);
     script.pass(seconds(9));
     script.say(client, ASK);
@@ -72,7 +72,7 @@ fn a_client_that_waits_for_its_first_reply_is_not_silent() {
 
 #[test]
 fn the_idle_connection_that_is_silent_longest_makes_place() {
-    let mut script = script("connections_max = 3\nfirst_request_timeout = \"0s\"");
+    let mut script = script("connections_max = 3\nfirst_request_timeout = \"off\"");
     let [first, second, third] = [1000; 3].map(|room| {
         let client = script.connect(room);
         script.pass(seconds(1));
@@ -92,7 +92,7 @@ fn the_idle_connection_that_is_silent_longest_makes_place() {
 
 #[test]
 fn a_request_that_has_begun_and_a_reply_that_is_not_taken_keep_their_places() {
-    let mut script = script("connections_max = 2\nfirst_request_timeout = \"0s\"");
+    let mut script = script("connections_max = 2\nfirst_request_timeout = \"off\"");
     let begun = script.connect(1000);
     script.say(begun, b"GET");
     // The kernel has no space for its reply.

@@ -13,8 +13,8 @@ const LONG: usize = 1 << 20;
 fn script(listener: &str, slots: u32) -> Script {
     Script::new(&format!(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"servers\"\n{listener}\n\
-         [pool.servers]\nservers = [\"10.0.0.1:80\"]\nserver_requests_max = {slots}\n\
-         deadline = \"300s\"\nbetween = \"300s\"\nqueue = {{ wait = \"300s\" }}\n"
+         [pool.servers]\nservers = [\"10.0.0.1:80\"]\nupstream.max_concurrent = {slots}\n\
+         response_timeout = \"300s\"\nread_timeout = \"300s\"\nqueue = {{ timeout = \"300s\" }}\n"
     ))
 }
 

@@ -19,7 +19,7 @@ const ROUND: Duration = Duration::from_millis(5);
 const KILL_MAX: Duration = Duration::from_secs(60);
 
 /// Ends all programs after the daemon has ended, which also closed the input of every program. Programs may end by
-/// themselves within `grace`. Then they receive SIGTERM, and after `term` they are killed.
+/// themselves within `stop_timeout`. Then they receive SIGTERM, and after `term` they are killed.
 pub(super) fn stop_all(signals: &OwnedFd, grace: Duration, term: Duration) {
     if !ended_within(signals, grace) {
         for pid in process::descendants(std::process::id().cast_signed()) {

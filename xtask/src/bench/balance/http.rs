@@ -11,10 +11,9 @@ const TEXT: Template = Template(include_str!("../../../pages/balance.md"));
 const COOKIE: &str = "berth";
 
 const STICKY: &str = "sticky = { cookie = \"berth\" }\n";
-const HEALTH: &str =
-    "health = { check = \"http\", path = \"/1\", errors = 5, slow = \"5s\", eject = \"10s\" }\n";
-const LIMITS: &str = "slots_max = 500\nqueue = { length = 1000, wait = \"5s\" }\n\
-                      sorry = { line = \"busy\", until = \"30%\" }\n";
+const HEALTH: &str = "health_check = { check = \"http\", path = \"/1\", max_fails = 5, unhealthy_latency = \"5s\", fail_duration = \"10s\" }\n";
+const LIMITS: &str = "max_concurrent = 500\nqueue = { max_requests = 1000, timeout = \"5s\" }\n\
+                      fallback = { line = \"busy\", until = \"30%\" }\n";
 
 /// More instructions than without, at most.
 const INSTRUCTIONS_MAX: f64 = 1.03;
@@ -27,8 +26,8 @@ pub(super) fn measure(workspace: &Workspace) -> Result<(String, Vec<Goal>), Fail
     let variants = [
         ("without", ""),
         ("`sticky` by a cookie", STICKY),
-        ("`health`: checks by HTTP, and errors and time of requests", HEALTH),
-        ("limits: `slots_max`, `queue`, `sorry`", LIMITS),
+        ("`health_check`: checks by HTTP, and errors and time of requests", HEALTH),
+        ("limits: `max_concurrent`, `queue`, `fallback`", LIMITS),
         ("all of them", &all),
     ];
     let costs = http::cost(workspace, &variants, COOKIE)?;

@@ -59,7 +59,7 @@ pub(super) fn through_daemon(
     let configuration = format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"store\"\n\
          [pool.store]\ndatabase = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\", \"at\", \"path\", \"status\"] }}\n\
-         record = \"json\"\nack = \"ok {{id}}\"\nqueue = {{ length = 40000 }}\n"
+         input_format = \"json\"\nack = \"ok {{id}}\"\nqueue = {{ max_requests = 40000 }}\n"
     );
     let daemon = ground.serve("rows", &configuration)?;
     let commits = commits(server);

@@ -66,7 +66,7 @@ impl ProgramPipes {
         })
     }
 
-    /// How long the program may read nothing. Where `write_stall` is not set, notifications wait for as
+    /// How long the program may read nothing. Where `send_timeout` is not set, notifications wait for as
     /// long as a request may, for no deadline is theirs.
     pub(in crate::programs) fn reading_limit(&self, deadline: Duration) -> Option<Duration> {
         let waits = !self.notices.is_empty() && !deadline.is_zero();

@@ -45,7 +45,7 @@ impl LocalReply {
             }
             Outcome::Sorry(_, body) => Self { status: 503, content_type: TEXT, body: body.clone() },
             Outcome::Ended(end, text) => {
-                // Details about workers are for the log and not for clients, unless `last_words` allows
+                // Details about workers are for the log and not for clients, unless `exit_message` allows
                 // it.
                 let said: &[u8] = match (end.cause, outcome.text()) {
                     (

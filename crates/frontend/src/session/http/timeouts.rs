@@ -1,5 +1,5 @@
-//! Timeouts of slow clients: a head must be complete within `read`, and a body must reach its minimum rate over each
-//! `read`, while the worker accepts it.
+//! Timeouts of slow clients: a head must be complete within `request_read_timeout`, and a body must reach its minimum rate over each
+//! `request_read_timeout`, while the worker accepts it.
 
 use event::Context;
 use exchange::Cause;

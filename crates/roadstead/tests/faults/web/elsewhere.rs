@@ -4,13 +4,13 @@ use super::{Ground, LOOKS, REPEATED, load::Load};
 use crate::daemon::until;
 use crate::times;
 
-const SORRY: &str = "sorry = { redirect = \"http://elsewhere.example/\", until = \"50%\" }";
+const SORRY: &str = "fallback = { redirect = \"http://elsewhere.example/\", until = \"50%\" }";
 
 #[test]
 fn over_its_limit_a_pool_sends_clients_elsewhere_and_no_longer_than_that() {
     for shards in [1, 2] {
         // One server with few slots before many clients: the queue is full now and then.
-        let pool = format!("queue = {{ length = 2, wait = \"20s\" }}\n{SORRY}");
+        let pool = format!("queue = {{ max_requests = 2, timeout = \"20s\" }}\n{SORRY}");
         let ground = Ground::start(shards, 1, 0, &pool);
         let load = Load::start(ground.daemon.address());
         let sorry = || ground.daemon.metric("roadstead_fallback_responses_total", &[]);

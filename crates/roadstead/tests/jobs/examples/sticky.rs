@@ -185,7 +185,7 @@ fn servers_and_programs_do_the_same_by_the_same_words() {
     let servers = [(); 2].map(|()| Python::start("sticky/count.py"));
     let ports = servers.each_ref().map(|server| server.1.clone());
     let text = on_ports("both.toml", &ports);
-    for word in ["sticky", "health", "sorry", "queue", "slots_max"] {
+    for word in ["sticky", "health_check", "fallback", "queue", "max_concurrent"] {
         let start = format!("{word} = ");
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(&start)).collect();
         assert!(lines.len() == 2 && lines[0] == lines[1], "{lines:?}");

@@ -104,9 +104,9 @@ fn daemon(server: &Recorder, environment: &[(&str, &str)]) -> (tempfile::TempDir
          [[listener.main.route]]\nprefix = \"/guarded\"\npool = \"main\"\n\
          authenticate = {{ bearer = [\"file:tokens\"] }}\n\
          [[listener.main.route]]\nprefix = \"/moved\"\nredirect = {{ to = \"https://b{{path}}{{query}}\", status = 308 }}\n\
-         [[listener.main.route]]\nprefix = \"/fixed\"\nfixed = {{ body = \"fixed\" }}\n\
+         [[listener.main.route]]\nprefix = \"/fixed\"\nrespond = {{ body = \"fixed\" }}\n\
          [[listener.main.route]]\nprefix = \"/object\"\npool = \"object\"\n\
-         [pool.main]\nservers = [\"127.0.0.1:{}\"]\nserver_requests_max = 1000\nhealth = \"off\"\n\
+         [pool.main]\nservers = [\"127.0.0.1:{}\"]\nupstream.max_concurrent = 1000\nhealth_check = \"off\"\n\
          [pool.object]\nprogram = [\"sed\", \"-u\", \"s/^/got /\"]\n",
         server.port
     );

@@ -78,7 +78,7 @@ fn a_backup_serves_while_nobody_else_can_and_no_longer() {
 fn order(queue: &str, requests: &[(&str, &str)]) -> Vec<String> {
     let server = Server::start(&[("/first", Answer::Silence)]);
     let pool = format!(
-        "servers = [\"127.0.0.1:{}\"]\nserver_requests_max = 1\nqueue = {{ {queue}, wait = \"30s\" }}",
+        "servers = [\"127.0.0.1:{}\"]\nupstream.max_concurrent = 1\nqueue = {{ {queue}, timeout = \"30s\" }}",
         server.port
     );
     let (_folder, daemon) = serve_pool("half_close = \"left\"", &pool);
@@ -106,7 +106,7 @@ fn order(queue: &str, requests: &[(&str, &str)]) -> Vec<String> {
 
 #[test]
 fn who_says_in_a_header_that_it_is_urgent_goes_first() {
-    let queue = "priority = \"header:x-level\", priority_step = \"1h\"";
+    let queue = "priority = \"header:x-level\", ";
     let requests = [
         ("/late", "X-Level: 9\r\n"),
         ("/plain", ""),

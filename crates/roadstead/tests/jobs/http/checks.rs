@@ -10,11 +10,11 @@ use crate::http_server::{Answer, Server};
 /// Checks so often that a test need not wait.
 const OFTEN: &str = "interval = \"20ms\", timeout = \"5s\"";
 
-/// A pool of these servers whose `health` has these options.
+/// A pool of these servers whose `health_check` has these options.
 fn pool(servers: &[&Server], health: &str) -> String {
     let servers: Vec<String> =
         servers.iter().map(|server| format!("\"127.0.0.1:{}\"", server.port)).collect();
-    format!("servers = [{}]\nhealth = {{ {OFTEN}, {health} }}", servers.join(", "))
+    format!("servers = [{}]\nhealth_check = {{ {OFTEN}, {health} }}", servers.join(", "))
 }
 
 /// What is held of the server at a place, and what its last check came to.
@@ -83,8 +83,8 @@ fn every_way_a_check_can_fail_is_told_and_leaves_the_server_out() {
         ("/moved", "timeout = \"5s\", status = \"200\"", "it answers 301"),
     ] {
         let text = format!(
-            "servers = [\"127.0.0.1:{}\"]\nhealth = {{ check = \"http\", path = \"{path}\", interval = \"20ms\", \
-             {more} }}\nqueue = {{ wait = \"30s\" }}",
+            "servers = [\"127.0.0.1:{}\"]\nhealth_check = {{ check = \"http\", path = \"{path}\", interval = \"20ms\", \
+             {more} }}\nqueue = {{ timeout = \"30s\" }}",
             ill.port
         );
         let (_folder, daemon) = serve_pool("", &text);
@@ -103,7 +103,7 @@ fn an_ejected_server_returns_only_when_its_checks_pass_and_the_log_says_why() {
     b.answer("/healthz", reply("200 OK", "well"));
     // Checks alone would never take it out.
     let health = "check = \"http\", path = \"/healthz\", fall = 1000, \
-                  errors = 3, failing = \"500..599\", eject = \"50ms\"";
+                  max_fails = 3, unhealthy_status = \"500..599\", fail_duration = \"50ms\"";
     let (folder, daemon) = serve_pool("", &pool(&[&a, &b], health));
     until("it is ejected", || {
         talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
@@ -136,8 +136,8 @@ fn a_server_that_fails_a_third_of_its_requests_is_ejected() {
     let [a, b] = ["a", "b"].map(named);
     a.answer("/ill", reply("500 Internal Server Error", "ill"));
     let text = format!(
-        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ fail_rate = \"30%\", fail_min_requests = 9, \
-         failing = \"500..599\", eject = \"1h\", eject_max = \"1h\" }}",
+        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth_check = {{ fail_rate = \"30%\", fail_min_requests = 9, \
+         unhealthy_status = \"500..599\", fail_duration = \"1h\" }}",
         a.port, b.port
     );
     let folder = crate::daemon::folder();
@@ -212,7 +212,7 @@ fn a_program_of_the_operator_can_say_who_is_well() {
 #[test]
 fn health_can_be_off() {
     let a = named("a");
-    let text = format!("servers = [\"127.0.0.1:{}\"]\nhealth = \"off\"", a.port);
+    let text = format!("servers = [\"127.0.0.1:{}\"]\nhealth_check = \"off\"", a.port);
     let (_folder, daemon) = serve_pool("", &text);
     assert_eq!(who(&daemon), "a");
     assert_eq!(held(&daemon, 0), ("up".to_owned(), String::new()));
@@ -225,7 +225,7 @@ fn replies_of_a_failing_status_leave_their_server_out_where_that_is_wanted() {
     a.answer("/", reply("500 Internal Server Error", "ill"));
     for (failing, expected) in [("", "up"), (", failing = \"500..599\"", "ejected")] {
         let pool = format!(
-            "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 3, eject = \"1h\", eject_max = \"1h\"{failing} }}",
+            "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth_check = {{ max_fails = 3, fail_duration = \"1h\"{failing} }}",
             a.port, b.port
         );
         let (_folder, daemon) = serve_pool("", &pool);

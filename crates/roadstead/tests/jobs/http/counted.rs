@@ -109,7 +109,7 @@ fn a_server_is_not_ejected_for_a_slow_upload() {
         server.answer("/", Answer::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()));
     }
     let pool = format!(
-        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 1, slow = \"1500ms\" }}",
+        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth_check = {{ max_fails = 1, unhealthy_latency = \"1500ms\" }}",
         server.port, other.port
     );
     let (_folder, daemon) = serve_pool("", &pool);
@@ -139,7 +139,7 @@ fn status_counts_what_each_server_answered_and_failed() {
         server.answer("/500", Answer::Bytes(response));
     }
     let pool = format!(
-        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 2, eject = \"1h\", eject_max = \"1h\" }}",
+        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth_check = {{ max_fails = 2, fail_duration = \"1h\" }}",
         bad.port, good.port
     );
     let (_folder, daemon) = serve_pool("", &pool);

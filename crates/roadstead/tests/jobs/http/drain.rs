@@ -61,7 +61,7 @@ fn served_last(said: &str) {
 fn requests_during_a_drain(shards: u32) {
     let (gate, port) = Gate::start();
     let folder = folder();
-    let times = "[daemon]\ndrain = \"1h\"\ndrain_keepalive_timeout = \"1h\"\n";
+    let times = "[daemon]\ndrain_timeout = \"1h\"\ndrain_keepalive_timeout = \"1h\"\n";
     let configuration = configuration(shards, port).replacen("[daemon]\n", times, 1);
     let mut daemon = Daemon::serve(folder.path(), &configuration);
     let mut held = say(&daemon, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -113,7 +113,7 @@ fn idle_connections_are_closed_during_a_drain_and_do_not_delay_it() {
     for shards in [1, 2] {
         let (_gate, port) = Gate::start();
         let folder = folder();
-        let times = "[daemon]\ndrain = \"1h\"\ndrain_keepalive_timeout = \"0s\"\n";
+        let times = "[daemon]\ndrain_timeout = \"1h\"\ndrain_keepalive_timeout = \"0s\"\n";
         let configuration = configuration(shards, port).replacen("[daemon]\n", times, 1);
         let mut daemon = Daemon::serve(folder.path(), &configuration);
         let mut idle = say(&daemon, "GET /p/ HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -130,7 +130,7 @@ fn idle_connections_are_closed_during_a_drain_and_do_not_delay_it() {
 fn incomplete_at_the_deadline(shards: u32) {
     let (_gate, port) = Gate::start();
     let folder = folder();
-    let times = "[daemon]\ndrain = \"200ms\"\n";
+    let times = "[daemon]\ndrain_timeout = \"200ms\"\n";
     let configuration = configuration(shards, port).replacen("[daemon]\n", times, 1);
     let mut daemon = Daemon::serve(folder.path(), &configuration);
     let mut head = say(&daemon, "GET /never HTTP/1.1\r\nHost:");

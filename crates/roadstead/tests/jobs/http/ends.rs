@@ -26,7 +26,7 @@ fn say_and_end(daemon: &Daemon, bytes: &str) -> String {
 #[test]
 fn an_answer_of_ours_is_sent_though_the_end_came_with_its_request() {
     let server = Server::start(&[]);
-    let routes = "half_close = \"HALF\"\nroute = [{ path = \"/fixed\", fixed = { body = \"fixed\" } }, \
+    let routes = "half_close = \"HALF\"\nroute = [{ path = \"/fixed\", respond = { body = \"fixed\" } }, \
                   { path = \"/moved\", redirect = { to = \"/there\", status = 308 } }, { prefix = \"/\", pool = \"main\" }]";
     for half in ["keep", "left"] {
         let (_folder, daemon) = serve(&server, &routes.replace("HALF", half), "");
@@ -126,7 +126,7 @@ fn what_a_client_sent_behind_its_request_does_not_hide_that_it_left() {
 fn a_client_that_leaves_while_its_body_waits_gives_up_its_place_in_the_queue() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let pool = format!("servers = [\"127.0.0.1:{port}\"]\nserver_requests_max = 1");
+    let pool = format!("servers = [\"127.0.0.1:{port}\"]\nupstream.max_concurrent = 1");
     let (_folder, daemon) = serve_pool("", &pool);
     let mut first = connect(&daemon);
     first.write_all(GET.as_bytes()).unwrap();

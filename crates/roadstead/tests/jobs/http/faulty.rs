@@ -28,7 +28,8 @@ fn a_server_that_stalls_in_the_middle_of_its_reply_is_given_up() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Le".to_vec();
     let server =
         Server::start(&[("/body", Answer::Bytes(stalled)), ("/head", Answer::Bytes(half))]);
-    let pool = "between = \"200ms\"\ndeadline = \"200ms\"\nserver_requests_max = 1";
+    let pool =
+        "read_timeout = \"200ms\"\nresponse_timeout = \"200ms\"\nupstream.max_concurrent = 1";
     let (_folder, daemon) = serve(&server, "", pool);
     for _ in 0..3 {
         let said = talk(&daemon, "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
@@ -52,7 +53,7 @@ fn a_server_that_resets_in_the_middle_of_its_reply_never_makes_it_look_whole() {
         ),
         ("/end", Answer::Cut(format!("{head}\r\nabc").into())),
     ]);
-    let (_folder, daemon) = serve(&server, "", "health = \"off\"");
+    let (_folder, daemon) = serve(&server, "", "health_check = \"off\"");
     for path in ["/length", "/chunks", "/end"] {
         let mut client = connect(&daemon);
         write!(client, "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").unwrap();

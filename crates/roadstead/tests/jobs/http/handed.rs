@@ -35,7 +35,7 @@ fn database(folder: &Path, name: &str, what: &str) -> String {
     format!("database = {}\n{what}", serde_json::Value::from(format!("sqlite:{}", file.display())))
 }
 
-const STORE: &str = "insert = { table = \"t\", columns = [\"a\"] }\nrecord = \"json\"";
+const STORE: &str = "insert = { table = \"t\", columns = [\"a\"] }\ninput_format = \"json\"";
 const QUERY: &str = "query = \"select :a as a\"";
 
 /// For each kind of pool that a request was meant for: the pool `other`, as `of` says it, answers.
@@ -52,7 +52,7 @@ fn each_kind(of: impl Fn(&Path) -> String, check: impl Fn(&Daemon, &str, &Path))
         let text = format!(
             "[admin]\nlisten = \"127.0.0.1:0\"\n\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
              protocol = \"http\"\npool = \"main\"\n\n[pool.main]\n{main}\n\
-             sorry = {{ pool = \"other\" }}\n\n[pool.other]\n{other}\n"
+             fallback = {{ pool = \"other\" }}\n\n[pool.other]\n{other}\n"
         );
         let daemon = Daemon::serve(folder.path(), &text);
         let (done, told) = ctl(&daemon, &["sorry", "main", "on"]);

@@ -154,8 +154,10 @@ fn a_program_that_dies_is_named_with_its_end_and_its_last_words() {
 
 #[test]
 fn a_program_that_does_not_answer_in_time_is_replaced() {
-    let (_folder, daemon) =
-        serve_pool("", &pool("workers = 1\ndeadline = \"300ms\"\ngrace = \"100ms\""));
+    let (_folder, daemon) = serve_pool(
+        "",
+        &pool("workers = 1\nresponse_timeout = \"300ms\"\nstop_timeout = \"100ms\""),
+    );
     let first = answered_by(&get(&daemon, "/"));
     let said = get(&daemon, "/hang");
     assert_eq!(status(&said), "504", "{said}");
@@ -166,7 +168,7 @@ fn a_program_that_does_not_answer_in_time_is_replaced() {
 
 #[test]
 fn programs_are_replaced_between_requests_and_none_is_lost() {
-    let settings = "workers = 2\npipeline = 4\nrecycle = { requests = 5, jitter = 0, share = 100 }";
+    let settings = "workers = 2\npipeline = 4\nrecycle = { max_requests = 5, jitter = \"0%\", share = \"100%\" }";
     let (_folder, daemon) = serve_pool("", &pool(settings));
     let mut seen = std::collections::BTreeSet::new();
     until("all are replaced, and their successors", || {
@@ -183,7 +185,7 @@ fn programs_are_replaced_between_requests_and_none_is_lost() {
 #[test]
 fn one_that_never_accepts_is_killed_and_what_waits_is_told() {
     let settings = "program = [\"sleep\", \"600\"]\nframing = \"http\"\nstart_timeout = \"100ms\"\n\
-                    queue = { wait = \"2s\" }\nworkers = 1";
+                    queue = { timeout = \"2s\" }\nworkers = 1";
     for socket in ["inherited", "path", "port"] {
         let (folder, daemon) = serve_pool("", &format!("{settings}\nsocket = \"{socket}\""));
         let said = get(&daemon, "/");
@@ -332,7 +334,7 @@ fn other_settings_are_taken_over_and_no_request_is_lost() {
         }
     });
     let before = both();
-    let more = "env = { A = \"b\" }\ndeadline = \"300ms\"";
+    let more = "env = { A = \"b\" }\nresponse_timeout = \"300ms\"";
     Daemon::rewrite(folder.path(), &text(more, "{socket}"));
     daemon.reload().unwrap();
     assert_eq!(both(), before, "they would be started as they were");
@@ -363,8 +365,9 @@ fn run_serves_a_program_that_serves_http() {
 
 #[test]
 fn a_program_that_a_check_finds_ill_is_replaced() {
-    let health =
-        |check: &str| format!("health = {{ {check}, interval = \"50ms\", fall = 2, rise = 1 }}");
+    let health = |check: &str| {
+        format!("health_check = {{ {check}, interval = \"50ms\", fall = 2, rise = 1 }}")
+    };
     for (socket, word) in [("inherited", "{socket}"), ("path", "{socket}"), ("port", "at {port}")] {
         let check = health("check = \"http\", path = \"/health\"");
         let settings = pool(&format!("workers = 1\nsocket = \"{socket}\"\n{check}"));
@@ -396,7 +399,8 @@ fn a_client_stays_with_its_program_by_a_cookie_until_that_is_gone() {
         lines.next().map(|line| line.split(';').next().unwrap().to_owned())
     };
     for gone in ["reschedule", "refuse"] {
-        let sticky = format!("workers = 3\nsticky = {{ cookie = \"berth\", gone = \"{gone}\" }}");
+        let sticky =
+            format!("workers = 3\nsticky = {{ cookie = \"berth\", redispatch = \"{gone}\" }}");
         let (_folder, daemon) = serve_pool("", &pool(&sticky));
         let with =
             |cookie: &str| talk(&daemon, format!("GET / HTTP/1.1\r\nCookie: {cookie}\r\n{CLOSE}"));
@@ -425,7 +429,7 @@ fn a_client_stays_with_its_program_by_a_cookie_until_that_is_gone() {
 
 #[test]
 fn a_pool_of_them_is_sorry_as_one_of_servers_is() {
-    let sorry = "workers = 1\nsorry = { redirect = \"https://status.example/\", status = 307, retry_after = \"0s\" }";
+    let sorry = "workers = 1\nfallback = { redirect = \"https://status.example/\", status = 307, retry_after = \"off\" }";
     let (_folder, daemon) = serve_pool("", &pool(sorry));
     answered_by(&get(&daemon, "/"));
     ctl(&daemon, &["sorry", "main", "on"]);
@@ -439,7 +443,7 @@ fn a_pool_of_them_is_sorry_as_one_of_servers_is() {
 
 #[test]
 fn what_one_said_before_it_ended_reaches_a_client_that_takes_it_late() {
-    let (_folder, daemon) = serve_pool("", &pool("workers = 1\ngrace = \"100ms\""));
+    let (_folder, daemon) = serve_pool("", &pool("workers = 1\nstop_timeout = \"100ms\""));
     let first = answered_by(&get(&daemon, "/"));
     let mut client = connect(&daemon);
     write!(client, "GET /last-words HTTP/1.1\r\n{CLOSE}").unwrap();
@@ -451,7 +455,7 @@ fn what_one_said_before_it_ended_reaches_a_client_that_takes_it_late() {
         }
     }
     // Another serves if all that the program said is with the daemon. Else it keeps its place, and this one waits in
-    // vain for longer than `grace`.
+    // vain for longer than `stop_timeout`.
     get(&daemon, "/");
     client.read_to_end(&mut said).unwrap();
     until("another serves", || status(&get(&daemon, "/")) == "200");

@@ -46,7 +46,7 @@ fn an_empty_line_of_one_client_does_not_change_the_request_of_another() {
 #[test]
 fn an_empty_line_that_comes_in_two_pieces_starts_no_timeout() {
     let server = Server::start(&[]);
-    let (_folder, daemon) = serve(&server, "read = \"100ms\"", "");
+    let (_folder, daemon) = serve(&server, "request_read_timeout = \"100ms\"", "");
     let mut client = connect(&daemon);
     client.write_all(b"\r").unwrap();
     ask(&daemon, "/other");

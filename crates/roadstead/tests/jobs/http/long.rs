@@ -116,7 +116,7 @@ fn a_reply_that_only_the_end_delimits_does_not_look_whole_when_it_is_cut() {
 #[test]
 fn a_client_that_leaves_in_the_middle_of_a_long_reply_takes_it_along() {
     let server = Server::start(&[("/long", Answer::Bytes(long_reply(LONG, LONG)))]);
-    let (_folder, daemon) = serve(&server, "", "server_requests_max = 1");
+    let (_folder, daemon) = serve(&server, "", "upstream.max_concurrent = 1");
     for _ in 0..5 {
         let mut client = connect(&daemon);
         client.write_all(GET.as_bytes()).unwrap();
@@ -138,7 +138,7 @@ fn slow_readers_of_long_replies_cost_no_more_memory_than_their_limit() {
     let answers = replies.clone().map(|(path, reply)| (path, Answer::Bytes(reply)));
     let server = Server::start(&answers);
     // However long the others take.
-    let listener = format!("send_max = \"256KiB\"\nwrite_stall = \"1h\"\n{AS_IT_IS}");
+    let listener = format!("send_max = \"256KiB\"\nsend_timeout = \"1h\"\n{AS_IT_IS}");
     let (_folder, daemon) = serve(&server, &listener, "");
     let before = memory(&daemon);
     let clients: Vec<_> = (0..32)
@@ -185,7 +185,7 @@ fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not()
         let _ = first.read(&mut [0]);
     });
     let pool = format!("servers = [\"127.0.0.1:{port}\"]");
-    let (_folder, daemon) = serve_pool(&format!("write_stall = \"300ms\"\n{AS_IT_IS}"), &pool);
+    let (_folder, daemon) = serve_pool(&format!("send_timeout = \"300ms\"\n{AS_IT_IS}"), &pool);
     let mut patient = connect(&daemon);
     patient.write_all(GET.as_bytes()).unwrap();
     let mut said = vec![0; LONG / 2];
@@ -205,7 +205,7 @@ fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not()
     serving.join().unwrap();
 }
 
-/// Reads 40 kB in each tenth of a second for longer than two `write_stall`, and then the rest. Returns the
+/// Reads 40 kB in each tenth of a second for longer than two `send_timeout`, and then the rest. Returns the
 /// longest time between two reads where the connection ends before.
 fn read_slowly(daemon: &Daemon, reply: &[u8]) -> Result<(), Duration> {
     let mut client = connect(daemon);
@@ -229,7 +229,7 @@ fn read_slowly(daemon: &Daemon, reply: &[u8]) -> Result<(), Duration> {
 fn a_client_that_reads_out_of_a_full_send_buffer_is_not_cut() {
     let reply = long_reply(2 * LONG, 2 * LONG);
     let server = Server::start(&[("/long", Answer::Bytes(reply.clone()))]);
-    let (_folder, daemon) = serve(&server, &format!("write_stall = \"1s\"\n{AS_IT_IS}"), "");
+    let (_folder, daemon) = serve(&server, &format!("send_timeout = \"1s\"\n{AS_IT_IS}"), "");
     // The kernel has more than a megabyte to send before it accepts more.
     while let Err(longest) = read_slowly(&daemon, &reply) {
         assert!(longest > Duration::from_millis(400), "it was cut though it read");

@@ -67,8 +67,8 @@ fn moves_on(shards: u32) {
     let text = format!(
         "[daemon]\nshards = {shards}\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
          protocol = \"http\"\npool = \"main\"\n\
-         [pool.main]\nservers = [\"App.example:80\"]\nresolve = \"1s\"\n\
-         health = {{ check = \"tcp\", interval = \"10ms\" }}\n"
+         [pool.main]\nservers = [\"App.example:80\"]\nresolve_interval = \"1s\"\n\
+         health_check = {{ check = \"tcp\", interval = \"10ms\" }}\n"
     );
     let [a, b] = ["a", "b"].map(named);
     let zone = Arc::new(Zone::default());
@@ -132,7 +132,7 @@ fn connecting_goes_along(shards: u32) {
     let text = format!(
         "[daemon]\nshards = {shards}\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
          protocol = \"http\"\npool = \"main\"\n[pool.main]\nservers = [\"app.example:80\"]\n\
-         resolve = \"1s\"\nconnect = \"1h\"\ndeadline = \"1h\"\n"
+         resolve_interval = \"1s\"\nconnect_timeout = \"1h\"\nresponse_timeout = \"1h\"\n"
     );
     let (b, (_listener, _waits, nowhere)) = (named("b"), full());
     let zone = Arc::new(Zone::default());
@@ -167,7 +167,7 @@ fn who_still_connects_to_the_old_address_of_a_name_goes_to_the_new_one() {
 #[test]
 fn a_look_up_that_panics_changes_nothing_and_the_next_is_made() {
     let text = "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n\
-                [pool.main]\nservers = [\"app.example:80\"]\nresolve = \"1s\"\n";
+                [pool.main]\nservers = [\"app.example:80\"]\nresolve_interval = \"1s\"\n";
     let [a, b] = ["a", "b"].map(named);
     let zone = Arc::new(Zone::default());
     zone.set(&[address(&a)]);

@@ -15,7 +15,7 @@ fn configuration(servers: &[&Server]) -> String {
     format!(
         "[daemon]\nshards = 2\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\n\
          listen = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
-         servers = [{}]\nsorry = {{ line = \"<sorry>\" }}\n",
+         servers = [{}]\nfallback = {{ line = \"<sorry>\" }}\n",
         servers.join(", ")
     )
 }

@@ -58,7 +58,7 @@ fn come_and_go(shards: u32) {
     let [a, b, c] = ["a", "b", "c"].map(|name| named(&format!("<{name}>")));
     let folder = folder();
     let text = |pool: &str| {
-        let text = configuration("", &format!("schedule = \"least-outstanding\"\n{pool}"));
+        let text = configuration("", &format!("balance = \"least-requests\"\n{pool}"));
         text.replacen("shards = 1", &format!("shards = {shards}"), 1)
     };
     let daemon = Daemon::serve(folder.path(), &text(&servers(&[(&a, 1), (&b, 1)])));
@@ -83,8 +83,8 @@ fn come_and_go(shards: u32) {
             servers(&[(&b, 1), (&c, 1)]),
             servers(&[(&c, 3)]),
             servers(&[(&a, 1), (&c, 1), (&b, 7)]),
-            servers(&[(&a, 1)]) + "health = { check = \"tcp\", interval = \"20ms\" }\n",
-            servers(&[(&b, 1), (&a, 2)]) + "server_requests_max = 1\n",
+            servers(&[(&a, 1)]) + "health_check = { check = \"tcp\", interval = \"20ms\" }\n",
+            servers(&[(&b, 1), (&a, 2)]) + "upstream.max_concurrent = 1\n",
             servers(&[(&a, 1), (&b, 1)]) + "sticky = { cookie = \"berth\" }\n",
         ];
         for variant in variants.iter().cycle().take(60) {
@@ -115,10 +115,10 @@ fn what_cannot_be_taken_over_is_named_at_its_line_and_nothing_of_the_file_is() {
     let only_a = servers(&[(&a, 1)]);
     let other = configuration("", &only_a);
     let cases = [
-        (other.replace("[pool.main]", "[pool.main]\nschedul = \"first\""), "`schedule`"),
+        (other.replace("[pool.main]", "[pool.main]\nschedul = \"first\""), "`balance`"),
         (other.replacen("http\"", "lines\"", 1), "protocol"),
         (other.clone() + "[pool.more]\nprogram = [\"cat\"]\n", "pool `more` is new"),
-        (other.clone() + "sorry = { file = \"nowhere.html\" }\n", "nowhere.html"),
+        (other.clone() + "fallback = { file = \"nowhere.html\" }\n", "nowhere.html"),
         (other.replacen("[daemon]", "[daemon]\nevent = \"poll\"", 1), "`event` cannot change"),
     ];
     for (text, wanted) in cases {
@@ -146,7 +146,7 @@ fn a_pipe_in_place_of_a_page_or_a_secret_is_refused_and_stops_nobody() {
     assert!(made.success());
     let listener = "[listener.main]\n";
     for other in [
-        text.clone() + "sorry = { file = \"pipe\" }\n",
+        text.clone() + "fallback = { file = \"pipe\" }\n",
         text.clone() + "sticky = { cookie = \"c\", secret = \"file:pipe\" }\n",
         text.replace(listener, &format!("{listener}authenticate = {{ basic = \"file:pipe\" }}\n")),
     ] {
@@ -171,7 +171,7 @@ fn a_pipe_in_place_of_a_page_or_a_secret_is_refused_and_stops_nobody() {
 fn what_is_known_of_workers_and_clients_stays_known() {
     let [a, b, c] = ["a", "b", "c"].map(named);
     let folder = folder();
-    let more = "sticky = { cookie = \"berth\" }\nsorry = { line = \"later\" }\n";
+    let more = "sticky = { cookie = \"berth\" }\nfallback = { line = \"later\" }\n";
     let all = |list: &[(&Server, u32)]| configuration("", &(servers(list) + more));
     let first = all(&[(&a, 1), (&b, 1), (&c, 1)]);
     let daemon = Daemon::serve(folder.path(), &first);
@@ -213,7 +213,7 @@ fn checks_begin_and_end_and_one_that_was_down_is_forgiven_without_them() {
     let [a, b] = ["a", "b"].map(named);
     let folder = folder();
     let both = servers(&[(&a, 1), (&b, 1)]);
-    let with = |health: &str| configuration("", &format!("{both}health = {health}\n"));
+    let with = |health: &str| configuration("", &format!("{both}health_check = {health}\n"));
     let daemon = Daemon::serve(folder.path(), &with("\"off\""));
     let checks = || daemon.metric("roadstead_health_checks_total", &[]);
     for _ in 0..3 {
@@ -239,7 +239,7 @@ fn a_client_that_is_there_follows_other_routes_with_its_next_request() {
     let daemon = Daemon::serve(folder.path(), &text(""));
     let mut client = connect(&daemon);
     assert!(ask(&mut client, "/", "a").starts_with("HTTP/1.1 200"));
-    let route = "route = [{ prefix = \"/\", fixed = { status = 418, body = \"tea\" } }]";
+    let route = "route = [{ prefix = \"/\", respond = { status = 418, body = \"tea\" } }]";
     take_over(&daemon, &folder, &text(route));
     assert!(ask(&mut client, "/", "tea").starts_with("HTTP/1.1 418"));
     take_over(&daemon, &folder, &text("deny = [\"127.0.0.0/8\"]"));
@@ -253,11 +253,13 @@ fn a_client_that_is_there_follows_other_routes_with_its_next_request() {
 fn a_client_that_rests_is_held_to_an_idle_time_that_was_none_before() {
     let a = named("<a>");
     let folder = folder();
-    let daemon =
-        Daemon::serve(folder.path(), &configuration("idle = \"0s\"", &servers(&[(&a, 1)])));
+    let daemon = Daemon::serve(
+        folder.path(),
+        &configuration("idle_timeout = \"off\"", &servers(&[(&a, 1)])),
+    );
     let (mut silent, mut client) = (connect(&daemon), connect(&daemon));
     assert_eq!(status(&ask(&mut client, "/", ">")), "200");
-    take_over(&daemon, &folder, &configuration("idle = \"50ms\"", &servers(&[(&a, 1)])));
+    take_over(&daemon, &folder, &configuration("idle_timeout = \"50ms\"", &servers(&[(&a, 1)])));
     for rests in [&mut silent, &mut client] {
         assert_eq!(rests.read(&mut [0; 9]).unwrap(), 0, "it is told the end");
     }

@@ -17,7 +17,7 @@ fn two(options: &str) -> (Server, Server, tempfile::TempDir, Daemon) {
     bad.answer("/cut", Answer::Reset);
     let pool = format!(
         "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\n\
-         schedule = \"first\"\n{options}",
+         balance = \"first\"\n{options}",
         bad.port, good.port
     );
     let (folder, daemon) = serve_pool("", &pool);
@@ -34,7 +34,7 @@ fn post(daemon: &Daemon, path: &str) -> String {
 
 #[test]
 fn a_response_of_a_chosen_status_is_retried_where_that_is_safe() {
-    let (bad, good, _folder, daemon) = two("retries = { on = [\"500..503\"], share = 100 }");
+    let (bad, good, _folder, daemon) = two("retries = { on = [\"500..503\"], budget = \"100%\" }");
     for path in ["/busy", "/chunked", "/busy"] {
         let said = get(&daemon, path);
         assert_eq!(status(&said), "200", "{said}");
@@ -49,7 +49,7 @@ fn a_response_of_a_chosen_status_is_retried_where_that_is_safe() {
 
 #[test]
 fn a_pool_may_declare_that_every_request_can_be_retried() {
-    let options = "idempotent = \"all\"\nretries = { on = [\"503\"], share = 100 }";
+    let options = "idempotent = \"all\"\nretries = { on = [\"503\"], budget = \"100%\" }";
     let (bad, good, _folder, daemon) = two(options);
     assert_eq!(status(&post(&daemon, "/busy")), "200");
     assert_eq!(good.seen()[0].body, b"abc", "the body was sent again");
@@ -64,7 +64,8 @@ fn a_pool_may_declare_that_every_request_can_be_retried() {
 
 #[test]
 fn the_last_response_goes_to_the_client() {
-    let (bad, good, _folder, daemon) = two("retries = { on = [\"503\"], share = 100, tries = 3 }");
+    let (bad, good, _folder, daemon) =
+        two("retries = { on = [\"503\"], budget = \"100%\", tries = 3 }");
     good.answer(
         "/busy",
         Answer::Bytes(b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\ngood".to_vec()),
@@ -77,7 +78,7 @@ fn the_last_response_goes_to_the_client() {
 
 #[test]
 fn failures_that_are_not_named_are_not_retried() {
-    let (bad, good, _folder, daemon) = two("retries = { on = [\"connect\"], share = 100 }");
+    let (bad, good, _folder, daemon) = two("retries = { on = [\"connect\"], budget = \"100%\" }");
     let said = get(&daemon, "/cut");
     assert!(status(&said) == "502" && said.contains("died: "), "{said}");
     assert_eq!(status(&get(&daemon, "/busy")), "503");
@@ -88,7 +89,7 @@ fn failures_that_are_not_named_are_not_retried() {
 
 #[test]
 fn without_on_failures_are_retried_and_statuses_are_not() {
-    let (_bad, good, _folder, daemon) = two("retries = { share = 100 }");
+    let (_bad, good, _folder, daemon) = two("retries = { budget = \"100%\" }");
     assert_eq!(status(&get(&daemon, "/cut")), "200");
     assert_eq!(status(&get(&daemon, "/busy")), "503");
     assert_eq!((good.heads("/cut").len(), good.heads("/busy").len()), (1, 0));
@@ -96,8 +97,10 @@ fn without_on_failures_are_retried_and_statuses_are_not() {
 
 #[test]
 fn a_request_that_timed_out_is_retried_where_that_is_chosen() {
-    for (on, expected) in [("retries = { on = [\"timeout\"], share = 100 }", "200"), ("", "504")] {
-        let (bad, _good, _folder, daemon) = two(&format!("deadline = \"1s\"\n{on}"));
+    for (on, expected) in
+        [("retries = { on = [\"timeout\"], budget = \"100%\" }", "200"), ("", "504")]
+    {
+        let (bad, _good, _folder, daemon) = two(&format!("response_timeout = \"1s\"\n{on}"));
         bad.answer("/silent", Answer::Silence);
         assert_eq!(status(&get(&daemon, "/silent")), expected, "{on}");
     }

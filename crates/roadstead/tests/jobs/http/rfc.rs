@@ -54,9 +54,9 @@ fn every_answer_has_one_date() {
     let dated =
         b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n";
     let server = Server::start(&[("/dated", Answer::Bytes(dated.to_vec()))]);
-    let listener = "[[listener.main.route]]\npath = \"/fixed\"\nfixed = { body = \"x\" }\n\
+    let listener = "[[listener.main.route]]\npath = \"/fixed\"\nrespond = { body = \"x\" }\n\
          [[listener.main.route]]\npath = \"/away\"\nredirect = { to = \"https://b/\" }\n\
-         [[listener.main.route]]\npath = \"/edited\"\nfixed = { body = \"x\" }\n\
+         [[listener.main.route]]\npath = \"/edited\"\nrespond = { body = \"x\" }\n\
          response_headers = { set = { x-a = \"b\" } }\n\
          [[listener.main.route]]\npath = \"/program\"\npool = \"program\"\n\
          [pool.program]\nprogram = [\"sed\", \"-u\", \"s/.*/hello/\"]\n";
@@ -222,7 +222,7 @@ fn a_status_above_599_is_forwarded_and_counts_as_a_failure() {
     let other = Server::start(&[]);
     let pool = format!(
         "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\n\
-         health = {{ errors = 2, failing = \"500..599\", eject = \"1h\", eject_max = \"1h\" }}",
+         health_check = {{ max_fails = 2, unhealthy_status = \"500..599\", fail_duration = \"1h\" }}",
         failing.port, other.port
     );
     let (_folder, daemon) = serve_pool("", &pool);
@@ -272,12 +272,12 @@ fn the_head_of_a_response_has_limits_of_its_pool() {
         status(&raw(daemon, format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\n{CLOSE}")))
             .to_owned()
     };
-    let (_folder, usual) = serve(&server, "", "health = \"off\"");
+    let (_folder, usual) = serve(&server, "", "health_check = \"off\"");
     assert_eq!([ask(&usual, "/many"), ask(&usual, "/long")], ["502", "502"]);
-    let limits = "health = \"off\"\nresponse_head_max = \"48KiB\"\nresponse_fields_max = 151";
+    let limits = "health_check = \"off\"\nresponse_head_max = \"48KiB\"\nresponse_fields_max = 151";
     let (_folder, raised) = serve(&server, "", limits);
     assert_eq!([ask(&raised, "/many"), ask(&raised, "/long")], ["200", "200"]);
-    let limits = "health = \"off\"\nresponse_head_max = \"256B\"\nresponse_fields_max = 150";
+    let limits = "health_check = \"off\"\nresponse_head_max = \"256B\"\nresponse_fields_max = 150";
     let (_folder, lowered) = serve(&server, "", limits);
     assert_eq!([ask(&lowered, "/many"), ask(&lowered, "/long")], ["502", "502"]);
 }

@@ -109,9 +109,10 @@ fn no_spelling_passes_a_route_by() {
 fn a_path_that_is_encoded_twice_does_not_pass_a_guarded_route() {
     let folder = folder();
     std::fs::write(folder.path().join("tokens"), "0123456789abcdef0123\n").unwrap();
-    for guard in
-        ["pool = \"a\"\nauthenticate = { bearer = [\"file:tokens\"] }", "fixed = { status = 403 }"]
-    {
+    for guard in [
+        "pool = \"a\"\nauthenticate = { bearer = [\"file:tokens\"] }",
+        "respond = { status = 403 }",
+    ] {
         let listener = format!(
             "[[listener.main.route]]\nprefix = \"/admin\"\n{guard}\n\
              [[listener.main.route]]\npool = \"b\"\n"
@@ -139,8 +140,8 @@ fn what_a_server_takes_for_a_protected_path_needs_its_credentials() {
     std::fs::write(folder.path().join("tokens"), "0123456789abcdef0123\n").unwrap();
     let listener = "[[listener.main.route]]\npath = \"/Admin/Help\"\npool = \"b\"\n\
          [[listener.main.route]]\nprefix = \"/admin\"\npool = \"a\"\nauthenticate = { bearer = [\"file:tokens\"] }\n\
-         [[listener.main.route]]\npath = \"/$metadata\"\nfixed = { status = 403 }\n\
-         [[listener.main.route]]\nprefix = \"/x\"\nmethod = [\"POST\"]\nfixed = { status = 403 }\n\
+         [[listener.main.route]]\npath = \"/$metadata\"\nrespond = { status = 403 }\n\
+         [[listener.main.route]]\nprefix = \"/x\"\nmethod = [\"POST\"]\nrespond = { status = 403 }\n\
          [[listener.main.route]]\npool = \"b\"\n";
     let (a, b, daemon) = routed_in(folder.path(), listener);
     let likely = [
@@ -290,7 +291,7 @@ fn redirects_and_fixed_answers_ask_nobody_and_keep_the_connection() {
         redirect = { to = "https://{host}{rest}" }
         [[listener.main.route]]
         path = "/robots.txt"
-        fixed = { body = "none", type = "text/x" }
+        respond = { body = "none", type = "text/x" }
         [[listener.main.route]]
         pool = "a""#,
     );
@@ -370,10 +371,10 @@ fn what_replies_get_is_got_by_answers_of_ours_too() {
         response_headers = {{ set = {{ X-Route = "1" }}, remove = ["X-All"] }}
         [pool.down]
         servers = ["unix:{down}"]
-        queue = {{ wait = "10ms" }}
+        queue = {{ timeout = "10ms" }}
         [pool.sorry]
         servers = ["unix:{down}"]
-        sorry = {{ line = "later" }}
+        fallback = {{ line = "later" }}
         [pool.rows]
         database = "sqlite:{file}"
         query = "select a from t"
@@ -425,7 +426,7 @@ fn what_replies_get_is_got_by_answers_of_ours_too() {
 fn a_client_that_reads_no_answers_is_not_read() {
     let body = "x".repeat(100_000);
     let (_a, _b, _folder, daemon) = routed(&format!(
-        "send_max = \"1MiB\"\nwrite_stall = \"0s\"\nroute = [{{ fixed = {{ body = \"{body}\" }} }}]"
+        "send_max = \"1MiB\"\nsend_timeout = \"off\"\nroute = [{{ respond = {{ body = \"{body}\" }} }}]"
     ));
     let count = 500;
     let mut client = connect(&daemon);

@@ -207,7 +207,7 @@ fn a_reply_that_breaks_a_rule_is_a_502_and_is_counted_by_its_reason() {
         .map(|(path, (_, reply))| (path.as_str(), Answer::Bytes(reply.as_bytes().to_vec())))
         .collect();
     let server = Server::start(&answers);
-    let (_folder, daemon) = serve(&server, "", "health = \"off\"");
+    let (_folder, daemon) = serve(&server, "", "health_check = \"off\"");
     for ((refusal, reply), path) in replies.iter().zip(&paths) {
         // It may have taken effect, so it is not made again.
         let head = format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\n");
@@ -225,7 +225,7 @@ fn a_reply_that_breaks_a_rule_is_a_502_and_is_counted_by_its_reason() {
 fn a_body_of_a_reply_that_breaks_a_rule_never_looks_whole() {
     for (refusal, reply) in reply_bodies() {
         let server = Server::start(&[("/a", Answer::Last(reply.into_bytes()))]);
-        let (_folder, daemon) = serve(&server, "", "health = \"off\"");
+        let (_folder, daemon) = serve(&server, "", "health_check = \"off\"");
         let said = talk(&daemon, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
         let whole = said.ends_with("0\r\n\r\n") || said.ends_with("\r\n\r\nabcde");
         assert!(!whole, "{refusal:?}: {said}");
@@ -238,7 +238,7 @@ fn a_body_of_a_reply_that_breaks_a_rule_never_looks_whole() {
 fn a_server_that_says_more_than_its_reply_is_not_asked_again_on_that_link() {
     for (refusal, reply) in reply_excesses() {
         let server = Server::start(&[("/a", Answer::Bytes(reply.clone().into_bytes()))]);
-        let (_folder, daemon) = serve(&server, "", "server_requests_max = 1");
+        let (_folder, daemon) = serve(&server, "", "upstream.max_concurrent = 1");
         let said =
             talk(&daemon, format!("GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\n{CLOSE}"));
         assert!(!said.contains("evil") && !said.contains("502"), "{refusal:?}: {said}");
@@ -312,7 +312,7 @@ fn hasty() -> (u16, Arc<Mutex<Vec<Vec<u8>>>>) {
 #[test]
 fn a_server_that_answers_early_is_not_asked_again_on_that_link() {
     let (port, seen) = hasty();
-    let pool = format!("servers = [\"127.0.0.1:{port}\"]\nserver_requests_max = 1");
+    let pool = format!("servers = [\"127.0.0.1:{port}\"]\nupstream.max_concurrent = 1");
     let (_folder, daemon) = serve_pool("body_max = \"64MiB\"", &pool);
     for round in 1..=3 {
         let mut client = connect(&daemon);

@@ -54,11 +54,9 @@ fn ask(daemon: &Daemon, target: &str, lines: &str) -> TcpStream {
 #[test]
 fn turns_are_exact_by_weight_and_draws_within_five_sigma() {
     let [a, b] = ["<a>", "<b>"].map(named);
-    for (schedule, off_max) in
-        [("weighted-round-robin", 0), ("round-robin", 0), ("random", 44), ("two-choices", 44)]
-    {
+    for (schedule, off_max) in [("round-robin", 0), ("random", 44), ("power-of-two", 44)] {
         let pool =
-            format!("{}\nschedule = \"{schedule}\"\n{ONE_SHARD}", weighed(&[(&a, 3), (&b, 1)]));
+            format!("{}\nbalance = \"{schedule}\"\n{ONE_SHARD}", weighed(&[(&a, 3), (&b, 1)]));
         let (_folder, daemon) = serve_pool("", &pool);
         // Of 400 draws with three chances in four, 300 with a sigma of 8.7.
         let shares = shares(&mut connect(&daemon), 400);
@@ -69,13 +67,13 @@ fn turns_are_exact_by_weight_and_draws_within_five_sigma() {
 
 #[test]
 fn who_has_something_to_do_is_passed_over_where_that_counts() {
-    for schedule in ["least-outstanding", "two-choices"] {
+    for schedule in ["least-requests", "power-of-two"] {
         let [a, b] = ["<a>", "<b>"].map(named);
         for server in [&a, &b] {
             server.answer("/hold", Answer::Silence);
         }
         let pool =
-            format!("{}\nschedule = \"{schedule}\"\n{ONE_SHARD}", weighed(&[(&a, 1), (&b, 1)]));
+            format!("{}\nbalance = \"{schedule}\"\n{ONE_SHARD}", weighed(&[(&a, 1), (&b, 1)]));
         let (_folder, daemon) = serve_pool("", &pool);
         let _held = ask(&daemon, "/hold", "");
         let holds = |server: &Server| server.heads("/hold").len();
@@ -90,7 +88,7 @@ fn who_has_something_to_do_is_passed_over_where_that_counts() {
 fn of_a_hash_only_the_keys_of_the_server_that_leaves_move_and_they_come_back() {
     let servers = ["<a>", "<b>", "<c>"].map(named);
     let all: Vec<(&Server, u32)> = servers.iter().map(|server| (server, 1)).collect();
-    let pool = format!("{}\nschedule = \"hash\"\nhash = \"query:who\"", weighed(&all));
+    let pool = format!("{}\nbalance = \"hash\"\nhash = \"query:who\"", weighed(&all));
     let (_folder, daemon) = serve_pool("", &pool);
     let mut client = connect(&daemon);
     let mut owners = || -> Vec<String> {
@@ -123,7 +121,7 @@ fn a_key_of_which_much_is_asked_goes_on_to_the_next_server_of_its_circle() {
     let servers = ["<a>", "<b>"].map(named);
     servers.iter().for_each(|server| server.answer("/hold?who=k", Answer::Silence));
     let pool = format!(
-        "{}\nschedule = \"hash\"\nhash = \"query:who\"\n{ONE_SHARD}",
+        "{}\nbalance = \"hash\"\nhash = \"query:who\"\n{ONE_SHARD}",
         weighed(&[(&servers[0], 1), (&servers[1], 1)])
     );
     let (_folder, daemon) = serve_pool("", &pool);
@@ -164,7 +162,8 @@ fn a_server_that_comes_back_is_given_little_at_first() {
         server.answer("/healthz", healthz("200 OK"));
     }
     let text = |slow_start: &str| {
-        let health = format!("health = {{ check = \"http\", path = \"/healthz\", {CHECKED} }}");
+        let health =
+            format!("health_check = {{ check = \"http\", path = \"/healthz\", {CHECKED} }}");
         checked(&[&a, &b], &format!("{health}\nslow_start = \"{slow_start}\"\n{ONE_SHARD}"))
     };
     let folder = folder();
@@ -186,9 +185,9 @@ fn a_server_that_comes_back_is_given_little_at_first() {
 #[test]
 fn requests_are_held_while_the_only_server_restarts() {
     let server = named("<a>");
-    let health = format!("health = {{ check = \"tcp\", {CHECKED} }}");
+    let health = format!("health_check = {{ check = \"tcp\", {CHECKED} }}");
     let folder = folder();
-    let queue = "queue = { hold = \"1h\", wait = \"1h\" }";
+    let queue = "queue = { hold_timeout = \"1h\", timeout = \"1h\" }";
     let daemon = Daemon::serve(folder.path(), &checked(&[&server], &format!("{health}\n{queue}")));
     assert_eq!(who(&mut connect(&daemon), "/"), "<a>");
     let port = server.kill();
@@ -204,8 +203,9 @@ fn requests_are_held_while_the_only_server_restarts() {
 #[test]
 fn a_client_is_held_for_its_own_server_while_others_are_served() {
     let [a, b] = ["<a>", "<b>"].map(named);
-    let health = format!("health = {{ check = \"tcp\", {CHECKED} }}");
-    let queue = "queue = { hold = \"1h\", wait = \"1h\" }\nsticky = { cookie = \"berth\" }";
+    let health = format!("health_check = {{ check = \"tcp\", {CHECKED} }}");
+    let queue =
+        "queue = { hold_timeout = \"1h\", timeout = \"1h\" }\nsticky = { cookie = \"berth\" }";
     let folder = folder();
     let daemon = Daemon::serve(folder.path(), &checked(&[&a, &b], &format!("{health}\n{queue}")));
     let (mut cookie, mut tries) = (None, 0);
@@ -236,8 +236,8 @@ fn another_pool_answers_while_one_is_sorry_and_no_longer() {
     let [main, spare] = ["<main>", "<spare>"].map(named);
     main.answer("/hold", Answer::Silence);
     let pool = format!(
-        "servers = [\"{}\"]\nserver_requests_max = 1\nqueue = {{ length = 1, wait = \"1h\" }}\n\
-         sorry = {{ pool = \"spare\", until = \"0%\" }}\n[pool.spare]\nservers = [\"{}\"]",
+        "servers = [\"{}\"]\nupstream.max_concurrent = 1\nqueue = {{ max_requests = 1, timeout = \"1h\" }}\n\
+         fallback = {{ pool = \"spare\", until = \"0%\" }}\n[pool.spare]\nservers = [\"{}\"]",
         name(&main),
         name(&spare)
     );

@@ -83,7 +83,7 @@ fn changes_while_requests_run(shards: u32, option: &str) {
         format!(
             "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\n\
              listen = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
-             servers = [\"127.0.0.1:{port}\"]\nqueue = {{ wait = \"1h\" }}\ndeadline = \"1h\"\n\
+             servers = [\"127.0.0.1:{port}\"]\nqueue = {{ timeout = \"1h\" }}\nresponse_timeout = \"1h\"\n\
              {option} = {limit}\n"
         )
     };
@@ -135,8 +135,8 @@ fn changes_while_requests_run(shards: u32, option: &str) {
 
 #[test]
 fn slots_of_a_pool_change_by_a_reload_while_requests_run_and_are_never_more() {
-    changes_while_requests_run(1, "slots_max");
-    changes_while_requests_run(2, "slots_max");
+    changes_while_requests_run(1, "max_concurrent");
+    changes_while_requests_run(2, "max_concurrent");
 }
 
 /// Each of two servers has slots of its own, and both are full.
@@ -146,8 +146,8 @@ fn each_server_has_its_own(shards: u32) {
     let text = format!(
         "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\n\
          listen = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
-         servers = [{{ address = \"127.0.0.1:{first}\", slots = 1 }}, \"127.0.0.1:{second}\"]\n\
-         server_requests_max = 5\nqueue = {{ wait = \"1h\" }}\ndeadline = \"1h\"\n"
+         servers = [{{ address = \"127.0.0.1:{first}\", max_concurrent = 1 }}, \"127.0.0.1:{second}\"]\n\
+         upstream.max_concurrent = 5\nqueue = {{ timeout = \"1h\" }}\nresponse_timeout = \"1h\"\n"
     );
     let folder = folder();
     let daemon = Daemon::serve(folder.path(), &text);
@@ -187,6 +187,6 @@ fn a_server_has_slots_of_its_own_that_are_never_exceeded_on_any_number_of_shards
 
 #[test]
 fn slots_of_a_server_change_by_a_reload_while_requests_run_and_are_never_more() {
-    changes_while_requests_run(1, "server_requests_max");
-    changes_while_requests_run(2, "server_requests_max");
+    changes_while_requests_run(1, "upstream.max_concurrent");
+    changes_while_requests_run(2, "upstream.max_concurrent");
 }

@@ -9,7 +9,7 @@ use super::{CLOSE, connect, read_until, rest, serve, serve_pool, status};
 use crate::daemon::{Daemon, becomes, until};
 use crate::http_server::{Answer, Server};
 
-const DEADLINE: &str = "deadline = \"2s\"";
+const DEADLINE: &str = "response_timeout = \"2s\"";
 /// The deadline has passed, however slow the machine is.
 const BEYOND: Duration = Duration::from_secs(3);
 
@@ -26,8 +26,8 @@ fn say_slowly(daemon: &Daemon, path: &str, body: &str) -> String {
 #[test]
 fn a_slow_client_is_not_taken_for_a_slow_server() {
     let server = Server::start(&[("/silence", Answer::Silence)]);
-    let pool = format!("{DEADLINE}\nhealth = {{ errors = 1, eject = \"1h\", eject_max = \"1h\" }}");
-    let (_folder, daemon) = serve(&server, "read = \"60s\"", &pool);
+    let pool = format!("{DEADLINE}\nhealth_check = {{ max_fails = 1, fail_duration = \"1h\" }}");
+    let (_folder, daemon) = serve(&server, "request_read_timeout = \"60s\"", &pool);
     let said = say_slowly(&daemon, "/a", "hello");
     assert!(said.ends_with("\r\n\r\nhello"), "{said}");
     assert_eq!(daemon.metric("roadstead_requests_finished_total", &["deadline"]), 0);
@@ -39,7 +39,7 @@ fn a_slow_client_is_not_taken_for_a_slow_server() {
 fn a_server_that_does_not_say_that_a_body_may_come_is_late_and_not_its_client() {
     let server = Server::start(&[]);
     // The client owes nothing before it is told to send: its own time does not run.
-    let (_folder, daemon) = serve(&server, "read = \"300ms\"", DEADLINE);
+    let (_folder, daemon) = serve(&server, "request_read_timeout = \"300ms\"", DEADLINE);
     let mut client = connect(&daemon);
     let head = "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n";
     write!(client, "{head}{CLOSE}").unwrap();
@@ -50,8 +50,9 @@ fn a_server_that_does_not_say_that_a_body_may_come_is_late_and_not_its_client() 
 #[test]
 fn a_client_that_was_told_to_send_and_does_not_is_late() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    let pool = format!("servers = [\"{}\"]\ndeadline = \"60s\"", server.local_addr().unwrap());
-    let (_folder, daemon) = serve_pool("read = \"300ms\"", &pool);
+    let pool =
+        format!("servers = [\"{}\"]\nresponse_timeout = \"60s\"", server.local_addr().unwrap());
+    let (_folder, daemon) = serve_pool("request_read_timeout = \"300ms\"", &pool);
     let mut client = connect(&daemon);
     let head = "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n";
     write!(client, "{head}{CLOSE}").unwrap();
@@ -65,8 +66,8 @@ fn a_client_that_was_told_to_send_and_does_not_is_late() {
 #[test]
 fn a_body_that_trickles_is_ended_though_each_piece_comes_in_time() {
     let server = Server::start(&[]);
-    let listener = "read = \"500ms\"\nbody_rate_min = \"1KiB\"";
-    let (_folder, daemon) = serve(&server, listener, "server_requests_max = 1");
+    let listener = "request_read_timeout = \"500ms\"\nbody_rate_min = \"1KiB\"";
+    let (_folder, daemon) = serve(&server, listener, "upstream.max_concurrent = 1");
     let mut client = connect(&daemon);
     let mut writer = client.try_clone().unwrap();
     write!(client, "POST /a HTTP/1.1\r\nContent-Length: 100000\r\n{CLOSE}").unwrap();
@@ -90,8 +91,8 @@ fn a_tunnel_in_which_nobody_speaks_is_ended_and_one_in_which_somebody_does_is_no
     let server = Server::start(&[("/ws", Answer::Switch)]);
     // The idle time of clients is another.
     for idle in ["100ms", "0s", "1h"] {
-        let listener = format!("idle = \"{idle}\"\ntunnel_idle = \"4s\"");
-        let (_folder, daemon) = serve(&server, &listener, "server_requests_max = 1");
+        let listener = format!("idle_timeout = \"{idle}\"\ntunnel_timeout = \"4s\"");
+        let (_folder, daemon) = serve(&server, &listener, "upstream.max_concurrent = 1");
         let ask = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
         let mut client = daemon.stopped(|| {
             let mut client = connect(&daemon);
@@ -108,8 +109,8 @@ fn a_tunnel_in_which_nobody_speaks_is_ended_and_one_in_which_somebody_does_is_no
     }
 }
 
-const ONE_MINUTE: &str = "read = \"60s\"\nwrite_stall = \"60s\"";
-const TOTAL: &str = "total = \"1s\"";
+const ONE_MINUTE: &str = "request_read_timeout = \"60s\"\nsend_timeout = \"60s\"";
+const TOTAL: &str = "request_timeout = \"1s\"";
 
 fn ends(daemon: &Daemon, cause: &str) -> u64 {
     daemon.metric("roadstead_requests_finished_total", &[&format!("cause=\"{cause}\"")])

@@ -102,7 +102,7 @@ fn a_client_keeps_its_server_at_weight_0_and_gets_another_when_it_is_gone() {
 #[test]
 fn a_client_whose_server_is_gone_is_refused_where_that_is_wanted() {
     let servers = three();
-    let sticky = "sticky = { cookie = \"berth\", gone = \"refuse\" }";
+    let sticky = "sticky = { cookie = \"berth\", redispatch = false }";
     let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
     let first = ask(&daemon, "/", "");
     let place = ["a", "b", "c"].iter().position(|name| *name == body(&first)).unwrap();
@@ -181,8 +181,8 @@ fn keys_of_http_bind_and_hash() {
     for (more, target, lines) in [
         ("sticky = { key = \"header:x-user\" }", "/", "X-User: ann\r\n"),
         ("sticky = { key = \"cookie:user\" }", "/", "Cookie: a=b; user=ann\r\n"),
-        ("schedule = \"hash\"\nhash = \"header:x-user\"", "/", "X-User: ann\r\n"),
-        ("schedule = \"hash\"\nhash = \"path\"", "/", ""),
+        ("balance = \"hash\"\nhash = \"header:x-user\"", "/", "X-User: ann\r\n"),
+        ("balance = \"hash\"\nhash = \"path\"", "/", ""),
     ] {
         let (_folder, daemon) = serve_pool("", &pool(&servers, more));
         let first = ask(&daemon, target, lines);
@@ -211,8 +211,8 @@ fn a_sorry_page_comes_and_goes_for_a_client_that_stays() {
     let text = format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
          pool = \"main\"\n[pool.main]\nservers = [\"127.0.0.1:{}\"]\nsticky = {{ cookie = \"berth\" }}\n\
-         sorry = {{ file = \"sorry.html\", retry_after = \"1500ms\", until = \"50%\" }}\n\
-         health = {{ check = \"http\", interval = \"20ms\" }}\n",
+         fallback = {{ file = \"sorry.html\", retry_after = \"1500ms\", until = \"50%\" }}\n\
+         health_check = {{ check = \"http\", interval = \"20ms\" }}\n",
         server.port
     );
     let daemon = Daemon::serve(folder.path(), &text);
@@ -248,7 +248,7 @@ fn a_sorry_page_comes_and_goes_for_a_client_that_stays() {
 #[test]
 fn a_pool_that_is_sorry_can_send_its_clients_elsewhere() {
     let server = named("a");
-    let sorry = "sorry = { redirect = \"https://status.example/?from=app\", status = 307, retry_after = \"0s\" }";
+    let sorry = "fallback = { redirect = \"https://status.example/?from=app\", status = 307, retry_after = \"off\" }";
     let (_folder, daemon) = serve_pool("", &pool(&[server], sorry));
     ctl(&daemon, &["sorry", "main", "on"]);
     let said = talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
@@ -288,7 +288,7 @@ fn a_bound_client_whose_server_fails_it_is_given_another_only_where_it_may_be() 
         (2, "", true),
         (1, ", gone = \"refuse\"", false),
         (2, ", gone = \"refuse\"", false),
-        (2, " }\nqueue = { hold = \"10s\"", false),
+        (2, " }\nqueue = { hold_timeout = \"10s\"", false),
     ] {
         let sticky = format!("sticky = {{ {prefix}{more} }}");
         let (_folder, daemon, servers, cookie, own) = bound(shards, &sticky);
@@ -324,7 +324,7 @@ fn a_fallback_page_says_which_request_it_answers_and_why() {
         let text = format!(
             "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[pool.first]\nprogram = [\"cat\"]\n\
              [listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
-             servers = [\"127.0.0.1:{}\"]\nsorry = {{ file = \"sorry.html\" }}\n[listener.lines]\n\
+             servers = [\"127.0.0.1:{}\"]\nfallback = {{ file = \"sorry.html\" }}\n[listener.lines]\n\
              listen = \"127.0.0.1:0\"\npool = \"first\"\n",
             server.port
         );

@@ -146,7 +146,7 @@ fn who_speaks_faster_than_the_other_listens_is_made_to_wait() {
     let wrote = Arc::new(AtomicUsize::new(0));
     let (port, server, go) = speaker(1, &wrote);
     let (_folder, daemon) =
-        serve_pool("write_stall = \"1h\"", &format!("servers = [\"127.0.0.1:{port}\"]"));
+        serve_pool("send_timeout = \"1h\"", &format!("servers = [\"127.0.0.1:{port}\"]"));
     all_wait(&daemon, &[daemon.address()], &go, &wrote);
     server.join().unwrap();
     assert_eq!(daemon.stop().code(), Some(0));
@@ -161,7 +161,7 @@ fn who_speaks_faster_than_the_other_listens_waits_across_shards() {
     let both = ["a", "b"].map(|name| {
         format!(
             "[listener.{name}]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"{name}\"\n\
-             write_stall = \"1h\"\n[pool.{name}]\nservers = [\"127.0.0.1:{port}\"]\nslots_max = 10\n"
+             send_timeout = \"1h\"\n[pool.{name}]\nservers = [\"127.0.0.1:{port}\"]\nmax_concurrent = 10\n"
         )
     });
     let text =
@@ -180,7 +180,7 @@ fn a_tunnel_occupies_its_slot_to_the_end_on_every_shard() {
     let text = format!(
         "[daemon]\nshards = 2\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
          protocol = \"http\"\npool = \"main\"\n[pool.main]\nservers = [\"127.0.0.1:{}\"]\n\
-         server_requests_max = 1\n",
+         upstream.max_concurrent = 1\n",
         server.port
     );
     let daemon = Daemon::serve(folder.path(), &text);
@@ -266,7 +266,7 @@ fn a_server_that_says_no_more_hears_its_client_to_the_end() {
 #[test]
 fn a_client_that_cuts_a_tunnel_gives_its_slot_back() {
     let server = Server::start(&[("/ws", Answer::Switch)]);
-    let (_folder, daemon) = serve(&server, "", "server_requests_max = 1");
+    let (_folder, daemon) = serve(&server, "", "upstream.max_concurrent = 1");
     for _ in 0..3 {
         reset(tunnel(daemon.address()));
     }
@@ -281,7 +281,7 @@ fn to_head_no_tunnel_begins_and_no_body_is_sent_or_waited_for() {
         ("/open", Answer::Last(b"HTTP/1.0 200 OK\r\n\r\n".to_vec())),
         ("/ws", Answer::Switch),
     ]);
-    let (_folder, daemon) = serve(&server, "", "between = \"5s\"");
+    let (_folder, daemon) = serve(&server, "", "read_timeout = \"5s\"");
     let ask = |path: &str| {
         format!("HEAD {path} HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
     };
@@ -307,7 +307,7 @@ fn where_a_tunnel_was_asked_for_a_reply_may_have_no_body() {
     };
     let server =
         Server::start(&[("/204", answer("204 No Content")), ("/304", answer("304 Not Modified"))]);
-    let (_folder, daemon) = serve(&server, "", "between = \"5s\"");
+    let (_folder, daemon) = serve(&server, "", "read_timeout = \"5s\"");
     let ask = |path: &str| ASK.replace("/ws", path);
     let last = format!("GET /echo HTTP/1.1\r\n{CLOSE}");
     let said = talk(&daemon, ask("/204") + &ask("/304") + &last);

@@ -35,7 +35,7 @@ fn whoever_asks_is_told_to_the_server_and_what_he_says_is_kept_of_the_trusted_al
     assert!(!head.contains("10.9.9.9") && !head.contains("X-Forwarded"), "{head}");
     let head = seen("forwarded = \"standard\"\ntrusted = [\"127.0.0.1\"]");
     assert!(head.contains("for=10.9.9.9;proto=https") && head.contains("for=127.0.0.1"), "{head}");
-    let head = seen("forwarded = \"nothing\"");
+    let head = seen("forwarded = \"off\"");
     assert!(!head.contains("orwarded"), "{head}");
 }
 

@@ -37,7 +37,7 @@ fn another_user_who_listens_on_the_port_of_a_program_gets_no_request() {
     let marker = folder();
     let settings = format!(
         "program = [\"sh\", \"-c\", {}]\nframing = \"http\"\nsocket = \"port\"\nworkers = 1\nstart_timeout = \"2s\"\n\
-         env = {{ MARKER = {}, SERVER = {} }}\nqueue = {{ wait = \"20s\" }}",
+         env = {{ MARKER = {}, SERVER = {} }}\nqueue = {{ timeout = \"20s\" }}",
         text(ROBBED),
         text(marker.path().join("marker").to_str().unwrap()),
         text(SERVER)
@@ -92,7 +92,7 @@ fn with_thief(first: &str, folder: &Path, host: &str, more: &str) -> String {
     format!(
         "program = [\"sh\", \"-c\", {}]\nframing = \"http\"\nsocket = \"port\"\nworkers = 1\n\
          env = {{ MARKER = {}, SERVER = {}, LEAVER = {}, THIEF = {}, HOST = \"{host}\" }}\n\
-         queue = {{ wait = \"20s\" }}\n{more}",
+         queue = {{ timeout = \"20s\" }}\n{more}",
         text(&format!(
             "if [ ! -e \"$MARKER\" ]; then\n    touch \"$MARKER\"\n    {first}\nfi\n\
              exec python3 -c \"$SERVER\" \"at $PORT\""
@@ -112,7 +112,7 @@ fn a_port_that_its_program_leaves_is_not_used_any_more() {
             "the tests do not run as root",
         );
     }
-    let check = "health = { check = \"http\", path = \"/\", interval = \"50ms\" }";
+    let check = "health_check = { check = \"http\", path = \"/\", interval = \"50ms\" }";
     for more in ["", check] {
         let marker = folder();
         let first = "exec python3 -c \"$LEAVER\"";
