@@ -44,6 +44,7 @@ mod quantities;
 mod reference;
 mod reload;
 mod remarks;
+mod renamed;
 mod secrets;
 mod shown;
 mod source;

@@ -19,6 +19,7 @@ use crate::foreign::{self, Scope};
 use crate::model::{Framing, Protocol};
 use crate::nearest::nearest;
 use crate::options::{self, Default, Found, Group, Kind, Of, Opt, Short, Value};
+use crate::renamed::{self, Now};
 use crate::table::{self, KindTable, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
@@ -366,6 +367,18 @@ impl Walk<'_> {
             |option: &&Opt| option.of == Of::Any || place.worker.is_none_or(|of| of == option.of);
         let names: Vec<&'static str> =
             options.iter().filter(applies).map(|option| option.name).collect();
+        match renamed::option(&place.title, &entry.key) {
+            Some(Now::Name(new)) => {
+                let mend = format!("write `{new}` instead of `{}`", entry.key);
+                self.faults.push(fault.expected(format!("it is called `{new}`")).mend(mend));
+                return names.into_iter().find(|name| *name == new);
+            }
+            Some(Now::Removed(advice)) => {
+                self.faults.push(fault.expected("this option was removed").mend(advice));
+                return None;
+            }
+            None => {}
+        }
         if let Some(advice) = foreign::option(Scope::of(&place.title), &entry.key) {
             self.faults.push(fault.expected("unknown option").mend(advice));
             let meant = foreign::meant(advice)?;
@@ -397,6 +410,12 @@ impl Walk<'_> {
     ) {
         let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message);
+        if let Some(Now::Name(new)) = renamed::option(&place.title, &entry.key) {
+            let new = new.rsplit('.').next().unwrap_or(new);
+            let mend = format!("write `{new}` instead of `{}`", entry.key);
+            self.faults.push(fault.expected(format!("it is called `{new}`")).mend(mend));
+            return;
+        }
         let names = kind.names(options);
         let of_pool = options::find(options, &entry.key).filter(|option| option.of == Of::Any);
         self.faults.push(match (of_pool, nearest(&entry.key, names.iter().copied())) {
