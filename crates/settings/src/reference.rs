@@ -4,7 +4,7 @@
 //! that does not stand in it.
 
 use crate::options::{Default, Kind, Of, Opt, Reload, Section, Short};
-use crate::table::SECTIONS;
+use crate::table::{KIND_TABLES, KindTable, SECTIONS};
 use crate::walk::range;
 
 const HEAD: &str = "\
@@ -40,7 +40,19 @@ pub fn reference() -> String {
 
 fn section_page(page: &mut String, section: &Section) {
     page.push_str(&format!("\n## `{}`\n\n{}\n", section.header(), section.about));
-    table(page, section.options, Of::Any);
+    let kinds = if section.name == "pool" { KIND_TABLES } else { &[] };
+    let kind_of = |option: &Opt| kinds.iter().find(|kind| kind.of == option.of);
+    table(
+        page,
+        section
+            .options
+            .iter()
+            .filter(|option| kind_of(option).is_none_or(|kind| kind.short == option.name)),
+        Of::Any,
+    );
+    for kind in kinds {
+        kind_page(page, kind, section.options);
+    }
     for option in section.options {
         if let Kind::Group(inner, short) = &option.kind {
             let short = match short {
@@ -49,19 +61,22 @@ fn section_page(page: &mut String, section: &Section) {
                     " A number stands for both `min` and `max`, a text `\"2..20\"` for each."
                 }
             };
-            let header = section.header();
+            let header = match kind_of(option) {
+                Some(kind) => kind.header(),
+                None => section.header(),
+            };
             page.push_str(&format!(
                 "\n### `{}` in `{header}`\n\n{}{short}\n",
                 option.name, option.about
             ));
-            table(page, inner, option.of);
+            table(page, inner.iter(), option.of);
         } else if let Kind::List(inner, alone) = &option.kind {
             page.push_str(&format!(
                 "\n### One of `{}` in `{}`\n\nA table; a text stands for its `{alone}` alone.\n",
                 option.name,
-                section.header()
+                kind_of(option).map_or_else(|| section.header(), KindTable::header)
             ));
-            table(page, inner, option.of);
+            table(page, inner.iter(), option.of);
             inner_tables(page, option.name, inner);
         }
     }
@@ -76,12 +91,38 @@ fn inner_tables(page: &mut String, list: &str, options: &[Opt]) {
                 "\n### `{}` of one of `{list}`\n\n{}\n",
                 option.name, option.about
             ));
-            table(page, inner, option.of);
+            table(page, inner.iter(), option.of);
         }
     }
 }
 
-fn table(page: &mut String, options: &[Opt], of: Of) {
+/// The options of one kind of worker.
+fn kind_page(page: &mut String, kind: &KindTable, options: &'static [Opt]) {
+    let KindTable { main, short, .. } = kind;
+    let also = match main == short {
+        true => format!(
+            "`{short}` and the other options may also stand in `[pool.NAME]`, but for `max_concurrent`."
+        ),
+        false => format!(
+            "The short form is `{short}` in `[pool.NAME]` in place of `{main}`; the other options then stand in \
+             `[pool.NAME]` too."
+        ),
+    };
+    page.push_str(&format!(
+        "\n### `{}`\n\nThe options of a {}. {also}\n",
+        kind.header(),
+        kind.of.title()
+    ));
+    let own = options.iter().filter(|option| option.of == kind.of);
+    let named = own.map(|option| match option.name {
+        name if name == *short => Opt { name: main, of: Of::Any, ..*option },
+        name => Opt { name: name.rsplit('.').next().unwrap_or(name), of: Of::Any, ..*option },
+    });
+    let named: Vec<Opt> = named.collect();
+    table(page, named.iter(), kind.of);
+}
+
+fn table<'a>(page: &mut String, options: impl Iterator<Item = &'a Opt>, of: Of) {
     page.push_str(
         "\n| Option | Type | Default | Range | Reload | Meaning |\n|---|---|---|---|---|---|\n",
     );
@@ -197,9 +238,10 @@ mod tests {
 
     fn rows(page: &str, options: &[Opt]) {
         for option in options {
+            let name = option.name.rsplit('.').next().unwrap();
             let row = page
                 .lines()
-                .find(|line| line.starts_with(&format!("| `{}` |", option.name)))
+                .find(|line| line.starts_with(&format!("| `{name}` |")))
                 .unwrap_or_else(|| panic!("{} has no row", option.name));
             assert_eq!(row.matches('|').count(), 7, "{row}");
             if let Kind::Group(inner, _) = &option.kind {

@@ -57,6 +57,11 @@ pub(crate) const KIND_TABLES: &[KindTable] = &[
 ];
 
 impl KindTable {
+    /// How its header looks.
+    pub(crate) fn header(&self) -> String {
+        format!("[pool.NAME.{}]", self.name)
+    }
+
     /// Its option of this name.
     pub(crate) fn option(&self, options: &'static [Opt], name: &str) -> Option<&'static Opt> {
         if name == self.main {

@@ -158,7 +158,7 @@ impl Walk<'_> {
             if let (Some(kind), Raw::Table(inner)) =
                 (table::kind_table(options, &entry.key), &entry.node.raw)
             {
-                self.kind_table(kind, options, (entry, inner), place, &mut group);
+                self.kind_table(kind, options, (entry, inner, table), place, &mut group);
                 continue;
             }
             let Some(option) = options::find_for(options, &entry.key, place.worker) else {
@@ -188,12 +188,14 @@ impl Walk<'_> {
         &mut self,
         kind: &'static KindTable,
         options: &'static [Opt],
-        (entry, inner): (&Entry, &Table),
+        (entry, inner, table): (&Entry, &Table, &Table),
         pool: &Place,
         group: &mut Group,
     ) {
         let title = format!("{}.{}]`", pool.title.trim_end_matches("]`"), kind.name);
         let place = Place { title, header: entry.place.clone(), worker: Some(kind.of) };
+        let in_pool = table.iter().any(|entry| entry.key == kind.short && entry.key != kind.name);
+        let has_main = in_pool || inner.iter().any(|entry| entry.key == kind.main);
         for entry in inner {
             let Some(option) = kind.option(options, &entry.key) else {
                 self.unknown_in(kind, options, entry, &place);
@@ -211,6 +213,23 @@ impl Walk<'_> {
             }
             let value = self.value(option, entry, &place);
             group.options.push((option.name, Found { value, place: Some(found) }));
+        }
+        // What the workers are stands here or, in the short form, in the pool.
+        if !has_main {
+            let example = match kind.of {
+                Of::Program => "command = [\"perl\", \"parse.pl\"]",
+                Of::Servers => "servers = [\"127.0.0.1:8000\"]",
+                _ => "url = \"sqlite:hits.db\"",
+            };
+            let message = format!("{} has no `{}`", place.title, kind.main);
+            let place = Some((place.header.clone(), place.header.clone()));
+            self.faults.push(
+                Fault::at(entry.place.clone(), message)
+                    .expected(format!("`{}` is required", kind.main))
+                    .mend(format!("add `{example}`"))
+                    .trust(Trust::Absent),
+            );
+            group.options.push((kind.short, Found { value: None, place }));
         }
     }
 
@@ -417,10 +436,13 @@ impl Walk<'_> {
             return;
         }
         let names = kind.names(options);
-        let of_pool = options::find(options, &entry.key).filter(|option| option.of == Of::Any);
-        self.faults.push(match (of_pool, nearest(&entry.key, names.iter().copied())) {
-            (Some(_), _) => {
-                fault.expected("does not belong here").mend("it is an option of `[pool.NAME]`")
+        let home = options::find(options, &entry.key).map(|option| {
+            let kind = table::KIND_TABLES.iter().find(|kind| kind.of == option.of);
+            kind.map_or_else(|| "[pool.NAME]".to_owned(), KindTable::header)
+        });
+        self.faults.push(match (home, nearest(&entry.key, names.iter().copied())) {
+            (Some(home), _) => {
+                fault.expected("does not belong here").mend(format!("it is an option of `{home}`"))
             }
             (None, Some(meant)) => fault
                 .expected(format!("did you mean `{meant}`?"))
