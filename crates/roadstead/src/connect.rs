@@ -1,7 +1,7 @@
 //! `roadstead check --connect`: what the databases of a configuration say to it.
 
 use database::{About, DatabaseError};
-use settings::{Action, Configuration, Diagnostics, Remark, Source};
+use settings::{Action, Configuration, Diagnostics, Remark, Sources};
 
 use crate::handler_registry::{HandlerRegistryError, database_of};
 
@@ -10,7 +10,7 @@ use crate::handler_registry::{HandlerRegistryError, database_of};
 ///
 /// # Errors
 /// What does not fit, each at the place in the file that names it.
-pub fn check(source: &Source, configuration: &Configuration) -> Result<Vec<Remark>, Diagnostics> {
+pub fn check(source: &Sources, configuration: &Configuration) -> Result<Vec<Remark>, Diagnostics> {
     let (mut remarks, mut doubts) = (Vec::new(), Vec::new());
     for pool in &configuration.pools {
         let Some(database) = pool.database() else { continue };

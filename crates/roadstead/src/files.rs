@@ -1,6 +1,6 @@
 //! `roadstead check`: what a configuration names and the daemon reads at its start.
 
-use settings::{Configuration, Diagnostics, Remark, Source};
+use settings::{Configuration, Diagnostics, Remark, Sources};
 
 #[cfg(feature = "admin")]
 use crate::admin::admin_settings;
@@ -12,7 +12,7 @@ use crate::reload::remark;
 ///
 /// # Errors
 /// All that cannot be had, each at the place in the file that names it; no secret is shown.
-pub fn check(source: &Source, configuration: &Configuration) -> Result<(), Diagnostics> {
+pub fn check(source: &Sources, configuration: &Configuration) -> Result<(), Diagnostics> {
     #[cfg_attr(
         not(any(feature = "admin", feature = "databases")),
         expect(unused_mut, reason = "these two add to it")

@@ -178,7 +178,7 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
 /// What the databases of a configuration say to it, if it is to connect to them.
 #[cfg(feature = "databases")]
 fn doubts(
-    source: &settings::Source,
+    source: &settings::Sources,
     configuration: &Configuration,
     connected: bool,
 ) -> Result<Vec<settings::Remark>, Diagnostics> {
@@ -187,7 +187,7 @@ fn doubts(
 
 #[cfg(not(feature = "databases"))]
 fn doubts(
-    _: &settings::Source,
+    _: &settings::Sources,
     _: &Configuration,
     _: bool,
 ) -> Result<Vec<settings::Remark>, Diagnostics> {
@@ -210,9 +210,9 @@ fn compared(_: &Path, _: &Configuration, _: Option<&str>) -> Result<Option<Strin
 }
 
 /// Says what is right but surely not meant, each with its place.
-fn warn(source: &settings::Source, remarks: &[settings::Remark]) {
+fn warn(source: &settings::Sources, remarks: &[settings::Remark]) {
     for remark in settings::placed(source, remarks).iter() {
-        eprintln!("warning: {}:{}: {}", source.name, remark.line, remark.message);
+        eprintln!("warning: {}:{}: {}", remark.file, remark.line, remark.message);
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gateway::{BuildError, Fleet, HandlerRegistry, Reload, ShardMail};
 #[cfg(feature = "admin")]
 use serde_json::{Value, json};
-use settings::{Configuration, Diagnostics, Remark, Source};
+use settings::{Configuration, Diagnostics, Remark, Sources};
 
 use crate::memory::memory_max;
 use crate::{descriptors, error_log, exposure};
@@ -61,7 +61,11 @@ impl Reloader {
         let compared = self.read().map(|(source, new)| {
             let fixed = settings::fixed(&serving, &new);
             let lines = settings::placed(&source, &fixed);
-            lines.iter().map(|it| format!("line {}: {}", it.line, it.message)).collect::<Vec<_>>()
+            let place = |it: &settings::Diagnostic| match source.name() == it.file {
+                true => format!("line {}", it.line),
+                false => format!("{} line {}", it.file, it.line),
+            };
+            lines.iter().map(|it| format!("{}: {}", place(it), it.message)).collect::<Vec<_>>()
         });
         let file = file.display().to_string();
         match compared {
@@ -74,7 +78,7 @@ impl Reloader {
         }
     }
 
-    fn read(&self) -> Result<(Source, Configuration), Diagnostics> {
+    fn read(&self) -> Result<(Sources, Configuration), Diagnostics> {
         let source = settings::source_again(&self.file)?;
         let environment = |variable: &str| std::env::var(variable).ok();
         let new = settings::parse(&source, &environment)?;

@@ -11,6 +11,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use crate::fault::{Fault, Trust, floor};
 use crate::mask;
 use crate::source::Source;
+use crate::sources::Sources;
 
 /// How many errors are rendered at most; the rest is counted.
 const RENDERED_MAX: usize = 100;
@@ -21,14 +22,16 @@ const LINE_SHOWN_MAX: usize = 240;
 /// Everything that is wrong with a source, in its order. [`fmt::Display`] renders all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// The name of the source, and its text without secrets.
-    source: Source,
+    /// The names of the files, and their texts without secrets.
+    sources: Sources,
     list: Vec<Diagnostic>,
 }
 
 /// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
+    /// The name of the file in which it is.
+    pub file: String,
     /// Its line, from 1.
     pub line: usize,
     /// The column of the word in characters, from 1.
@@ -41,8 +44,10 @@ pub struct Diagnostic {
     pub expected: Option<String>,
     /// What to write instead.
     pub mend: Option<String>,
-    /// The word in the source, in bytes.
+    /// The word in its file, in bytes.
     span: Range<usize>,
+    /// The number of the file.
+    number: usize,
     /// The source itself could not be read, so that there is no line to show.
     unread: bool,
 }
@@ -51,20 +56,35 @@ impl Diagnostics {
     /// Places the faults of a source in its lines.
     ///
     /// Where a part of the text could not be read, nothing is called missing: it may stand there.
-    pub(crate) fn of(source: &Source, mut faults: Vec<Fault>) -> Self {
-        let shown = Source { name: source.name.clone(), text: mask::source(&source.text) };
-        let mut lines = Lines::of(&source.text, &shown.text);
+    pub(crate) fn of(sources: &Sources, mut faults: Vec<Fault>) -> Self {
+        let shown = sources.mapped(mask::source);
+        let lines = |number: usize| {
+            let range = sources.range(number);
+            Lines::of(&sources.text()[range.clone()], &shown.text()[range])
+        };
+        let (mut number, mut at) = (0, lines(0));
         if faults.iter().any(|fault| fault.trust == Trust::Syntax) {
             faults.retain(|fault| fault.trust != Trust::Absent);
         }
         faults.sort_by_key(|fault| (fault.span.start, fault.trust == Trust::Absent));
-        let list = faults.into_iter().map(|fault| lines.place(fault)).collect();
-        Self { source: shown, list }
+        let mut list = Vec::new();
+        for mut fault in faults {
+            let file = sources.file_at(fault.span.start);
+            if file != number {
+                (number, at) = (file, lines(file));
+            }
+            let start = sources.range(file).start;
+            fault.span = fault.span.start - start..fault.span.end.saturating_sub(start);
+            list.push(at.place(fault, sources.file_name(file), file));
+        }
+        Self { sources: shown, list }
     }
 
     /// A source that could not even be read.
     pub(crate) fn unread(name: &str, message: String, mend: String) -> Self {
         let diagnostic = Diagnostic {
+            file: name.to_owned(),
+            number: 0,
             line: 1,
             column: 1,
             word: String::new(),
@@ -75,7 +95,7 @@ impl Diagnostics {
             unread: true,
         };
         Self {
-            source: Source { name: name.to_owned(), text: String::new() },
+            sources: Sources::from(&Source { name: name.to_owned(), text: String::new() }),
             list: vec![diagnostic],
         }
     }
@@ -87,11 +107,12 @@ impl Diagnostics {
 
     fn render(&self, diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         let title = Level::ERROR.primary_title(diagnostic.message.as_str());
-        let name = printable(&self.source.name);
+        let name = printable(&diagnostic.file);
+        let text = &self.sources.text()[self.sources.range(diagnostic.number)];
         let mut group = if diagnostic.unread {
             title.element(annotate_snippets::Origin::path(name))
         } else {
-            let (line, span) = shown_line(&self.source.text, &diagnostic.span);
+            let (line, span) = shown_line(text, &diagnostic.span);
             if line.len() < LINE_SHOWN_MAX {
                 let mut marker = AnnotationKind::Primary.span(span);
                 if let Some(expected) = &diagnostic.expected {
@@ -142,7 +163,7 @@ impl fmt::Display for Diagnostics {
         if more > 0 {
             write!(f, "and {more} more\n\n")?;
         }
-        let name = printable(&self.source.name);
+        let name = printable(self.sources.name());
         match self.list.len() {
             1 => write!(f, "{name}: 1 error"),
             count => write!(f, "{name}: {count} errors"),
@@ -219,7 +240,7 @@ impl<'a> Lines<'a> {
         self.at = at;
     }
 
-    fn place(&mut self, fault: Fault) -> Diagnostic {
+    fn place(&mut self, fault: Fault, file: &str, number: usize) -> Diagnostic {
         let start = floor(self.text, fault.span.start);
         let end = floor(self.text, fault.span.end.max(start));
         self.go(start);
@@ -231,6 +252,8 @@ impl<'a> Lines<'a> {
             shown(&pieces.iter().fold(text.to_owned(), hide))
         };
         Diagnostic {
+            file: file.to_owned(),
+            number,
             line,
             column,
             word: self.text[start..end].to_owned(),
@@ -247,11 +270,15 @@ impl<'a> Lines<'a> {
 mod tests {
     use super::*;
 
+    fn sources(text: &str) -> Sources {
+        Sources::from(&Source { name: "x.toml".into(), text: text.into() })
+    }
+
     fn of(text: &str, spans: &[(usize, usize)]) -> Diagnostics {
         let fault =
             |(start, end): &(usize, usize)| Fault::at(*start..*end, "wrong").expected("right");
         let faults = spans.iter().map(fault);
-        Diagnostics::of(&Source { name: "x.toml".into(), text: text.into() }, faults.collect())
+        Diagnostics::of(&sources(text), faults.collect())
     }
 
     #[test]
@@ -272,7 +299,7 @@ mod tests {
     #[test]
     fn what_may_be_a_secret_is_not_shown() {
         let text = "env={PASSWORD=\"HUNTER2\", PIN=4711}\ndatabase = \"mysql://u:PW@h/d\"\n";
-        let source = Source { name: "x.toml".into(), text: text.into() };
+        let source = sources(text);
         let at = |word: &str| {
             let start = text.find(word).unwrap();
             start..start + word.len()
@@ -294,7 +321,7 @@ mod tests {
 
     #[test]
     fn where_something_is_unreadable_nothing_is_called_missing() {
-        let source = Source { name: "x.toml".into(), text: "a\nb\n".into() };
+        let source = sources("a\nb\n");
         let absent = || Fault::at(0..1, "missing").trust(Trust::Absent);
         let found = Fault::at(0..1, "wrong");
         let syntax = Fault::at(2..3, "not TOML").trust(Trust::Syntax);

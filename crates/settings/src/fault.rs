@@ -14,7 +14,7 @@ pub(crate) enum Trust {
 }
 
 /// An error on its way: a place in bytes and what is said of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) trust: Trust,

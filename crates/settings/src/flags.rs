@@ -11,6 +11,7 @@ use crate::fault::Fault;
 use crate::model::Configuration;
 use crate::parse::configuration;
 use crate::source::{COMMAND, Source};
+use crate::sources::Sources;
 use crate::tree::{Entry, Node, Raw, Table};
 
 /// How the command line is called in an error.
@@ -59,7 +60,7 @@ pub fn from_flags(flags: &[Flag]) -> Result<Configuration, Diagnostics> {
         }
     }
     let source = Source { name: NAME.to_owned(), text };
-    configuration(&source, &table, &|variable| std::env::var(variable).ok(), faults)
+    configuration(&Sources::from(&source), &table, &|variable| std::env::var(variable).ok(), faults)
 }
 
 /// Adds a flag to the rendered command line; the span is its value's where that can be told.

@@ -16,10 +16,10 @@
 //!
 //! - `quantities` (numbers with units), `values` (addresses, keys and the like, and how they are read);
 //! - `options` (what a row is), `model` (the rows, and the typed configuration), `table` (its sections), `shown`;
-//! - `source`, `fault`, `diagnostics`, `tree`, `remarks`: a file, and errors at their places in it;
+//! - `source`, `fault`, `tree`, `sources`, `diagnostics`, `remarks`: files, and errors at their places in them;
 //! - `walk`: what is in the file, option by option;
 //! - `checks`: rules between options;
-//! - `parse`, `flags`, `load`: the ways in; `reload`, `secrets` and `reference` answer questions about
+//! - `parse`, `flags`, `include`, `load`: the ways in; `reload`, `secrets` and `reference` answer questions about
 //!   configurations and the table.
 //!
 //! ```
@@ -34,6 +34,7 @@ mod diagnostics;
 mod fault;
 mod flags;
 mod foreign;
+mod include;
 mod load;
 mod mask;
 mod model;
@@ -48,6 +49,7 @@ mod renamed;
 mod secrets;
 mod shown;
 mod source;
+mod sources;
 mod table;
 mod tree;
 mod values;
@@ -64,3 +66,4 @@ pub use reload::{fixed, in_order_of, replaces};
 pub use remarks::{Remark, placed};
 pub use secrets::passed_variable;
 pub use source::Source;
+pub use sources::Sources;

@@ -12,9 +12,11 @@ use rustix::fs::OFlags;
 
 use crate::diagnostics::Diagnostics;
 use crate::fault::Fault;
+use crate::include::included;
 use crate::model::Configuration;
 use crate::parse::parse;
 use crate::source::Source;
+use crate::sources::Sources;
 
 /// The largest configuration file in bytes.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -28,22 +30,29 @@ pub fn load(path: &Path) -> Result<Configuration, Diagnostics> {
     parse(&source(path)?, &|variable| std::env::var(variable).ok())
 }
 
-/// Reads a file, for whoever has remarks on it.
+/// Reads a file, with those that it includes, for whoever has remarks on it.
 ///
 /// # Errors
 ///
 /// When it is missing, unreadable, too large or not UTF-8.
-pub fn source(path: &Path) -> Result<Source, Diagnostics> {
-    source_of(path, File::open(path))
+pub fn source(path: &Path) -> Result<Sources, Diagnostics> {
+    let source = source_of(path, File::open(path))?;
+    Ok(included(path, &source, regular))
 }
 
-/// Reads again the file of a daemon that serves. Nothing may be waited for here: a pipe that the settings
+/// Reads again the files of a daemon that serves. Nothing may be waited for here: a pipe that the settings
 /// were read from at the start has nothing more to say, and a FIFO may never have.
 ///
 /// # Errors
 ///
 /// As of [`source`]; also when it is no regular file.
-pub fn source_again(path: &Path) -> Result<Source, Diagnostics> {
+pub fn source_again(path: &Path) -> Result<Sources, Diagnostics> {
+    let source = regular(path)?;
+    Ok(included(path, &source, regular))
+}
+
+/// Reads a regular file, without waiting for anything.
+fn regular(path: &Path) -> Result<Source, Diagnostics> {
     let is_odd = |found: std::io::Result<Metadata>| {
         found.is_ok_and(|found| !found.is_file() && !found.is_dir())
     };
@@ -102,7 +111,7 @@ fn not_utf8(name: &str, bytes: &[u8]) -> Diagnostics {
     let fault =
         Fault::at(at..at + char::REPLACEMENT_CHARACTER.len_utf8(), "this is not UTF-8 text")
             .mend("save the file as UTF-8");
-    Diagnostics::of(&Source { name: name.to_owned(), text }, vec![fault])
+    Diagnostics::of(&Sources::from(&Source { name: name.to_owned(), text }), vec![fault])
 }
 
 /// At most one byte more than is allowed, so that an endless file ends.

@@ -7,7 +7,8 @@ use crate::fault::Fault;
 use crate::model::{Balancing, Configuration, HealthCheck, Retries};
 use crate::options::Options;
 use crate::source::Source;
-use crate::tree::{self, Table};
+use crate::sources::Sources;
+use crate::tree::Table;
 use crate::walk::Section;
 use crate::{checks, mask, walk};
 
@@ -20,22 +21,23 @@ use crate::{checks, mask, walk};
 ///
 /// All errors of the text at once, in its order.
 pub fn parse(
-    source: &Source,
+    source: impl Into<Sources>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Configuration, Diagnostics> {
-    let (table, faults) = tree::read(&source.text);
-    configuration(source, &table, environment, faults)
+    let sources = source.into();
+    let (table, faults) = sources.tree();
+    configuration(&sources, &table, environment, faults)
 }
 
 /// What files and command lines have in common: a tree, and the faults found while it was read.
 pub(crate) fn configuration(
-    source: &Source,
+    sources: &Sources,
     table: &Table,
     environment: &dyn Fn(&str) -> Option<String>,
     mut faults: Vec<Fault>,
 ) -> Result<Configuration, Diagnostics> {
     let walk::Walked { sections, variables, hidden } =
-        walk::walk(table, &source.text, environment, &mut faults);
+        walk::walk(table, sources.text(), environment, &mut faults);
     checks::check(&sections, &mut faults);
     if faults.is_empty() {
         return Ok(filled(&sections, variables));
@@ -43,7 +45,7 @@ pub(crate) fn configuration(
     for fault in &mut faults {
         hidden.iter().for_each(|value| fault.reworded(|text| mask::piece(text, value)));
     }
-    Err(Diagnostics::of(source, faults))
+    Err(Diagnostics::of(sources, faults))
 }
 
 /// The model of sections that were walked and checked without a fault.

@@ -19,6 +19,9 @@ address of the machine, IPv6 and IPv4), `\"localhost:7000\"`, `\"unix:/path\"` o
 and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths are relative to the daemon's folder.
 Unknown options are errors.
 
+`include = \"conf.d/*.toml\"`, or a list of such paths, at the top of the file adds other files, in the order of their names. Paths are
+relative to the file; `*` stands for any characters of a name. A section stands in one file. Included files include no others.
+
 Where one text, number, duration, size or word is expected, `\"env:NAME\"` stands for the value of the variable `NAME` of the daemon when the
 file is read; a number or a size without a unit is written as in the file. Errors of the file name the variable and do
 not show its value. Items of lists and tables are not read so. Secrets are read by who uses them. Programs inherit none of the variables that

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use crate::diagnostics::Diagnostics;
 use crate::fault::Fault;
-use crate::source::Source;
-use crate::tree::{self, Node, Raw, Table};
+use crate::sources::Sources;
+use crate::tree::{Node, Raw, Table};
 
 /// Something that is wrong with what an option names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,13 +25,14 @@ pub struct Remark {
 
 /// Places remarks in the source that they are about. There must be at least one.
 #[must_use]
-pub fn placed(source: &Source, remarks: &[Remark]) -> Diagnostics {
-    let (table, _) = tree::read(&source.text);
+pub fn placed(source: impl Into<Sources>, remarks: &[Remark]) -> Diagnostics {
+    let sources = source.into();
+    let (table, _) = sources.tree();
     let fault = |remark: &Remark| {
-        let place = find(&source.text, &table, &remark.path);
+        let place = find(sources.text(), &table, &remark.path);
         Fault::at(place, remark.message.clone())
     };
-    Diagnostics::of(source, remarks.iter().map(fault).collect())
+    Diagnostics::of(&sources, remarks.iter().map(fault).collect())
 }
 
 fn find(text: &str, table: &Table, path: &[String]) -> Range<usize> {
@@ -74,6 +75,7 @@ fn below(text: &str, node: &Node, path: &[String]) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Source;
 
     #[test]
     fn a_remark_stands_at_its_option_or_at_what_is_there_of_it() {

@@ -6,11 +6,16 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::options::{Kind, Opt, Shows};
-use crate::table::SECTIONS;
+use crate::table::{INCLUDE, KIND_TABLES, SECTIONS};
 
 /// What an error may show of the value of an option of this name; of one that there is not, nothing.
 pub(crate) fn shows(name: &str) -> Shows {
-    OPTIONS.get(name).map_or(Shows::Nothing, |(shows, _)| *shows)
+    let short = KIND_TABLES.iter().find(|kind| kind.main == name).map(|kind| kind.short);
+    match OPTIONS.get(name).or_else(|| OPTIONS.get(short?)) {
+        _ if name == INCLUDE => Shows::Whole,
+        Some((shows, _)) => *shows,
+        None => Shows::Nothing,
+    }
 }
 
 /// Whether an option of this name is a table of variables or header fields.
@@ -20,7 +25,9 @@ pub(crate) fn is_table(name: &str) -> bool {
 
 /// Whether there is an option, or a section, of this name.
 pub(crate) fn is_name(name: &str) -> bool {
-    OPTIONS.contains_key(name) || SECTIONS.iter().any(|section| section.name == name)
+    let is_main = KIND_TABLES.iter().any(|kind| kind.main == name);
+    let known = name == INCLUDE || is_main || OPTIONS.contains_key(name);
+    known || SECTIONS.iter().any(|section| section.name == name)
 }
 
 /// Options of one name show what each of them may.

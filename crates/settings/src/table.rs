@@ -38,6 +38,9 @@ pub(crate) const SECTIONS: &[Section] = &[
     },
 ];
 
+/// The key before all sections that names files to include.
+pub(crate) const INCLUDE: &str = "include";
+
 /// A table in a pool for the options of one kind of worker.
 #[derive(Debug)]
 pub(crate) struct KindTable {

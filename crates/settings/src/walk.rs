@@ -20,7 +20,7 @@ use crate::model::{Framing, Protocol};
 use crate::nearest::nearest;
 use crate::options::{self, Default, Found, Group, Kind, Of, Opt, Short, Value};
 use crate::renamed::{self, Now};
-use crate::table::{self, KindTable, SECTIONS};
+use crate::table::{self, INCLUDE, KindTable, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
 
@@ -76,6 +76,11 @@ pub(crate) fn walk(
     let mut walk = Walk { text, faults, environment, variables, hidden };
     let mut sections = Vec::new();
     for entry in table {
+        if entry.key == INCLUDE {
+            let message = "a configuration without a file includes nothing";
+            walk.faults.push(Fault::at(entry.place.clone(), message).mend("remove it"));
+            continue;
+        }
         let Some(kind) = table::section(&entry.key).or_else(|| walk.unknown_section(entry)) else {
             continue;
         };

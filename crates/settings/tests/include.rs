@@ -1,0 +1,131 @@
+//! Configurations of several files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use settings::{Configuration, Diagnostics, load};
+
+/// A folder with these files; the first includes others.
+fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("it can be made");
+        fs::write(path, text).expect("it can be written");
+    }
+    let main = folder.path().join(files[0].0);
+    (folder, main)
+}
+
+fn read(files: &[(&str, &str)]) -> Result<Configuration, Diagnostics> {
+    let (_folder, main) = folder(files);
+    load(&main)
+}
+
+const MAIN: &str =
+    "include = \"conf.d/*.toml\"\n[listener.main]\nlisten = \":7000\"\npool = \"a\"\n";
+const A: &str = "[pool.a]\nprogram = [\"cat\"]\n";
+const B: &str =
+    "[pool.b]\nprogram = [\"cat\"]\n[listener.other]\nlisten = \":7001\"\npool = \"b\"\n";
+
+/// The file, line and column of each error, and what is said.
+fn said(files: &[(&str, &str)]) -> Vec<(String, usize, usize, String)> {
+    let (folder, main) = folder(files);
+    let errors = load(&main).expect_err("it is wrong");
+    let name = |file: &str| {
+        let path = Path::new(file);
+        path.strip_prefix(folder.path()).unwrap_or(path).display().to_string()
+    };
+    let clean = |text: &str| text.replace(&format!("{}/", folder.path().display()), "");
+    errors.iter().map(|it| (name(&it.file), it.line, it.column, clean(&it.message))).collect()
+}
+
+#[test]
+fn files_are_included_in_the_order_of_their_names() {
+    let files = [
+        ("roadstead.toml", MAIN),
+        ("conf.d/20-b.toml", B),
+        ("conf.d/10-a.toml", A),
+        ("conf.d/.hidden.toml", "x"),
+        ("conf.d/notes.txt", "x"),
+    ];
+    let read = read(&files).unwrap_or_else(|errors| panic!("{errors}"));
+    let listeners: Vec<_> = read.listeners.iter().map(|it| it.name.as_str()).collect();
+    let pools: Vec<_> = read.pools.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!((listeners, pools), (vec!["main", "other"], vec!["a", "b"]));
+}
+
+#[test]
+fn several_paths_are_included_and_a_pattern_may_fit_no_file() {
+    let main = MAIN.replace("\"conf.d/*.toml\"", "[\"pools/a.toml\", \"none.d/*.toml\"]");
+    let files = [("roadstead.toml", main.as_str()), ("pools/a.toml", A), ("none.d/x", "x")];
+    assert_eq!(read(&files).unwrap_or_else(|errors| panic!("{errors}")).pools.len(), 1);
+}
+
+#[test]
+fn an_error_names_the_file_that_it_is_in() {
+    let a = "# ä\n[pool.a]\nprogram = [\"cat\"]\npipelin = 2\n";
+    let b = "[pool.b]\nprogram = [\"cat\"]\nworkers = \n";
+    let files = [("roadstead.toml", MAIN), ("conf.d/a.toml", a), ("conf.d/b.toml", b)];
+    let said = said(&files);
+    let places: Vec<_> = said.iter().map(|it| (it.0.as_str(), it.1, it.2)).collect();
+    assert_eq!(places, [("conf.d/a.toml", 4, 1), ("conf.d/b.toml", 3, 11)], "{said:?}");
+    let (folder, main) = folder(&files);
+    let shown = load(&main).expect_err("it is wrong").to_string();
+    let path = folder.path().join("conf.d/a.toml").display().to_string();
+    assert!(shown.contains(&format!("--> {path}:4:1")), "{shown}");
+    assert!(shown.contains("4 | pipelin = *"), "{shown}");
+    assert!(shown.ends_with("roadstead.toml: 2 errors"), "{shown}");
+}
+
+#[test]
+fn a_section_that_two_files_define_is_named_at_both_places() {
+    let b = format!("\n{A}");
+    let admin = "[admin]\nlisten = \"127.0.0.1:7070\"\n";
+    let main = format!("{MAIN}{admin}");
+    let files = [
+        ("roadstead.toml", main.as_str()),
+        ("conf.d/a.toml", A),
+        ("conf.d/b.toml", &b),
+        ("conf.d/c.toml", admin),
+    ];
+    let expected = [
+        ("conf.d/b.toml", 2, 7, "`[pool.a]` is defined twice: also at conf.d/a.toml:1:7"),
+        ("conf.d/c.toml", 1, 2, "`[admin]` is defined twice: also at roadstead.toml:5:2"),
+    ];
+    let expected = expected
+        .map(|(file, line, column, message)| (file.to_owned(), line, column, message.to_owned()));
+    assert_eq!(said(&files), expected);
+}
+
+#[test]
+fn what_cannot_be_included_is_said_where_it_is_named() {
+    let nested = format!("include = \"more.toml\"\n{A}");
+    let said_of = |main: &str, a: &str| said(&[("roadstead.toml", main), ("conf.d/a.toml", a)]);
+    assert_eq!(
+        said_of(MAIN, &nested),
+        [("conf.d/a.toml".to_owned(), 1, 1, "an included file cannot include others".to_owned())]
+    );
+    for (wrong, message) in [
+        ("\"conf.d/none.toml\"", "`conf.d/none.toml` cannot be included: No such file"),
+        ("\"*/a.toml\"", "`*/a.toml` cannot be included: `*` stands only in the last part"),
+        ("\"conf.d\"", "conf.d: the configuration"),
+        ("5", "`include` cannot be a whole number"),
+    ] {
+        let main = format!("include = {wrong}\n{A}");
+        let said = said_of(&main, A);
+        assert_eq!((said.len(), said[0].0.as_str()), (1, "roadstead.toml"), "{said:?}");
+        assert_eq!((said[0].1, said[0].2), (1, 11), "{said:?}");
+        assert!(said[0].3.starts_with(message), "{said:?}");
+    }
+    let text = settings::Source { name: "text".to_owned(), text: MAIN.to_owned() };
+    let errors = settings::parse(&text, &|_| None).expect_err("there is no file");
+    assert!(errors.iter().any(|it| it.message.contains("includes nothing")), "{errors}");
+}
+
+#[test]
+fn the_example_is_right() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/include/roadstead.toml");
+    let read = load(&file).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!((read.listeners.len(), read.pools.len()), (2, 2));
+}
