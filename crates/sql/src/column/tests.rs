@@ -122,7 +122,7 @@ fn bounds_of_a_range_that_a_float_would_round_are_refused() {
 
 #[test]
 fn a_number_is_no_word() {
-    let takes = Takes::Word(Words::of_type("enum('2')"));
+    let takes = Takes::Word(EnumValues::of_type("enum('2')"));
     assert_eq!(fit(&takes, Value::Bytes(b"2")), "'2'");
     assert_eq!(fit(&takes, Value::Number(b"2")), "!takes a string");
 }
