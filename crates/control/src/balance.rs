@@ -1,4 +1,4 @@
-//! What an operator orders and asks: weights, hands, being sorry, and why.
+//! Requests of an operator: weights, states of workers, the fallback, and explanations.
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -44,14 +44,14 @@ fn late() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
-pub(crate) async fn sorry(
+pub(crate) async fn fallback(
     State(access): State<Access>,
     Path(pool): Path<String>,
     body: Bytes,
 ) -> Response {
     match body.trim_ascii() {
-        b"on" => order(access, pool, Order::Sorry(true)).await,
-        b"off" => order(access, pool, Order::Sorry(false)).await,
+        b"on" => order(access, pool, Order::Fallback(true)).await,
+        b"off" => order(access, pool, Order::Fallback(false)).await,
         _ => (StatusCode::BAD_REQUEST, "the body is `on` or `off`\n").into_response(),
     }
 }

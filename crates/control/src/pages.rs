@@ -143,7 +143,7 @@ fn as_json(status: &Status, role: Role) -> Value {
     let pools: Vec<Value> = status.pools.iter().map(|pool| pool_as_json(pool, role)).collect();
     json!({
         "draining": status.draining,
-        "exchanges": status.exchanges,
+        "in_flight": status.exchanges,
         "memory": {
             "bytes": status.memory.held,
             "max_bytes": status.memory.max,
@@ -183,7 +183,7 @@ fn pool_as_json(pool: &gateway::PoolStatus, role: Role) -> Value {
                 "weight": it.weight,
                 "weight_configured": it.weight_configured,
                 "weight_set": it.weight_set,
-                "hand": it.hand,
+                "admin_state": it.hand,
                 "health": it.health,
                 "health_cause": it.health_since.map(|(cause, _)| cause),
                 "health_since_ms": it.health_since.map(|(_, since)| since.as_millis()),
@@ -218,7 +218,7 @@ fn pool_as_json(pool: &gateway::PoolStatus, role: Role) -> Value {
             Role::Admin => &pool.down_reason,
             Role::Viewer => &pool.down_kind,
         },
-        "sorry": pool.sorry.map(|(why, time)| json!({"why": why, "ms": time.as_millis()})),
+        "fallback": pool.fallback.map(|(why, time)| json!({"reason": why, "active_ms": time.as_millis()})),
         "bound": pool.bound,
         "on_backup": pool.on_backup,
         "places": places,
@@ -287,7 +287,7 @@ mod tests {
             down: true,
             down_kind: Some("the program ended (exit code 3)".to_owned()),
             down_reason: Some("the program ended (exit code 3); it said last: HUSH".to_owned()),
-            sorry: None,
+            fallback: None,
             bound: 0,
             on_backup: false,
             places: vec![place],

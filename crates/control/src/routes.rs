@@ -86,7 +86,9 @@ pub(crate) const ROUTES: &[Route] = &[
     inspect("/reload", "what a reload would do", || get(reload::preview)),
     change("/reload", "reload the configuration file", || post(reload::apply)),
     change("/recycle/{pool}", "replace the workers of a pool", || post(pages::recycle)),
-    change("/pools/{pool}/sorry", "switch the fallback `on` or `off`", || post(balance::sorry)),
+    change("/pools/{pool}/fallback", "switch the fallback `on` or `off`", || {
+        post(balance::fallback)
+    }),
     change(
         "/pools/{pool}/workers/{worker}/{verb}",
         "`enable`, `disable`, `drain` or `weight` a worker",

@@ -29,7 +29,7 @@ impl Outbox for Counted {
     fn answer(&mut self, _: usize, outcome: Outcome) {
         match outcome {
             Outcome::Reply(_) => self.replies += 1,
-            Outcome::Ended(..) | Outcome::Sorry(..) => self.others += 1,
+            Outcome::Ended(..) | Outcome::Fallback(..) => self.others += 1,
         }
     }
 

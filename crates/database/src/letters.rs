@@ -219,7 +219,7 @@ fn is_of_request(shape: &Shape) -> bool {
 
 fn text_of(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Reply(text) | Outcome::Ended(_, text) | Outcome::Sorry(_, text) => {
+        Outcome::Reply(text) | Outcome::Ended(_, text) | Outcome::Fallback(_, text) => {
             String::from_utf8_lossy(text).into_owned()
         }
     }

@@ -256,7 +256,7 @@ impl Rows {
 
     /// Takes in request number `index` of its batch, which is no row and ended like that, for its letter.
     pub(crate) fn keep_refused(&mut self, index: usize, outcome: &Outcome) {
-        let (Outcome::Ended(end, text) | Outcome::Sorry(end, text)) = outcome else { return };
+        let (Outcome::Ended(end, text) | Outcome::Fallback(end, text)) = outcome else { return };
         let nothing = (0..self.cells.schema().len()).map(|_| Value::Null);
         self.cells.push(nothing).expect("a row of nulls has a value for each column and no bytes");
         let (text, cause) = (String::from_utf8_lossy(text).into(), end.cause);

@@ -15,7 +15,7 @@ pub struct BalanceConfig {
     /// The keys that are extracted from requests.
     pub keys: PoolKeys,
     /// The fallback for rejected requests.
-    pub sorry: Option<FallbackConfig>,
+    pub fallback: Option<FallbackConfig>,
     /// Outcomes of requests count for passive health checks.
     pub judges: bool,
     /// The inclusive range of statuses that count as failures.

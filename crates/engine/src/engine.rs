@@ -475,8 +475,8 @@ impl Engine {
                 to.serving.set(u64::from(status.serving));
                 to.ejections.set(served.pool.counts().ejections);
                 to.bound.set(u64::from(status.bound));
-                to.is_sorry.set(u64::from(status.sorry.is_some()));
-                to.became_sorry.set(status.sorry_times);
+                to.is_fallback_on.set(u64::from(status.fallback.is_some()));
+                to.fallback_activations.set(status.fallback_activations);
             }
         }
         self.access_log.flush();

@@ -69,85 +69,85 @@ causes! {
     Answered "ok" Answered,
     /// The request is longer than the listener's `frame_max`.
     TooLong "toolong" Refused,
-    /// The last request did not come to its end, or not in time.
+    /// The last request was incomplete, or was not received in time.
     Incomplete "incomplete" Refused,
     /// The request breaks a rule of its protocol.
     Malformed "malformed" Refused,
     /// The listener has as many connections as its `connections_max`, or open files are short, and no connection is idle.
     Connections "connections" Refused,
-    /// The listener takes no clients of this address.
+    /// The listener does not accept clients with this address.
     Denied "denied" Refused,
-    /// The client's address has as many connections as it may.
+    /// The client's address has reached its maximum number of connections.
     Crowded "crowded" Refused,
-    /// The client's address connects or asks more often than it may.
+    /// The client's address exceeds its limit of connections or requests per second.
     Rate "rate" Refused,
-    /// The pool's queue holds as many requests or bytes as it may.
+    /// The pool's queue is full (requests or bytes).
     Full "full" Refused,
-    /// The daemon holds as much memory as its `memory_max`.
+    /// The daemon has reached its `memory_max`.
     Memory "memory" Refused,
-    /// The request waited as long as the pool's `queue.timeout` allows.
+    /// The request waited in the queue longer than the pool's `queue.timeout`.
     Waited "waited" Refused,
-    /// No worker can be started at the moment, or none is fit to answer.
+    /// No worker of the pool can be started at the moment, or all workers are unhealthy.
     Down "down" Refused,
-    /// The pool was told to say that it is sorry.
-    Sorry "sorry" Refused,
-    /// The worker that the client is bound to is gone, and it is to have no other.
+    /// The operator has put the pool in fallback mode.
+    Fallback "fallback" Refused,
+    /// The worker that the client is bound to is gone, and another worker must not be used.
     Gone "gone" Refused,
-    /// The daemon is about to end and takes no more requests.
+    /// The daemon is stopping and accepts no more requests.
     Draining "draining" Refused,
-    /// The program that was this connection's own has ended, and with it what it knew.
+    /// The connection's own program has ended, and its state is lost.
     Lost "lost" Refused,
-    /// There is no pool of that name.
+    /// No pool has this name.
     NoPool "nopool" Refused,
-    /// No route of the listener is for this request.
+    /// No route of the listener matches the request.
     NoRoute "noroute" Refused,
-    /// Clients share the program, which does not serve this method to clients that share it.
+    /// The program is shared, and this method is not available to clients that share a program.
     NoMethod "nomethod" Refused,
-    /// The request has no credentials that are let through.
+    /// The request has no valid credentials.
     Unauthorized "unauthorized" Refused,
-    /// The request or the reply that it became is not a record of the declared kind.
+    /// The request, or the record made from it, does not have the declared format.
     Record "record" Refused,
-    /// The row lacks a parameter, or the database does not accept it.
+    /// A parameter of the row is missing, or the database rejected the row.
     Row "row" Refused,
-    /// The database reported no error and did not store the row, as a trigger or a rule may cause.
+    /// The database reported no error but did not store the row, for example because of a trigger or a rule.
     Ignored "ignored" Refused,
     /// The statement changed no row.
     NoRow "norow" Refused,
-    /// The worker itself refused.
+    /// The worker refused the request.
     Worker "worker" Refused,
-    /// The database could not take the batch; nothing of it was stored.
+    /// The database could not store the batch. No row of it was stored.
     Database "database" Failed,
-    /// The query gave more rows or bytes than its reply may have, or text that its format cannot hold.
+    /// The query returned more rows or bytes than allowed, or text that the reply format cannot represent.
     Rows "rows" Failed,
-    /// No connection to the worker could be made.
+    /// A connection to the worker could not be established.
     Unreached "unreached" Failed,
-    /// The worker's reply breaks a rule of its protocol.
+    /// The worker's reply violates a rule of its protocol.
     Garbled "garbled" Unknown,
-    /// There was a reply, but it is larger than it may be.
+    /// The worker's reply is larger than allowed.
     Reply "reply" Unknown,
-    /// The worker ended with the request in its hands.
+    /// The worker ended while it served the request.
     Died "died" Unknown,
     /// The worker did not answer within the pool's `response_timeout`.
     Deadline "deadline" Unknown,
-    /// The connection to the database was lost while it was about to commit.
+    /// The connection to the database was lost during the commit.
     Commit "commit" Unknown,
     /// The handler ended without an answer.
     Handler "handler" Unknown,
-    /// The daemon ended before the answer was there.
+    /// The daemon stopped before the reply was complete.
     Stopped "stopped" Unknown,
-    /// The client took the request back.
+    /// The client cancelled the request.
     Cancelled "cancelled" Left,
-    /// The client left before the answer was there.
+    /// The client disconnected before the reply was complete.
     Left "left" Left,
-    /// The client did not take its replies.
+    /// The client stopped reading its replies.
     Stalled "stalled" Left,
-    /// The client took its replies more slowly than the listener's `send_rate_min`.
+    /// The client read its replies more slowly than the listener's `send_rate_min`.
     SlowReader "slowreader" Left,
     /// The connection was closed because the daemon held more memory than its `memory_max`.
     Shed "shed" Left,
-    /// A tunnel stood as long as the pool's `request_timeout` allows.
+    /// The tunnel was open for as long as the pool's `request_timeout` allows.
     Overtime "overtime" Left,
-    /// Neither side of a tunnel said anything for the listener's `tunnel_timeout`.
+    /// Neither side of the tunnel sent data for the listener's `tunnel_timeout`.
     Idle "idle" Left,
 }
 

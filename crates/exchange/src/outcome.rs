@@ -11,7 +11,7 @@ pub enum Outcome {
     /// see [`Self::died`].
     Ended(End, Slice),
     /// The request was refused. The client receives this text as if it were a reply.
-    Sorry(End, Slice),
+    Fallback(End, Slice),
 }
 
 impl Outcome {
@@ -37,7 +37,7 @@ impl Outcome {
                 let mut halves = text.splitn(2, |byte| *byte == b'\n');
                 (halves.next().unwrap_or_default(), halves.next())
             }
-            Self::Reply(text) | Self::Ended(_, text) | Self::Sorry(_, text) => (text, None),
+            Self::Reply(text) | Self::Ended(_, text) | Self::Fallback(_, text) => (text, None),
         }
     }
 
@@ -46,7 +46,7 @@ impl Outcome {
     pub fn end(&self) -> End {
         match self {
             Self::Reply(_) => End::new(Cause::Answered, Phase::Reply),
-            Self::Ended(end, _) | Self::Sorry(end, _) => *end,
+            Self::Ended(end, _) | Self::Fallback(end, _) => *end,
         }
     }
 }

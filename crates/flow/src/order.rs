@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Switches the fallback response of the pool on or off.
-    Sorry(bool),
+    Fallback(bool),
     /// Sets the weight of the named worker; `None`: the configured weight.
     Weight(String, Option<u32>),
     /// The named worker receives no requests.

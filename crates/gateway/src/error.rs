@@ -13,8 +13,8 @@ pub enum BuildError {
     NoSecret(String),
     /// Secrets in the environment of this process cannot be protected, for this reason.
     Unprotected(String),
-    /// What a pool answers with when it is sorry cannot be had.
-    Sorry {
+    /// The file of a fallback response cannot be read.
+    Fallback {
         /// The pool.
         pool: String,
         /// Why.
@@ -91,7 +91,7 @@ impl fmt::Display for BuildError {
                 write!(f, "pool `{pool}`: `reset` is no request that gets a reply: {why}")
             }
             Self::Handler { pool, why }
-            | Self::Sorry { pool, why }
+            | Self::Fallback { pool, why }
             | Self::Variable { pool, why }
             | Self::Cookie { pool, why } => {
                 write!(f, "pool `{pool}`: {why}")

@@ -394,11 +394,14 @@ fn homes(configuration: &Configuration, shards: u32) -> Vec<u32> {
     // The first pool of its group, by place.
     let mut first: Vec<usize> = (0..pools.len()).collect();
     for (from, pool) in pools.iter().enumerate() {
-        let sorry = pool.balancing.fallback.as_ref().and_then(|sorry| match &sorry.answer {
-            FallbackAnswer::Pool(name) => place(name),
-            FallbackAnswer::Line(_) | FallbackAnswer::File(_) | FallbackAnswer::Redirect(_) => None,
-        });
-        for to in pool.then.as_ref().and_then(place).into_iter().chain(sorry) {
+        let fallback =
+            pool.balancing.fallback.as_ref().and_then(|fallback| match &fallback.answer {
+                FallbackAnswer::Pool(name) => place(name),
+                FallbackAnswer::Line(_) | FallbackAnswer::File(_) | FallbackAnswer::Redirect(_) => {
+                    None
+                }
+            });
+        for to in pool.then.as_ref().and_then(place).into_iter().chain(fallback) {
             let (a, b) = (first[from], first[to]);
             first.iter_mut().filter(|it| **it == a.max(b)).for_each(|it| *it = a.min(b));
         }

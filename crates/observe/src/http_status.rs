@@ -36,7 +36,7 @@ pub const fn status_of(cause: Cause) -> u16 {
         | Cause::Memory
         | Cause::Waited
         | Cause::Down
-        | Cause::Sorry
+        | Cause::Fallback
         | Cause::Gone
         | Cause::Draining
         | Cause::Lost
@@ -63,7 +63,7 @@ mod tests {
                 Verdict::Answered => assert_eq!(status, 200),
             }
         }
-        for cause in [Cause::Sorry, Cause::Gone, Cause::Lost, Cause::Full, Cause::Down] {
+        for cause in [Cause::Fallback, Cause::Gone, Cause::Lost, Cause::Full, Cause::Down] {
             assert_eq!(status_of(cause), 503, "{cause:?}");
         }
     }

@@ -159,11 +159,11 @@ pub struct PoolMetrics {
     /// Clients with session affinity to a worker.
     pub bound: Published,
     /// 1 while the pool is in fallback, otherwise 0.
-    pub is_sorry: Published,
+    pub is_fallback_on: Published,
     /// Times the pool went into fallback.
-    pub became_sorry: Published,
+    pub fallback_activations: Published,
     /// Requests answered with the fallback response.
-    pub sorry: Published,
+    pub fallback: Published,
     /// Requests that were passed to the fallback pool.
     pub passed_on: Published,
     /// Workers started.
@@ -241,7 +241,7 @@ pub struct PoolCounts {
     /// Notifications of clients that were dropped, because the id in them names no request of that client in flight.
     pub strays: u64,
     /// Requests answered with the fallback response.
-    pub sorry: u64,
+    pub fallback: u64,
     /// Requests that were passed to the fallback pool.
     pub passed_on: u64,
     /// Time from the receipt of a request to its end.
@@ -374,7 +374,7 @@ impl PoolCounts {
         to.undelivered.set(self.undelivered);
         to.stderr_dropped.set(self.stderr_dropped);
         to.strays.set(self.strays);
-        to.sorry.set(self.sorry);
+        to.fallback.set(self.fallback);
         to.passed_on.set(self.passed_on);
         to.request_time.set(&mut self.request_time);
         to.queue_time.set(&mut self.queue_time);

@@ -86,7 +86,7 @@ pub struct PoolStatus {
     /// started.
     pub down_reason: Option<String>,
     /// While the pool is in fallback: the reason, and for how long.
-    pub sorry: Option<(&'static str, Duration)>,
+    pub fallback: Option<(&'static str, Duration)>,
     /// Clients with session affinity to a worker.
     pub bound: u32,
     /// Whether the backup workers are in use.
@@ -262,7 +262,7 @@ mod tests {
             down: false,
             down_kind: None,
             down_reason: None,
-            sorry: None,
+            fallback: None,
             bound: 0,
             on_backup: false,
             places: vec![place],

@@ -31,6 +31,7 @@ mod backoff;
 mod cookie;
 mod effect;
 mod failed;
+mod fallback;
 mod health;
 mod list;
 mod pool;
@@ -41,7 +42,6 @@ mod recycle;
 mod request_traits;
 mod schedule;
 mod settings;
-mod sorry;
 mod status;
 mod tokens;
 mod update;
@@ -55,6 +55,7 @@ pub use affinity::AffinityLimits;
 pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};
 pub use effect::{Effect, Refused};
 pub use failed::{Failed, Retry};
+pub use fallback::{FallbackReason, FallbackSettings};
 pub use health::{FailRate, HealthCause, HealthChange, HealthRecord, HealthSettings, HealthState};
 pub use queue::{QueueEntry, Ticket};
 pub use queueable::Queueable;
@@ -64,7 +65,6 @@ pub use settings::{
     BackoffSettings, Batching, Gone, Member, QueueLimits, RecycleSettings, Schedule, Settings,
     Sticky, WEIGHT_MAX,
 };
-pub use sorry::{SorryReason, SorrySettings};
 pub use status::{Counts, Room, Status, WorkerView};
 pub use tokens::{Released, Tokens};
 pub use update::{PoolUpdate, WorkerUpdate};

@@ -31,13 +31,13 @@ use crate::affinity::Affinity;
 use crate::backoff::Backoff;
 use crate::effect::{Effect, Refused};
 use crate::failed::Retry;
+use crate::fallback::Fallback;
 use crate::health::{Ejected, HealthChange};
 use crate::queue::{Lane, Queue, QueueEntry, Ticket};
 use crate::random::{Random, mix};
 use crate::recycle::Recycle;
 use crate::schedule::{Capacity, Choice, FreeWorkers};
 use crate::settings::Settings;
-use crate::sorry::Sorry;
 use crate::status::Counts;
 use crate::why::Decisions;
 use crate::worker_table::WorkerTable;
@@ -75,7 +75,7 @@ pub struct Pool<P> {
     reservations: Reservations,
     free: FreeWorkers,
     affinity: Option<Affinity>,
-    sorry: Sorry,
+    fallback: Fallback,
     ejected: Ejected,
     /// Since when no running worker is available to all clients.
     unavailable_since: Option<Instant>,
@@ -122,7 +122,7 @@ impl<P: Queueable> Pool<P> {
             reservations: Reservations::default(),
             free: FreeWorkers::new(settings.schedule, capacity(&settings)),
             affinity: None,
-            sorry: Sorry::default(),
+            fallback: Fallback::default(),
             ejected: Ejected::default(),
             unavailable_since: None,
             policy: Policy::new(settings.sizing),
@@ -168,7 +168,7 @@ impl<P: Queueable> Pool<P> {
     /// # Errors
     /// Returns the payload when the queue is full ([`Cause::Full`]), when the circuit breaker is open or no worker is
     /// available ([`Cause::Down`]), when the fallback is on and no slot is free for the request (the cause that
-    /// switched the fallback on), when an operator has switched the fallback on ([`Cause::Sorry`]), when the worker of
+    /// switched the fallback on), when an operator has switched the fallback on ([`Cause::Fallback`]), when the worker of
     /// its client is gone and the client may have no other ([`Cause::Gone`]), or after
     /// [`handle_drain`](Self::handle_drain) ([`Cause::Draining`]).
     pub fn handle_request(&mut self, now: Instant, payload: P) -> Result<Ticket, Refused<P>> {
@@ -193,8 +193,8 @@ impl<P: Queueable> Pool<P> {
         self.backoff.handle_request(self.now, entry.info.client);
         let lane = if self.phase > Phase::Serving {
             Err(Cause::Draining)
-        } else if self.sorry.is_by_operator() {
-            Err(Cause::Sorry)
+        } else if self.fallback.is_by_operator() {
+            Err(Cause::Fallback)
         } else {
             self.lane_with_room(&entry)
         };
@@ -208,7 +208,7 @@ impl<P: Queueable> Pool<P> {
             Ok(Lane::Bound(place)) => self.secure_own(place),
             _ => None,
         };
-        let lane = match (lane, self.sorry.reason()) {
+        let lane = match (lane, self.fallback.reason()) {
             (Err(Cause::Full | Cause::Down), Some(reason)) => Err(reason.cause()),
             // No request waits while the fallback is on.
             (Ok(lane), Some(reason)) if next.is_none() && !self.has_free_slot_for(lane) => {
@@ -236,7 +236,7 @@ impl<P: Queueable> Pool<P> {
             }
             (Err(cause), _) => {
                 self.counts.refused += 1;
-                if self.sorry.state().is_some() {
+                if self.fallback.state().is_some() {
                     // A rejection while the fallback is on must not keep the fallback on.
                     self.note_refused(&entry.info, cause);
                 } else {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use elastic::Sizing;
 
 use crate::affinity::AffinityLimits;
+use crate::fallback::FallbackSettings;
 use crate::health::HealthSettings;
-use crate::sorry::SorrySettings;
 
 /// The settings of one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Settings {
     /// bound client wait for its worker, before they are given to another.
     pub hold: Duration,
     /// When the fallback is switched on; `None`: only by an operator.
-    pub sorry: Option<SorrySettings>,
+    pub fallback: Option<FallbackSettings>,
     /// The waiting time that one level of priority is worth.
     pub priority_step: Duration,
     /// The number of recent decisions that are kept for `why`.
@@ -89,7 +89,7 @@ impl Default for Settings {
             sticky: None,
             health: HealthSettings::default(),
             hold: Duration::ZERO,
-            sorry: None,
+            fallback: None,
             priority_step: Duration::from_secs(1),
             decisions: 256,
             recycle: RecycleSettings::default(),

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use exchange::{WorkerId, WorkerIndex};
 
+use crate::fallback::FallbackReason;
 use crate::health::{HealthCause, HealthState};
-use crate::sorry::SorryReason;
 use crate::worker_table::AdminState;
 
 /// The current state of a pool.
@@ -39,9 +39,9 @@ pub struct Status {
     /// Whether these candidates are the backup workers.
     pub on_backup: bool,
     /// Why the fallback is on, and since when; `None`: it is off.
-    pub sorry: Option<(SorryReason, Instant)>,
+    pub fallback: Option<(FallbackReason, Instant)>,
     /// How often the fallback was switched on.
-    pub sorry_times: u64,
+    pub fallback_activations: u64,
     /// Clients that are bound to a worker.
     pub bound: u32,
     /// Clients whose binding was removed early to make room for others.

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use naive::Naive;
 use pool::{
-    AdminState, AffinityLimits, Control, Gone, Member, QueueLimits, Schedule, Settings,
-    SorrySettings, Sticky,
+    AdminState, AffinityLimits, Control, FallbackSettings, Gone, Member, QueueLimits, Schedule,
+    Settings, Sticky,
 };
 use random::Random;
 use turns::Turns;
@@ -73,7 +73,8 @@ fn settings(random: &mut Random) -> Settings {
     }
     if random.below(2) == 0 {
         let until = [0, 50, 90][random.pick(3)];
-        settings.sorry = Some(SorrySettings { until, steady: ms([0, 15, 60][random.pick(3)]) });
+        settings.fallback =
+            Some(FallbackSettings { until, steady: ms([0, 15, 60][random.pick(3)]) });
     }
     settings.health.checked = true;
     settings.backoff.first = ms(5);
@@ -94,7 +95,7 @@ fn step(naive: &mut Naive, random: &mut Random) {
         86..90 => naive.check(random),
         90..94 => naive.pass(ms(random.below(12))),
         94..96 => naive.due(),
-        96 => naive.sorry(random.below(3) == 0),
+        96 => naive.fallback(random.below(3) == 0),
         97 => {
             let name = NAMES[random.pick(NAMES.len())];
             let weight = [None, Some(0), Some(3)][random.pick(3)];

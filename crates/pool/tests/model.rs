@@ -8,7 +8,7 @@ mod naive;
 use std::time::Duration;
 
 use naive::{Naive, Op};
-use pool::{BackoffSettings, Batching, QueueLimits, Schedule, Settings, SorrySettings};
+use pool::{BackoffSettings, Batching, FallbackSettings, QueueLimits, Schedule, Settings};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -58,24 +58,24 @@ fn backoff() -> impl Strategy<Value = BackoffSettings> {
     })
 }
 
-fn sorry() -> impl Strategy<Value = Option<SorrySettings>> {
+fn fallback() -> impl Strategy<Value = Option<FallbackSettings>> {
     let steady = prop_oneof![Just(0), 0..400_u64].prop_map(Duration::from_millis);
     proptest::option::of(
-        (0..101_u32, steady).prop_map(|(until, steady)| SorrySettings { until, steady }),
+        (0..101_u32, steady).prop_map(|(until, steady)| FallbackSettings { until, steady }),
     )
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
     let schedule = proptest::sample::select(Schedule::ALL);
-    (1..4_u32, batch(), queue(), schedule, sizing(), backoff(), sorry()).prop_map(
-        |(slots, batch, queue, schedule, sizing, backoff, sorry)| Settings {
+    (1..4_u32, batch(), queue(), schedule, sizing(), backoff(), fallback()).prop_map(
+        |(slots, batch, queue, schedule, sizing, backoff, fallback)| Settings {
             slots,
             batch,
             queue,
             schedule,
             sizing,
             backoff,
-            sorry,
+            fallback,
             ..Settings::default()
         },
     )

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, WorkerId, WorkerIndex};
 use pool::{
-    AdminState, Control, Effect, Failed, Member, Pool, PoolUpdate, QueueEntry, QueueLimits,
-    Queueable, RequestTraits, Retry, Schedule, Settings, SorrySettings, Tokens,
+    AdminState, Control, Effect, Failed, FallbackSettings, Member, Pool, PoolUpdate, QueueEntry,
+    QueueLimits, Queueable, RequestTraits, Retry, Schedule, Settings, Tokens,
 };
 use random::Random;
 
@@ -107,7 +107,8 @@ fn settings(random: &mut Random, slots: u32) -> Settings {
         },
         members: (0..PLACES).map(member).collect(),
         sizing: elastic::Sizing { min: PLACES, max: PLACES, ..elastic::Sizing::default() },
-        sorry: (random.pick(3) == 0).then_some(SorrySettings { until: 50, steady: Duration::ZERO }),
+        fallback: (random.pick(3) == 0)
+            .then_some(FallbackSettings { until: 50, steady: Duration::ZERO }),
         hold: Duration::from_millis(random.below(50)),
         decisions: 4,
         ..Settings::default()
@@ -379,7 +380,7 @@ impl World {
             95 => self.order_reload(),
             94 => {
                 let on = self.random.pick(2) == 0;
-                self.pools[0].handle_sorry(self.now, on);
+                self.pools[0].handle_fallback(self.now, on);
                 self.follow(0);
             }
             _ => self.pass_time(),
@@ -393,7 +394,7 @@ impl World {
             self.pools[0].handle_control(self.now, &name, Control::AdminState(AdminState::Enabled));
             self.pools[0].handle_control(self.now, &name, Control::Weight(None));
         }
-        self.pools[0].handle_sorry(self.now, false);
+        self.pools[0].handle_fallback(self.now, false);
         self.follow(0);
         let mail = |world: &Self| world.up.iter().chain(&world.down).any(|it| !it.is_empty());
         while mail(self) || !self.in_hand.is_empty() {
@@ -433,7 +434,7 @@ fn no_slot_is_given_twice_and_no_waiter_is_forgotten_whatever_happens() {
 #[test]
 fn a_branch_gives_nothing_before_its_home_has_said_who_serves() {
     let mut world = World::new(1, 2);
-    world.pools[0].handle_sorry(world.now, true);
+    world.pools[0].handle_fallback(world.now, true);
     world.down[1].clear();
     let job = Job { id: 1, named: None, failed: Failed::default() };
     assert!(world.pools[1].handle_entry_on_member(world.now, job, job.entry(world.now)).is_err());
@@ -441,7 +442,7 @@ fn a_branch_gives_nothing_before_its_home_has_said_who_serves() {
     world.follow(0);
     world.read(1);
     assert!(world.pools[1].handle_entry_on_member(world.now, job, job.entry(world.now)).is_err());
-    world.pools[0].handle_sorry(world.now, false);
+    world.pools[0].handle_fallback(world.now, false);
     world.follow(0);
     world.read(1);
     assert!(world.pools[1].handle_entry_on_member(world.now, job, job.entry(world.now)).is_ok());

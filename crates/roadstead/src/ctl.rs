@@ -9,7 +9,7 @@ use crate::ask::{AdminArgs, escaped};
 #[cfg(feature = "databases")]
 use crate::dead::{self, DeadCommand};
 
-/// Steer a running daemon: weights, workers, the sorry state; and ask it why.
+/// Control a running daemon: weights, workers, fallback; explain its decisions
 #[derive(Debug, Args)]
 pub struct CtlArgs {
     #[command(flatten)]
@@ -21,8 +21,8 @@ pub struct CtlArgs {
 /// What to order or to ask.
 #[derive(Debug, Subcommand)]
 enum CtlCommand {
-    /// Let a pool answer that it is sorry, or no longer.
-    Sorry {
+    /// Switch the fallback of a pool on or off.
+    Fallback {
         /// The pool.
         pool: String,
         /// `on` or `off`.
@@ -114,8 +114,8 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
         format!("/pools/{}/workers/{}/{verb}", escaped(pool), escaped(worker))
     };
     match command {
-        CtlCommand::Sorry { pool, state } => {
-            ("POST", format!("/pools/{}/sorry", escaped(pool)), state)
+        CtlCommand::Fallback { pool, state } => {
+            ("POST", format!("/pools/{}/fallback", escaped(pool)), state)
         }
         CtlCommand::Weight { pool, worker: name, weight } => {
             ("POST", worker(pool, name, "weight"), weight)

@@ -188,7 +188,7 @@ pub(crate) fn remark(error: &BuildError) -> Remark {
         BuildError::Servers(pool) => &["pool", pool, "servers"],
         BuildError::NoSocket(listener) => &["listener", listener],
         BuildError::Variable { pool, .. } => &["pool", pool, "env"],
-        BuildError::Sorry { pool, .. } => &["pool", pool, "fallback"],
+        BuildError::Fallback { pool, .. } => &["pool", pool, "fallback"],
         BuildError::Reset { pool, .. } => &["pool", pool, "reset"],
         BuildError::Cookie { pool, .. } => &["pool", pool, "sticky", "secret"],
         BuildError::Route { listener, .. } => &["listener", listener],

@@ -33,7 +33,7 @@ const RENAMED: &[(&str, &[(&str, Now)])] = &[
             ("deadline", Now::Name("response_timeout")),
             ("schedule", Now::Name("balance")),
             ("health", Now::Name("health_check")),
-            ("sorry", Now::Name("fallback")),
+            ("fallback", Now::Name("fallback")),
             ("slots_max", Now::Name("max_concurrent")),
             ("server_requests_max", Now::Name("upstream.max_concurrent")),
             ("decisions", Now::Name("trace_max")),

@@ -149,7 +149,7 @@ fn a_check_says_what_belongs_to_it() {
 }
 
 #[test]
-fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
+fn keys_cookies_and_fallback_answers_of_http_stand_where_they_mean_something() {
     says(
         in_web("sticky = { lifetime = \"1h\" }"),
         1,

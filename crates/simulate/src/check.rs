@@ -56,7 +56,7 @@ fn check_ask(
         let said = match &outcome {
             Outcome::Reply(body) => ReplyMeaning::Answer(body),
             Outcome::Ended(end, text) if end.cause == Cause::Worker => ReplyMeaning::Refused(text),
-            Outcome::Ended(end, _) | Outcome::Sorry(end, _) => ReplyMeaning::Ended(end.cause),
+            Outcome::Ended(end, _) | Outcome::Fallback(end, _) => ReplyMeaning::Ended(end.cause),
         };
         let judged = if ask.pool == NOWHERE && outcome.end().cause == Cause::NoPool {
             Ok(("nopool", None))

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use fields::Value;
 use serde_json::value::RawValue;
 
-use crate::{Decimal, Mismatch, PlainWrite, EnumValues, is_blank, time};
+use crate::{Decimal, EnumValues, Mismatch, PlainWrite, is_blank, time};
 
 const NOT_ARRAY: &str = "takes a JSON array";
 const NOT_WHOLE: &str = "takes whole numbers";

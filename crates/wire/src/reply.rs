@@ -35,7 +35,7 @@ pub fn write_reply(
         Outcome::Reply(body) if framing.is_json() || marks == Marks::Plain => {
             encode(framing, body, out)
         }
-        Outcome::Ended(..) | Outcome::Sorry(..)
+        Outcome::Ended(..) | Outcome::Fallback(..)
             if framing.is_json() && asked == ErrorId::Nothing =>
         {
             Ok(())
@@ -55,12 +55,12 @@ fn write_made(
 ) -> Result<(), Unframable> {
     let start = out.len();
     match outcome {
-        Outcome::Ended(end, _) | Outcome::Sorry(end, _) if framing.is_json() => {
+        Outcome::Ended(end, _) | Outcome::Fallback(end, _) if framing.is_json() => {
             jsonrpc::write_error(*end, outcome.text().0, asked, out);
         }
         _ => write_text(out, marks, outcome),
     }
-    let made = matches!(outcome, Outcome::Ended(..) | Outcome::Sorry(..));
+    let made = matches!(outcome, Outcome::Ended(..) | Outcome::Fallback(..));
     if made && framing == Framing::Len(Width::One) {
         out.truncate(start + Width::One.body_max());
     }
@@ -87,9 +87,9 @@ pub(crate) fn write_text(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
             }
             return out.extend_from_slice(body);
         }
-        Outcome::Ended(end, _) | Outcome::Sorry(end, _) => (end, outcome.text().0),
+        Outcome::Ended(end, _) | Outcome::Fallback(end, _) => (end, outcome.text().0),
     };
-    if matches!(outcome, Outcome::Sorry(..)) && marks == Marks::Plain {
+    if matches!(outcome, Outcome::Fallback(..)) && marks == Marks::Plain {
         return write_words(out, text);
     }
     let verdict = end.cause.verdict();

@@ -109,7 +109,7 @@ impl Outbox for Answers {
 fn shown(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Reply(reply) => String::from_utf8_lossy(reply).into_owned(),
-        Outcome::Ended(end, text) | Outcome::Sorry(end, text) => {
+        Outcome::Ended(end, text) | Outcome::Fallback(end, text) => {
             assert_eq!(end.phase, Phase::Work);
             format!("!{} {}", end.cause.as_str(), String::from_utf8_lossy(text))
         }

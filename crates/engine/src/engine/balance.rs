@@ -21,8 +21,8 @@ impl Engine {
     pub(crate) fn refuse(&mut self, id: RequestId, pool: PoolId, refused: Refused<QueuedRequest>) {
         let Refused { payload, cause } = refused;
         let served = &mut self.pools[pool];
-        let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
-        let outcome = match sorry {
+        let fallback = served.balance.fallback.as_ref().filter(|_| is_fallback_on(cause));
+        let outcome = match fallback {
             None => match served.trouble.as_ref().filter(|_| cause == Cause::Down) {
                 Some(trouble) if !trouble.kind.is_empty() => {
                     super::down(&served.name, &trouble.kind)
@@ -40,7 +40,7 @@ impl Engine {
                     exchange.client.streamed()
                 });
                 self.finished.extend(client.map(|client| (client, ReplyEvent::Page(page))));
-                Outcome::Sorry(End::new(cause, Phase::Queue), body)
+                Outcome::Fallback(End::new(cause, Phase::Queue), body)
             }
             Some(FallbackConfig::Pool(other)) => {
                 let other = *other;
@@ -48,7 +48,7 @@ impl Engine {
                 return self.pass_on(id, pool, other, payload);
             }
         };
-        self.pools[pool].counts.sorry += u64::from(matches!(outcome, Outcome::Sorry(..)));
+        self.pools[pool].counts.fallback += u64::from(matches!(outcome, Outcome::Fallback(..)));
         self.end(id, outcome);
     }
 
@@ -101,12 +101,12 @@ impl Engine {
             return Told::Unknown(format!("there is no pool {pool}"));
         };
         let (worker, control, done) = match order {
-            Order::Sorry(on) => {
-                served.pool.handle_sorry(now, *on);
+            Order::Fallback(on) => {
+                served.pool.handle_fallback(now, *on);
                 served.dirty = true;
-                let state = if *on { "is sorry" } else { "is no longer sorry by hand" };
-                tracing::warn!("pool {pool} {state}");
-                return Told::Done(format!("pool {pool} {state}"));
+                let state = if *on { "on" } else { "off" };
+                tracing::warn!("fallback of pool {pool} switched {state} by an operator");
+                return Told::Done(format!("fallback of pool {pool} switched {state}"));
             }
             Order::Weight(worker, weight) => {
                 let done = match weight {
@@ -236,8 +236,8 @@ fn worker_time(stamps: &Stamps, body_end: Option<Instant>, now: Instant) -> Dura
 }
 
 /// Whether the fallback applies to a rejection with this cause.
-const fn is_sorry(cause: Cause) -> bool {
-    matches!(cause, Cause::Full | Cause::Waited | Cause::Down | Cause::Sorry)
+const fn is_fallback_on(cause: Cause) -> bool {
+    matches!(cause, Cause::Full | Cause::Waited | Cause::Down | Cause::Fallback)
 }
 
 #[cfg(test)]

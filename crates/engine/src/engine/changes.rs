@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use exchange::{PoolId, WorkerId};
-use pool::{HealthCause, HealthState, SorryReason};
+use pool::{FallbackReason, HealthCause, HealthState};
 
 use super::fallback_log::FallbackLine;
 use super::{Engine, ServedPool};
@@ -15,7 +15,7 @@ impl Engine {
         let served = &mut self.pools[pool];
         let replaced = &mut self.effects.to_replace;
         served.log_health_changes(self.now, |worker| replaced.push_back((pool, worker)));
-        let reason = served.pool.sorry_reason();
+        let reason = served.pool.fallback_reason();
         let pool = &served.name;
         match served.fallback_log.note(reason, self.now) {
             None => {}
@@ -65,11 +65,11 @@ impl ServedPool {
     }
 }
 
-const fn described(reason: SorryReason) -> &'static str {
+const fn described(reason: FallbackReason) -> &'static str {
     match reason {
-        SorryReason::Operator => "switched on by an operator",
-        SorryReason::Full => "the queue is full",
-        SorryReason::Waited => "a request waited in the queue for longer than its limit",
-        SorryReason::NoWorker => "no worker can answer",
+        FallbackReason::Operator => "switched on by an operator",
+        FallbackReason::Full => "the queue is full",
+        FallbackReason::Waited => "a request waited in the queue for longer than its limit",
+        FallbackReason::NoWorker => "no worker can answer",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pool::SorryReason;
+use pool::FallbackReason;
 
 /// The maximum number of changes logged per second. A pool without `steady` may change with every request.
 const LINES_MAX: u32 = 5;
@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct FallbackLog {
     /// The reason that it was on; `None`: it was off.
-    reason: Option<SorryReason>,
+    reason: Option<FallbackReason>,
     since: Option<Instant>,
     /// The start of the current second, and the number of lines in it.
     second: Option<Instant>,
@@ -22,7 +22,7 @@ pub(super) struct FallbackLog {
 /// A log line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FallbackLine {
-    On(SorryReason),
+    On(FallbackReason),
     /// The fallback is off, after this time.
     Off(Option<Duration>),
 }
@@ -33,15 +33,19 @@ impl FallbackLog {
     #[inline]
     pub(super) fn note(
         &mut self,
-        reason: Option<SorryReason>,
+        reason: Option<FallbackReason>,
         now: Instant,
     ) -> Option<FallbackLine> {
         // A change by an operator was logged with the command.
-        let reason = reason.filter(|reason| *reason != SorryReason::Operator);
+        let reason = reason.filter(|reason| *reason != FallbackReason::Operator);
         if reason == self.reason { None } else { self.note_change(reason, now) }
     }
 
-    fn note_change(&mut self, reason: Option<SorryReason>, now: Instant) -> Option<FallbackLine> {
+    fn note_change(
+        &mut self,
+        reason: Option<FallbackReason>,
+        now: Instant,
+    ) -> Option<FallbackLine> {
         if self.second.is_none_or(|begun| now.saturating_duration_since(begun) >= SECOND) {
             self.second = Some(now);
             self.lines = 0;
@@ -68,9 +72,9 @@ mod tests {
         let (mut log, start) = (FallbackLog::default(), Instant::now());
         let at = |ms| start + Duration::from_millis(ms);
         assert_eq!(log.note(None, at(0)), None, "it is off from the start");
-        assert_eq!(log.note(Some(SorryReason::Operator), at(0)), None, "the order was logged");
-        let full = Some(SorryReason::Full);
-        assert_eq!(log.note(full, at(0)), Some(FallbackLine::On(SorryReason::Full)));
+        assert_eq!(log.note(Some(FallbackReason::Operator), at(0)), None, "the order was logged");
+        let full = Some(FallbackReason::Full);
+        assert_eq!(log.note(full, at(0)), Some(FallbackLine::On(FallbackReason::Full)));
         assert_eq!(log.note(full, at(10)), None);
         let off = FallbackLine::Off(Some(Duration::from_millis(20)));
         assert_eq!(log.note(None, at(20)), Some(off));

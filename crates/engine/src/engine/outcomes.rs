@@ -24,7 +24,9 @@ pub fn refusal(cause: Cause, pool: &str) -> Outcome {
         }
         Cause::Waited => format!("no worker of pool {pool} was free in time; try again later"),
         Cause::Down => format!("no worker of pool {pool} can be started or is fit at the moment"),
-        Cause::Sorry => format!("pool {pool} was told to answer nobody for now; try again later"),
+        Cause::Fallback => {
+            format!("pool {pool} was told to answer nobody for now; try again later")
+        }
         Cause::Gone => format!("the worker of pool {pool} that this client is bound to is gone"),
         Cause::Draining => "the daemon is about to end".to_owned(),
         other => other.meaning().to_owned(),

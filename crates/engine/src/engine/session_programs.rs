@@ -102,7 +102,7 @@ impl Engine {
         if let (Some(own), State::Working(worker)) = (self.pools[pool].own.as_mut(), state) {
             let forgot = match &outcome {
                 Outcome::Reply(reply) => !(own.tells_apart && is_error(reply)),
-                Outcome::Sorry(..) | Outcome::Ended(..) => false,
+                Outcome::Fallback(..) | Outcome::Ended(..) => false,
             };
             if !forgot {
                 own.affinity.spoiled(worker);

@@ -163,7 +163,7 @@ impl Protocol for Connect {
         let send_max = transport.listener().limits.send_max;
         let length = match &reply_event {
             ReplyEvent::Part(part) | ReplyEvent::End(Outcome::Reply(part)) => part.len(),
-            ReplyEvent::End(Outcome::Sorry(_, body)) => body.len(),
+            ReplyEvent::End(Outcome::Fallback(_, body)) => body.len(),
             ReplyEvent::End(Outcome::Ended(..)) => 0,
             // These occur with message protocols only.
             ReplyEvent::Head(_)
@@ -195,7 +195,7 @@ impl Protocol for Connect {
             ReplyEvent::End(outcome) => {
                 self.request = None;
                 self.outcome = Some(match outcome {
-                    Outcome::Reply(body) | Outcome::Sorry(_, body) => {
+                    Outcome::Reply(body) | Outcome::Fallback(_, body) => {
                         self.push(body);
                         Outcome::Reply(Slice::default())
                     }

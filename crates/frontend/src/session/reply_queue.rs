@@ -419,7 +419,7 @@ fn part_size(part: &Slice) -> usize {
 /// The size of an outcome as output in bytes, without a few bytes of marks.
 fn length(outcome: &Outcome) -> usize {
     match outcome {
-        Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.len(),
+        Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Fallback(_, body) => body.len(),
     }
 }
 
@@ -433,7 +433,7 @@ fn output(outcome: &Outcome) -> usize {
 /// The memory of an outcome in bytes.
 fn size(outcome: &Outcome) -> usize {
     match outcome {
-        Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.held(),
+        Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Fallback(_, body) => body.held(),
     }
 }
 
@@ -464,7 +464,7 @@ mod tests {
             Ready::Part(body) | Ready::End(_, Outcome::Reply(body)) => {
                 Some(String::from_utf8_lossy(&body).into_owned())
             }
-            Ready::End(_, Outcome::Ended(end, _) | Outcome::Sorry(end, _)) => {
+            Ready::End(_, Outcome::Ended(end, _) | Outcome::Fallback(end, _)) => {
                 Some(format!("!{}", end.cause.as_str()))
             }
         }

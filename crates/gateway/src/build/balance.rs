@@ -95,16 +95,16 @@ pub(super) fn balance(
         }
         None => None,
     };
-    let sorry = match fallback {
+    let fallback = match fallback {
         None => None,
         Some(settings::Fallback { answer, until, steady, http }) => {
-            to.sorry = Some(pool::SorrySettings { until, steady });
+            to.fallback = Some(pool::FallbackSettings { until, steady });
             Some(super::fallback::answer(name, answer, http, places)?)
         }
     };
     let hash = (balance == settings::BalanceMethod::Hash).then_some(hash);
     let keys = PoolKeys { sticky, hash, fair, priority };
-    Ok((BalanceConfig { keys, sorry, judges, failing: unhealthy_status, cookie }, check))
+    Ok((BalanceConfig { keys, fallback, judges, failing: unhealthy_status, cookie }, check))
 }
 
 const fn order(balance: settings::BalanceMethod) -> pool::Schedule {

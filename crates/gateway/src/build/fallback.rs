@@ -1,4 +1,4 @@
-//! What a pool answers with when it is sorry.
+//! The fallback response of a pool.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) fn answer(
 /// What is in the file that a pool answers with.
 pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, BuildError> {
     let read = paths::read(Path::new(path)).map(|(bytes, _)| bytes);
-    read.map_err(|error| BuildError::Sorry {
+    read.map_err(|error| BuildError::Fallback {
         pool: pool.to_owned(),
         why: format!("its answer `{path}` cannot be read: {error}"),
     })

@@ -110,7 +110,7 @@ impl Shard {
                 Outcome::ended(Cause::Reply, Phase::Reply, &text)
             }
             // It was refused either way, and for the same reason.
-            Outcome::Sorry(end, body) if body.len() > DATAGRAM_MAX => {
+            Outcome::Fallback(end, body) if body.len() > DATAGRAM_MAX => {
                 let text = format!("the answer in its place has more than {DATAGRAM_MAX} bytes");
                 Outcome::Ended(end, Slice::from(text.as_str()))
             }
@@ -118,7 +118,7 @@ impl Shard {
         };
         let Some(socket) = self.listeners[id].datagrams else { return };
         let taken = match &outcome {
-            Outcome::Reply(body) | Outcome::Sorry(_, body) => io.send_datagram(socket, to, body),
+            Outcome::Reply(body) | Outcome::Fallback(_, body) => io.send_datagram(socket, to, body),
             Outcome::Ended(..) => {
                 self.scratch.bytes.clear();
                 self.listeners[id].config.front.write_refusal(&outcome, &mut self.scratch.bytes);

@@ -89,7 +89,7 @@ impl Shard {
                     .map(|trouble| trouble.kind.clone())
                     .filter(|kind| !kind.is_empty()),
                 down_reason: trouble.map(|trouble| trouble.detail.clone()),
-                sorry: status.sorry.map(|(reason, since)| {
+                fallback: status.fallback.map(|(reason, since)| {
                     (reason.as_str(), self.engine.now.saturating_duration_since(since))
                 }),
                 bound: status.bound,

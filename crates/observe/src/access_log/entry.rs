@@ -67,7 +67,7 @@ impl AccessEntry {
 
     /// Adds the bytes of the outcome, and its status if no worker sent one.
     pub fn end(&mut self, outcome: &Outcome) {
-        if let Outcome::Reply(body) | Outcome::Sorry(_, body) = outcome {
+        if let Outcome::Reply(body) | Outcome::Fallback(_, body) = outcome {
             self.bytes_out += body.len() as u64;
         }
         match outcome {
@@ -115,7 +115,7 @@ impl AccessEntry {
 fn status_of(outcome: &Outcome) -> u16 {
     match outcome {
         Outcome::Reply(_) => 200,
-        Outcome::Sorry(..) => 503,
+        Outcome::Fallback(..) => 503,
         Outcome::Ended(end, _) => crate::http_status::status_of(end.cause),
     }
 }

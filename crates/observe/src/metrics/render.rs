@@ -73,15 +73,15 @@ const POOL: &[Family<PoolMetrics>] = &[
         "Outlier ejections by passive health checks.",
     ),
     gauge("roadstead_bound_clients", |it| &it.bound, "Clients with session affinity in the table."),
-    gauge("roadstead_fallback_active", |it| &it.is_sorry, "1 while the fallback is active."),
+    gauge("roadstead_fallback_active", |it| &it.is_fallback_on, "1 while the fallback is active."),
     counter(
         "roadstead_fallback_activations_total",
-        |it| &it.became_sorry,
+        |it| &it.fallback_activations,
         "Activations of the fallback.",
     ),
     counter(
         "roadstead_fallback_responses_total",
-        |it| &it.sorry,
+        |it| &it.fallback,
         "Requests answered by the fallback.",
     ),
     counter(

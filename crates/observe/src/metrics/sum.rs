@@ -45,9 +45,9 @@ impl PoolMetrics {
             serving,
             ejections,
             bound,
-            is_sorry,
-            became_sorry,
-            sorry,
+            is_fallback_on,
+            fallback_activations,
+            fallback,
             passed_on,
             started,
             start_failed,
@@ -74,8 +74,8 @@ impl PoolMetrics {
             (&self.paused, paused),
             (&self.ejections, ejections),
             (&self.bound, bound),
-            (&self.became_sorry, became_sorry),
-            (&self.sorry, sorry),
+            (&self.fallback_activations, fallback_activations),
+            (&self.fallback, fallback),
             (&self.passed_on, passed_on),
             (&self.started, started),
             (&self.start_failed, start_failed),
@@ -99,7 +99,7 @@ impl PoolMetrics {
             (&self.starting, starting),
             (&self.ending, ending),
             (&self.serving, serving),
-            (&self.is_sorry, is_sorry),
+            (&self.is_fallback_on, is_fallback_on),
         ] {
             to.at_least(from);
         }

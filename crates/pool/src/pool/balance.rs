@@ -7,11 +7,11 @@ use exchange::{Cause, WorkerId, WorkerIndex};
 use super::{Phase, Pool, capacity};
 use crate::Queueable;
 use crate::affinity::Affinity;
+use crate::fallback::Load;
 use crate::health::{HealthChange, HealthRecord, HealthState};
 use crate::queue::{EntryInfo, QueueEntry, Ticket};
 use crate::schedule::Choice;
 use crate::settings::Schedule;
-use crate::sorry::Load;
 use crate::worker_table::{AdminState, Control};
 use crate::workers::{Move, State};
 
@@ -34,7 +34,7 @@ impl<P: Queueable> Pool<P> {
         let schedule = self.schedule();
         let settings = &self.settings;
         self.free.handle_settings(schedule, capacity(settings));
-        self.sorry.handle_settings(settings.sorry);
+        self.fallback.handle_settings(settings.fallback);
         self.queue.handle_step(settings.priority_step);
         self.decisions.handle_max(settings.decisions);
         self.decisions.out = None;
@@ -232,10 +232,10 @@ impl<P: Queueable> Pool<P> {
     }
 
     /// An operator switches the fallback on or off.
-    pub fn handle_sorry(&mut self, now: Instant, on: bool) {
+    pub fn handle_fallback(&mut self, now: Instant, on: bool) {
         self.begin(now);
         let now = self.now;
-        self.sorry.handle_operator(now, on);
+        self.fallback.handle_operator(now, on);
         self.turn();
     }
 
@@ -294,14 +294,14 @@ impl<P: Queueable> Pool<P> {
 
     /// Records a rejection, and switches the fallback on if the cause requires it.
     pub(super) fn note_refusal(&mut self, info: &EntryInfo, cause: Cause) {
-        self.sorry.handle_refusal(self.now, cause);
+        self.fallback.handle_refusal(self.now, cause);
         self.note_refused(info, cause);
     }
 
     /// Updates the fallback with the load after a turn. Returns `true` if this switches it off.
     pub(super) fn leave_fallback(&mut self) -> bool {
-        let was_sorry = self.sorry.is_on();
-        if was_sorry {
+        let was_on = self.fallback.is_on();
+        if was_on {
             let taken = self.taken() + u64::from(self.queue.length());
             let slots = self.settings.slots_all.map_or(u64::MAX, u64::from);
             let room =
@@ -314,9 +314,9 @@ impl<P: Queueable> Pool<P> {
                 is_queue_empty: self.queue.is_empty(),
                 any_free: self.any_free(),
             };
-            self.sorry.handle_load(self.now, &load);
+            self.fallback.handle_load(self.now, &load);
         }
-        was_sorry && !self.sorry.is_on()
+        was_on && !self.fallback.is_on()
     }
 
     /// Returns why a worker receives no new requests, in the words of `why`; `None` if it receives them.

@@ -214,7 +214,7 @@ impl<P: Queueable> Pool<P> {
 
     /// When to examine the slots in use on other shards. Other shards do not report them.
     pub(super) fn looks_at(&self) -> Option<Instant> {
-        let looks = self.sorry.is_on() && self.shared.as_ref().is_some_and(|it| it.is_owner);
+        let looks = self.fallback.is_on() && self.shared.as_ref().is_some_and(|it| it.is_owner);
         looks.then(|| self.now + LOOK)
     }
 
@@ -247,7 +247,7 @@ impl<P: Queueable> Pool<P> {
 
     /// Returns an update for the member shards, if something has changed.
     pub fn poll_update(&mut self) -> Option<PoolUpdate> {
-        let dispatches = !self.sorry.is_by_operator();
+        let dispatches = !self.fallback.is_by_operator();
         let shared = self.shared.as_ref().filter(|shared| shared.is_owner)?;
         if !shared.changed && shared.update.dispatches == dispatches {
             return None;

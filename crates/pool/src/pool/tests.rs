@@ -3,11 +3,11 @@
 mod balance;
 mod crash;
 mod end;
+mod fallback;
 mod keep;
 mod recycle;
 mod reload;
 mod requests;
-mod sorry;
 mod workers;
 
 use std::time::Duration;

@@ -34,7 +34,7 @@ impl<P: Queueable> Pool<P> {
             && self.shared.is_none()
             && !self.reservations.any()
             && self.is_settled()
-            && !self.sorry.is_on()
+            && !self.fallback.is_on()
             && !self.settings.queue.wait.is_zero()
     }
 
@@ -85,7 +85,7 @@ impl<P: Queueable> Pool<P> {
             && self.phase == Phase::Serving
             && self.is_settled()
             && !self.recycle.has_due()
-            && !self.sorry.is_on();
+            && !self.fallback.is_on();
         if follows_nothing {
             self.is_at_rest = true;
         } else {
@@ -182,10 +182,10 @@ impl<P: Queueable> Pool<P> {
     /// Returns the input of the sizing policy.
     fn load(&self) -> Load {
         let open = self.is_open();
-        let sorry = self.sorry.is_on();
+        let fallback = self.fallback.is_on();
         // While requests are rejected, none of them waits. A worker must still be started, to try again or to end the
         // fallback.
-        let wanted = open || sorry && self.workers.ready() == 0;
+        let wanted = open || fallback && self.workers.ready() == 0;
         // If a slot is free while requests wait, their batch is not due. Requests of bound clients, and requests that
         // the pool's own limit delays, would not be served by another worker.
         let waits =
@@ -202,7 +202,7 @@ impl<P: Queueable> Pool<P> {
             room: self.backoff.room(self.now, self.pending(), open),
             // While the fallback is on, the last worker that can answer is kept. Otherwise it might be stopped before
             // the load was steady for long enough, and then be started and stopped again without end.
-            may_shrink: !(self.backoff.in_trouble() || sorry && self.free.candidates() == 1),
+            may_shrink: !(self.backoff.in_trouble() || fallback && self.free.candidates() == 1),
         }
     }
 

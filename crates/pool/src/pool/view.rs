@@ -7,9 +7,9 @@ use exchange::{WorkerId, WorkerIndex};
 
 use crate::Queueable;
 use crate::affinity::Affinity;
+use crate::fallback::FallbackReason;
 use crate::health::HealthState;
 use crate::settings::Settings;
-use crate::sorry::SorryReason;
 use crate::status::{Counts, Room, Status, WorkerView};
 use crate::why::Decision;
 use crate::workers::State;
@@ -44,7 +44,7 @@ impl<P: Queueable> Pool<P> {
         }
         let warms_at = self.worker_table.warms_at(self.now, self.settings.slow_start);
         next = sooner(sooner(next, warms_at), self.looks_at());
-        sooner(next, sooner(self.ejected.next_time(), self.sorry.next_time()))
+        sooner(next, sooner(self.ejected.next_time(), self.fallback.next_time()))
     }
 
     /// Whether workers are started and stopped according to the load.
@@ -74,8 +74,8 @@ impl<P: Queueable> Pool<P> {
             serving: self.slot_states.serving(),
             candidates: self.free.candidates(),
             on_backup: self.free.is_on_backup(),
-            sorry: self.sorry.state(),
-            sorry_times: self.sorry.times(),
+            fallback: self.fallback.state(),
+            fallback_activations: self.fallback.times(),
             bound: self.affinity.as_ref().map_or(0, Affinity::length),
             evicted: self.affinity.as_ref().map_or(0, Affinity::evicted),
         }
@@ -86,7 +86,7 @@ impl<P: Queueable> Pool<P> {
     #[must_use]
     pub fn room(&self) -> Room {
         let rejects = self.phase > Phase::Serving || self.is_open() || self.is_unavailable();
-        if rejects || self.settings.sorry.is_some() || self.sorry.is_by_operator() {
+        if rejects || self.settings.fallback.is_some() || self.fallback.is_by_operator() {
             return Room::UNLIMITED;
         }
         let limits = &self.settings.queue;
@@ -156,8 +156,8 @@ impl<P: Queueable> Pool<P> {
 
     /// Returns why the fallback is on; `None`: it is off.
     #[must_use]
-    pub fn sorry_reason(&self) -> Option<SorryReason> {
-        self.sorry.state().map(|(reason, _)| reason)
+    pub fn fallback_reason(&self) -> Option<FallbackReason> {
+        self.fallback.state().map(|(reason, _)| reason)
     }
 
     /// Returns the worker that has this index now; `None`: it is not running.

@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::turns::Turns;
 use exchange::{Cause, WorkerId};
 use pool::{
-    AdminState, Control, Effect, Gone, Member, Pool, Refused, Settings, SorryReason, Ticket,
+    AdminState, Control, Effect, FallbackReason, Gone, Member, Pool, Refused, Settings, Ticket,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) struct Naive {
     next_id: u64,
     tickets: Vec<Ticket>,
     /// Why the fallback was on after the last event.
-    sorry: Option<SorryReason>,
+    fallback: Option<FallbackReason>,
     by_operator: bool,
     /// Since when the load is low.
     low: Calm,
@@ -92,7 +92,7 @@ impl Naive {
             bound: BTreeMap::new(),
             next_id: 0,
             tickets: Vec::new(),
-            sorry: None,
+            fallback: None,
             by_operator: false,
             low: Calm::default(),
             easy: Calm::default(),
@@ -137,11 +137,11 @@ impl Naive {
         match self.pool.handle_request(self.now, job) {
             Ok(ticket) => {
                 assert_ne!(
-                    self.sorry,
-                    Some(SorryReason::Operator),
+                    self.fallback,
+                    Some(FallbackReason::Operator),
                     "taken in though an operator said no"
                 );
-                assert!(self.sorry.is_none() || may, "nobody waits in the fallback");
+                assert!(self.fallback.is_none() || may, "nobody waits in the fallback");
                 assert!(room || may, "taken in over the limit");
                 let (bound, since) = (bound.filter(|name| self.is_awaited(name)), self.now);
                 self.waiting.push(Waiting {
@@ -169,7 +169,7 @@ impl Naive {
         (room, must): (bool, bool),
         bound: Option<&str>,
     ) {
-        let Some(reason) = self.sorry else {
+        let Some(reason) = self.fallback else {
             self.reason |= matches!(cause, Cause::Full | Cause::Down | Cause::Waited);
             match cause {
                 Cause::Full => assert!(!room && !must, "refused though it fits: {job:?}"),
@@ -184,16 +184,16 @@ impl Naive {
             return;
         };
         let meant = match reason {
-            SorryReason::Operator => Cause::Sorry,
-            SorryReason::Full => Cause::Full,
-            SorryReason::Waited => Cause::Waited,
-            SorryReason::NoWorker => Cause::Down,
+            FallbackReason::Operator => Cause::Fallback,
+            FallbackReason::Full => Cause::Full,
+            FallbackReason::Waited => Cause::Waited,
+            FallbackReason::NoWorker => Cause::Down,
         };
         if cause == Cause::Gone {
             assert!(bound.is_some_and(|name| !self.serves(name)), "gone though it serves");
         } else {
             assert_eq!(cause, meant, "a pool in its fallback says why");
-            let must = must && reason != SorryReason::Operator;
+            let must = must && reason != FallbackReason::Operator;
             assert!(!must, "a free slot is used in the fallback: {job:?}");
         }
     }
@@ -276,9 +276,9 @@ impl Naive {
         self.follow();
     }
 
-    pub(crate) fn sorry(&mut self, on: bool) {
+    pub(crate) fn fallback(&mut self, on: bool) {
         self.by_operator = on;
-        self.pool.handle_sorry(self.now, on);
+        self.pool.handle_fallback(self.now, on);
         self.follow();
     }
 
@@ -374,7 +374,7 @@ impl Naive {
                 self.waiting[at].bound = None;
             }
         }
-        self.sweep_sorry();
+        self.sweep_fallback();
     }
 
     fn dispatched(&mut self, id: WorkerId, job: &Job) {
@@ -438,12 +438,12 @@ impl Naive {
     }
 
     /// The fallback is switched on for a reason, and off when the load was low for long enough.
-    fn sweep_sorry(&mut self) {
+    fn sweep_fallback(&mut self) {
         let status = self.pool.status();
-        let Some(settings) = self.pool.settings().sorry else {
-            let admin_state = self.by_operator.then_some(SorryReason::Operator);
-            self.sorry = status.sorry.map(|(reason, _)| reason);
-            assert_eq!(self.sorry, admin_state, "without settings it is sorry by hand alone");
+        let Some(settings) = self.pool.settings().fallback else {
+            let admin_state = self.by_operator.then_some(FallbackReason::Operator);
+            self.fallback = status.fallback.map(|(reason, _)| reason);
+            assert_eq!(self.fallback, admin_state, "without settings it is sorry by hand alone");
             return;
         };
         let serving: u64 = self
@@ -460,11 +460,11 @@ impl Naive {
         let free = self.may_give() && self.open().iter().any(|name| self.has_slot(name));
         let easy = low && self.waiting.is_empty() && free;
         let reason = std::mem::take(&mut self.reason);
-        let was = self.sorry;
-        self.sorry = status.sorry.map(|(reason, _)| reason);
+        let was = self.fallback;
+        self.fallback = status.fallback.map(|(reason, _)| reason);
         assert_eq!(
             self.by_operator,
-            self.sorry == Some(SorryReason::Operator),
+            self.fallback == Some(FallbackReason::Operator),
             "by hand it is by hand"
         );
         self.low.note(self.now, low, reason);
@@ -472,14 +472,14 @@ impl Naive {
         if self.by_operator {
             return;
         }
-        if was.is_none() && self.sorry.is_some() {
+        if was.is_none() && self.fallback.is_some() {
             assert!(reason, "sorry without a reason");
         }
         let calm = self.low.since.is_none_or(|at| self.now >= at + settings.steady);
-        if was.is_some() && was != Some(SorryReason::Operator) && self.sorry.is_none() {
+        if was.is_some() && was != Some(FallbackReason::Operator) && self.fallback.is_none() {
             assert!(low && calm, "no longer sorry, though the load is high or was just now");
         }
-        if self.sorry.is_some() {
+        if self.fallback.is_some() {
             let since = self.easy.since.is_some_and(|at| self.now > at + settings.steady);
             assert!(!(easy && since), "sorry though the load was low for long enough");
         }

@@ -213,7 +213,7 @@ impl Naive {
     /// If all workers serve and no request arrives, the fallback ends after a while.
     pub(crate) fn calms(&mut self) {
         for _ in 0..1000 {
-            if self.phase > Phase::Serving || !self.is_sorry() {
+            if self.phase > Phase::Serving || !self.is_fallback_on() {
                 return;
             }
             self.work_off();
@@ -222,8 +222,8 @@ impl Naive {
         panic!("it is sorry for ever");
     }
 
-    pub(super) fn is_sorry(&self) -> bool {
-        self.pool.status().sorry.is_some()
+    pub(super) fn is_fallback_on(&self) -> bool {
+        self.pool.status().fallback.is_some()
     }
 
     /// Drains the pool, then stops it: every request must get an answer, and every worker must end.
@@ -274,11 +274,11 @@ impl Naive {
         let free = self.any_free();
         self.early = !fits && free;
         // A request whose wait is found to be too long now is a reason for the fallback.
-        let expires = self.settings.sorry.is_some() && !self.expired.is_empty();
-        let sorry = self.is_sorry() || expires;
+        let expires = self.settings.fallback.is_some() && !self.expired.is_empty();
+        let fallback = self.is_fallback_on() || expires;
         match self.pool.handle_request(self.now, job) {
             Ok(ticket) => {
-                assert!(!sorry || free, "nobody waits in the fallback");
+                assert!(!fallback || free, "nobody waits in the fallback");
                 assert_eq!(self.phase, Phase::Serving, "taken in while it drains");
                 assert!(fits || free, "taken in beyond the limits");
                 self.fates.push(Fate::Waiting);
@@ -294,7 +294,7 @@ impl Naive {
                 self.fates.push(Fate::Out);
                 match cause {
                     Cause::Draining => assert_ne!(self.phase, Phase::Serving),
-                    Cause::Full | Cause::Waited | Cause::Down if sorry => {
+                    Cause::Full | Cause::Waited | Cause::Down if fallback => {
                         self.follow();
                         assert!(!self.fits(bytes) || !self.any_free(), "a free slot is used");
                     }

@@ -171,7 +171,7 @@ impl Naive {
         } else {
             let least = self.settings.sizing.min as usize;
             assert!(self.ready() + pending >= least, "below `min` for no reason");
-            let wanted = !self.waiting.is_empty() || self.is_sorry();
+            let wanted = !self.waiting.is_empty() || self.is_fallback_on();
             assert!(self.ready() + pending > 0 || !wanted, "waiting for nobody");
         }
     }

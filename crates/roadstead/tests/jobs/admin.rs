@@ -182,7 +182,7 @@ fn a_loopback_address_without_a_token_is_controlled_by_the_user_of_the_daemon_on
     // The body is not waited for.
     let announced = format!("GET /health HTTP/1.1\r\n{host}\r\nContent-Length: 9\r\n\r\n");
     assert!(raw(&daemon, &announced).starts_with("HTTP/1.1 413 "));
-    for path in ["/ask/main", "/reload", "/recycle/main", "/pools/main/sorry", "/nothing"] {
+    for path in ["/ask/main", "/reload", "/recycle/main", "/pools/main/fallback", "/nothing"] {
         assert_eq!(status(&daemon, "POST", path, &[&host, own]), 403, "{path}");
     }
     assert_eq!(status(&daemon, "GET", "/why/1", &[&host]), 403);

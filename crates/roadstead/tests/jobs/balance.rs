@@ -122,24 +122,24 @@ fn a_client_that_did_not_ask_for_its_lifetime_is_no_longer_bound() {
 }
 
 #[test]
-fn sorry_by_hand_holds_for_connections_that_are_open_and_is_taken_back() {
+fn fallback_by_hand_holds_for_connections_that_are_open_and_is_taken_back() {
     let folder = folder();
     let pool = format!("{TELLS_PID}fallback = {{ line = \"we are sorry\" }}\n");
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     let mut client = daemon.connect();
     assert!(client.ask("a").parse::<u32>().is_ok());
-    let (done, told) = ctl(&daemon, &["sorry", "main", "on"]);
+    let (done, told) = ctl(&daemon, &["fallback", "main", "on"]);
     assert!(done, "{told}");
     assert_eq!(client.ask("b"), "we are sorry");
     assert_eq!(daemon.metric("roadstead_fallback_active", &[]), 1);
-    assert!(ctl(&daemon, &["sorry", "main", "off"]).0);
+    assert!(ctl(&daemon, &["fallback", "main", "off"]).0);
     assert!(client.ask("c").parse::<u32>().is_ok());
     assert_eq!(daemon.metric("roadstead_fallback_responses_total", &[]), 1);
-    assert!(!ctl(&daemon, &["sorry", "nobody", "on"]).0);
+    assert!(!ctl(&daemon, &["fallback", "nobody", "on"]).0);
 }
 
 #[test]
-fn over_its_limit_a_pool_is_sorry_until_there_is_room_again() {
+fn over_its_limit_a_pool_is_fallback_until_there_is_room_again() {
     let folder = folder();
     let gate = folder.path().join("gate");
     assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
@@ -253,7 +253,7 @@ fn a_worker_has_one_name_for_itself_in_status_in_the_log_and_for_ctl() {
         ("main/0", &name.as_str().into())
     );
     assert!(ctl(&daemon, &["disable", "main", &name]).0);
-    assert_eq!(daemon.status()["pools"][0]["places"][0]["hand"], "disabled");
+    assert_eq!(daemon.status()["pools"][0]["places"][0]["admin_state"], "disabled");
     assert!(ctl(&daemon, &["enable", "main", "0"]).0, "without its pool, which is named already");
     let (done, said) = ctl(&daemon, &["disable", "main", "other/0"]);
     assert!(!done && said.contains("no worker other/0"), "{said}");

@@ -41,8 +41,8 @@ fn what_was_taken_is_answered_while_the_daemon_drains() {
 fn an_answer_in_place_of_another_that_no_datagram_holds_is_refused_in_words() {
     let folder = folder();
     std::fs::write(folder.path().join("sorry.txt"), "x".repeat(70_000)).unwrap();
-    let sorry = folder.path().join("sorry.txt").display().to_string();
-    let pool = format!("program = [\"/nonexistent\"]\nfallback = {{ file = \"{sorry}\" }}\n");
+    let fallback = folder.path().join("sorry.txt").display().to_string();
+    let pool = format!("program = [\"/nonexistent\"]\nfallback = {{ file = \"{fallback}\" }}\n");
     let (daemon, client) = serve(folder.path(), &pool);
     client.send(b"a").unwrap();
     let told = reply(&client);

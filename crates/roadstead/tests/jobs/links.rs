@@ -167,7 +167,8 @@ fn a_link_that_one_shard_keeps_does_not_stand_in_the_way_of_another() {
 #[test]
 fn what_an_operator_says_holds_on_every_shard() {
     let all = [named("a"), named("b")];
-    let pool = format!("{}fallback = {{ line = \"sorry\" }}", servers(&[all[0].port, all[1].port]));
+    let pool =
+        format!("{}fallback = {{ line = \"fallback\" }}", servers(&[all[0].port, all[1].port]));
     let (_folder, daemon) = serve(2, &pool);
     let shares = || {
         let mut shares = BTreeMap::new();
@@ -181,9 +182,9 @@ fn what_an_operator_says_holds_on_every_shard() {
     let name = format!("127.0.0.1:{}", all[0].port);
     ctl(&daemon, &["disable", "main", &name]);
     until("the other has all", || shares() == ["200 b"]);
-    ctl(&daemon, &["sorry", "main", "on"]);
-    until("all are told", || shares() == ["503 sorry"]);
-    ctl(&daemon, &["sorry", "main", "off"]);
+    ctl(&daemon, &["fallback", "main", "on"]);
+    until("all are told", || shares() == ["503 fallback"]);
+    ctl(&daemon, &["fallback", "main", "off"]);
     ctl(&daemon, &["enable", "main", &name]);
     until("all is as before", || shares() == ["200 a", "200 b"]);
     assert!(daemon.stop().success());

@@ -13,7 +13,7 @@ const OF_COOKIES: &[&str] =
     &["mode", "value", "secret", "path", "max_age", "http_only", "secure", "same_site"];
 /// What belongs to one that is inserted.
 const OF_INSERTED: &[&str] = &["path", "max_age", "http_only", "secure", "same_site"];
-/// What a pool says of being sorry to clients of HTTP alone.
+/// Options of a fallback that apply to HTTP clients only.
 const OF_HTTP: &[&str] = &["redirect", "status", "type", "retry_after"];
 
 /// What the workers of a pool get of clients of HTTP.
@@ -53,9 +53,9 @@ pub(super) fn check(
         known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), gets, faults);
         cookie(sticky, gets, faults);
     }
-    if let Some(sorry) = pool.group.inner("fallback") {
+    if let Some(fallback) = pool.group.inner("fallback") {
         for name in OF_HTTP.iter().filter(|_| gets == Gets::Nothing) {
-            if let Some(place) = sorry.key(name) {
+            if let Some(place) = fallback.key(name) {
                 faults.push(
                     Fault::at(place, format!("`{name}` is for clients of HTTP"))
                         .expected(NOBODY_ASKS)
@@ -63,7 +63,8 @@ pub(super) fn check(
                 );
             }
         }
-        if let (Some(place), true) = (sorry.key("redirect"), gets != Gets::Nothing && asked(false))
+        if let (Some(place), true) =
+            (fallback.key("redirect"), gets != Gets::Nothing && asked(false))
         {
             faults.push(
                 Fault::at(place, "`redirect` says nothing to clients that do not speak HTTP")
@@ -71,14 +72,14 @@ pub(super) fn check(
                     .mend("write `line` or `file`, or make a pool of its own for them"),
             );
         }
-        head(sorry, faults);
+        head(fallback, faults);
     }
 }
 
 const NOBODY_ASKS: &str = "no listener of HTTP asks this pool";
 
-/// Whether a listener asks this pool, of HTTP or of anything else: itself, or by way of a pool that is
-/// sorry or hands on what it answers.
+/// Whether a listener sends requests to this pool, of HTTP or of another protocol: directly, or through a pool whose
+/// fallback or `then` is this pool.
 fn asked_by(pool: &Section, listeners: &[&Section], pools: &[&Section], over_http: bool) -> bool {
     let speaks = |listener: &&&Section| match listener.group.get::<Protocol>("protocol") {
         Some(protocol) => (protocol == Protocol::Http) == over_http,
@@ -98,11 +99,11 @@ fn asked_by(pool: &Section, listeners: &[&Section], pools: &[&Section], over_htt
     while let Some(name) = reached.get(at).cloned() {
         at += 1;
         let Some(next) = pools.iter().find(|pool| pool.name == name) else { continue };
-        let sorry = match next.group.value("fallback") {
-            Some(Value::Group(sorry)) => named(sorry, "pool"),
+        let fallback = match next.group.value("fallback") {
+            Some(Value::Group(fallback)) => named(fallback, "pool"),
             _ => None,
         };
-        for more in [sorry, named(&next.group, "then")].into_iter().flatten() {
+        for more in [fallback, named(&next.group, "then")].into_iter().flatten() {
             if !reached.contains(&more) {
                 reached.push(more);
             }
@@ -243,9 +244,9 @@ fn without_a_table(sticky: &Group, signed: bool, passive: bool, faults: &mut Vec
 }
 
 /// What is written into a head must not end its line, and a redirect has a status of its own.
-fn head(sorry: &Group, faults: &mut Vec<Fault>) {
+fn head(fallback: &Group, faults: &mut Vec<Fault>) {
     for name in ["redirect", "type"] {
-        let Some((text, place)) = sorry.given_text(name) else {
+        let Some((text, place)) = fallback.given_text(name) else {
             continue;
         };
         if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
@@ -253,10 +254,10 @@ fn head(sorry: &Group, faults: &mut Vec<Fault>) {
             faults.push(Fault::at(place, message).mend("write ASCII without control characters"));
         }
     }
-    let (Some(number), Some(place)) = (sorry.number("status"), sorry.place("status")) else {
+    let (Some(number), Some(place)) = (fallback.number("status"), fallback.place("status")) else {
         return;
     };
-    if sorry.key("redirect").is_some() && !matches!(number, 301 | 302 | 303 | 307 | 308) {
+    if fallback.key("redirect").is_some() && !matches!(number, 301 | 302 | 303 | 307 | 308) {
         let message = format!("{number} sends nobody elsewhere");
         faults.push(Fault::at(place, message).mend("write 302 or 307, or remove it"));
     }

@@ -8,8 +8,8 @@ use crate::walk::Section;
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
-    if let Some(sorry) = group.inner("fallback") {
-        one_answer(sorry, group, faults);
+    if let Some(fallback) = group.inner("fallback") {
+        one_answer(fallback, group, faults);
     }
     let hashed = group.is("balance", BalanceMethod::Hash);
     if let (Some(place), false) = (group.key("hash"), hashed) {
@@ -96,10 +96,10 @@ fn holds_for_nobody(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A pool is sorry in one way.
-fn one_answer(sorry: &Group, pool: &Group, faults: &mut Vec<Fault>) {
+/// A fallback is a line, a file, or another pool.
+fn one_answer(fallback: &Group, pool: &Group, faults: &mut Vec<Fault>) {
     let mut given =
-        ["line", "file", "pool", "redirect"].into_iter().filter_map(|name| sorry.key(name));
+        ["line", "file", "pool", "redirect"].into_iter().filter_map(|name| fallback.key(name));
     match (given.next(), given.next()) {
         (Some(one), Some(other)) => {
             let second = if one.start > other.start { one } else { other };

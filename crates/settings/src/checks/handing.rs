@@ -1,4 +1,4 @@
-//! What pools hand to each other: requests for which one is sorry, and replies that go on as requests.
+//! Requests that one pool passes to another: those of a pool in fallback, and replies that become requests (`then`).
 
 use std::ops::Range;
 
@@ -21,12 +21,12 @@ fn takes_messages(pool: &Section) -> bool {
 /// Adds a fault for every pool that hands on what the other cannot read.
 pub(super) fn check(sections: &[Section], pools: &[&Section], faults: &mut Vec<Fault>) {
     for pool in pools {
-        let Some(sorry) = pool.group.inner("fallback") else { continue };
-        let Some((other, place)) = named(sorry, "pool", pools) else { continue };
+        let Some(fallback) = pool.group.inner("fallback") else { continue };
+        let Some((other, place)) = named(fallback, "pool", pools) else { continue };
         if can_read(pool, other, &place, (sections, pools), faults) {
             own(other, place, faults);
         }
-        circle(pool, sorry, pools, faults);
+        circle(pool, fallback, pools, faults);
     }
     asked_in_http(sections, pools, faults);
 }
@@ -57,7 +57,7 @@ fn asked_in_http(sections: &[Section], pools: &[&Section], faults: &mut Vec<Faul
 /// The pools that a pool hands requests to, and where it names them.
 fn onward<'a>(pool: &Section, pools: &[&'a Section]) -> Vec<(&'a Section, Range<usize>)> {
     let instead = match pool.group.value("fallback") {
-        Some(Value::Group(sorry)) => named(sorry, "pool", pools),
+        Some(Value::Group(fallback)) => named(fallback, "pool", pools),
         _ => None,
     };
     instead.into_iter().chain(named(&pool.group, "then", pools)).collect()
@@ -144,10 +144,10 @@ fn own(other: &Section, place: Range<usize>, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A pool that answers for another when that one is sorry does not come back to it, neither because it is
-/// sorry itself nor with its replies.
-fn circle(pool: &Section, sorry: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
-    let Some((first, place)) = named(sorry, "pool", pools) else { return };
+/// A pool that is the fallback of another one must not pass requests back to it, neither in its own fallback nor as
+/// replies that become requests.
+fn circle(pool: &Section, fallback: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
+    let Some((first, place)) = named(fallback, "pool", pools) else { return };
     let mut reached = vec![first];
     let mut next = 0;
     while let Some(at) = reached.get(next).copied() {

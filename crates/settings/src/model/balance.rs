@@ -1,5 +1,5 @@
-//! Balancing, as it is configured: who is bound to which worker, who is fit, who waits how, and what
-//! a pool says when it is sorry. The same for every kind of worker.
+//! The options of balancing, session affinity, health, the queue and the fallback. They are the same for every kind of
+//! worker.
 
 use std::time::Duration;
 
@@ -371,7 +371,7 @@ words! {
 }
 
 options! {
-    /// What a pool does when it is sorry (`fallback`).
+    /// The fallback of a pool (`fallback`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Fallback of Any reload Live {
         /// What it answers with.
@@ -389,7 +389,7 @@ options! {
         };
         /// How it says so over HTTP.
         http: FallbackHttp;
-        /// It is sorry until no more than this part of its slots and its queue is taken.
+        /// The fallback ends when no more than this part of the slots and of the queue is in use.
         until: u32 as percent = "50%";
         /// How long that must hold.
         steady: Duration as time_or_zero = "0s";
@@ -397,7 +397,7 @@ options! {
 }
 
 options! {
-    /// How a pool says over HTTP that it is sorry.
+    /// The HTTP response of a fallback.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct FallbackHttp of Any reload Live {
         /// The status over HTTP; without it 503, and 302 with `redirect`.
@@ -409,7 +409,7 @@ options! {
     }
 }
 
-/// What a pool answers with when it is sorry.
+/// The content of a fallback response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FallbackAnswer {
     /// This.

@@ -21,7 +21,7 @@ options! {
         queue: Queue as table = inner;
         /// Which free worker is next. Threads of handlers are woken in their order, so that few stay warm.
         balance: BalanceMethod as word = (handler "first", other "round-robin");
-        /// Who is bound, who is fit, who waits how, and what it says when it is sorry.
+        /// Balancing, affinity, health, the queue and the fallback.
         balancing: Balancing;
         /// Maximum time for a response. For programs and databases the whole response: a program that takes longer is
         /// killed. For servers until the first byte of the response.

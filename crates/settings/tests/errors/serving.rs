@@ -184,7 +184,7 @@ fn behind_http_no_pool_further_on_gives_many_frames() {
 }
 
 #[test]
-fn no_request_comes_back_to_a_pool_that_was_sorry_for_it() {
+fn no_request_comes_back_to_a_pool_that_was_fallback_for_it() {
     let back = "[pool.b]\nprogram = [\"cat\"]\nthen = \"echo\"\n";
     let error = only(&format!("{LISTENER}{POOL}fallback = {{ pool = \"b\" }}\n{back}"));
     assert_eq!(

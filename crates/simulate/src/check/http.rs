@@ -221,8 +221,8 @@ fn failure(
         let closed = http.host_history.cut_short >= CLOSED_AFTER;
         let refusal = reply.is_some_and(|reply| reply.status == 503);
         // If a fallback pool answers, no visitor receives the fallback response.
-        let may_be_sorry = http.may_be_sorry && http.distribution.spare.is_none();
-        let sorry = refusal && (may_be_sorry || out || closed);
+        let may_fall_back = http.may_fall_back && http.distribution.spare.is_none();
+        let fallback = refusal && (may_fall_back || out || closed);
         // A reset may destroy earlier bytes: here, replies that the visitor had not read.
         let after = visitor.asks.get(place + 1..visitor.begun).unwrap_or_default();
         let by_reset = |it: &VisitorRequest| it.request_kind.is_old() || it.request_kind.upgrades();
@@ -234,7 +234,7 @@ fn failure(
         let lost = unread && (eager || after.iter().any(cut_off));
         // A reply that began too early cannot be revoked if the rest of the body is too long.
         let over = ask.is_too_long(http.body_max) && http.early.contains(&ask.id);
-        if !well && !sorry && !lost && !over && !account.excuses(http, *ask, time) {
+        if !well && !fallback && !lost && !over && !account.excuses(http, *ask, time) {
             let wrong = account.requests.get(&ask.id);
             return Some(format!("{ask:?} failed without need: {word}, {end:?}, {wrong:?}"));
         }

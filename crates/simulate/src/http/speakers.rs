@@ -27,7 +27,7 @@ pub(crate) struct Http {
     /// Whether a server may be marked unhealthy after failed requests or checks, even one that is always up.
     pub(crate) may_be_out: bool,
     /// Whether the pool may be over its limits and then sends the fallback response.
-    pub(crate) may_be_sorry: bool,
+    pub(crate) may_fall_back: bool,
     /// Whether no server ends a connection.
     pub(crate) is_gentle: bool,
     /// The required distribution of requests.

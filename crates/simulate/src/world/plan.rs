@@ -19,9 +19,9 @@ const HEALTH: [&str; 5] = [
     "health_check = { max_fails = 3, fail_duration = \"500ms\" }\n",
 ];
 
-const SORRY_POOL: &str = "fallback = { pool = \"spare\", until = \"50%\" }\n";
+const FALLBACK_POOL: &str = "fallback = { pool = \"spare\", until = \"50%\" }\n";
 
-const SORRY: &str = "fallback = { line = \"come again\", until = \"50%\" }\n";
+const FALLBACK: &str = "fallback = { line = \"come again\", until = \"50%\" }\n";
 
 impl World {
     /// Makes this world one of servers. Call it before any actor is added.
@@ -100,14 +100,14 @@ impl World {
     /// Configures a listener in front of a pool of such workers.
     pub(super) fn stand_before(&mut self, workers: &str) {
         let aside = self.scenario.aside();
-        self.http.may_be_sorry = self.chance.in_1000(250);
-        let queue = if self.http.may_be_sorry { 2 } else { 10_000 };
+        self.http.may_fall_back = self.chance.in_1000(250);
+        let queue = if self.http.may_fall_back { 2 } else { 10_000 };
         // Then a fallback pool with its own server may answer.
         let has_spare =
-            self.http.may_be_sorry && !self.http.servers.is_empty() && self.chance.in_1000(500);
-        let sorry = match (self.http.may_be_sorry, has_spare) {
-            (true, true) => SORRY_POOL,
-            (true, false) => SORRY,
+            self.http.may_fall_back && !self.http.servers.is_empty() && self.chance.in_1000(500);
+        let fallback = match (self.http.may_fall_back, has_spare) {
+            (true, true) => FALLBACK_POOL,
+            (true, false) => FALLBACK,
             (false, _) => "",
         };
         self.http.body_max = self.chance.pick(&[1 << 20, 1 << 20, 60_000, 5000]);
@@ -116,7 +116,7 @@ impl World {
         self.scenario.text = format!(
             "[daemon]\ndrain_timeout = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
              protocol = \"http\"\npool = \"web\"\nidle_timeout = \"300s\"\nrequest_read_timeout = \"8s\"\nsend_timeout = \"60s\"\n\
-             body_max = {body_max}\nsend_max = {}\n{log}{aside}\n[pool.web]\n{workers}{sorry}\
+             body_max = {body_max}\nsend_max = {}\n{log}{aside}\n[pool.web]\n{workers}{fallback}\
              queue = {{ max_requests = {queue}, timeout = \"90s\" }}\n{spare}",
             self.chance.pick(&[64 << 10, 1 << 20]),
         );

@@ -221,7 +221,7 @@ impl Protocol for Finger {
                 self.came = self.came.saturating_add(part.len());
                 self.send(transport, io, &part, cx);
             }
-            ReplyEvent::End(Outcome::Reply(text) | Outcome::Sorry(_, text)) => {
+            ReplyEvent::End(Outcome::Reply(text) | Outcome::Fallback(_, text)) => {
                 self.send(transport, io, &text, cx);
                 if !self.is_at_line_start {
                     transport.send_bytes(io, b"\r\n");

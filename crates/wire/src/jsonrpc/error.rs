@@ -42,7 +42,7 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::NoPool => -32055,
         Cause::Worker => -32056,
         Cause::Lost => -32057,
-        Cause::Sorry => -32058,
+        Cause::Fallback => -32058,
         Cause::Gone => -32059,
         Cause::Database => -32060,
         Cause::Rows => -32061,

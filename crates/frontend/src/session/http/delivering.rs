@@ -182,7 +182,7 @@ impl HttpExchange {
                 match asked.page.take() {
                     Some(page) => {
                         let body = match &outcome {
-                            Outcome::Sorry(_, body) => body.clone(),
+                            Outcome::Fallback(_, body) => body.clone(),
                             Outcome::Reply(_) | Outcome::Ended(..) => Slice::default(),
                         };
                         send_local_reply(

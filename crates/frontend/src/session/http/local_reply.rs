@@ -43,7 +43,9 @@ impl LocalReply {
             Outcome::Reply(body) => {
                 Self { status: told.status, content_type: told.content_type, body: body.clone() }
             }
-            Outcome::Sorry(_, body) => Self { status: 503, content_type: TEXT, body: body.clone() },
+            Outcome::Fallback(_, body) => {
+                Self { status: 503, content_type: TEXT, body: body.clone() }
+            }
             Outcome::Ended(end, text) => {
                 // Details about workers are for the log and not for clients, unless `exit_message` allows
                 // it.

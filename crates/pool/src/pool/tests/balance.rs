@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::affinity::AffinityLimits;
+use crate::fallback::{FallbackReason, FallbackSettings};
 use crate::health::HealthSettings;
 use crate::settings::{Gone, Member, Sticky};
-use crate::sorry::{SorryReason, SorrySettings};
 use crate::why::Decided;
 use crate::{AdminState, Control, HealthState, RequestTraits, WorkerView};
 
@@ -139,8 +139,8 @@ impl Port {
         self.follow();
     }
 
-    fn sorry(&mut self, on: bool) {
-        self.pool.handle_sorry(self.now, on);
+    fn fallback(&mut self, on: bool) {
+        self.pool.handle_fallback(self.now, on);
         self.follow();
     }
 
@@ -154,8 +154,8 @@ impl Port {
         std::mem::take(&mut self.given)
     }
 
-    fn reason(&self) -> Option<SorryReason> {
-        self.pool.status().sorry.map(|sorry| sorry.0)
+    fn reason(&self) -> Option<FallbackReason> {
+        self.pool.status().fallback.map(|fallback| fallback.0)
     }
 }
 
@@ -464,28 +464,28 @@ fn the_pool_as_a_whole_has_a_limit() {
 }
 
 #[test]
-fn sorry_by_hand_refuses_what_comes_and_serves_what_waits() {
+fn fallback_by_hand_refuses_what_comes_and_serves_what_waits() {
     let mut port = Port::new(servers(&["a"], 1));
     port.plain(1).unwrap();
     port.plain(2).unwrap();
-    port.sorry(true);
-    assert_eq!(port.plain(3), Err(Cause::Sorry));
+    port.fallback(true);
+    assert_eq!(port.plain(3), Err(Cause::Fallback));
     port.release(0);
     assert_eq!(port.given(), [(0, 1), (0, 2)]);
-    assert_eq!(port.reason(), Some(SorryReason::Operator));
-    port.sorry(false);
+    assert_eq!(port.reason(), Some(FallbackReason::Operator));
+    port.fallback(false);
     port.plain(4).unwrap();
 }
 
 #[test]
-fn over_its_limit_a_pool_is_sorry_until_the_load_has_fallen() {
-    let sorry = Some(SorrySettings { until: 50, steady: ms(10) });
+fn over_its_limit_a_pool_is_fallback_until_the_load_has_fallen() {
+    let fallback = Some(FallbackSettings { until: 50, steady: ms(10) });
     let queue = QueueLimits { length: 3, ..QueueLimits::default() };
-    let mut port = Port::new(Settings { sorry, queue, ..servers(&["a"], 1) });
+    let mut port = Port::new(Settings { fallback, queue, ..servers(&["a"], 1) });
     for id in 0..4 {
         port.plain(id).unwrap();
     }
-    assert_eq!((port.plain(9), port.reason()), (Err(Cause::Full), Some(SorryReason::Full)));
+    assert_eq!((port.plain(9), port.reason()), (Err(Cause::Full), Some(FallbackReason::Full)));
     port.release(0);
     assert_eq!(port.plain(9), Err(Cause::Full), "there is room, but three of four are taken");
     port.release(0);
@@ -493,21 +493,21 @@ fn over_its_limit_a_pool_is_sorry_until_the_load_has_fallen() {
     port.pass(ms(10));
     assert_eq!(port.reason(), None);
     port.plain(5).unwrap();
-    assert_eq!(port.pool.status().sorry_times, 1);
+    assert_eq!(port.pool.status().fallback_activations, 1);
 }
 
 #[test]
 fn free_slots_are_used_while_the_fallback_is_on_and_it_ends_though_requests_keep_coming() {
-    let sorry = Some(SorrySettings { until: 50, steady: ms(10) });
+    let fallback = Some(FallbackSettings { until: 50, steady: ms(10) });
     let queue = QueueLimits { length: 1, ..QueueLimits::default() };
-    let mut port = Port::new(Settings { sorry, queue, ..servers(&["a"], 1) });
+    let mut port = Port::new(Settings { fallback, queue, ..servers(&["a"], 1) });
     port.plain(1).unwrap();
     port.plain(2).unwrap();
     assert_eq!(port.plain(3), Err(Cause::Full));
     port.release(0);
     port.release(0);
     for id in 4..14 {
-        assert_eq!(port.reason(), Some(SorryReason::Full), "it was calm for {} ms", id - 4);
+        assert_eq!(port.reason(), Some(FallbackReason::Full), "it was calm for {} ms", id - 4);
         port.plain(id).unwrap();
         assert_eq!(port.plain(99), Err(Cause::Full), "nobody waits meanwhile");
         port.pass(ms(1));
@@ -541,13 +541,13 @@ fn an_ejected_server_that_fails_its_checks_gets_nothing_until_they_pass() {
 }
 
 #[test]
-fn sorry_for_want_of_workers_comes_and_goes_with_them() {
-    let sorry = Some(SorrySettings::default());
-    let mut port = Port::new(Settings { sorry, ..servers(&["a", "b"], 1) });
+fn fallback_for_want_of_workers_comes_and_goes_with_them() {
+    let fallback = Some(FallbackSettings::default());
+    let mut port = Port::new(Settings { fallback, ..servers(&["a", "b"], 1) });
     for place in 0..2 {
         (0..3).for_each(|_| port.check(place, false));
     }
-    assert_eq!((port.plain(1), port.reason()), (Err(Cause::Down), Some(SorryReason::NoWorker)));
+    assert_eq!((port.plain(1), port.reason()), (Err(Cause::Down), Some(FallbackReason::NoWorker)));
     (0..2).for_each(|_| port.check(1, true));
     assert_eq!(port.reason(), None);
     port.plain(2).unwrap();
@@ -556,8 +556,8 @@ fn sorry_for_want_of_workers_comes_and_goes_with_them() {
 
 #[test]
 fn having_waited_too_long_is_a_reason_too() {
-    let sorry = Some(SorrySettings { until: 0, steady: ms(0) });
-    let mut port = Port::new(Settings { sorry, ..servers(&["a"], 1) });
+    let fallback = Some(FallbackSettings { until: 0, steady: ms(0) });
+    let mut port = Port::new(Settings { fallback, ..servers(&["a"], 1) });
     port.plain(1).unwrap();
     port.plain(2).unwrap();
     port.pass(Duration::from_secs(5));

@@ -4,19 +4,19 @@ use super::{Ground, LOOKS, REPEATED, load::Load};
 use crate::daemon::until;
 use crate::times;
 
-const SORRY: &str = "fallback = { redirect = \"http://elsewhere.example/\", until = \"50%\" }";
+const FALLBACK: &str = "fallback = { redirect = \"http://elsewhere.example/\", until = \"50%\" }";
 
 #[test]
 fn over_its_limit_a_pool_sends_clients_elsewhere_and_no_longer_than_that() {
     for shards in [1, 2] {
         // One server with few slots before many clients: the queue is full now and then.
-        let pool = format!("queue = {{ max_requests = 2, timeout = \"20s\" }}\n{SORRY}");
+        let pool = format!("queue = {{ max_requests = 2, timeout = \"20s\" }}\n{FALLBACK}");
         let ground = Ground::start(shards, 1, 0, &pool);
         let load = Load::start(ground.daemon.address());
-        let sorry = || ground.daemon.metric("roadstead_fallback_responses_total", &[]);
+        let fallback = || ground.daemon.metric("roadstead_fallback_responses_total", &[]);
         for _ in 0..times(50) {
-            let before = sorry();
-            until("some are sent elsewhere", || sorry() > before);
+            let before = fallback();
+            until("some are sent elsewhere", || fallback() > before);
             ground.until_more(20);
         }
         let daemon = &ground.daemon;
@@ -34,17 +34,17 @@ fn over_its_limit_a_pool_sends_clients_elsewhere_and_no_longer_than_that() {
 #[test]
 fn with_no_server_left_clients_are_sent_elsewhere_until_one_is_back() {
     for shards in [1, 2] {
-        let pool = format!("{SORRY}\n{LOOKS}\n{REPEATED}");
+        let pool = format!("{FALLBACK}\n{LOOKS}\n{REPEATED}");
         let mut ground = Ground::start(shards, 2, 0, &pool);
         let load = Load::start(ground.daemon.address());
         let rounds = times(50);
         for _ in 0..rounds {
             ground.until_more(30);
-            let sorry =
+            let fallback =
                 |ground: &Ground| ground.daemon.metric("roadstead_fallback_responses_total", &[]);
             ground.servers.iter_mut().for_each(super::Server::kill);
-            let before = sorry(&ground);
-            until("they are sent elsewhere", || sorry(&ground) > before + 20);
+            let before = fallback(&ground);
+            until("they are sent elsewhere", || fallback(&ground) > before + 20);
             ground.servers.iter_mut().for_each(super::Server::restart);
         }
         ground.until_more(30);

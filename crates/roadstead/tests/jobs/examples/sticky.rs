@@ -97,12 +97,12 @@ fn programs_that_know_nothing_of_http_have_the_cookie_the_checks_and_the_page_of
         }
     }
     // By hand the page is there at once, for those who have a cookie too, and goes at once.
-    ctl(&daemon, &["sorry", "visits", "on"]);
+    ctl(&daemon, &["fallback", "visits", "on"]);
     let (head, body) = get(&cookie(&clients[0].0));
     assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("Retry-After: 30"), "{head}");
     assert!(head.contains("Content-Type: text/html"), "{head}");
     assert_eq!(body, page());
-    ctl(&daemon, &["sorry", "visits", "off"]);
+    ctl(&daemon, &["fallback", "visits", "off"]);
     assert_eq!(ask(&cookie(&clients[0].0)).1, clients[0].1);
     // One that is ill is replaced, and its clients get another; those of the others keep theirs.
     fs::write(folder.path().join("ill-0"), "").unwrap();

@@ -55,7 +55,7 @@ fn each_kind(of: impl Fn(&Path) -> String, check: impl Fn(&Daemon, &str, &Path))
              fallback = {{ pool = \"other\" }}\n\n[pool.other]\n{other}\n"
         );
         let daemon = Daemon::serve(folder.path(), &text);
-        let (done, told) = ctl(&daemon, &["sorry", "main", "on"]);
+        let (done, told) = ctl(&daemon, &["fallback", "main", "on"]);
         assert!(done, "{told}");
         check(&daemon, kind, folder.path());
         assert!(daemon.stop().success());

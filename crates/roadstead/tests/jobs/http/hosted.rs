@@ -428,15 +428,15 @@ fn a_client_stays_with_its_program_by_a_cookie_until_that_is_gone() {
 }
 
 #[test]
-fn a_pool_of_them_is_sorry_as_one_of_servers_is() {
-    let sorry = "workers = 1\nfallback = { redirect = \"https://status.example/\", status = 307, retry_after = \"off\" }";
-    let (_folder, daemon) = serve_pool("", &pool(sorry));
+fn a_pool_of_them_is_fallback_as_one_of_servers_is() {
+    let fallback = "workers = 1\nfallback = { redirect = \"https://status.example/\", status = 307, retry_after = \"off\" }";
+    let (_folder, daemon) = serve_pool("", &pool(fallback));
     answered_by(&get(&daemon, "/"));
-    ctl(&daemon, &["sorry", "main", "on"]);
+    ctl(&daemon, &["fallback", "main", "on"]);
     let said = get(&daemon, "/");
     assert_eq!(status(&said), "307", "{said}");
     assert!(said.contains("Location: https://status.example/"), "{said}");
-    ctl(&daemon, &["sorry", "main", "off"]);
+    ctl(&daemon, &["fallback", "main", "off"]);
     answered_by(&get(&daemon, "/"));
     assert!(daemon.stop().success());
 }

@@ -54,10 +54,10 @@ fn an_order_is_in_force_on_every_shard_when_it_is_answered() {
         format!("/pools/main/workers/127.0.0.1:{}/{verb}", server.port)
     };
     for _ in 0..25 {
-        order(&daemon, "/pools/main/sorry", "on");
+        order(&daemon, "/pools/main/fallback", "on");
         assert_eq!(daemon.metric("roadstead_fallback_active", &[]), 1);
         clients.all_get("503", "<sorry>");
-        order(&daemon, "/pools/main/sorry", "off");
+        order(&daemon, "/pools/main/fallback", "off");
         assert_eq!(daemon.metric("roadstead_fallback_active", &[]), 0);
         order(&daemon, &worker(&b, "disable"), "");
         clients.all_get("200", "<a>");
@@ -101,7 +101,7 @@ fn an_order_during_a_drain_is_answered_though_shards_end() {
     // One of the shards has no client, and may be gone.
     until("it drains", || daemon.page("/health") == "draining\n");
     for state in ["on", "off"] {
-        order(&daemon, "/pools/main/sorry", state);
+        order(&daemon, "/pools/main/fallback", state);
     }
     daemon.kill();
 }

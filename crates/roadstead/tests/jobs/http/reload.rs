@@ -198,13 +198,13 @@ fn what_is_known_of_workers_and_clients_stays_known() {
         let status = daemon.status();
         let places = status["pools"][0]["places"].as_array().unwrap().clone();
         let place = |server: &Server| places.iter().find(|it| it["name"] == at(server)).cloned();
-        assert_eq!(place(&a).unwrap()["hand"], "disabled");
+        assert_eq!(place(&a).unwrap()["admin_state"], "disabled");
     }
-    ctl(&daemon, &["sorry", "main", "on"]);
+    ctl(&daemon, &["fallback", "main", "on"]);
     take_over(&daemon, &folder, &orders[0].replace("later", "much later"));
     let said = talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
     assert!(said.starts_with("HTTP/1.1 503 ") && said.ends_with("much later"), "{said}");
-    ctl(&daemon, &["sorry", "main", "off"]);
+    ctl(&daemon, &["fallback", "main", "off"]);
     assert!(["b", "c"].contains(&&*who(&daemon)));
 }
 

@@ -58,7 +58,7 @@ fn the_first_route_that_fits_says_who_answers() {
     let nowhere = ask(&daemon, "GET /img/x/7.png", "Host: other\r\n");
     assert_eq!(status(&nowhere), "404");
     assert!(
-        nowhere.ends_with("noroute: No route of the listener is for this request.\n"),
+        nowhere.ends_with("noroute: No route of the listener matches the request.\n"),
         "{nowhere}"
     );
     assert_eq!(targets(&a), ["/api/2", "/apis/3", "/4"]);
@@ -354,7 +354,7 @@ fn what_replies_get_is_got_by_answers_of_ours_too() {
         response_headers = {{ remove = ["Retry-After"], set = {{ X-Route = "1", content-type = "text/x" }} }}
         [[listener.main.route]]
         prefix = "/sorry"
-        pool = "sorry"
+        pool = "fallback"
         response_headers = {{ append = {{ X-Route = "1" }}, remove = ["Cache-Control"] }}
         [[listener.main.route]]
         prefix = "/rows"
@@ -407,8 +407,8 @@ fn what_replies_get_is_got_by_answers_of_ours_too() {
     let down = get(&daemon, "/down");
     assert_eq!(lines(&down, "content-type: text/x"), 1, "what is set stands once: {down}");
     assert!(!down.contains("Content-Type") && !down.contains("Retry-After"), "{down}");
-    let sorry = get(&daemon, "/sorry");
-    assert!(!sorry.contains("Cache-Control") && sorry.contains("Retry-After"), "{sorry}");
+    let fallback = get(&daemon, "/sorry");
+    assert!(!fallback.contains("Cache-Control") && fallback.contains("Retry-After"), "{fallback}");
     // A body that breaks a rule after its route was found, and a head before that.
     let post = |target: &str, body: &str| {
         let head = "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -232,7 +232,7 @@ fn a_client_is_held_for_its_own_server_while_others_are_served() {
 }
 
 #[test]
-fn another_pool_answers_while_one_is_sorry_and_no_longer() {
+fn another_pool_answers_while_one_is_fallback_and_no_longer() {
     let [main, spare] = ["<main>", "<spare>"].map(named);
     main.answer("/hold", Answer::Silence);
     let pool = format!(
@@ -261,9 +261,9 @@ fn another_pool_answers_while_one_is_sorry_and_no_longer() {
     }
     assert_eq!(who(&mut client, "/"), "<main>");
     // Where nobody can answer, too.
-    ctl(&daemon, &["sorry", "main", "on"]);
+    ctl(&daemon, &["fallback", "main", "on"]);
     assert_eq!(who(&mut client, "/"), "<spare>");
-    ctl(&daemon, &["sorry", "main", "off"]);
+    ctl(&daemon, &["fallback", "main", "off"]);
     assert_eq!(who(&mut client, "/"), "<main>");
     let port = main.kill();
     assert_eq!(who(&mut client, "/"), "<spare>");

@@ -204,7 +204,7 @@ fn keys_of_http_bind_and_hash() {
 }
 
 #[test]
-fn a_sorry_page_comes_and_goes_for_a_client_that_stays() {
+fn a_fallback_page_comes_and_goes_for_a_client_that_stays() {
     let server = named("a");
     let folder = crate::daemon::folder();
     std::fs::write(folder.path().join("sorry.html"), "<p>sorry</p>\n").unwrap();
@@ -225,15 +225,15 @@ fn a_sorry_page_comes_and_goes_for_a_client_that_stays() {
         super::read_until(&mut client, end)
     };
     assert_eq!(status(&again("\r\n\r\na")), "200");
-    ctl(&daemon, &["sorry", "main", "on"]);
-    let sorry = again("<p>sorry</p>");
+    ctl(&daemon, &["fallback", "main", "on"]);
+    let fallback = again("<p>sorry</p>");
     assert_eq!(
-        sorry,
+        fallback,
         "HTTP/1.1 503 Service Unavailable\r\nCache-Control: no-store\r\nRetry-After: 2\r\n\
          Content-Type: text/html; charset=utf-8\r\nContent-Length: 12\r\n\r\n<p>sorry</p>"
     );
-    assert_eq!(daemon.status()["pools"][0]["sorry"]["why"], "hand");
-    ctl(&daemon, &["sorry", "main", "off"]);
+    assert_eq!(daemon.status()["pools"][0]["fallback"]["reason"], "operator");
+    ctl(&daemon, &["fallback", "main", "off"]);
     assert_eq!(status(&again("\r\n\r\na")), "200");
     // By itself, when nobody is left, and back when the server is.
     server.answer("/", Answer::Bytes(b"HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\na".to_vec()));
@@ -246,11 +246,11 @@ fn a_sorry_page_comes_and_goes_for_a_client_that_stays() {
 }
 
 #[test]
-fn a_pool_that_is_sorry_can_send_its_clients_elsewhere() {
+fn a_pool_that_is_fallback_can_send_its_clients_elsewhere() {
     let server = named("a");
-    let sorry = "fallback = { redirect = \"https://status.example/?from=app\", status = 307, retry_after = \"off\" }";
-    let (_folder, daemon) = serve_pool("", &pool(&[server], sorry));
-    ctl(&daemon, &["sorry", "main", "on"]);
+    let fallback = "fallback = { redirect = \"https://status.example/?from=app\", status = 307, retry_after = \"off\" }";
+    let (_folder, daemon) = serve_pool("", &pool(&[server], fallback));
+    ctl(&daemon, &["fallback", "main", "on"]);
     let said = talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
     assert_eq!(status(&said), "307", "{said}");
     assert!(said.contains("Location: https://status.example/?from=app\r\n"), "{said}");
@@ -329,15 +329,15 @@ fn a_fallback_page_says_which_request_it_answers_and_why() {
             server.port
         );
         let daemon = Daemon::serve(folder.path(), &text);
-        ctl(&daemon, &["sorry", "main", "on"]);
+        ctl(&daemon, &["fallback", "main", "on"]);
         let said = talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
         let start = "<style>p { color: red }</style><p>";
         let body = said.split_once("\r\n\r\n").unwrap().1;
-        let id = body.strip_prefix(start).and_then(|rest| rest.strip_suffix(" main sorry</p>"));
+        let id = body.strip_prefix(start).and_then(|rest| rest.strip_suffix(" main fallback</p>"));
         let id = id.unwrap_or_else(|| panic!("{said}"));
         assert!(said.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{said}");
         let why = daemon.page(&format!("/why/{id}"));
-        assert!(why.contains("refused: sorry"), "{why}");
+        assert!(why.contains("refused: fallback"), "{why}");
     }
 }
 

@@ -23,7 +23,7 @@ use exchange::Cause;
 
 /// When the fallback is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SorrySettings {
+pub struct FallbackSettings {
     /// The percentage of the slots, and of the places in the queue, that may be taken when the fallback is switched
     /// off, 0 to 100.
     pub until: u32,
@@ -31,7 +31,7 @@ pub struct SorrySettings {
     pub steady: Duration,
 }
 
-impl Default for SorrySettings {
+impl Default for FallbackSettings {
     /// When half of the capacity is free again.
     fn default() -> Self {
         Self { until: 50, steady: Duration::ZERO }
@@ -40,7 +40,7 @@ impl Default for SorrySettings {
 
 /// Why the fallback is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SorryReason {
+pub enum FallbackReason {
     /// An operator switched it on.
     Operator,
     /// The queue was full.
@@ -51,12 +51,12 @@ pub enum SorryReason {
     NoWorker,
 }
 
-impl SorryReason {
+impl FallbackReason {
     /// The name in status, metrics and `why`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Operator => "hand",
+            Self::Operator => "operator",
             Self::Full => "full",
             Self::Waited => "waited",
             Self::NoWorker => "no-worker",
@@ -76,7 +76,7 @@ impl SorryReason {
     /// The cause with which requests are rejected while the fallback is on.
     pub(crate) const fn cause(self) -> Cause {
         match self {
-            Self::Operator => Cause::Sorry,
+            Self::Operator => Cause::Fallback,
             Self::Full => Cause::Full,
             Self::Waited => Cause::Waited,
             Self::NoWorker => Cause::Down,
@@ -99,10 +99,10 @@ pub(crate) struct Load<'a> {
 
 /// Whether the fallback is on, and why.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sorry {
-    settings: Option<SorrySettings>,
+pub(crate) struct Fallback {
+    settings: Option<FallbackSettings>,
     by_operator: Option<Instant>,
-    on: Option<(SorryReason, Instant)>,
+    on: Option<(FallbackReason, Instant)>,
     /// Whether a slot was free while no request waited, since the last request that waited too long.
     had_free_slot: bool,
     /// Since when the conditions for switching off hold.
@@ -110,8 +110,8 @@ pub(crate) struct Sorry {
     times: u64,
 }
 
-impl Sorry {
-    pub(crate) fn handle_settings(&mut self, settings: Option<SorrySettings>) {
+impl Fallback {
+    pub(crate) fn handle_settings(&mut self, settings: Option<FallbackSettings>) {
         self.settings = settings;
         if settings.is_none() {
             self.on = None;
@@ -119,8 +119,8 @@ impl Sorry {
     }
 
     /// Why the fallback is on, and since when.
-    pub(crate) fn state(&self) -> Option<(SorryReason, Instant)> {
-        self.by_operator.map(|since| (SorryReason::Operator, since)).or(self.on)
+    pub(crate) fn state(&self) -> Option<(FallbackReason, Instant)> {
+        self.by_operator.map(|since| (FallbackReason::Operator, since)).or(self.on)
     }
 
     /// How often the fallback was switched on.
@@ -134,7 +134,7 @@ impl Sorry {
     }
 
     /// Why the fallback is on. `None` if an operator switched it on, because then nothing is served.
-    pub(crate) fn reason(&self) -> Option<SorryReason> {
+    pub(crate) fn reason(&self) -> Option<FallbackReason> {
         self.on.filter(|_| self.by_operator.is_none()).map(|(reason, _)| reason)
     }
 
@@ -150,7 +150,7 @@ impl Sorry {
 
     /// A request was rejected.
     pub(crate) fn handle_refusal(&mut self, now: Instant, cause: Cause) {
-        let (Some(_), Some(reason)) = (self.settings, SorryReason::of(cause)) else { return };
+        let (Some(_), Some(reason)) = (self.settings, FallbackReason::of(cause)) else { return };
         self.low_since = None;
         self.had_free_slot = false;
         if self.on.is_none() {
@@ -166,11 +166,11 @@ impl Sorry {
         let mut room = load.taken.iter();
         self.had_free_slot |= load.is_queue_empty && load.any_free;
         let low = room.all(|(taken, room)| u128::from(*taken) * 100 <= u128::from(*room) * until)
-            && (*reason != SorryReason::Waited || self.had_free_slot && load.is_queue_empty);
+            && (*reason != FallbackReason::Waited || self.had_free_slot && load.is_queue_empty);
         if !low || !load.any_worker {
             self.low_since = None;
             if !load.any_worker {
-                *reason = SorryReason::NoWorker;
+                *reason = FallbackReason::NoWorker;
             }
             return;
         }
@@ -197,11 +197,11 @@ mod tests {
         Instant::now()
     }
 
-    fn sorry(until: u32, steady_ms: u64) -> Sorry {
-        let mut sorry = Sorry::default();
+    fn fallback(until: u32, steady_ms: u64) -> Fallback {
+        let mut fallback = Fallback::default();
         let steady = Duration::from_millis(steady_ms);
-        sorry.handle_settings(Some(SorrySettings { until, steady }));
-        sorry
+        fallback.handle_settings(Some(FallbackSettings { until, steady }));
+        fallback
     }
 
     fn of(taken: &[(u64, u64)]) -> Load<'_> {
@@ -211,95 +211,95 @@ mod tests {
     #[test]
     fn after_a_request_that_waited_too_long_it_stays_until_a_slot_was_free_and_the_queue_is_empty()
     {
-        let (mut sorry, now) = (sorry(50, 0), start());
+        let (mut fallback, now) = (fallback(50, 0), start());
         let load =
             |is_queue_empty, any_free| Load { is_queue_empty, any_free, ..of(&[(1, 10_000)]) };
-        sorry.handle_refusal(now, Cause::Waited);
+        fallback.handle_refusal(now, Cause::Waited);
         for (is_queue_empty, any_free) in [(false, false), (false, true), (true, false)] {
-            sorry.handle_load(now, &load(is_queue_empty, any_free));
-            assert_eq!(sorry.state(), Some((SorryReason::Waited, now)));
+            fallback.handle_load(now, &load(is_queue_empty, any_free));
+            assert_eq!(fallback.state(), Some((FallbackReason::Waited, now)));
         }
-        sorry.handle_load(now, &load(true, true));
-        assert_eq!(sorry.state(), None);
+        fallback.handle_load(now, &load(true, true));
+        assert_eq!(fallback.state(), None);
     }
 
     #[test]
     fn a_pool_whose_slots_are_busy_again_leaves_the_fallback_when_nobody_waited_for_long_enough() {
-        let (mut sorry, now) = (sorry(50, 1000), start());
+        let (mut fallback, now) = (fallback(50, 1000), start());
         let at = |ms| now + Duration::from_millis(ms);
-        sorry.handle_refusal(now, Cause::Waited);
-        sorry.handle_load(at(10), &of(&[(1, 10)]));
-        sorry.handle_load(at(20), &Load { any_free: false, ..of(&[(5, 10)]) });
+        fallback.handle_refusal(now, Cause::Waited);
+        fallback.handle_load(at(10), &of(&[(1, 10)]));
+        fallback.handle_load(at(20), &Load { any_free: false, ..of(&[(5, 10)]) });
         assert_eq!(
-            sorry.next_time(),
+            fallback.next_time(),
             Some(at(1010)),
             "what is served meanwhile is no reason to stay"
         );
-        sorry.handle_load(at(1010), &Load { any_free: false, ..of(&[(5, 10)]) });
-        assert_eq!(sorry.state(), None);
-        sorry.handle_refusal(at(2000), Cause::Waited);
-        sorry.handle_load(at(4000), &Load { any_free: false, ..of(&[(5, 10)]) });
-        assert!(sorry.state().is_some(), "no slot was free since");
+        fallback.handle_load(at(1010), &Load { any_free: false, ..of(&[(5, 10)]) });
+        assert_eq!(fallback.state(), None);
+        fallback.handle_refusal(at(2000), Cause::Waited);
+        fallback.handle_load(at(4000), &Load { any_free: false, ..of(&[(5, 10)]) });
+        assert!(fallback.state().is_some(), "no slot was free since");
     }
 
     #[test]
     fn it_goes_when_all_there_is_room_for_is_low() {
-        let (mut sorry, now) = (sorry(50, 0), start());
-        sorry.handle_refusal(now, Cause::Full);
+        let (mut fallback, now) = (fallback(50, 0), start());
+        fallback.handle_refusal(now, Cause::Full);
         let taken = [(1, 10_000), (51 << 20, 100 << 20)];
-        sorry.handle_load(now, &of(&taken));
-        assert!(sorry.state().is_some(), "its bytes still wait");
-        sorry.handle_load(now, &of(&[(1, 10_000), (50 << 20, 100 << 20)]));
-        assert!(sorry.state().is_none());
+        fallback.handle_load(now, &of(&taken));
+        assert!(fallback.state().is_some(), "its bytes still wait");
+        fallback.handle_load(now, &of(&[(1, 10_000), (50 << 20, 100 << 20)]));
+        assert!(fallback.state().is_none());
     }
 
     #[test]
     fn it_comes_with_a_refusal_and_goes_when_the_load_is_low() {
-        let (mut sorry, now) = (sorry(30, 0), start());
-        sorry.handle_refusal(now, Cause::Draining);
-        assert_eq!(sorry.state(), None, "the daemon's end is no reason");
-        sorry.handle_refusal(now, Cause::Full);
-        sorry.handle_load(now, &of(&[(31, 100)]));
-        assert_eq!(sorry.state(), Some((SorryReason::Full, now)));
-        sorry.handle_load(now, &of(&[(30, 100)]));
-        assert_eq!((sorry.state(), sorry.times()), (None, 1));
+        let (mut fallback, now) = (fallback(30, 0), start());
+        fallback.handle_refusal(now, Cause::Draining);
+        assert_eq!(fallback.state(), None, "the daemon's end is no reason");
+        fallback.handle_refusal(now, Cause::Full);
+        fallback.handle_load(now, &of(&[(31, 100)]));
+        assert_eq!(fallback.state(), Some((FallbackReason::Full, now)));
+        fallback.handle_load(now, &of(&[(30, 100)]));
+        assert_eq!((fallback.state(), fallback.times()), (None, 1));
     }
 
     #[test]
     fn it_goes_only_when_things_hold_for_a_while() {
-        let (mut sorry, now) = (sorry(50, 1000), start());
+        let (mut fallback, now) = (fallback(50, 1000), start());
         let at = |ms| now + Duration::from_millis(ms);
-        sorry.handle_refusal(now, Cause::Waited);
-        sorry.handle_load(at(10), &of(&[(0, 100)]));
-        assert_eq!(sorry.next_time(), Some(at(1010)));
-        sorry.handle_load(at(500), &of(&[(80, 100)]));
-        assert_eq!(sorry.next_time(), None, "the load came back");
-        sorry.handle_load(at(600), &of(&[(0, 100)]));
-        sorry.handle_load(at(1599), &of(&[(0, 100)]));
-        assert!(sorry.state().is_some());
-        sorry.handle_load(at(1600), &of(&[(0, 100)]));
-        assert!(sorry.state().is_none());
+        fallback.handle_refusal(now, Cause::Waited);
+        fallback.handle_load(at(10), &of(&[(0, 100)]));
+        assert_eq!(fallback.next_time(), Some(at(1010)));
+        fallback.handle_load(at(500), &of(&[(80, 100)]));
+        assert_eq!(fallback.next_time(), None, "the load came back");
+        fallback.handle_load(at(600), &of(&[(0, 100)]));
+        fallback.handle_load(at(1599), &of(&[(0, 100)]));
+        assert!(fallback.state().is_some());
+        fallback.handle_load(at(1600), &of(&[(0, 100)]));
+        assert!(fallback.state().is_none());
     }
 
     #[test]
     fn nobody_to_answer_keeps_it_on_and_a_hand_is_above_all() {
-        let (mut sorry, now) = (sorry(50, 0), start());
-        sorry.handle_refusal(now, Cause::Full);
-        sorry.handle_load(now, &Load { any_worker: false, ..of(&[(0, 0)]) });
-        assert_eq!(sorry.state(), Some((SorryReason::NoWorker, now)));
-        sorry.handle_operator(now, true);
-        sorry.handle_load(now, &of(&[(0, 100)]));
-        assert_eq!(sorry.state(), Some((SorryReason::Operator, now)));
-        sorry.handle_operator(now, false);
-        assert_eq!((sorry.state(), sorry.times()), (None, 1));
+        let (mut fallback, now) = (fallback(50, 0), start());
+        fallback.handle_refusal(now, Cause::Full);
+        fallback.handle_load(now, &Load { any_worker: false, ..of(&[(0, 0)]) });
+        assert_eq!(fallback.state(), Some((FallbackReason::NoWorker, now)));
+        fallback.handle_operator(now, true);
+        fallback.handle_load(now, &of(&[(0, 100)]));
+        assert_eq!(fallback.state(), Some((FallbackReason::Operator, now)));
+        fallback.handle_operator(now, false);
+        assert_eq!((fallback.state(), fallback.times()), (None, 1));
     }
 
     #[test]
-    fn without_settings_it_is_sorry_by_hand_only() {
-        let (mut sorry, now) = (Sorry::default(), start());
-        sorry.handle_refusal(now, Cause::Full);
-        assert_eq!(sorry.state(), None);
-        sorry.handle_operator(now, true);
-        assert!(sorry.state().is_some());
+    fn without_settings_it_is_fallback_by_hand_only() {
+        let (mut fallback, now) = (Fallback::default(), start());
+        fallback.handle_refusal(now, Cause::Full);
+        assert_eq!(fallback.state(), None);
+        fallback.handle_operator(now, true);
+        assert!(fallback.state().is_some());
     }
 }
