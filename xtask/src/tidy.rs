@@ -13,6 +13,7 @@ mod modules;
 mod runtimes;
 mod sources;
 mod test_code;
+mod wording;
 
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
@@ -20,6 +21,10 @@ use file::File;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+
+/// The number of commits whose subjects are checked.
+const LATEST: &str = "20";
 
 /// What `cargo xtask tidy` takes.
 #[derive(Debug, Default, Args)]
@@ -64,11 +69,13 @@ pub(crate) fn check(workspace: &Workspace, left: bool) -> Result<String, Failure
     for file in &all {
         findings.extend(files::check(file));
         findings.extend(sources::check(file));
+        findings.extend(wording::check(file));
         if let Some(note) = files::long(file) {
             println!("  long: {note}");
             long += 1;
         }
     }
+    findings.extend(wording::subjects(&latest_subjects(workspace)));
     let modules = modules::check(&all);
     findings.extend(modules.findings);
     for note in modules.notes.iter().filter(|_| left) {
@@ -83,6 +90,13 @@ pub(crate) fn check(workspace: &Workspace, left: bool) -> Result<String, Failure
     }
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
     Err(Failure::new(lines.join("\n")).repeated_by("cargo xtask tidy"))
+}
+
+/// The subjects of the latest commits; none outside of a clone.
+fn latest_subjects(workspace: &Workspace) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(&workspace.root).args(["log", "-n", LATEST, "--no-merges", "--format=%s"]);
+    shell::run(git).unwrap_or_default()
 }
 
 /// The files that people write, sorted by path.

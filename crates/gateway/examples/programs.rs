@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         ["flights", cpu, io, in_flight, messages] => {
             flights(cpu, io, number(in_flight), number(messages))
         }
-        ["open", "keeper", held, _, starts] => open_by_keeper(number(held), number(starts)),
+        ["open", "supervisor", held, _, starts] => open_by_supervisor(number(held), number(starts)),
         ["open", _, held, _, starts] => open_by_posix_spawn(number(held), number(starts)),
         ["atime", kept, bytes] => atime(*kept == "yes", number(bytes)),
         _ => Err(io::Error::other("see the top of this file for how to call it")),
@@ -144,7 +144,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-fn open_by_keeper(held: usize, starts: usize) -> io::Result<f64> {
+fn open_by_supervisor(held: usize, starts: usize) -> io::Result<f64> {
     let _held = hold(held)?;
     let (send, reports) = channel();
     let mut spawner =

@@ -83,7 +83,7 @@ impl ScheduledEvent {
             Self::Ask(number) => Actor("ask", number),
             Self::Thread(number) => Actor("thread", number),
             Self::Turn(number) => Actor("turn", number),
-            Self::SupervisorLost => Actor("keeper", 0),
+            Self::SupervisorLost => Actor("supervisor", 0),
             Self::Cut => Actor("cut", 0),
             Self::Drain => Actor("drain", 0),
         }

@@ -157,7 +157,7 @@ impl fmt::Display for Exit {
                 Some(name) => write!(to, "signal {signal} ({name})")?,
                 None => write!(to, "signal {signal}")?,
             },
-            Status::Lost => to.write_str("killed after the keeper was lost")?,
+            Status::Lost => to.write_str("killed after the supervisor was lost")?,
         }
         if self.core { to.write_str(", core dumped") } else { Ok(()) }
     }

@@ -49,7 +49,7 @@ impl fmt::Display for SpawnError {
             ),
             Self::SupervisorSilent => write!(
                 to,
-                "the keeper process was started but did not report within {:?}; does main call \
+                "the supervisor process was started but did not report within {:?}; does main call \
                  spawn::init() first?",
                 crate::SUPERVISOR_START_MAX
             ),
@@ -250,7 +250,9 @@ impl fmt::Display for StartError {
                 };
                 write!(to, "cannot {doing}: {}", os_error(*errno))
             }
-            Self::SupervisorLost => to.write_str("the keeper process was lost while it started"),
+            Self::SupervisorLost => {
+                to.write_str("the supervisor process was lost while it started")
+            }
             Self::TokenInUse => to.write_str("its token is that of a program still running"),
         }
     }

@@ -15,7 +15,7 @@ use crate::limits::SUPERVISOR_START_MAX;
 use crate::message::{Notice, Order};
 
 /// The first argument (`argv[0]`) of the supervisor, by which [`init`] recognises it. Process lists show it.
-pub const SUPERVISOR: &str = "roadstead-keeper";
+pub const SUPERVISOR: &str = "roadstead-supervisor";
 
 /// How long a program may run after the daemon has ended and its input was closed, before SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
@@ -88,7 +88,7 @@ impl Supervisor {
 
     fn launch(descriptors: Option<u64>) -> Result<Self, SpawnError> {
         let (mut channel, theirs) =
-            Channel::pair().map_err(SpawnError::kernel("make the keeper's socket"))?;
+            Channel::pair().map_err(SpawnError::kernel("make the supervisor's socket"))?;
         // The socket is passed as standard input. So no descriptor must be made inheritable, not even briefly, in a
         // process that may start other programs at the same time. `/proc/self/exe` refers to the executable of this
         // process, even if its file was replaced or removed since.
@@ -97,18 +97,18 @@ impl Supervisor {
             .stdin(theirs)
             .stdout(Stdio::null())
             .spawn()
-            .map_err(SpawnError::system("start the keeper from /proc/self/exe"))?;
+            .map_err(SpawnError::system("start the supervisor from /proc/self/exe"))?;
         let hello = Order::Hello { grace: GRACE, term: TERM, descriptors };
         channel.send(hello.encode(), Vec::new());
         let watchdog_pid = Pid::from_raw(watchdog.id().cast_signed()).expect("a process id");
         let pidfd = rustix::process::pidfd_open(watchdog_pid, PidfdFlags::empty())
-            .map_err(SpawnError::kernel("watch the keeper"));
+            .map_err(SpawnError::kernel("watch the supervisor"));
         let supervisor =
             greeting(&mut channel).ok_or(SpawnError::SupervisorSilent).and_then(|pid| {
                 let raw = Pid::from_raw(pid.cast_signed()).expect("a process id");
                 rustix::process::pidfd_open(raw, PidfdFlags::empty())
                     .map(|process| (pid, process))
-                    .map_err(SpawnError::kernel("watch the keeper"))
+                    .map_err(SpawnError::kernel("watch the supervisor"))
             });
         match pidfd.and_then(|watchdog_ended| Ok((watchdog_ended, supervisor?))) {
             Ok((watchdog_ended, (pid, process))) => {

@@ -134,7 +134,7 @@ impl Drop for Spawner {
 impl fmt::Debug for Spawner {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("Spawner")
-            .field("keeper_pid", &self.supervisor_pid())
+            .field("supervisor_pid", &self.supervisor_pid())
             .finish_non_exhaustive()
     }
 }
@@ -286,7 +286,7 @@ impl SpawnerThread {
             Silence::Pinged(since) if now >= since + SILENCE_MAX => {
                 tracing::error!(
                     supervisor = supervisor.pid,
-                    "the keeper does not answer and is killed"
+                    "the supervisor does not answer and is killed"
                 );
                 supervisor.kill();
                 self.silence = Silence::None;
@@ -308,7 +308,7 @@ impl SpawnerThread {
                         self.handle_notice(notice);
                     }
                     None => {
-                        tracing::error!("the keeper says what is not understood; replacing it");
+                        tracing::error!("the supervisor sent an unknown message; it is replaced");
                         self.lose();
                     }
                 },
@@ -322,7 +322,7 @@ impl SpawnerThread {
             Notice::Started { token, pid } => match self.programs.insert(token, Program::Running) {
                 Some(Program::Starting(pipes)) => Report::Started { token, pid, pipes },
                 Some(Program::Running) | None => {
-                    unreachable!("the keeper answers a start once, and no token but ours")
+                    unreachable!("the supervisor answers a start once, and no token but ours")
                 }
             },
             Notice::StartFailed { token, error } => {
@@ -344,11 +344,11 @@ impl SpawnerThread {
         self.pid.store(0, Ordering::Relaxed);
         tracing::warn!(
             supervisor = supervisor.pid,
-            "the keeper is lost; its programs are replaced"
+            "the supervisor is lost; its programs are replaced"
         );
         (self.report)(Report::SupervisorLost);
         if !supervisor.end(SUPERVISOR_START_MAX) {
-            tracing::error!("what the lost keeper started could not all be ended");
+            tracing::error!("some programs of the lost supervisor could not be ended");
         }
         for (token, program) in mem::take(&mut self.programs) {
             (self.report)(match program {
@@ -364,14 +364,14 @@ impl SpawnerThread {
     fn replace(&mut self) {
         match Supervisor::obtain() {
             Ok(supervisor) => {
-                tracing::info!(supervisor = supervisor.pid, "a new keeper stands in");
+                tracing::info!(supervisor = supervisor.pid, "a new supervisor has started");
                 self.pid.store(supervisor.pid, Ordering::Relaxed);
                 self.supervisor = Some(supervisor);
                 (self.retry, self.retry_at) = (RETRY_MIN, None);
                 (self.report)(Report::SupervisorReplaced);
             }
             Err(error) => {
-                tracing::error!(%error, retry = ?self.retry, "no new keeper");
+                tracing::error!(%error, retry = ?self.retry, "no new supervisor could be started");
                 self.retry_at = Some(Instant::now() + self.retry);
                 self.retry = (self.retry * 2).min(RETRY_MAX);
             }

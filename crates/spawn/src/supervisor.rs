@@ -96,7 +96,7 @@ fn enter() -> io::Result<Supervisor> {
     }
     let socket = system::take_standard_input()?;
     if rustix::net::sockopt::socket_type(&socket).ok() != Some(rustix::net::SocketType::SEQPACKET) {
-        return Err(io::Error::other("the keeper is started by the daemon, never by hand"));
+        return Err(io::Error::other("the supervisor is started by the daemon, never by hand"));
     }
     // Other descriptors that the embedder of the daemon or its service manager left open, such as listeners, are not
     // for programs.
@@ -126,7 +126,7 @@ fn enter() -> io::Result<Supervisor> {
 }
 
 fn run_watchdog(supervisor: i32) -> ! {
-    let _ = rustix::thread::set_name(c"keeper-guard");
+    let _ = rustix::thread::set_name(c"watchdog");
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     loop {
         match system::ended_child(true) {
@@ -145,7 +145,7 @@ fn run_watchdog(supervisor: i32) -> ! {
 }
 
 fn prepare(mut channel: Channel, watchdog: Pid) -> io::Result<Supervisor> {
-    let _ = rustix::thread::set_name(c"keeper");
+    let _ = rustix::thread::set_name(c"supervisor");
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let signals = system::signal_descriptor(&[libc::SIGCHLD, libc::SIGUSR1])?;
     rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;

@@ -119,7 +119,7 @@ fn opening(ground: &Ground) -> Result<Part, Failure> {
     let (mut rows, mut goals, mut medians) = (String::new(), Vec::new(), Vec::new());
     for (held, limit) in [("10", "1024"), ("10", "20000"), ("10000", "20000")] {
         let both =
-            ["keeper", "posix"].map(|how| subject(ground, &["open", how, held, limit, "50"]));
+            ["supervisor", "posix"].map(|how| subject(ground, &["open", how, held, limit, "50"]));
         let samples = trial::rounds(ground, &both)?;
         let [keeper, posix] = [0, 1].map(|at: usize| Quartiles::of(&samples[at]));
         let ratio = Quartiles::ratio(&samples[0], &samples[1]);

@@ -111,10 +111,10 @@ impl Shard {
             | Report::Exited { token, .. } => *token,
             Report::SupervisorLost => {
                 self.supervisor_lost += 1;
-                tracing::error!("the keeper of the programs was lost; they are started again");
+                tracing::error!("the supervisor of the programs was lost; they are started again");
                 return;
             }
-            Report::SupervisorReplaced => return tracing::info!("another keeper stands in"),
+            Report::SupervisorReplaced => return tracing::info!("another supervisor has started"),
         };
         if matches!(&report, Report::StartFailed { error, .. } if error.lacks_descriptor()) {
             self.lacks_descriptor(io, MANY);

@@ -81,7 +81,9 @@ impl Clinic {
                 Ok(Report::StartFailed { token: of, error }) if of == token => {
                     return Err(error.to_string());
                 }
-                Ok(Report::SupervisorLost) | Err(_) => return Err("the keeper was lost".to_owned()),
+                Ok(Report::SupervisorLost) | Err(_) => {
+                    return Err("the supervisor was lost".to_owned());
+                }
                 Ok(_) => {}
             }
         }

@@ -117,9 +117,9 @@ fn the_daemon_killed_under_load_loses_nothing_and_leaves_nobody() {
 }
 
 #[test]
-fn the_keeper_killed_under_load_loses_nothing_and_leaves_nobody() {
+fn the_supervisor_killed_under_load_loses_nothing_and_leaves_nobody() {
     let folder = folder();
-    let mark = mark("keeper");
+    let mark = mark("supervisor");
     let configuration = job(folder.path(), &mark, &["--misbehave", "grandchild"]);
     let daemon = Daemon::serve(folder.path(), &configuration);
     let count = times(20);
@@ -131,7 +131,7 @@ fn the_keeper_killed_under_load_loses_nothing_and_leaves_nobody() {
         });
         let old = processes_with(&mark);
         let supervisors = supervisors(daemon.pid());
-        assert!(!supervisors.is_empty(), "the daemon has a keeper");
+        assert!(!supervisors.is_empty(), "the daemon has a supervisor");
         kill(supervisors[round as usize % supervisors.len()]);
         assert!(
             becomes(LEFT_MAX, || old.iter().all(|&pid| !is_alive(pid))),
@@ -143,7 +143,7 @@ fn the_keeper_killed_under_load_loses_nothing_and_leaves_nobody() {
         });
     }
     let (said, verdict) = load.finish();
-    eprintln!("{count} kills of the keeper\n{said}\n{verdict}");
+    eprintln!("{count} kills of the supervisor\n{said}\n{verdict}");
     assert!(verdict.is_clean(), "{verdict}");
     assert!(verdict.acknowledged > 0);
     assert!(daemon.metric("roadstead_supervisor_restarts_total", &[]) >= u64::from(count));

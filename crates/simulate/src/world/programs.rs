@@ -404,7 +404,7 @@ impl World {
 
     /// Simulates the loss of the supervisor, which ends all programs.
     pub(crate) fn lose_supervisor(&mut self) {
-        self.note("the keeper is lost", 0, 0);
+        self.note("the supervisor is lost", 0, 0);
         // The first shard counts the loss. Each shard receives the reports of its own programs.
         self.post(0, ShardMail::Program(Report::SupervisorLost));
         for number in 0..self.workers.programs.len() {

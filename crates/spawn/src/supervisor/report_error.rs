@@ -4,5 +4,5 @@ use std::io::{self, Write};
 
 /// Writes a message to standard error. This is the standard error of the daemon and may be closed.
 pub(super) fn report_error(what: &str) {
-    let _ = writeln!(io::stderr(), "roadstead keeper: {what}");
+    let _ = writeln!(io::stderr(), "roadstead supervisor: {what}");
 }

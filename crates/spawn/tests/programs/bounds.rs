@@ -19,7 +19,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::memory_beyond_the_limit_is_refused_to_the_program_alone", memory),
     ("bounds::processor_time_beyond_the_limit_ends_it_by_the_signal_for_it", processor_time),
     ("bounds::a_program_runs_on_the_processors_and_with_the_urgency_asked_for", place),
-    ("bounds::another_user_is_that_user_in_every_way_and_still_dies_with_the_keeper", user),
+    ("bounds::another_user_is_that_user_in_every_way_and_still_dies_with_the_supervisor", user),
     ("bounds::an_unknown_user_and_a_group_without_a_name_are_told", unknown),
     ("bounds::the_largest_number_is_no_user_and_no_group", largest_number),
     ("bounds::home_and_name_follow_the_user_unless_they_are_given", account),
@@ -34,7 +34,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::sockets_end_as_pipes_do", sockets),
     ("bounds::a_c_program_that_buffers_speaks_at_once_by_stdbuf_and_by_a_terminal", unbuffered),
     ("bounds::a_stopped_program_is_told_to_end_and_ends", stopped_program),
-    ("bounds::a_stopped_keeper_is_replaced_and_what_it_kept_is_ended", stopped_keeper),
+    ("bounds::a_stopped_supervisor_is_replaced_and_what_it_kept_is_ended", stopped_supervisor),
     ("bounds::a_control_group_ends_what_no_signal_would_find", control_group),
 ];
 
@@ -160,7 +160,7 @@ fn user() {
     let program = daemon.start(7, Command { bounds, ..command("sleep", &["1000"]) });
     let (sleeping, supervisor) = (program.process(), daemon.supervisor());
     Process::of(supervisor).signal(Signal::KILL);
-    until(PATIENCE, "it ended with the keeper", || !sleeping.runs());
+    until(PATIENCE, "it ended with the supervisor", || !sleeping.runs());
     assert_eq!(daemon.exit(7).status, Status::Lost);
 }
 
@@ -501,7 +501,7 @@ fn state(pid: i32) -> char {
     stat.rsplit_once(") ").and_then(|(_, tail)| tail.chars().next()).unwrap_or('-')
 }
 
-fn stopped_keeper() {
+fn stopped_supervisor() {
     let mut daemon = Daemon::new();
     let program = daemon.start(1, command("sleep", &["1000"]));
     let (sleeping, supervisor) = (program.process(), daemon.supervisor());

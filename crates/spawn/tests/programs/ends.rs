@@ -139,7 +139,7 @@ fn no_leak() {
     }
     assert_eq!(descriptors(), before);
     // Standard input, output and error, the socket, the signals, and the file that it reads at the moment are allowed.
-    until(PATIENCE, "the keeper leaks none", || {
+    until(PATIENCE, "the supervisor leaks none", || {
         std::fs::read_dir(&supervisor).unwrap().count() == 5
     });
 }

@@ -21,14 +21,14 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("losses::nothing_outlives_a_daemon_that_just_returns", daemon_returns),
     ("losses::programs_of_a_killed_daemon_may_finish_and_are_asked_before_they_are_killed", grace),
     ("losses::nothing_outlives_daemon_and_guard_killed_together", daemon_and_guard),
-    ("losses::nothing_outlives_daemon_and_keeper_killed_together", daemon_and_keeper),
-    ("losses::no_program_outlives_daemon_keeper_and_guard_killed_together", all_three),
-    ("losses::a_killed_keeper_is_replaced_and_its_programs_reported", keeper_killed),
+    ("losses::nothing_outlives_daemon_and_supervisor_killed_together", daemon_and_keeper),
+    ("losses::no_program_outlives_daemon_supervisor_and_guard_killed_together", all_three),
+    ("losses::a_killed_supervisor_is_replaced_and_its_programs_reported", keeper_killed),
     ("losses::a_killed_guard_is_replaced_and_its_programs_reported", guard_killed),
-    ("losses::the_keeper_is_replaced_again_and_again", again),
+    ("losses::the_supervisor_is_replaced_again_and_again", again),
     ("losses::starts_in_the_moment_of_the_loss_are_all_answered", starts_at_the_loss),
-    ("losses::keeper_and_guard_ignore_what_ends_the_daemon", signals),
-    ("losses::nobody_becomes_the_keeper_by_hand", by_hand),
+    ("losses::supervisor_and_guard_ignore_what_ends_the_daemon", signals),
+    ("losses::nobody_becomes_the_supervisor_by_hand", by_hand),
 ];
 
 /// Programs of every kind. Each writes the ids of its processes and then `-`.
@@ -162,7 +162,7 @@ fn daemon_and_guard() {
     victim.all_gone();
 }
 
-fn daemon_and_keeper() {
+fn daemon_and_supervisor() {
     let mut victim = Victim::start();
     victim.supervisor.signal(Signal::STOP);
     victim.kill();
@@ -209,7 +209,7 @@ fn lost_and_back(daemon: &Daemon, tokens: u64, family: &[Process]) {
     });
 }
 
-fn keeper_killed() {
+fn supervisor_killed() {
     let mut daemon = Daemon::new();
     let (_programs, family) = start_all(&mut daemon, 20);
     let supervisor = Process::of(daemon.supervisor());
@@ -295,11 +295,14 @@ fn signals() {
 
 fn by_hand() {
     let output = Command::new("/proc/self/exe")
-        .arg0("roadstead-keeper")
+        .arg0("roadstead-supervisor")
         .stdin(Stdio::null())
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, "roadstead keeper: the keeper is started by the daemon, never by hand\n");
+    assert_eq!(
+        said,
+        "roadstead supervisor: the supervisor is started by the daemon, never by hand\n"
+    );
 }

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         ends::lead_a_group();
     }
     lower_the_descriptor_limit();
-    spawn::init().expect("the keeper starts");
+    spawn::init().expect("the supervisor starts");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|first| first == losses::DAEMON) {
         losses::play_the_daemon();

@@ -158,7 +158,7 @@ fn failures_leave_nothing() {
         children(supervisor).is_empty()
     });
     // Five descriptors of its own, and the folder that it reads at the moment.
-    crate::support::until(crate::support::PATIENCE, "the keeper leaks nothing", || {
+    crate::support::until(crate::support::PATIENCE, "the supervisor leaks nothing", || {
         open_in(supervisor) == 5
     });
 }

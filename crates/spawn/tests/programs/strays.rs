@@ -83,7 +83,7 @@ fn with_orphan(daemon: &mut Daemon, token: u64, how: &str) -> (Program, Process)
     let program = daemon.start(token, shell(&format!("({how} sleep 1000 & echo $!); read a")));
     let orphan = program.told();
     let supervisor = daemon.supervisor();
-    crate::support::until(PATIENCE, "the keeper adopts it", || orphan.parent() == supervisor);
+    crate::support::until(PATIENCE, "the supervisor adopts it", || orphan.parent() == supervisor);
     (program, orphan)
 }
 

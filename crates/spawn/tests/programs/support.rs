@@ -48,7 +48,7 @@ impl Daemon {
     pub(crate) fn new() -> Self {
         let (send, reports) = channel();
         let report = move |report| drop(send.send(report));
-        let spawner = Spawner::new(Box::new(report)).expect("a keeper");
+        let spawner = Spawner::new(Box::new(report)).expect("a supervisor");
         Self { spawner: Some(spawner), reports, passed: RefCell::default() }
     }
 
@@ -133,7 +133,7 @@ impl Daemon {
 
     pub(crate) fn supervisor(&self) -> i32 {
         let spawner = self.spawner.as_ref().expect("not taken");
-        spawner.supervisor_pid().expect("there is a keeper").cast_signed()
+        spawner.supervisor_pid().expect("there is a supervisor").cast_signed()
     }
 }
 

@@ -119,7 +119,7 @@ pub(super) fn triggers(ground: &Ground, connections: usize) -> Result<Shape, Fai
         bare("level", "level"),
         bare("drain: edge, until there is no more", "drain"),
         bare("short: edge, a short read is the last", "short"),
-        bare("rearm: registered anew after each report", "rearm"),
+        bare("rearm: registered again after each report", "rearm"),
         Peer::new("event, epoll", ground.example("echo"), "epoll", usize::MAX),
     ];
     measure(ground, &peers, (connections, connections))

@@ -234,7 +234,7 @@ fn nothing_is_left_of_the_programs_nor_of_their_sockets() {
     assert_eq!(folders(), 1);
     assert!(daemon.stop().success());
     assert_eq!(folders(), 0);
-    until("the keeper has followed its daemon", || processes_with(&mark).is_empty());
+    until("the supervisor has followed its daemon", || processes_with(&mark).is_empty());
 }
 
 #[test]
