@@ -1,4 +1,4 @@
-//! The interface of all kinds of workers.
+//! The [`Backend`] trait, which all kinds of workers implement.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -29,14 +29,14 @@ pub struct BackendContext<'a, 'b> {
     pub events: &'a mut Vec<BackendEvent>,
 }
 
-/// The workers of one pool. The engine decides which of them starts, stops or receives a request. A backend carries
-/// that out and reports the results as [`BackendEvent`]s.
+/// The workers of one pool. The engine decides which worker starts, stops or receives a request. A backend carries out
+/// these decisions and reports the results as [`BackendEvent`]s.
 ///
-/// A kind of worker implements the methods that it needs; the others do nothing by default.
+/// A kind of worker implements the methods that it needs. By default the other methods do nothing.
 pub trait Backend: Send {
-    /// Applies a reload. `config` has the type that [`OpenBackend::into_config`] returns, since a reload never changes the
-    /// kind of workers. `names` are those of the workers; `connections`: counts for all shards, if several connect to
-    /// the same servers.
+    /// Applies a reload. `config` has the type that [`OpenBackend::into_config`] returns, because a reload never
+    /// changes the kind of workers. `names` are the names of the workers. `connections` counts the connections of all
+    /// shards, if several shards connect to the same servers.
     fn configure(
         &mut self,
         config: Box<dyn Any>,
@@ -53,7 +53,7 @@ pub trait Backend: Send {
     /// Stops a worker as soon as it has no request in flight. It receives no further requests.
     fn retire(&mut self, _cx: &mut BackendContext<'_, '_>, _worker: WorkerId) {}
 
-    /// Sends a request to a worker. `more_follow`: other requests of the same batch follow in this turn.
+    /// Sends a request to a worker. `more_follow`: further requests of the same batch follow in this turn.
     fn dispatch(
         &mut self,
         cx: &mut BackendContext<'_, '_>,
@@ -105,7 +105,7 @@ pub trait Backend: Send {
     /// Applies a new address of a named server.
     fn on_moved(&mut self, _cx: &mut BackendContext<'_, '_>, _name: &str, _to: SocketAddr) {}
 
-    /// Whether a connection to the address of a worker was accepted by this worker itself.
+    /// Whether a connection to the address of a worker was accepted by this worker and not by another process.
     fn accepts(
         &mut self,
         _calls: &Context<'_>,
@@ -116,7 +116,7 @@ pub trait Backend: Send {
         true
     }
 
-    /// The address that was assigned to a worker at its start.
+    /// Returns the address that was assigned to a worker at its start.
     fn address(&self, _worker: WorkerId) -> Option<&Address> {
         None
     }
@@ -129,7 +129,7 @@ pub trait Backend: Send {
     /// Closes an idle connection to a worker, so that another shard can open one.
     fn release_idle(&mut self, _calls: &mut Context<'_>, _worker: WorkerIndex) {}
 
-    /// Closes any idle connection. `false`: there is none.
+    /// Closes any idle connection. Returns `false` if there is none.
     fn close_one_idle(&mut self, _calls: &mut Context<'_>) -> bool {
         false
     }
@@ -140,28 +140,28 @@ pub trait Backend: Send {
     /// Pauses or resumes the output of a worker for the connection that owns it.
     fn pause_program(&mut self, _calls: &mut Context<'_>, _worker: WorkerId, _paused: bool) {}
 
-    /// The connection that owns a worker sends no further requests, or is closed (`gone`). `replaced`: the worker
-    /// must not serve another connection.
+    /// Handles that the connection which owns a worker sends no further requests or is closed (`gone`). `replaced`: the
+    /// worker must not serve another connection.
     fn leave(&mut self, _worker: WorkerId, _gone: bool, _replaced: bool) {}
 
-    /// Asks for the abort of work in progress, because the daemon stops.
+    /// Requests the abort of work in progress, because the daemon stops.
     fn interrupt(&self) {}
 
     /// Whether no worker is running.
     fn is_empty(&self) -> bool;
 
-    /// The status of the workers.
+    /// Returns the status of the workers.
     fn status(&self) -> Vec<WorkerStatus>;
 }
 
 /// The configuration of workers whose kind is implemented outside of this crate.
 pub trait OpenBackend: Send {
-    /// Creates the workers of a pool. `pool`: its id and name.
+    /// Creates the workers of a pool. `pool` is its id and name.
     fn open(self: Box<Self>, pool: (PoolId, &str)) -> Box<dyn Backend>;
 
-    /// The value for [`Backend::configure`] after a reload.
+    /// Returns the value for [`Backend::configure`] after a reload.
     fn into_config(self: Box<Self>) -> Box<dyn Any>;
 
-    /// Properties of the kind of worker that affect the requests of a pool.
+    /// Returns the properties of the kind of worker that affect the requests of a pool.
     fn traits(&self) -> WorkerTraits;
 }

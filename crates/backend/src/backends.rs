@@ -1,6 +1,6 @@
 //! The workers of all pools of a shard, and their health checks.
 //!
-//! What it is: commands of the engine and events of the loop go in, events for the engine come out
+//! What it is: it receives commands of the engine and events of the loop, and returns events for the engine
 //! ([`Backends::reports`]). What it must never depend on: an exchange, a session, the engine.
 
 use std::net::SocketAddr;
@@ -27,12 +27,12 @@ use observe::status::WorkerStatus;
 pub struct BackendConfig {
     /// The workers.
     pub workers: WorkersConfig,
-    /// Active health checks; `None`: there are none.
+    /// Active health checks; `None`: they are off.
     pub check: Option<CheckConfig>,
 }
 
 impl BackendConfig {
-    /// The configuration for a pool that another shard serves.
+    /// Creates the configuration for a pool that another shard serves.
     pub const fn off_shard() -> Self {
         Self { workers: WorkersConfig::OffShard, check: None }
     }
@@ -50,7 +50,7 @@ struct PoolBackend {
 pub struct Backends {
     pools: Table<PoolId, PoolBackend>,
     system: System,
-    /// Whether any pool is checked.
+    /// Whether any pool has health checks.
     is_checked: bool,
     /// The events of the last call.
     reports: Vec<BackendEvent>,
@@ -63,13 +63,13 @@ impl std::fmt::Debug for Backends {
 }
 
 impl Backends {
-    /// Backends without pools.
+    /// Creates a value without pools.
     pub fn new(system: System) -> Self {
         Self { pools: Table::default(), system, is_checked: false, reports: Vec::new() }
     }
 
-    /// Adds the workers of a pool. `room`: connection counts, if other shards connect to the same servers; `seed`:
-    /// for the jitter of health checks.
+    /// Adds the workers of a pool. `room`: connection counts, if other shards connect to the same servers. `seed`: the
+    /// seed for the jitter of health checks.
     pub fn insert(
         &mut self,
         pool: (PoolId, &str),
@@ -88,17 +88,18 @@ impl Backends {
         self.pools.insert_as(id, backend);
     }
 
-    /// Delivers reports from other threads or in a later turn.
+    /// Returns the channel for reports from other threads or in a later turn.
     pub const fn later(&self) -> &Reports {
         &self.system.reports
     }
 
-    /// The id of the next pool; `next` is 0 before the first.
+    /// Returns the id of the next pool; `next` is 0 before the first.
     pub fn next_id(&self, next: &mut usize) -> Option<PoolId> {
         self.pools.next_id(next)
     }
 
-    /// Removes and returns the events of the last call, which belong to its pool. It must follow each call.
+    /// Removes and returns the events of the last call. They concern the pool of that call. This must be called after
+    /// each call.
     #[inline]
     pub fn reports(&mut self) -> std::vec::Drain<'_, BackendEvent> {
         self.reports.drain(..)
@@ -185,7 +186,7 @@ impl Backends {
         let found = pools.get_mut(pool);
         let Some(PoolBackend { workers, checks: Some(checks), .. }) = found else { return };
         match heard {
-            // Nothing is sent before it is known that the worker itself accepted the connection.
+            // Nothing is sent before it is known that the worker accepted the connection, and not another process.
             StreamEvent::Connected => {
                 let worker = checks.looks_at(target);
                 match worker.is_none_or(|it| workers.accepts(io, it, stream, system)) {
@@ -255,12 +256,12 @@ impl Backends {
         self.with_checks(pool, |checks, events| checks.handle_answer(now, number, outcome, events));
     }
 
-    /// The health check request with this number was not sent.
+    /// Handles that the health check request with this number was not sent.
     pub fn handle_unasked(&mut self, now: Instant, pool: PoolId, number: u64) {
         self.with_checks(pool, |checks, _| checks.handle_unasked(now, number));
     }
 
-    /// Starts the health checks of a pool that are due. Returns those that are sent as requests.
+    /// Starts the health checks of a pool that are due. Returns those that must be sent as requests.
     pub fn run_checks(&mut self, io: &mut Context<'_>, pool: PoolId) -> Vec<ProbeRequest> {
         let Self { pools, system, reports, .. } = self;
         let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
@@ -278,7 +279,7 @@ impl Backends {
         checks.and_then(|checks| checks.next_time()).is_some_and(|next| next <= now)
     }
 
-    /// When the next health check of any pool is due.
+    /// Returns when the next health check of any pool is due.
     #[inline]
     pub fn next_time(&self) -> Option<Instant> {
         if !self.is_checked {
@@ -311,12 +312,12 @@ impl Backends {
         backend.reload_checks(io, (check, seed), roster, system);
     }
 
-    /// Asks handlers to abort their work, because the daemon stops.
+    /// Requests handlers to abort their work, because the daemon stops.
     pub fn interrupt(&self) {
         self.pools.values().for_each(|backend| backend.workers.interrupt());
     }
 
-    /// Closes one idle connection to a server of any pool. `false`: there is none.
+    /// Closes one idle connection to a server of any pool. Returns `false` if there is none.
     pub fn close_idle_server(&mut self, io: &mut Context<'_>) -> bool {
         self.pools.values_mut().any(|backend| backend.workers.close_one_idle(io))
     }
@@ -342,12 +343,12 @@ impl Backends {
         }
     }
 
-    /// The status of the workers of a pool.
+    /// Returns the status of the workers of a pool.
     pub fn status(&self, pool: PoolId) -> Vec<WorkerStatus> {
         self.pools.get(pool).map_or_else(Vec::new, |backend| backend.workers.status())
     }
 
-    /// The result of the last health check of the worker with the index `place`, and how long ago it was.
+    /// Returns the result of the last health check of the worker with the index `place`, and how long ago it was.
     pub fn last_check(&self, pool: PoolId, place: usize, now: Instant) -> Option<Remark> {
         self.pools.get(pool)?.checks.as_ref()?.last(place, now)
     }

@@ -1,7 +1,7 @@
 //! The number of connections of all shards to each server of a pool.
 //!
-//! A server with a limit of concurrent requests may accept no more connections than that, and an idle connection of one
-//! shard would block another shard. When a shard opens more connections than the server has slots, the other shards
+//! A server with a limit of concurrent requests may accept no more connections than that, so an idle connection of one
+//! shard could block another shard. When a shard opens more connections than the server has slots, the other shards
 //! close an idle one.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ struct Count {
     links: AtomicU32,
     /// The slots of the server.
     slots: AtomicU32,
-    /// Times a shard received bytes of the server without a request.
+    /// How often a shard received bytes of the server without a request.
     reports: AtomicU32,
 }
 
@@ -30,17 +30,17 @@ impl Count {
 pub struct ConnectionCounts(ByWorker<Arc<Count>>);
 
 impl ConnectionCounts {
-    /// The same counters with the slots of each server after a reload, which may add servers.
+    /// Returns the same counters with the slots of each server after a reload, which may add servers.
     pub fn with(&self, slots: &[u32]) -> Self {
         let mut counts = self.0.clone();
         for (index, &slots) in (0..).map(WorkerIndex::new).zip(slots) {
-            // A shard that reads the old value closes one connection too many, at worst.
+            // A shard that reads the old value closes at most one connection too many.
             counts.at(index).slots.store(slots, Ordering::Relaxed);
         }
         Self(counts)
     }
 
-    /// Counts a new connection. `true`: another shard must close an idle one.
+    /// Counts a new connection. Returns `true` if another shard must close an idle one.
     pub(super) fn open(&self, server: WorkerId) -> bool {
         let more =
             |count: &Arc<Count>| count.links.fetch_add(1, Ordering::Relaxed) >= count.slots();
@@ -53,7 +53,7 @@ impl ConnectionCounts {
         self.0.get(server).map_or(0, add)
     }
 
-    /// The number of these reports.
+    /// Returns the number of these reports.
     pub(super) fn reports(&self, server: WorkerIndex) -> u32 {
         self.0.get(server).map_or(0, |count| count.reports.load(Ordering::Relaxed))
     }

@@ -1,6 +1,6 @@
 //! Workers that are handlers on threads of the daemon.
 //!
-//! Each worker is one thread with one [`exchange::Handler`] and room for one batch. The shard sends a batch to the
+//! Each worker is one thread with one [`exchange::Handler`] and space for one batch. The shard sends a batch to the
 //! thread and receives its outcomes as mail. The thread has no queue: the pool dispatches to it only when its slot is
 //! free.
 
@@ -32,13 +32,13 @@ mod part_flow;
 pub use config::HandlerThreadsConfig;
 use part_flow::Flow;
 
-/// The maximum size of the parts of a reply that is sent as a whole, in bytes.
+/// The maximum total size of the parts of a reply that is sent as one message, in bytes.
 const PARTS_MAX: usize = 1 << 20;
 
 /// The maximum number of requests whose memory is kept for the next batch.
 const KEPT_REQUESTS_MAX: usize = 4096;
 
-/// The work of a thread.
+/// What is sent to a thread.
 type Work = (Batch, Stop, Option<Arc<Flow>>);
 
 struct Serving {
@@ -51,7 +51,7 @@ struct Serving {
     flow: Option<Arc<Flow>>,
     /// The batch that is being filled.
     filling: Batch,
-    /// The original HTTP requests of that batch, by their index: returned to the queue if the thread is gone.
+    /// The original HTTP requests of that batch, by their index. They return to the queue if the thread is gone.
     asked: Vec<(usize, Payload)>,
     /// The requests in flight, by their index in the batch; `None`: answered.
     in_flight: Vec<Option<RequestId>>,
@@ -61,7 +61,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Asks the handler to abort the batch in progress.
+    /// Requests the handler to abort the batch in progress.
     fn interrupt(&self) {
         self.stop.request();
         if let Some(flow) = &self.flow {
@@ -168,7 +168,7 @@ impl Handlers {
         None
     }
 
-    /// Adds a request to the batch. The batch is sent to its thread with the last request, after which none `follow`.
+    /// Adds a request to the batch. With the last request (`more_follow` is false), the batch is sent to its thread.
     #[inline]
     pub(crate) fn dispatch(
         &mut self,
@@ -225,7 +225,7 @@ impl Handlers {
             serving.asked.clear();
             system.runner.handed(&serving.name);
         }
-        // The thread is gone and its report is pending. Nothing of this batch was begun.
+        // The thread is gone, and its report has not arrived yet. No request of this batch was begun.
         if let Some(batch) = refused {
             serving.in_flight.clear();
             let mut asked = serving.asked.drain(..).peekable();
@@ -239,7 +239,8 @@ impl Handlers {
         }
     }
 
-    /// Handles a control message for a request in flight. Writes are never aborted, even if their client has left.
+    /// Handles a control message for a request in flight. A write is never aborted, even if its client has
+    /// disconnected.
     pub(crate) fn control(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
         let Some(serving) = self.find(worker) else { return };
         let Some(flow) = serving.flow.as_ref().filter(|_| serving.in_flight == [Some(id)]) else {
@@ -323,7 +324,7 @@ impl Handlers {
         }
     }
 
-    /// Asks all handlers to abort their work, because the daemon stops.
+    /// Requests all handlers to abort their work, because the daemon stops.
     pub(crate) fn interrupt(&self) {
         self.live.values().flatten().for_each(Serving::interrupt);
     }
@@ -350,7 +351,7 @@ impl Handlers {
 }
 
 impl Serving {
-    /// Reuses a returned batch. Its blocks go to the pool of this thread, from which they were taken.
+    /// Reuses a returned batch. Its blocks return to the pool of this thread, from which they were taken.
     fn reuse(&mut self, mut batch: Batch) {
         batch.requests.clear();
         if self.filling.requests.is_empty() && batch.requests.capacity() <= KEPT_REQUESTS_MAX {
@@ -380,7 +381,7 @@ fn fail(serving: &mut Serving, cause: Cause, text: &str, events: &mut Vec<Backen
 
 type Report = Box<dyn Fn(HandlerReport) + Send>;
 
-/// The code of a handler thread.
+/// The main function of a handler thread and its state.
 struct HandlerThread {
     factory: Arc<dyn Factory>,
     report: Report,
@@ -388,7 +389,7 @@ struct HandlerThread {
 
 impl HandlerThread {
     fn run(self, batches: &Receiver<Work>) {
-        // State after a panic is not used: the factory creates another handler.
+        // No state is used after a panic: the factory creates another handler.
         let opened = catch_unwind(AssertUnwindSafe(|| self.factory.open()));
         let failed = |why: Arc<str>| (self.report)(HandlerReport::OpenFailed(why));
         let mut handler = match opened {

@@ -1,17 +1,17 @@
 //! Active health checks.
 //!
-//! What it is: for each worker of one pool the running check, the time of the next one, and the last result. What it
+//! What it is: for each worker of one pool the running check, the time of the next check, and the last result. What it
 //! depends on: connections, lines, HTTP, programs of the operator. What it must never depend on: the consequences of a
 //! result, which `pool` determines.
 //!
 //! ```text
-//!   Resting ──due──▶ Running ──────result──────▶ Resting
-//!                       └──── timeout, bad ──────┘
+//!   Idle ──due──▶ Running ──────result──────▶ Idle
+//!                   └──────── timeout, bad ──────┘
 //! ```
 //!
-//! Checks of several workers are spread over the interval. A worker whose checks fail is checked at least every
-//! five seconds. At most one check per worker is running. A program receives its check line only while it is idle: a
-//! busy one shows that it is alive, or is killed at its deadline.
+//! Checks of several workers are spread over the interval. A worker whose checks fail is checked at least every five
+//! seconds. At most one check per worker is running. A program receives its check line only while it is idle: a busy
+//! program either answers, or is killed at its deadline.
 
 mod config;
 mod probe;
@@ -38,21 +38,21 @@ const CHECK: DeadlineName = DeadlineName(0);
 const HOLD_MAX: usize = 64 << 10;
 /// The maximum interval after a failed check, so that a recovery is detected soon.
 const FAILING_INTERVAL_MAX: Duration = Duration::from_secs(5);
-/// The interval varies by up to one part in this many.
+/// The interval varies by up to one part in `JITTER`.
 const JITTER: u64 = 10;
 
-/// A worker index: its current worker and the results of its checks.
+/// The check state of a worker index: its current worker and the results of its checks.
 #[derive(Debug, Default)]
 struct Target {
-    /// `None`: there is no worker to check.
+    /// The worker to check; `None`: there is none.
     worker: Option<WorkerId>,
     due: Option<Instant>,
     running: Option<Running>,
     /// The worker that is being checked. The result does not apply to another one.
     of: Option<WorkerId>,
-    /// The number of a check request without a reply, perhaps already timed out.
+    /// The number of a check request without a reply. The check may have timed out already.
     owed: Option<u64>,
-    /// Consecutive failed checks.
+    /// The number of consecutive failed checks.
     bad: u32,
     /// The time and the result of the last check.
     last: Option<(Instant, Remark)>,
@@ -103,7 +103,7 @@ pub(crate) struct Checks {
     pool: String,
     config: CheckConfig,
     targets: Vec<Target>,
-    /// The time of the next action, or an earlier one.
+    /// The time of the next action, or an earlier time.
     next: Option<Instant>,
     random: u64,
     numbers: u64,
@@ -162,12 +162,12 @@ impl Checks {
         }
     }
 
-    /// The number of checks, and how many of them failed.
+    /// Returns the number of checks, and how many of them failed.
     pub(crate) const fn counts(&self) -> (u64, u64) {
         (self.made, self.failed)
     }
 
-    /// The result of the last check of the worker with the index `place`, and how long ago it was.
+    /// Returns the result of the last check of the worker with the index `place`, and how long ago it was.
     pub(crate) fn last(&self, place: usize, now: Instant) -> Option<Remark> {
         let (at, Remark { text, kind }) = self.targets.get(place)?.last.as_ref()?;
         let ago = now.saturating_duration_since(*at).as_secs_f64();
@@ -175,7 +175,7 @@ impl Checks {
         Some(Remark { text: dated(text), kind: dated(kind) })
     }
 
-    /// A worker has started.
+    /// Handles that a worker has started.
     pub(crate) fn handle_started(&mut self, now: Instant, worker: WorkerId) {
         if self.targets.len() <= worker.index() {
             self.targets.resize_with(worker.index() + 1, Target::default);
@@ -189,7 +189,7 @@ impl Checks {
         self.hasten(target_time(&self.targets[worker.index()]));
     }
 
-    /// A worker has the address that was assigned at its start.
+    /// Handles the address that was assigned to a worker at its start.
     pub(crate) fn handle_home(&mut self, worker: WorkerId, address: &event::Address) {
         let addresses = &mut self.config.addresses;
         if addresses.len() <= worker.index() {
@@ -198,7 +198,7 @@ impl Checks {
         addresses[worker.index()] = address.clone();
     }
 
-    /// A worker has ended or is retiring.
+    /// Handles that a worker has ended or is retiring.
     pub(crate) fn handle_gone(&mut self, worker: WorkerId) {
         if let Some(target) = self.target(worker) {
             target.worker = None;
@@ -206,7 +206,7 @@ impl Checks {
         }
     }
 
-    /// A request could not be delivered to this worker: it is checked now.
+    /// Handles that a request could not be delivered to this worker: it is checked now.
     pub(crate) fn handle_doubt(&mut self, now: Instant, worker: WorkerId) {
         if let Some(target) = self.target(worker).filter(|target| target.running.is_none()) {
             target.due = Some(now);
@@ -227,7 +227,7 @@ impl Checks {
         self.next = [self.next, at].into_iter().flatten().min();
     }
 
-    /// Starts due checks, and ends those that have timed out. Returns the checks that are sent as requests.
+    /// Starts due checks and ends those that have timed out. Returns the checks that must be sent as requests.
     pub(crate) fn run(
         &mut self,
         io: &mut Context<'_>,
@@ -299,7 +299,7 @@ impl Checks {
                 io.send_bytes(stream, &bytes);
                 Running::Stream { stream, seen: Box::new(seen) }
             }
-            // A program on pipes has no address, and the settings reject such a check.
+            // A program on pipes has no address, and the validation of the configuration rejects such a check.
             (ProbeConfig::Tcp | ProbeConfig::Http(_), None) => return,
         };
         self.targets[place].running = Some(running);
@@ -311,7 +311,7 @@ impl Checks {
         let target = &mut self.targets[place];
         target.running = None;
         if target.of.take() != target.worker {
-            // It was started for a worker that is gone.
+            // The check was started for a worker that is gone.
             return self.rest(now, place);
         }
         let good = said.is_ok();
@@ -361,8 +361,8 @@ impl Checks {
         }
     }
 
-    /// Handles an event on the stream of a check. The caller verifies who accepted a connection, before it calls
-    /// [`Self::handle_connected`].
+    /// Handles an event on the stream of a check. When a connection was accepted, the caller verifies the accepting
+    /// process and then calls [`Self::handle_connected`].
     pub(crate) fn handle_stream_event(
         &mut self,
         io: &mut Context<'_>,
@@ -394,12 +394,12 @@ impl Checks {
         }
     }
 
-    /// The worker that the running check of an index applies to.
+    /// Returns the worker that the running check of an index applies to.
     pub(crate) fn looks_at(&self, place: usize) -> Option<WorkerId> {
         self.targets.get(place)?.of
     }
 
-    /// Another process accepted the connection.
+    /// Handles that another process accepted the connection.
     pub(crate) fn handle_taken(
         &mut self,
         io: &mut Context<'_>,
@@ -453,7 +453,7 @@ impl Checks {
     ) {
         if self.seen(place, stream).is_some() {
             if reason == Reason::ConnectFailed(std::io::ErrorKind::QuotaExceeded) {
-                // This is no result for the worker. It is checked again after a pause.
+                // This is not a result for the worker. It is checked again after a pause.
                 let target = &mut self.targets[place];
                 (target.running, target.of) = (None, None);
                 return self.rest(now, place);
@@ -503,7 +503,7 @@ impl Checks {
         }
     }
 
-    /// A check program has ended.
+    /// Handles the end of a check program.
     pub(crate) fn handle_program(
         &mut self,
         now: Instant,
@@ -519,7 +519,7 @@ impl Checks {
         }
     }
 
-    /// A check request was not sent or not delivered. This is no result for the worker.
+    /// Handles that a check request was not sent or not delivered. This is not a result for the worker.
     pub(crate) fn handle_unasked(&mut self, now: Instant, number: u64) {
         let owes = |target: &Target| target.owed == Some(number);
         let Some(place) = self.targets.iter().position(owes) else { return };
@@ -552,14 +552,14 @@ impl Checks {
             },
         };
         self.targets[place].owed = None;
-        // A late reply was counted at the timeout.
+        // A late reply was already counted at the timeout.
         if matches!(self.targets[place].running, Some(Running::Query { number, .. }) if number == of)
         {
             self.end(now, place, said, events);
         }
     }
 
-    /// A random duration below `limit`.
+    /// Returns a random duration below `limit`.
     fn below(&mut self, limit: Duration) -> Duration {
         let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX).max(1);
         Duration::from_micros(self.draw() % limit)
@@ -570,7 +570,7 @@ impl Checks {
         pause.saturating_sub(part) + self.below(part.saturating_mul(2))
     }
 
-    /// The next pseudo-random number (SplitMix64).
+    /// Returns the next pseudo-random number (SplitMix64).
     fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;

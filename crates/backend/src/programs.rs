@@ -3,20 +3,19 @@
 //! ```text
 //!   Starting ───ready───▶ Serving ──stop──▶ Ending: input closed ─grace▶ TERM ─grace▶ KILL
 //!      │                     │                 ▲                                     │
-//!      └─StartFailed─▶ gone  └── not trusted ──┴────────────────── KILL at once      │
+//!      └─StartFailed─▶ gone  └── not trusted ──┴────────────────── KILL immediately │
 //!                                              gone ◀── exited and its output is read ┘
 //! ```
 //!
-//! One whose output ends in *Serving* is *Silent* for a moment before it is *Ending*: how it exited,
-//! and its last words, are told to those who waited for it.
+//! When the output of a *Serving* program ends, the program is first *Silent* and then *Ending*. In the short time
+//! between, its exit status and last messages may still arrive, so they can be included in the errors for its requests.
 //!
-//! Where a process serves one request (`oneshot`), a worker is a slot: *Empty* until a request comes, for
-//! which its process is started, and empty again when that has ended.
+//! If a process serves one request (`oneshot`), a worker is a slot. The slot is *Empty* until a request arrives. A
+//! process is then started for the request, and the slot is empty again when the process has ended.
 //!
-//! A *Serving* program answers its requests in their order. One that speaks when nothing was asked,
-//! says too much or is too late is not trusted with another request: it is killed, and another
-//! takes its place. What the kernel has accepted for it ends as unknown; what was still in our own
-//! buffer goes back to the head of the queue.
+//! A *Serving* program answers its requests in order. A program that writes unsolicited output, exceeds a limit or
+//! misses a deadline gets no further request: it is killed and replaced. Requests that the kernel has accepted for it
+//! end as unknown. Requests that are still in our buffer return to the head of the queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,16 +60,16 @@ pub(crate) struct Programs {
     pool_id: PoolId,
     config: Arc<ProgramConfig>,
     live: ByWorker<Option<Program>>,
-    /// Whether they are in step with their requests.
+    /// What is known about the alignment of their replies with their requests.
     known: Known,
-    /// How the last one that ended did.
+    /// The exit report of the program that ended last.
     pub(crate) exit_report: ExitReport,
 }
 
-/// What one program is started with beside what all of its pool are.
+/// The launch options of one program, in addition to the configuration of the pool.
 #[derive(Debug, Default)]
 pub(crate) struct LaunchOptions {
-    /// In place of the arguments of all.
+    /// Replaces the arguments of the pool.
     pub(crate) arguments: Option<Vec<String>>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) socket: Option<spawn::Socket>,
@@ -93,14 +92,14 @@ impl Programs {
         program.as_mut().filter(|program| program.worker == worker)
     }
 
-    /// Programs that are started from now on are started so.
+    /// Sets the configuration of programs that are started from now on.
     pub(crate) fn handle_config(&mut self, config: Arc<ProgramConfig>) {
         self.config = config;
         self.known.is_strict = false;
         self.tell_alignment();
     }
 
-    /// All that run follow what is known of them.
+    /// Passes what is known about alignment to all running programs.
     fn tell_alignment(&mut self) {
         let pipes_of_workers =
             self.live.values_mut().flatten().filter_map(|program| program.pipes.as_mut());
@@ -180,7 +179,7 @@ impl Programs {
         );
     }
 
-    /// It runs.
+    /// Handles the start of the process.
     fn handle_started(
         &mut self,
         io: &mut Context<'_>,
@@ -194,7 +193,7 @@ impl Programs {
         program.pid = Some(pid);
         program.since = Some(io.now());
         if program.phase != Phase::Starting {
-            // It is to end already: without its pipes, which close here.
+            // The program is already being stopped. The pipes are dropped, and so closed, here.
             return;
         }
         if config.is_hosted {
@@ -203,8 +202,9 @@ impl Programs {
         let recv_buffer_max =
             config.framing.recv_buffer_max(config.reply_max).saturating_add(HOLD_SLACK);
         let limits = StreamLimits { recv_buffer_max, ..StreamLimits::default() };
-        // What waits for a program is bounded already, by its slots (for one that is a connection's own:
-        // by what that may ask at once) and the longest frame. What has none counts while it is little.
+        // The input that waits for a program is already limited by its slots (for a session program: by its client's
+        // limit of requests in flight) and the maximum frame size. Messages that need no slot are sent only while the
+        // unread input is small.
         let by_slots = StreamLimits {
             send_high: UNREAD_MAX,
             send_low: UNREAD_MAX / 2,
@@ -244,7 +244,7 @@ impl Programs {
         events.push(BackendEvent::StartFailed { worker });
     }
 
-    /// Sends it a request. One that was found out in the same turn gets none: the request goes back.
+    /// Sends a request to the program. If the program was found to be faulty in the same turn, the request is returned.
     pub(crate) fn dispatch(
         &mut self,
         io: &mut Context<'_>,
@@ -280,7 +280,7 @@ impl Programs {
         }
     }
 
-    /// That connection takes nothing of what it says, or takes it again.
+    /// Stops or resumes reading the output of a session program, because its connection stopped or resumed reading.
     pub(crate) fn pause_program(&mut self, io: &mut Context<'_>, worker: WorkerId, hush: bool) {
         let deadline = self.config.deadline;
         if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
@@ -288,7 +288,7 @@ impl Programs {
         }
     }
 
-    /// Something is said of a request that it has.
+    /// Handles a control message about a request in flight.
     pub(crate) fn control(
         &mut self,
         io: &mut Context<'_>,
@@ -302,11 +302,11 @@ impl Programs {
             return;
         };
         match word {
-            // Others' replies come through the same pipe.
+            // Replies to other clients arrive through the same pipe.
             RequestControl::Pause if is_shared => {}
             RequestControl::Pause => pipes.pause_reply(io, id),
             RequestControl::Resume => pipes.go_on(io, id, deadline),
-            // A frame is whole from the start.
+            // A frame is complete when it is dispatched.
             RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
             RequestControl::Abandoned => {
                 pipes.go_on(io, id, deadline);
@@ -316,7 +316,7 @@ impl Programs {
         }
     }
 
-    /// Bytes from a program's output or error.
+    /// Handles bytes from the standard output or standard error of a program.
     fn handle_data(
         &mut self,
         io: &mut Context<'_>,
@@ -353,7 +353,7 @@ impl Programs {
         let Some(program) = self.find(worker) else { return };
         let Some(pipes) = program.pipes.as_mut() else { return };
         match said {
-            // Most often nothing else is asked, and the deadline only moves on.
+            // Usually no other request is in flight, and only the deadline changes.
             ProgramOutput::Fine => pipes.arm(io, deadline),
             ProgramOutput::Ready => {
                 pipes.arm(io, deadline);
@@ -365,7 +365,7 @@ impl Programs {
         }
     }
 
-    /// A pipe came to its end.
+    /// Handles the end of a pipe.
     fn handle_closed(
         &mut self,
         io: &mut Context<'_>,
@@ -392,16 +392,16 @@ impl Programs {
                     pipes.give_back(io, events);
                 }
                 if framing.ends_with_stream() {
-                    // The reply is whole once it has exited well; what it does not read is its own
-                    // affair.
+                    // The reply is complete once the program has exited with code 0. Whether it reads all of its input
+                    // does not matter.
                     if pipe == Pipe::Output {
                         program.end(io, grace);
                     }
                     return self.try_finish(io, worker, system, events);
                 }
                 if pipe == Pipe::Output {
-                    // Without an output it is asked nothing more: what was given back must not
-                    // reach it after all.
+                    // Without its output the program gets no further input: requests that were given back must not
+                    // reach it.
                     if let Some(pipes) = program.pipes.as_mut() {
                         pipes.close(io);
                     }
@@ -417,8 +417,8 @@ impl Programs {
         self.try_finish(io, worker, system, events);
     }
 
-    /// The oldest request was not answered in time, or not heeded at all, or a reply has come to
-    /// its end.
+    /// Handles a deadline: the oldest request was not answered in time, the program did not read its input, or a reply
+    /// of several frames has ended.
     fn handle_deadline(
         &mut self,
         io: &mut Context<'_>,
@@ -491,7 +491,7 @@ impl Programs {
                 }
             }
         };
-        // Where nothing is owed, one that does not read would stand in the way of what comes.
+        // If no request is in flight, a program that does not read would block the following requests.
         let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;
         if is_deaf || pipes.is_owing() {
             tracing::warn!(worker = name_of, "{}, and is killed", fault.message());
@@ -503,7 +503,7 @@ impl Programs {
         self.live.values().all(Option::is_none)
     }
 
-    /// One that serves HTTP accepts connections.
+    /// Handles that a program that serves HTTP accepts connections.
     pub(crate) fn accepts(
         &mut self,
         io: &mut Context<'_>,
@@ -516,22 +516,22 @@ impl Programs {
         }
     }
 
-    /// Its process is there, whether it serves yet or not.
+    /// Whether the process of the worker runs, even if it does not serve yet.
     pub(crate) fn runs(&mut self, worker: WorkerId) -> bool {
         self.find(worker).is_some_and(|program| program.pid.is_some())
     }
 
-    /// The process of one that runs.
+    /// Returns the process id of a running worker.
     pub(crate) fn pid(&mut self, worker: WorkerId) -> Option<u32> {
         self.find(worker)?.pid
     }
 
-    /// What a program that serves HTTP is called.
+    /// Returns the name of a program that serves HTTP.
     pub(crate) fn name(&self, worker: WorkerId) -> String {
         format!("{}/{}", self.pool, worker.index())
     }
 
-    /// It has answered something.
+    /// Measures the memory of the program after a reply.
     pub(crate) fn look_at_memory(
         &mut self,
         io: &Context<'_>,
@@ -555,7 +555,8 @@ impl Programs {
         })
     }
 
-    /// The same of programs that are asked otherwise: what each has in flight, and has served.
+    /// Returns the status of programs that receive requests by other means; `load` returns the requests in flight and
+    /// the served requests of each.
     pub(crate) fn status_with(
         &self,
         load: impl Fn(WorkerIndex) -> (usize, u64),
@@ -580,7 +581,7 @@ impl Programs {
     }
 }
 
-/// How long the end of a program's output waits for how it exited.
+/// How long to wait for the exit status after the end of a program's output.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
-/// Replies that are held beyond one, while they come.
+/// Bytes of further replies that are buffered beyond one reply while they arrive.
 const HOLD_SLACK: usize = 512 << 10;

@@ -41,13 +41,13 @@ use ports::{Made, Ports};
 use readiness::{Readiness, Step};
 use socket::Homes;
 
-/// How long the end of a connection with an outstanding reply waits for the exit of the program, so that the outcome
-/// can contain its exit status. Meanwhile the program receives no requests.
+/// How long the end of a connection with an outstanding reply is delayed until the exit of the program is reported, so
+/// that the outcome can contain its exit status. During this time the program receives no requests.
 const EXIT_WAIT: Duration = Duration::from_millis(100);
 
 /// The pause before the next connection to a program with a full listen backlog.
 const CROWDED: Duration = Duration::from_millis(5);
-/// The minimum time for which other processes may keep connections of a program that has exited.
+/// The minimum time for which other processes may keep open the connections of a program that has exited.
 const GRACE_MIN: Duration = Duration::from_millis(20);
 
 /// An event that is delayed until it is known whether the program has exited.
@@ -61,7 +61,7 @@ struct Departed {
     worker: WorkerId,
     /// The exit message for unanswered requests.
     text: ExitMessage,
-    /// The event of its end, reported later.
+    /// The event that reports its end; it is sent later.
     report: BackendEvent,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct SpawnedHttp {
     departed: Vec<Departed>,
     departed_timer: Option<TimerId>,
     crowded_timer: Option<TimerId>,
-    /// How long other processes may keep connections of a program that has exited.
+    /// How long other processes may keep open the connections of a program that has exited.
     grace: Duration,
 }
 
@@ -102,7 +102,8 @@ impl SpawnedHttp {
         }
     }
 
-    /// Applies new settings: those of processes at their start, those of requests immediately.
+    /// Applies new settings. Settings of processes apply to processes started from now on, and settings of requests
+    /// apply immediately.
     pub(crate) fn handle_config(&mut self, config: SpawnedHttpConfig) {
         let SpawnedHttpConfig { program, servers, socket } = config;
         self.grace = program.grace.max(GRACE_MIN);
@@ -197,7 +198,7 @@ impl SpawnedHttp {
         self.births.iter().any(|birth| birth.worker == worker)
     }
 
-    /// The address of a program.
+    /// Returns the address of a program.
     pub(crate) fn home(&self, worker: WorkerId) -> Option<&Address> {
         self.servers.home(worker)
     }
@@ -337,7 +338,7 @@ impl SpawnedHttp {
         }
     }
 
-    /// The process has exited. Its unread replies are delivered before its end is reported.
+    /// Handles the exit of a process. Its unread replies are delivered before its end is reported.
     fn depart(
         &mut self,
         io: &mut Context<'_>,
@@ -373,14 +374,14 @@ impl SpawnedHttp {
         events.push(report);
     }
 
-    /// Removes a program that has exited.
+    /// Removes and returns a program that has exited.
     fn departed(&mut self, worker: WorkerId) -> Option<Departed> {
         let found = self.departed.iter().position(|departed| departed.worker == worker)?;
         Some(self.departed.swap_remove(found))
     }
 
-    /// Reports the end of programs whose connections are kept open by other processes. Connections with a paused
-    /// client are still waited for.
+    /// Reports the end of programs whose connections are kept open by other processes. A program with a reply that
+    /// waits for its client is still waited for.
     fn bury_all(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
         let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.departed)
             .into_iter()
@@ -431,8 +432,8 @@ impl SpawnedHttp {
             }
         }
         if late {
-            // A program that exceeds a timeout receives no more requests, and ends when the
-            // others in flight are answered.
+            // A program that exceeds a timeout receives no more requests, and ends when the other requests in flight
+            // are answered.
             self.retire(io, worker, system, events);
         }
     }
@@ -450,7 +451,7 @@ impl SpawnedHttp {
         }
     }
 
-    /// A connection of the readiness check was established.
+    /// Handles an established connection of the readiness check.
     fn handle_connected(
         &mut self,
         io: &mut Context<'_>,
@@ -472,7 +473,7 @@ impl SpawnedHttp {
         }
     }
 
-    /// Which process accepts a connection to the address of a program.
+    /// Returns which process accepts a connection to the address of a program.
     pub(crate) fn port_owner(
         &mut self,
         io: &Context<'_>,
@@ -486,7 +487,7 @@ impl SpawnedHttp {
         self.ports.look(io, &made, system)
     }
 
-    /// A connection of the readiness check has failed or ended.
+    /// Handles a failed or ended connection of the readiness check.
     fn handle_closed(&mut self, io: &mut Context<'_>, worker: WorkerId, stream: StreamId) {
         if let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) {
             birth.handle_closed(io, stream);
@@ -543,7 +544,7 @@ impl SpawnedHttp {
 #[derive(Debug)]
 struct ExitMessage(String, ExitReport);
 
-/// The event, with the exit of the program as its cause if that caused it.
+/// Returns the event. If the exit of the program is its cause, the event contains the exit report.
 fn told(report: BackendEvent, ExitMessage(name, exit_report): &ExitMessage) -> BackendEvent {
     match report {
         BackendEvent::Answered { id, outcome } if outcome.end().cause == Cause::Died => {

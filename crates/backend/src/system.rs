@@ -1,4 +1,4 @@
-//! Access to processes and threads. A simulation replaces all of it.
+//! Access to processes and threads. In a simulation, all of it is replaced.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,16 +8,16 @@ use spawn::Spawn;
 
 use flow::worker_report::Reports;
 
-/// Starts handler threads. A simulation replaces it.
+/// Starts handler threads. In a simulation, it is replaced.
 pub trait ThreadSpawner: Send {
     /// Runs `body` on a new thread named `name`.
     ///
     /// # Errors
-    /// When the operating system cannot start a thread.
+    /// The operating system cannot start a thread.
     fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-    /// A batch or the end was passed to the latest thread named `name`. Only a simulation needs this call, to schedule
-    /// that thread.
+    /// Notifies that a batch or the end was passed to the latest thread named `name`. Only a simulation needs this
+    /// call, to schedule that thread.
     fn handed(&mut self, name: &str) {
         let _ = name;
     }
@@ -50,7 +50,7 @@ pub struct System {
 }
 
 impl System {
-    /// A new token for the process of a worker.
+    /// Returns a new token for the process of a worker.
     pub fn token(&mut self, pool: PoolId, worker: WorkerId) -> u64 {
         let token = self.token_next;
         self.token_next += 1;
@@ -58,7 +58,7 @@ impl System {
         token
     }
 
-    /// A new token for the program that checks the worker with the index `place`.
+    /// Returns a new token for the program that checks the worker with the index `place`.
     pub fn check_token(&mut self, pool: PoolId, place: usize) -> u64 {
         let token = self.token_next;
         self.token_next += 1;

@@ -1,8 +1,8 @@
 //! Workers that are servers on the network.
 //!
-//! A server is a worker from the start of its pool. Connections are opened on demand and kept alive; the one used last
-//! is reused first. A server that does not accept connections retires: it gets no further requests, ends when those in
-//! flight are answered, and is started again by its pool after a pause.
+//! A server is a worker from the start of its pool. Connections are opened on demand and kept alive. The connection
+//! used last is reused first. A server that does not accept connections retires: it gets no further requests and ends
+//! when its requests in flight are answered. Its pool starts it again after a pause.
 //!
 //! ```text
 //!   connection   Connecting ──connected──▶ Busy ◀────request───── Idle
@@ -48,9 +48,9 @@ use retry::{Budget, Declared, Reached, Then};
 use reuse_ban::ReuseBan;
 use server::Server;
 
-/// The deadline of a connection for its next step.
+/// The deadline of a connection for the next action of the server.
 const LINK: DeadlineName = DeadlineName(0);
-/// The deadline of a whole exchange.
+/// The deadline of the whole exchange.
 const TOTAL: DeadlineName = DeadlineName(1);
 
 /// The servers of one pool.
@@ -67,9 +67,10 @@ pub(crate) struct Upstream {
     room: Option<ConnectionCounts>,
     /// Whether the connections of each server may be reused.
     reuse_ban: ByWorker<ReuseBan>,
-    /// Workers with a full listen backlog, once for each slot that remains occupied for it.
+    /// Workers with a full listen backlog. A worker occurs once for each of its slots that remains in use because of
+    /// this.
     crowded: Vec<WorkerId>,
-    /// The full backlog was logged.
+    /// Whether the full backlog was logged.
     has_crowded: bool,
     /// The buffer for encoding request heads.
     scratch: Vec<u8>,
@@ -113,7 +114,7 @@ impl Upstream {
             return events.push(BackendEvent::StartFailed { worker });
         }
         *self.live.at(worker) = Some(Server::new(worker));
-        // A new program is another server than the one that had its index.
+        // A new program is a different server from the one that had this index before.
         if self.config.is_hosted {
             self.forget_trust(worker.into());
         }
@@ -271,7 +272,7 @@ impl Upstream {
         }
     }
 
-    /// Completes a reply. The connection is kept, unless its state is uncertain.
+    /// Completes a reply. The connection is kept unless its state is uncertain.
     fn whole(
         &mut self,
         io: &mut Context<'_>,
@@ -283,7 +284,7 @@ impl Upstream {
         let Some(connection) = self.connection(id) else { return };
         let (stream, worker, leaves) = (connection.stream, connection.worker, connection.leaves);
         let Some(flight) = connection.flight.take() else { return };
-        // The rest of a request after its reply would be read as the next one.
+        // The server would read the rest of the request, which follows the reply, as the next request.
         let is_early = flight.meta.more || io.queued(stream) > 0;
         if is_early && !flight.is_tunnel() {
             events.push(BackendEvent::Broken { refusal: Refusal::Early });
@@ -314,7 +315,7 @@ impl Upstream {
         }
     }
 
-    /// Counts a request that has left this server.
+    /// Handles that a request has left this server.
     fn release(&mut self, worker: WorkerId, served: bool, events: &mut Vec<BackendEvent>) {
         let Some(server) = self.find(worker) else { return };
         server.in_flight -= 1;
@@ -395,7 +396,7 @@ impl Upstream {
             true => retry::then(reached, flight.passed, flight.meta, declared, budget),
             false => Then::End,
         };
-        // Idle connections were closed to free descriptors. If there are none, the attempts must be limited.
+        // Idle connections were closed to free descriptors. If there were none, the attempts must be limited.
         if fault == Fault::NoDescriptor && flight.meta.tries.saturating_add(1) >= declared.tries {
             again = Then::End;
         }
@@ -406,12 +407,12 @@ impl Upstream {
             again = Then::End;
         }
         if again == Then::Again && !flight.abandoned {
-            // An attempt counts if a server received bytes of the request, or no descriptor was free.
+            // An attempt counts if a server received bytes of the request, or if no descriptor was free.
             let counts = reached == Reached::Server || fault == Fault::NoDescriptor;
             let tries = flight.meta.tries.saturating_add(u8::from(counts));
             let meta = RequestMeta { tries, ..flight.meta };
-            // A connection that had ended before anything was sent does not count against its server,
-            // nor does an old address.
+            // A connection that had ended before anything was sent does not count against its server. An old address
+            // does not count either.
             let says_nothing = matches!(fault, Fault::Ended | Fault::Moved | Fault::NoDescriptor);
             let failed = reached == Reached::Server || !says_nothing;
             let failed = failed.then(|| (worker, fault.cause()));
@@ -454,7 +455,7 @@ impl Upstream {
         }
     }
 
-    /// The server has shut down its sending direction.
+    /// Handles that the server has shut down its sending direction.
     fn handle_eof(
         &mut self,
         io: &mut Context<'_>,
@@ -484,7 +485,7 @@ impl Upstream {
         if connection.flight.is_none() {
             return self.close(io, id);
         }
-        // The server has sent everything, and accepts no more bytes of the client.
+        // The server has sent everything and accepts no more bytes of the client.
         if connection.has_said_all() {
             return self.whole(io, id, Slice::default(), false, events);
         }
@@ -501,7 +502,7 @@ impl Upstream {
         self.lose(io, id, fault, events);
     }
 
-    /// Bytes of a reply were forwarded directly to the client's stream.
+    /// Handles that bytes of a reply were forwarded directly to the client's stream.
     fn handle_relayed(
         &mut self,
         io: &mut Context<'_>,
@@ -516,7 +517,7 @@ impl Upstream {
         }
     }
 
-    /// The output buffer has room again.
+    /// Handles that the output buffer has space again.
     fn handle_drained(&mut self, id: ConnectionId, events: &mut Vec<BackendEvent>) {
         if let Some(flight) = self.connection(id).and_then(|connection| connection.flight.as_ref())
             && flight.meta.more
@@ -540,7 +541,7 @@ impl Upstream {
         self.try_end(worker, true, events);
     }
 
-    /// The display form of the address of a worker.
+    /// Returns the display form of the address of a worker.
     fn shown(&self, worker: WorkerId) -> &str {
         self.config.addresses.get(worker).map_or("", |address| &address.1)
     }

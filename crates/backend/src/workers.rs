@@ -44,7 +44,8 @@ impl std::fmt::Debug for WorkersConfig {
 }
 
 impl WorkersConfig {
-    /// Creates the workers of a pool. `connections`: counts for all shards, if several connect to the same servers.
+    /// Creates the workers of a pool. `connections` counts the connections of all shards, if several shards connect to
+    /// the same servers.
     pub(crate) fn open(
         self,
         pool: (PoolId, &str),
@@ -60,7 +61,7 @@ impl WorkersConfig {
         }
     }
 
-    /// The value for [`Backend::configure`].
+    /// Returns the value for [`Backend::configure`].
     pub(crate) fn into_config(self) -> Box<dyn Any> {
         match self {
             Self::Upstream(config) => config,
@@ -72,7 +73,8 @@ impl WorkersConfig {
         }
     }
 
-    /// The addresses of servers, and their display forms. Empty for workers that have no address before their start.
+    /// Returns the addresses of servers and their display forms. Empty for workers that have no address before their
+    /// start.
     pub fn addresses(&self) -> &[(event::Address, String)] {
         match self {
             Self::Upstream(config) => config.addresses.as_slice(),
@@ -80,8 +82,8 @@ impl WorkersConfig {
         }
     }
 
-    /// The base of a command for an auxiliary program of the pool, such as a health check: the user and the
-    /// environment of the pool's programs or, without programs, those of the daemon.
+    /// Returns the base of a command for an auxiliary program of the pool, such as a health check. It has the user and
+    /// the environment of the pool's programs. In a pool without programs, it has those of the daemon.
     pub fn helper(&self) -> spawn::Command {
         let program = match self {
             Self::Programs(program) => program,
@@ -96,7 +98,7 @@ impl WorkersConfig {
         }
     }
 
-    /// Properties of the workers that affect the requests of their pool.
+    /// Returns the properties of the workers that affect the requests of their pool.
     pub fn traits(&self) -> WorkerTraits {
         match self {
             Self::Handlers(_) => WorkerTraits { takes_batches: true, replaces_down: false },

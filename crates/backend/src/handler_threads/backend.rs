@@ -1,4 +1,4 @@
-//! Handlers on threads, as a shard asks them.
+//! The implementation of [`Backend`] for handlers on threads.
 
 use std::any::Any;
 

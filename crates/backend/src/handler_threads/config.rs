@@ -12,8 +12,8 @@ pub struct HandlerThreadsConfig {
     pub factory: Arc<dyn Factory>,
     /// The maximum duration of a batch.
     pub deadline: Duration,
-    /// The form in which the handlers accept HTTP requests. A query has no effect, so it is aborted when its client has
-    /// left.
+    /// The form in which the handlers accept HTTP requests. A query has no effect, so it is aborted when its client
+    /// disconnects.
     pub shape: RequestShape,
 }
 

@@ -9,7 +9,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The maximum size of parts between the thread and the shard, in bytes. A single part may be larger.
+/// The maximum number of bytes of parts between the thread and the shard. A single part may be larger.
 const AHEAD_MAX: usize = 256 << 10;
 
 /// The state that the thread and its shard share.
@@ -28,11 +28,11 @@ struct State {
 
 impl Flow {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Three plain values, which are valid after a panic at any point.
+        // The state is three plain values, which are valid after a panic at any point.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks until a part of `bytes` bytes may be sent. `false`: the reply is not needed any more.
+    /// Blocks until a part of `bytes` bytes may be sent. Returns `false` if the reply is not needed any more.
     pub(super) fn wait(&self, bytes: usize) -> bool {
         let full = |state: &mut State| {
             let over = state.ahead > 0 && state.ahead + bytes > AHEAD_MAX;
@@ -44,7 +44,7 @@ impl Flow {
         !state.left
     }
 
-    /// The shard has received a part of `bytes` bytes.
+    /// Records that the shard has received a part of `bytes` bytes.
     pub(super) fn took(&self, bytes: usize) {
         let mut state = self.state();
         state.ahead = state.ahead.saturating_sub(bytes);
@@ -57,7 +57,7 @@ impl Flow {
         self.changed.notify_one();
     }
 
-    /// The rest of the reply is not needed.
+    /// Ends the reply: the rest is not needed.
     pub(super) fn leave(&self) {
         self.state().left = true;
         self.changed.notify_one();
@@ -90,7 +90,7 @@ mod tests {
             flow.took(bytes);
         }
         thread.join().unwrap();
-        // One that is larger than the limit goes alone.
+        // A part that is larger than the limit is sent alone.
         assert!(flow.wait(10 * AHEAD_MAX));
     }
 

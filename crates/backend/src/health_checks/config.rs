@@ -21,7 +21,7 @@ pub struct CheckConfig {
 
 impl CheckConfig {
     /// Sorts the addresses by the index of the workers with these names. A name that is not configured belongs to a
-    /// worker that is being removed; it gets any address.
+    /// worker that is being removed; any address is assigned to it.
     pub(crate) fn arrange(&mut self, names: &[Option<String>]) {
         let of = |name: &Option<String>| {
             let found = self.names.iter().position(|other| Some(other) == name.as_ref());
@@ -44,7 +44,7 @@ pub enum ProbeConfig {
     Line {
         /// The line to send.
         send: String,
-        /// The text that the reply must start with; empty: any reply is good.
+        /// The text with which the reply must start; empty: any reply is good.
         expect: String,
     },
     /// Runs a program of the operator, whose exit code is the result.
@@ -66,7 +66,7 @@ pub struct HttpProbeConfig {
     pub body: Option<String>,
 }
 
-/// The address for checks of a server: with `port`, if one is configured.
+/// Returns the address for checks of a server, with `port` if one is configured.
 pub fn check_address(address: &event::Address, port: Option<u16>) -> event::Address {
     match (address, port) {
         (event::Address::Internet(address), Some(port)) => {

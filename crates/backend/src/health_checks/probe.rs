@@ -8,12 +8,13 @@ use super::config::{HttpProbeConfig, ProbeConfig};
 /// The result of a check. An error is a failed check.
 pub(super) type Verdict = Result<Remark, Remark>;
 
-/// The result of a check, in words.
+/// The result of a check, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// For operators: includes the reply of the worker.
+    /// The text for operators, which includes the reply of the worker.
     pub text: String,
-    /// For clients: the kind of result only. A reply may be an error message that contains a password.
+    /// The text for clients, which contains only the kind of result. A reply may be an error message that contains a
+    /// password.
     pub kind: String,
 }
 
@@ -35,7 +36,7 @@ const ANSWER_MAX: usize = 64 << 10;
 /// The received part of a reply.
 #[derive(Debug)]
 pub(super) enum Seen {
-    /// No reply is expected: the connection alone is the check.
+    /// No reply is expected: an established connection is a passed check.
     Connection,
     Line {
         expect: String,
@@ -54,7 +55,7 @@ pub(super) struct Reply {
     body: Option<Body>,
     status: u16,
     text: Vec<u8>,
-    /// The number of these bytes that were searched.
+    /// The number of bytes of `text` that were searched.
     searched: usize,
 }
 
@@ -83,7 +84,7 @@ impl Seen {
         matches!(self, Self::Connection)
     }
 
-    /// Handles received bytes. `None`: the result is not known yet.
+    /// Handles received bytes. Returns `None` while the result is unknown.
     pub(super) fn receive(&mut self, data: &mut Data<'_>) -> Option<Verdict> {
         match self {
             Self::Connection => None,
@@ -99,7 +100,7 @@ impl Seen {
         }
     }
 
-    /// The result at the end of the stream.
+    /// Returns the result at the end of the stream.
     pub(super) fn ended(&mut self) -> Verdict {
         match self {
             Self::Connection => Err("it ended the connection".into()),
@@ -110,7 +111,7 @@ impl Seen {
     }
 }
 
-/// The result for a reply line.
+/// Returns the result for a reply line.
 pub(super) fn line(text: &[u8], expect: &str) -> Verdict {
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     let shown = String::from_utf8_lossy(&text[..text.len().min(60)]);
@@ -189,7 +190,7 @@ impl Reply {
         Remark { text, kind: format!("it answers {} without what is expected", self.status) }
     }
 
-    /// Parses the next head. `true`: there was one.
+    /// Parses the next head. Returns `true` if a head was complete.
     fn head(&mut self, data: &mut Data<'_>) -> Result<bool, wire::http1::Refusal> {
         let Some(found) = self.scan.next(data.bytes(), &Limits::REPLY)? else { return Ok(false) };
         let method = if self.config.method == "HEAD" { Method::Head } else { Method::Get };

@@ -1,24 +1,25 @@
-//! Whom the end of a program's standard error is about.
+//! Which clients may see the end of a program's standard error.
 //!
-//! What a program writes there names no client. A client therefore gets only what was written while the program
-//! served this client alone. Clients of a program that serves several at once get none of it, unless `exit_message`
-//! says otherwise. The log has all of it.
+//! The standard error of a program does not name clients. A client therefore receives only what was written while the
+//! program served this client alone. Clients of a program that serves several clients at the same time receive none of
+//! it, unless `exit_message` is set otherwise. The log contains all of it.
 
 use super::config::ProgramConfig;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// A process for one request; or one that serves HTTP, whose clients are told nothing of it by default.
+    /// A process for one request, or a program that serves HTTP. By default the clients of the latter receive nothing
+    /// of its output.
     Whole,
-    /// This client: what was said behind so many bytes. Those before are about others.
+    /// This client may see what was written after the first `after` bytes. Earlier bytes concern other clients.
     One { client: Option<u64>, after: u64 },
-    /// It may work for several clients at once.
+    /// The program may work for several clients at the same time.
     Several,
 }
 
 impl Audience {
     pub(super) const fn of(config: &ProgramConfig) -> Self {
-        // It may be about a notification when another client's request comes.
+        // When another client's request arrives, the output may still concern a notification.
         let is_notified = config.framing.is_json() && !config.is_own;
         if config.framing.ends_with_stream() || config.is_hosted {
             Self::Whole
@@ -29,8 +30,8 @@ impl Audience {
         }
     }
 
-    /// The program, which has `said` so many bytes, is given a request of this client; `is_reset`: one that makes
-    /// it forget its client.
+    /// Records that a request of this client is sent to the program, after the program has written `said` bytes. With
+    /// `is_reset`, the request makes the program forget its client.
     pub(super) fn handle_sent(&mut self, client: u64, is_reset: bool, said: u64) {
         if let Self::One { client: known, after } = self
             && (is_reset || *known != Some(client))

@@ -1,4 +1,4 @@
-//! Programs on pipes, as a shard asks them.
+//! The implementation of [`Backend`] for programs on pipes.
 
 use std::any::Any;
 use std::sync::Arc;

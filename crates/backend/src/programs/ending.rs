@@ -1,4 +1,4 @@
-//! How programs come to their end: asked, told, killed, or by themselves.
+//! How programs end: their input is closed, they receive SIGTERM, they are killed, or they exit by themselves.
 
 use event::{Context, TimerId};
 use exchange::Proof;
@@ -13,7 +13,7 @@ use crate::system::System;
 use flow::backend_event::BackendEvent;
 
 impl Programs {
-    /// The timer of a program fired: its grace has passed.
+    /// Handles the timer of a program: a grace period has passed.
     pub(crate) fn handle_timer(
         &mut self,
         io: &mut Context<'_>,
@@ -42,10 +42,10 @@ impl Programs {
                 program.fail_requests(io, Fault::Ended, events);
                 program.phase = Phase::Ending;
             }
-            // What it said is read as soon as its client takes it.
+            // The remaining output is read as soon as the client reads.
             Phase::Killed if program.pipes.as_ref().is_some_and(ProgramPipes::is_held) => {}
             Phase::Killed | Phase::Serving | Phase::Empty => {
-                // It has exited, or will; whoever still holds its pipes open is not waited for.
+                // The program has exited or will exit. Other processes that hold its pipes open are not waited for.
                 if let Some(pipes) = program.pipes.as_mut() {
                     pipes.close(io);
                 }
@@ -58,7 +58,7 @@ impl Programs {
         self.try_finish(io, worker, system, events);
     }
 
-    /// The keeper saw it exit.
+    /// Handles the supervisor's report that the program exited.
     pub(super) fn handle_exited(
         &mut self,
         io: &mut Context<'_>,
@@ -78,7 +78,7 @@ impl Programs {
         self.try_finish(io, worker, system, events);
     }
 
-    /// A program is gone when it has exited and all that it said is read.
+    /// Removes a program that has exited and whose output is read completely.
     pub(super) fn try_finish(
         &mut self,
         io: &mut Context<'_>,
@@ -114,7 +114,8 @@ impl Programs {
             }
         }
         if well && program.pipes.as_ref().is_some_and(ProgramPipes::is_own_raw) {
-            // Before its requests end: nothing is said of them on a connection of raw bytes.
+            // This event precedes the outcomes of the requests: on a connection of raw bytes no error replies are sent
+            // for them.
             events.push(BackendEvent::Finished { worker });
         }
         program.fail_requests(io, Fault::Ended, events);
@@ -131,7 +132,7 @@ impl Programs {
             program.empty();
             return events.push(BackendEvent::Released { worker });
         }
-        // One that says nothing of its start may have failed before it has read anything.
+        // A program that sends no ready message may have failed before it read anything.
         let has_started = says_ready || program.killed_for.is_some() || is_own && well;
         if let (Some(client), Some(pipes)) = (program.asker, &program.pipes)
             && pipes.was_given_a_request(has_started)
@@ -146,7 +147,7 @@ impl Programs {
         *self.live.at(worker) = None;
     }
 
-    /// Ends a program that has nothing to do.
+    /// Ends a program without requests in flight.
     pub(crate) fn stop(
         &mut self,
         io: &mut Context<'_>,
@@ -161,7 +162,7 @@ impl Programs {
             *self.live.at(worker) = None;
             events.push(BackendEvent::Ended { worker, expected: true, reached: true });
         } else if program.phase == Phase::Starting {
-            // Its start is on the way to the keeper, and so is this.
+            // The start order is on its way to the supervisor; this order follows it.
             system.spawner.stop(program.token, spawn::Stop::Kill);
             program.phase = Phase::Killed;
         } else {
@@ -169,8 +170,8 @@ impl Programs {
         }
     }
 
-    /// Tells one that serves HTTP and has nothing to do to end; `expected`: because we want it, not
-    /// because of what it did.
+    /// Sends SIGTERM to a program that serves HTTP and has no requests in flight. `expected`: the daemon decided to end
+    /// it, and no fault of the program is the reason.
     pub(crate) fn drain(
         &mut self,
         io: &mut Context<'_>,
@@ -188,7 +189,7 @@ impl Programs {
         }
     }
 
-    /// Ends a program that has nothing to do and is to serve nobody else. Another takes its place.
+    /// Ends a program without requests in flight that must not serve another client. It is replaced.
     pub(crate) fn retire(
         &mut self,
         io: &mut Context<'_>,

@@ -1,37 +1,37 @@
-//! What a program does wrong, and what is said of it.
+//! The faults of a program, and the outcomes and log texts that they produce.
 
 use std::time::Duration;
 
 use exchange::{Cause, Outcome, Phase};
 use settings::ExitMessage;
 
-/// Why the requests in a program's hands are not answered.
+/// Why the requests in flight of a program are not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Ended,
     TooLong,
-    /// It gave a reply over the limit, and nobody can say to whom.
+    /// A reply is over the limit, and its request cannot be identified.
     TooLongForSomebody,
-    /// It does not keep to its framing.
+    /// The output violates the framing.
     Broken(&'static str),
-    /// The same, and no request is named that is to blame.
+    /// The output violates the framing, and no request can be identified as the cause.
     BrokenForSomebody(&'static str),
     Late(Duration),
-    /// It said nothing at all while it was asked, by clients that took back what they asked or not.
+    /// Nothing was written for this long while requests were in flight, including requests that clients cancelled.
     Silent(Duration),
-    /// No byte of its reply came.
+    /// No byte of the reply arrived within this time.
     Mute(Duration),
-    /// It reads nothing of what waits for it.
+    /// Nothing of the waiting input was read for this long.
     Stalled(Duration),
 }
 
 impl Fault {
-    /// Whether the oldest request is no more to blame than any other that the program has.
+    /// Whether the fault cannot be attributed to the oldest request.
     pub(super) const fn is_of_nobody(self) -> bool {
         matches!(self, Self::Ended | Self::TooLongForSomebody | Self::BrokenForSomebody(_))
     }
 
-    /// How long a request may have waited without it.
+    /// Returns how long a request may wait before this fault.
     pub(super) const fn limit(self) -> Option<Duration> {
         match self {
             Self::Late(limit) | Self::Silent(limit) | Self::Mute(limit) => Some(limit),
@@ -40,7 +40,7 @@ impl Fault {
         }
     }
 
-    /// Why it is killed, in a word or two.
+    /// Returns the reason for killing the program, in one or two words.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Ended => "it could not go on",
@@ -52,7 +52,7 @@ impl Fault {
         }
     }
 
-    /// What it did, behind its name.
+    /// Returns what the program did. The text follows its name.
     pub(super) fn message(self) -> String {
         match self {
             Self::Ended => "ended".to_owned(),
@@ -69,7 +69,8 @@ impl Fault {
         }
     }
 
-    /// What a request in the hands of program `name` is told; how that ended, where it did.
+    /// Returns the outcome of a request in flight of program `name`. The outcome includes how the program ended, if it
+    /// ended.
     pub(super) fn outcome(self, name: &str, exit_report: &ExitReport) -> Outcome {
         let (cause, text) = match self {
             Self::Ended => return exit_report.outcome(Phase::Work, name),
@@ -89,20 +90,20 @@ impl Fault {
     }
 }
 
-/// Bytes of the end of its standard error that a client may be told.
+/// The maximum number of bytes of the end of standard error that a client may receive.
 const TAIL_MAX: usize = 8 << 10;
 
-/// What is told of a program that has ended.
+/// What clients receive about a program that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExitReport {
-    /// In a line, behind its name.
+    /// One line, which follows the name of the program.
     line: String,
-    /// To whoever can read more than a line.
+    /// A longer text, for protocols that can carry more than one line.
     more: Option<String>,
 }
 
 impl ExitReport {
-    /// `exit`: how it exited; `tail`: the end of what it said.
+    /// Creates a report. `exit`: the exit status as text; `tail`: the end of the output.
     pub(super) fn new(words: ExitMessage, exit: &str, tail: &str) -> Self {
         let last = last_line(tail);
         let behind = |text: &str, last: &Option<String>| match last {
@@ -124,7 +125,7 @@ impl ExitReport {
         Self { line, more }
     }
 
-    /// What becomes of a request that it had.
+    /// Returns the outcome of a request that was in flight.
     pub(crate) fn outcome(&self, phase: Phase, name: &str) -> Outcome {
         let line = match &self.line {
             how if how.is_empty() => format!("worker {name} ended"),
@@ -134,16 +135,16 @@ impl ExitReport {
     }
 }
 
-/// Characters of the last line that go into an outcome.
+/// The maximum number of characters of the last line in an outcome.
 const LAST_MAX: usize = 200;
 
-/// The last line that says something, escaped.
+/// Returns the last line that is not empty, escaped.
 pub(super) fn last_line(tail: &str) -> Option<String> {
     let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(LAST_MAX).flat_map(char::escape_debug).collect())
 }
 
-/// The end of it, as text that does nothing to a terminal.
+/// Returns the end of the text, with characters replaced that would affect a terminal.
 fn shown(tail: &str) -> String {
     let plain = |it: char| match it {
         '\n' | '\t' => it,

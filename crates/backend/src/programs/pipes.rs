@@ -1,14 +1,15 @@
 //! Input and output of one program: requests out, replies in.
 //!
-//! `offered` counts the bytes given to the input stream, `accepted` those that the kernel has taken:
+//! `offered` counts the bytes given to the input stream. `accepted` counts the bytes that the kernel has accepted:
 //!
 //! ```text
 //!   in_flight   [ oldest ][ ............ ][ youngest ]
 //!   bytes     start...  start.........  start......  offered
-//!                    ▲ accepted: a flight that starts before it has reached the program
+//!                    ▲ accepted: a request that starts before it has reached the program
 //! ```
 //!
-//! Without tags the next reply is the oldest flight's; with tags ([`tags`]) each reply names its own.
+//! Without tags the next reply belongs to the oldest request in flight. With tags ([`tags`]) each reply names its
+//! request.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -58,50 +59,50 @@ use silence::Silence;
 use tags::{Outgoing, Tags};
 use unreadable::Unreadable;
 
-/// Why a request on lines is rejected that some readers take for several.
+/// Why a request of lines is rejected that a program may read as several lines.
 const LINE_BREAK: &str =
     "it holds a CR, U+0085, U+2028 or U+2029, at which a program may end a line";
 
-/// Why a request is rejected that names what could not be told apart for clients that share a program.
+/// Why a request is rejected whose effect cannot be separated for the clients that share a program.
 const UNSHARED: &str =
     "clients share this program, and what this method asks for could not be told apart for them";
 
-/// What a program said in one go.
+/// The result of reading a program's output once.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProgramOutput {
-    /// Replies, or parts of them, as they should be.
+    /// Replies, or parts of replies, all valid.
     Fine,
-    /// It was greeted, and serves from now on.
+    /// The handshake or ready message arrived. The program serves from now on.
     Ready,
-    /// A frame though nothing was asked, shown for the log.
+    /// A frame while no request was in flight; it is shown in the log.
     Unasked(String),
     /// A frame over the limit.
     TooLong,
-    /// A frame over the limit, of which nobody can say whose reply it is.
+    /// A frame over the limit whose request cannot be identified.
     TooLongForSomebody,
-    /// Bytes that are no frame.
+    /// Bytes that are not a frame.
     Broken(&'static str),
 }
 
 const OTHER: ProgramOutput = ProgramOutput::Broken("its reply has the id of another request");
 
-/// What has become of a check.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     Waits,
     Passed,
-    /// A frame has begun that nobody asked for, and does not end.
+    /// An unsolicited frame has begun and does not end.
     Failed,
 }
 
-/// What the programs of a pool have shown of themselves since its settings were read.
+/// What is known about the programs of a pool since its configuration was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// One printed something that nobody asked for.
+    /// Whether one wrote unsolicited output.
     pub(super) is_strict: bool,
-    /// One has passed a check.
+    /// Whether one has passed a check.
     pub(super) has_passed: bool,
-    /// One has answered, or it was said that none does.
+    /// Whether one has answered, or the log already contains the warning that none answers.
     pub(super) has_spoken: bool,
 }
 
@@ -110,63 +111,63 @@ pub(super) struct ProgramPipes {
     output: Option<StreamId>,
     decoder: Decoder,
     in_flight: InFlight,
-    /// Notifications that wait with their slots until it has read on, in the order in which they were sent.
+    /// Notifications that keep their slots until the program reads on, in the order in which they were sent.
     notices: Vec<Notice>,
-    /// Answers to what it asks.
+    /// Answers to requests of the program itself.
     own_answers: Pending,
-    /// Requests that were cancelled, and the messages that cancel them.
+    /// Cancelled requests, and the messages that cancel them.
     cancellations: Pending,
-    /// It is one connection's own, which it may ask things too.
+    /// Whether it is a session program, which may also send requests to its client.
     is_own: bool,
-    /// Who hears what it says unasked.
+    /// Which client receives its unsolicited output.
     unsolicited_to: unsolicited_to::UnsolicitedTo,
     tags: Option<Tags>,
-    /// Requests that some readers of lines take for several are rejected.
+    /// Whether requests are rejected that a program may read as several lines.
     rejects_line_breaks: bool,
-    /// Only looked at where what was taken back is forgotten: with tags.
+    /// How long the program has been silent. Used only with tags, where cancelled requests are removed.
     silence: Silence,
-    /// Some that nobody wants keep their slots: with tags.
+    /// Whether some unwanted requests keep their slots. Used only with tags.
     has_unwanted: bool,
-    /// It is given nothing until then, because of what was cancelled: with tags.
+    /// The program receives no requests until then, because of cancelled requests. Used only with tags.
     closed_until: Option<Instant>,
-    /// Clients whose requests were late or cancelled since it last said something: with tags.
+    /// Clients whose requests were late or cancelled since the program last wrote something. Used only with tags.
     waited: Vec<u64>,
-    /// Whether its replies are in step with its requests, where nothing in its framing tells.
+    /// Whether its replies are aligned with its requests, if the framing does not show this.
     alignment: Option<Alignment>,
-    /// Whether it may be given to another connection, where it is one connection's own.
+    /// Whether a session program may be given to another connection.
     reset: Option<Reset>,
-    /// What of a request its reply must carry.
+    /// The part of a request that its reply must repeat.
     carried: Option<Finder>,
     stream: Option<ReplyStreamConfig>,
-    /// The oldest reply has begun, and more frames of it come.
+    /// Whether the oldest reply has begun and more of its frames follow.
     is_streaming: bool,
-    /// Its output is not read: a client does not take what it said.
+    /// Set while its output is not read because a client does not read.
     held: Option<Held>,
-    /// A program for one request: its whole output, once that has ended.
+    /// The whole output of a program for one request, once the output has ended.
     whole: Option<Slice>,
     offered: u64,
-    /// What the kernel had accepted when the input closed.
+    /// The number of bytes that the kernel had accepted when the input closed.
     accepted_at_close: u64,
-    /// The same without what the program is known to have left unread.
+    /// `accepted_at_close`, without the bytes that the program is known to have left unread.
     read_at_close: u64,
     /// Bytes offered before the first request.
     asked_at: Option<u64>,
-    /// Replies given in all.
+    /// The total number of replies.
     pub(super) answers: u64,
     times: ProgramTimeouts,
-    /// Times that what it had when it ended may be given to a program.
+    /// The maximum number of times that a request may be sent if the program ends before it replies.
     tries: u8,
-    /// Its next frame says that it is ready, and is no reply.
+    /// Whether its next frame is a ready message and not a reply.
     says_ready: bool,
-    /// A part of a frame has come.
+    /// Whether a part of a frame has arrived.
     is_partial: bool,
-    /// When the reply before was complete.
+    /// The time at which the previous reply was complete.
     completed: Option<Instant>,
-    /// It has answered nothing for a while, and this was said.
+    /// Whether the program was already found not to have answered for a while.
     is_mute: bool,
-    /// What it said that is no message: with tags.
+    /// Output that is not a message. Used only with tags.
     unreadable: Unreadable,
-    /// What the kernel had accepted when its reading was last looked at.
+    /// The number of bytes that the kernel had accepted at the last check whether the program reads.
     stalled_at: u64,
     scratch: Vec<u8>,
 }
@@ -178,7 +179,7 @@ impl ProgramPipes {
         config: &ProgramConfig,
         known: Known,
     ) -> Self {
-        // With tags a reply names its request, and one that is too long is passed over.
+        // With tags a reply names its request, so an oversized reply is skipped.
         let decoder = match config.tagged {
             true => Decoder::new(config.framing, config.reply_max, OversizePolicy::Skip).skimming(),
             false => Decoder::new(config.framing, config.reply_max, OversizePolicy::End),
@@ -234,7 +235,7 @@ impl ProgramPipes {
         self.decoder.framing().ends_with_stream()
     }
 
-    /// Greets a program that wants to be greeted before it serves.
+    /// Sends the first message of the handshake to a program that requires one.
     pub(super) fn greet(&mut self, io: &mut Context<'_>) {
         let mut out = Vec::new();
         if let Some(tags) = &mut self.tags {
@@ -330,7 +331,7 @@ impl ProgramPipes {
         self.scratch = rewritten;
     }
 
-    /// A request is on its way, at these bytes of the input.
+    /// Adds a request that was written at these bytes of the input.
     fn add_in_flight(
         &mut self,
         io: &mut Context<'_>,
@@ -356,7 +357,7 @@ impl ProgramPipes {
             unwanted: false,
         });
         if let (true, Some(input)) = (self.is_oneshot(), self.input) {
-            // One that reads late gets all of it: the deadline alone says when it is too late.
+            // A program that reads late receives all of it: only the deadline limits the time.
             io.finish(input, Some(deadline));
         }
         if first {
@@ -365,8 +366,8 @@ impl ProgramPipes {
         }
     }
 
-    /// Sets the deadline of the oldest request, and that of a program which says nothing at all. What
-    /// a client's slowness takes does not count.
+    /// Sets the deadline of the oldest request, and the deadline of a program that writes nothing at all. Time spent
+    /// waiting for a slow client does not count.
     pub(super) fn arm(&self, io: &mut Context<'_>, deadline: Duration) {
         if let (Some(output), None) = (self.output, self.held) {
             let oldest = self.in_flight.oldest();
@@ -376,13 +377,13 @@ impl ProgramPipes {
             let at = at.chain(self.closed_until).min();
             io.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
-                // A reply behind another cannot begin before that has ended.
+                // A reply cannot begin before the previous reply has ended.
                 let since = oldest
                     .map(|it| self.completed.map_or(it.dispatched, |at| at.max(it.dispatched)));
                 let at = since.filter(|_| !self.is_begun()).map(|since| since + limit);
                 io.deadline(output, FIRST, at);
             }
-            // One that has never answered may keep its output in a buffer, which is said once.
+            // A program that has never answered may buffer its output. This is logged once.
             let mute = (self.answers == 0 && !self.is_mute).then_some(MUTE);
             if let Some(limit) = self.times.slow.into_iter().chain(mute).min() {
                 let at = oldest.filter(|it| !it.slow).map(|it| it.dispatched + limit);
@@ -391,8 +392,8 @@ impl ProgramPipes {
         }
     }
 
-    /// When its check is passed, if nothing is in flight; for a frame that has begun, when its end is
-    /// looked for again.
+    /// Returns when its check is passed, if nothing is in flight. If a frame has begun, returns when to look for its
+    /// end again.
     fn checked_at(&self, now: Instant) -> Option<Instant> {
         let at = match &self.reset {
             Some(reset) => reset.until(),
@@ -401,13 +402,13 @@ impl ProgramPipes {
         Some(if self.is_partial { at.max(now + REST_OF_FRAME) } else { at })
     }
 
-    /// A part of a reply has come.
+    /// Whether a part of a reply has arrived.
     fn is_begun(&self) -> bool {
         self.is_streaming || self.is_partial
     }
 
-    /// Whether it has said nothing since it was started, although its first request was sent a while
-    /// ago. That is looked at once, whatever is found: `arm` would set a time that has passed.
+    /// Whether it has written nothing since its start, although its first request was sent [`MUTE`] ago. This is
+    /// checked only once, whatever the result: otherwise `arm` would set a time that has passed.
     pub(super) fn handle_mute(&mut self, io: &Context<'_>) -> bool {
         let late = |flight: &ActiveRequest| flight.dispatched + MUTE <= io.now();
         let is_looked_at = self.answers == 0 && self.in_flight.oldest().is_some_and(late);
@@ -415,12 +416,12 @@ impl ProgramPipes {
         is_first && !self.is_begun()
     }
 
-    /// It said what is no message, which is said now and then.
+    /// Logs output that is not a message, at limited intervals.
     pub(super) fn report_unreadable(&mut self, io: &Context<'_>, name: &str) {
         self.unreadable.report(io.now(), name);
     }
 
-    /// The oldest request has taken long, which is said once: how long.
+    /// Returns how long the oldest request has taken, once, if it is slow.
     pub(super) fn handle_slow(&mut self, io: &Context<'_>) -> Option<Duration> {
         let (limit, now) = (self.times.slow?, io.now());
         let late = |flight: &&mut ActiveRequest| !flight.slow && flight.dispatched + limit <= now;
@@ -429,7 +430,7 @@ impl ProgramPipes {
         Some(io.now().saturating_duration_since(oldest.dispatched))
     }
 
-    /// Puts a frame into the input and returns its place in all that was offered.
+    /// Writes a frame to the input and returns its range in all the bytes offered.
     fn write(&mut self, io: &mut Context<'_>, frame: &[u8]) -> Result<Range<u64>, Unframable> {
         let envelope = envelope(self.decoder.framing(), frame)?;
         let start = self.offered;
@@ -441,7 +442,7 @@ impl ProgramPipes {
                     after = io.send_bytes(input, bytes);
                 }
             }
-            // Nothing, when the input has just ended and its end is not told yet.
+            // Zero, if the input has just ended and its end was not reported yet.
             self.offered += after.saturating_sub(before) as u64;
             if let (Some(limit), true) = (self.times.write_stall, before == 0 && after > 0) {
                 self.stalled_at = start;
@@ -452,7 +453,7 @@ impl ProgramPipes {
         Ok(start..start + length as u64)
     }
 
-    /// Bytes that the program has not taken.
+    /// Returns the number of bytes that the program has not read.
     fn unread(&self, io: &Context<'_>) -> usize {
         self.input.map_or(0, |input| io.queued(input))
     }
@@ -464,8 +465,8 @@ impl ProgramPipes {
         }
     }
 
-    /// Nothing is in flight, and nothing came for so long that its check is passed: it is for any
-    /// client again, or for any connection.
+    /// Handles silence while nothing is in flight. If it was long enough, the check is passed: any client, or any
+    /// connection, may use the program again.
     pub(super) fn handle_silent(
         &mut self,
         io: &Context<'_>,
@@ -482,7 +483,7 @@ impl ProgramPipes {
         }
         let Some(alignment) = &mut self.alignment else { return Check::Waits };
         if self.is_partial {
-            // It says something beside its replies, and has not come to its end.
+            // The program writes something besides its replies, and it is not complete.
             let is_stuck = alignment.until().is_some_and(|at| at + FRAME_MAX <= now);
             return if is_stuck { Check::Failed } else { Check::Waits };
         }
@@ -493,31 +494,31 @@ impl ProgramPipes {
         Check::Passed
     }
 
-    /// Its pool has other settings, or another of its programs was found out.
+    /// Handles that the pool has a new configuration, or that another of its programs wrote unsolicited output.
     pub(super) fn handle_alignment(&mut self, config: &ProgramConfig, known: Known) {
         if let (Some(alignment), Some(mode)) = (&mut self.alignment, config.alignment) {
             alignment.handle_mode(mode, known.is_strict);
         }
     }
 
-    /// It said something that nobody asked for: its replies that may be those to other requests.
-    /// None where nobody watches it.
+    /// Handles unsolicited output: returns the replies that may belong to other requests. Returns `None` if alignment
+    /// is not checked.
     pub(super) fn found_out(&mut self) -> Option<Suspects> {
         self.alignment.as_mut().filter(|it| it.is_on()).map(Alignment::found_out)
     }
 
-    /// Whether it is one connection's own, and speaks without frames.
+    /// Whether it is a session program without framing.
     pub(super) fn is_own_raw(&self) -> bool {
         self.is_own && self.decoder.framing() == Framing::Raw
     }
 
-    /// Whether it has answered its reset, and is no connection's own: it has to be silent.
+    /// Whether it is a session program that has answered its reset and belongs to no connection. It must be silent.
     pub(super) fn is_reset(&self) -> bool {
         self.reset.as_ref().is_some_and(Reset::is_done)
     }
 
-    /// Whether it was given a request, now that its input is closed. Unless it `has_started`, it must have read a part of
-    /// that, or nobody knows whether it did.
+    /// Whether it was given a request, now that its input is closed. Unless `has_started`, it must have read a part of
+    /// the request; otherwise it is unknown whether it read any.
     pub(super) fn was_given_a_request(&self, has_started: bool) -> bool {
         let taken = if has_started { self.accepted_at_close } else { self.read_at_close };
         self.asked_at.is_some_and(|at| at < taken)
@@ -527,7 +528,7 @@ impl ProgramPipes {
         self.in_flight() > 0
     }
 
-    /// Whether it has nothing that anybody counts as with it.
+    /// Whether it has neither requests nor notifications in flight.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_owing() && self.notices.is_empty()
     }
@@ -536,23 +537,23 @@ impl ProgramPipes {
         self.in_flight.len()
     }
 
-    /// Whether all that the program said is read.
+    /// Whether all output of the program is read.
     pub(super) const fn is_read(&self) -> bool {
         self.output.is_none()
     }
 }
 
-/// How long a program may take for its first answer before the log says what may be wrong.
+/// How long a program may take for its first answer before a possible cause is logged.
 const MUTE: Duration = Duration::from_secs(2);
 
-/// How often a check looks for the rest of a frame that has begun.
+/// The interval at which a check looks for the rest of a frame that has begun.
 const REST_OF_FRAME: Duration = Duration::from_millis(10);
 
-/// How long a check waits for it in all.
+/// The maximum time that a check waits for the rest of a frame.
 const FRAME_MAX: Duration = Duration::from_secs(1);
 
-/// Bytes that may wait for a program when something is added that no slot bounds.
+/// The maximum number of bytes that may wait for a program when a message is added that needs no slot.
 pub(super) const UNREAD_MAX: usize = 64 << 10;
 
-/// What the log says of a frame whose end did not come.
+/// The log text for a frame whose end did not arrive.
 pub(in crate::programs) const PARTIAL: &str = "a part of a frame";

@@ -1,4 +1,4 @@
-//! One program: its phases, and the steps from one to the next.
+//! One program: its phases and the transitions between them.
 
 use std::time::{Duration, Instant};
 
@@ -20,20 +20,20 @@ use flow::payload::Request;
 use flow::request_meta::RequestMeta;
 use flow::stream_owner::{Pipe, StreamOwner, StreamPurpose, WorkerTimer};
 
-/// Between two looks at a program's memory.
+/// The minimum time between two measurements of a program's memory.
 const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// A slot without a process: one is started for each request.
+    /// A slot without a process. A process is started for each request.
     Empty,
     Starting,
     Serving,
-    /// Its output has ended; how it exited may be told in a moment.
+    /// Its output has ended. Its exit status may arrive shortly.
     Silent,
-    /// Its input is closed and it is left alone until the grace has passed.
+    /// Its input is closed, and the grace period runs.
     Ending,
-    /// It was told to end and is left alone until the grace has passed again.
+    /// SIGTERM was sent, and the grace period runs again.
     Told,
     /// It was killed.
     Killed,
@@ -42,50 +42,50 @@ pub(super) enum Phase {
 pub(super) struct Program {
     pub(super) worker: WorkerId,
     pub(super) pool: PoolId,
-    /// A slot for processes of one request each.
+    /// Whether the worker is a slot for processes of one request each.
     pub(super) is_slot: bool,
-    /// What the process is started for.
+    /// The request that the process is started for.
     pub(super) pending: Option<(Request, RequestMeta)>,
     pub(super) token: u64,
     pub(super) name: String,
     pub(super) pid: Option<u32>,
-    /// When it was started.
+    /// The time at which it was started.
     pub(super) since: Option<Instant>,
     pub(super) phase: Phase,
     pub(super) pipes: Option<ProgramPipes>,
     pub(super) stderr: Stderr,
-    /// What one prints that serves HTTP.
+    /// The standard output of a program that serves HTTP.
     pub(super) prints: Stderr,
     pub(super) exit: Option<Exit>,
     pub(super) timer: Option<TimerId>,
-    /// Why it was killed, if it was for what it did.
+    /// The fault for which it was killed; `None` if it was not killed for a fault.
     pub(super) killed_for: Option<Fault>,
-    /// It was ended because we wanted it, not because of what it did.
+    /// Whether the daemon decided to end it, and not because of a fault of the program.
     pub(super) expected: bool,
-    /// The connection whose own it was has gone, and it was not told to forget that.
+    /// Whether the connection of a session program is gone, and the program was not reset since.
     pub(super) is_left: bool,
-    /// Whose request it was given last.
+    /// The client whose request was sent to it last.
     pub(super) asker: Option<u64>,
-    /// It was told that it has answered one.
+    /// Whether it was reported that it has answered a request.
     pub(super) is_proven: bool,
     pub(super) served: u64,
-    /// When its memory was last looked at.
+    /// The time of the last memory measurement.
     pub(super) looked_at: Option<Instant>,
-    /// What those are told of its end who had asked it something.
+    /// What its clients receive when it ends.
     pub(super) last_words: ExitMessage,
-    /// To whom what it said is shown.
+    /// Which clients may see its output.
     pub(super) audience: Audience,
 }
 
 impl Program {
-    /// It takes requests from now on.
+    /// Starts to accept requests.
     pub(super) fn serve(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
         self.settle_in(io);
         events.push(BackendEvent::Started { worker: self.worker });
     }
 
-    /// Takes what one that serves HTTP says of itself; it is ready when it accepts connections.
-    /// Standard input is at its end from the start.
+    /// Reads the output of a program that serves HTTP. The program is ready when it accepts connections. Its standard
+    /// input is at end of file from the start.
     pub(super) fn listen_to(&mut self, io: &mut Context<'_>, pipes: Pipes) {
         let Pipes { stdin: _, stdout, stderr } = pipes;
         let mut adopt = |pipe| io.adopt(Fd::from(pipe), Direction::In, StreamLimits::default());
@@ -96,14 +96,14 @@ impl Program {
         self.claim(io, error, Pipe::Error);
     }
 
-    /// A stream is one of its pipes.
+    /// Sets this program as the owner of a stream, which is one of its pipes.
     pub(super) fn claim(&self, io: &mut Context<'_>, stream: StreamId, pipe: Pipe) {
         let purpose = StreamPurpose::Pipe(self.worker, pipe);
         io.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 
-    /// Whether its end is nobody's loss: we wanted it, or it has no client any more and neither failed
-    /// nor broke its framing.
+    /// Whether its end harms no client: the daemon decided to end it, or it has no client any more and neither failed
+    /// nor violated its framing.
     pub(super) fn is_expected(&self) -> bool {
         let is_well = match self.killed_for {
             Some(fault) => !matches!(fault, Fault::Broken(_) | Fault::BrokenForSomebody(_)),
@@ -116,8 +116,7 @@ impl Program {
         self.exit.is_some_and(|exit| exit.status == Status::Code(0))
     }
 
-    /// Tells that it has answered the first request of the connection whose own it is: its slot stays
-    /// in use.
+    /// Reports that it has answered the first request of its session's connection. Its slot stays in use.
     pub(super) fn prove(&mut self, events: &mut Vec<BackendEvent>) {
         let answers = self.pipes.as_ref().is_some_and(ProgramPipes::has_answered_its_own);
         if answers && !std::mem::replace(&mut self.is_proven, true) {
@@ -125,7 +124,7 @@ impl Program {
         }
     }
 
-    /// Its start is over.
+    /// Ends the start phase.
     pub(super) fn settle_in(&mut self, io: &mut Context<'_>) {
         self.phase = Phase::Serving;
         if let Some(timer) = self.timer.take() {
@@ -133,7 +132,7 @@ impl Program {
         }
     }
 
-    /// Closes its input and gives it time to end by itself.
+    /// Closes the input and gives the program time to exit.
     pub(super) fn end(&mut self, io: &mut Context<'_>, grace: Duration) {
         self.phase = Phase::Ending;
         if let Some(pipes) = self.pipes.as_mut() {
@@ -168,7 +167,7 @@ impl Program {
         }
     }
 
-    /// It gets no other request: what it has ends, and it is killed.
+    /// Kills the program. Its requests end, and it gets no other request.
     pub(super) fn kill(
         &mut self,
         io: &mut Context<'_>,
@@ -203,7 +202,7 @@ impl Program {
         }
     }
 
-    /// How it ended, and what it said last, for those who had asked it something.
+    /// Returns the exit status and the last output, for clients whose requests were in flight.
     pub(super) fn exit_report(&mut self) -> ExitReport {
         let told = match self.audience {
             Audience::One { after, .. } => self.stderr.tail_after(after),
@@ -213,7 +212,7 @@ impl Program {
         ExitReport::new(self.last_words, &self.exit_text(), &told)
     }
 
-    /// The end of what it said, for the log.
+    /// Returns the end of its output, for the log.
     fn tail(&mut self) -> String {
         match self.stderr.tail() {
             nothing if nothing.is_empty() => self.prints.tail(),
@@ -221,7 +220,7 @@ impl Program {
         }
     }
 
-    /// Why another is to be started in its place.
+    /// Returns why it must be replaced.
     pub(super) fn trouble(&mut self, now: Instant) -> Trouble {
         let tail = self.tail();
         let ran = self.since.map(|since| now.saturating_duration_since(since));
@@ -229,7 +228,7 @@ impl Program {
         trouble::of_end(self.last_words, ran, (&self.exit_text(), killed_for), &tail)
     }
 
-    /// How it exited, if that is known.
+    /// Returns its exit status as text, if that is known.
     pub(super) fn exit_text(&self) -> String {
         match &self.exit {
             Some(exit) => exit.to_string(),

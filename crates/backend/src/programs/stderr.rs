@@ -1,5 +1,4 @@
-//! The standard error of a program: always read, line by line into the log, and no more than the
-//! log can take.
+//! The standard error of a program. It is always read, and logged line by line up to a limit per second.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,11 +9,11 @@ use wire::lines::{Lines, Piece};
 use flow::backend_event::BackendEvent;
 use observe::printable::printable;
 
-/// Bytes of a line that go into the log.
+/// The maximum number of bytes of a line in the log.
 const LINE_MAX: usize = 4096;
-/// Lines of one program that go into the log a second.
+/// The maximum number of lines per second that are logged for one program.
 const LINES_A_SECOND: u32 = 50;
-/// Bytes of the end that are kept.
+/// The number of last bytes that are kept.
 const TAIL_MAX: usize = 8 << 10;
 const WINDOW: Duration = Duration::from_secs(1);
 
@@ -25,9 +24,9 @@ pub(super) struct Stderr {
     window: Option<Instant>,
     written: u32,
     tail: VecDeque<u8>,
-    /// Bytes that came in all.
+    /// The total number of bytes received.
     said: u64,
-    /// Bytes of the stream that were offered, not consumed, and so come again.
+    /// Bytes of the stream that were offered and not consumed. They are offered again.
     held: usize,
 }
 
@@ -77,7 +76,7 @@ impl Stderr {
         data.consume(consumed);
     }
 
-    /// Keeps the end of all that came, for the log and the requests of a program that dies.
+    /// Keeps the last bytes received, for the log and for the requests of a program that dies.
     fn keep(&mut self, new: &[u8]) {
         self.said += new.len() as u64;
         let new = &new[new.len().saturating_sub(TAIL_MAX)..];
@@ -86,17 +85,17 @@ impl Stderr {
         self.tail.extend(new);
     }
 
-    /// Bytes that came in all.
+    /// Returns the total number of bytes received.
     pub(super) const fn said(&self) -> u64 {
         self.said
     }
 
-    /// The last 8 KiB, as text.
+    /// Returns the last 8 KiB, as text.
     pub(super) fn tail(&mut self) -> String {
         self.tail_after(0)
     }
 
-    /// What is there of that behind so many bytes.
+    /// Returns the part of the kept bytes that came after the first `bytes` bytes.
     pub(super) fn tail_after(&mut self, bytes: u64) -> String {
         let kept = self.tail.len();
         let new = usize::try_from(self.said.saturating_sub(bytes)).unwrap_or(usize::MAX);
@@ -121,7 +120,7 @@ impl Stderr {
         self.stream = None;
     }
 
-    /// Reads no more of it, though somebody holds it open.
+    /// Stops reading, although another process may still hold the pipe open.
     pub(super) fn abandon(&mut self, io: &mut Context<'_>) {
         if let Some(stream) = self.stream.take() {
             io.close(stream);

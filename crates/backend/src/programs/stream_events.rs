@@ -1,4 +1,4 @@
-//! What programs are told of their streams and their processes.
+//! Events of the streams and processes of programs.
 
 use event::Context;
 use exchange::WorkerId;
@@ -31,20 +31,21 @@ impl Programs {
                     pipes.handle_drained(io, worker, deadline, events);
                 }
             }
-            // The end of a pipe is its closing.
+            // The end of a pipe is reported as its closing.
             StreamEvent::Connected | StreamEvent::Eof | StreamEvent::Relayed(..) => {}
         }
     }
 
-    /// Whether the connection whose own it is hears what it says unasked.
+    /// Sets whether the connection of a session program receives its unsolicited output.
     pub(crate) fn set_heard(&mut self, worker: WorkerId, heard: bool) {
         if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
             pipes.set_heard(heard);
         }
     }
 
-    /// That connection asks nothing more, or has `gone`; `replaced`: it is to serve no other. Where the
-    /// connection has gone its end is nobody's loss unless it fails, until it is told to forget.
+    /// Handles that the connection of a session program sends no more requests or is `gone`. With `replaced`, the
+    /// program must not serve another connection. Once the connection is gone, the exit of the program counts as
+    /// expected unless it fails, until the program is reset.
     pub(crate) fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
         let Some(program) = self.find(worker) else { return };
         program.is_left |= gone;
@@ -53,7 +54,7 @@ impl Programs {
         }
     }
 
-    /// It said what cannot be: it is killed.
+    /// Kills a program whose output is not valid.
     pub(super) fn condemn(
         &mut self,
         io: &mut Context<'_>,
@@ -77,7 +78,7 @@ impl Programs {
             }
             ProgramOutput::Broken(text) => {
                 tracing::warn!(worker = name, "does not keep to its framing: {text}");
-                // Where replies come in any order, it may be about any of the requests.
+                // If replies arrive in any order, the invalid output may belong to any of the requests.
                 match program.pipes.as_ref().is_some_and(ProgramPipes::is_tagged) {
                     true => Fault::BrokenForSomebody(text),
                     false => Fault::Broken(text),
@@ -120,7 +121,7 @@ impl Programs {
         }
     }
 
-    /// What the keeper says of the process of a worker.
+    /// Handles a report of the supervisor about the process of a worker.
     pub(crate) fn handle_report(
         &mut self,
         io: &mut Context<'_>,
@@ -138,7 +139,7 @@ impl Programs {
                 self.handle_start_failed(worker, &error, events);
             }
             Report::Exited { exit, .. } => self.handle_exited(io, worker, exit, system, events),
-            // Neither is of one process.
+            // These reports do not concern a single process.
             Report::SupervisorLost | Report::SupervisorReplaced => {}
         }
     }

@@ -8,12 +8,12 @@ use spawn::StartError;
 use super::fault::last_line;
 use flow::backend_event::Trouble;
 
-/// A program could not be started.
+/// Describes a program that could not be started.
 pub(super) fn of_start(words: ExitMessage, error: &StartError) -> Trouble {
     Trouble { kind: shown(words, error.kind()), detail: error.to_string() }
 }
 
-/// A program ended: it `ran` so long, ended so, or was killed for something, and said so much last.
+/// Describes a program that ended: how long it ran, its exit status or why it was killed, and the end of its output.
 pub(super) fn of_end(
     words: ExitMessage,
     ran: Option<Duration>,

@@ -1,4 +1,4 @@
-//! [`Backend`] for programs that serve HTTP.
+//! The implementation of [`Backend`] for programs that serve HTTP.
 
 use std::any::Any;
 

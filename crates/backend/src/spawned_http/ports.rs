@@ -1,6 +1,6 @@
 //! Verifies which process accepts connections on the port of a program. Any user of the machine can listen on a free
-//! port, before the program does or after it has stopped listening. So each connection is verified before anything is
-//! sent on it.
+//! port, before the program does or after it has stopped listening. Therefore each connection is verified before
+//! anything is sent on it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -25,7 +25,7 @@ pub(super) struct Made<'a> {
 struct Known {
     worker: WorkerId,
     program: PortProgram,
-    /// The other user that was found last, so that each is logged once.
+    /// The last foreign user that was found, so that each is logged once.
     stranger: Option<u32>,
 }
 
@@ -36,7 +36,8 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// Which process accepts a connection. A socket in the file system belongs to its program and needs no check.
+    /// Returns which process accepts a connection. A socket in the file system belongs to its program and needs no
+    /// check.
     pub(super) fn look(&mut self, io: &Context<'_>, made: &Made<'_>, system: &System) -> PortOwner {
         let Address::Internet(address) = made.address else { return PortOwner::Program };
         let place = match self.known.iter().position(|it| it.worker == made.worker) {

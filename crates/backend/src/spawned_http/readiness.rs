@@ -1,7 +1,7 @@
-//! Readiness check of a program: connections are opened until it accepts them.
+//! The readiness check of a program: connections are opened until the program accepts them.
 //!
 //! An inherited socket completes one connection before the program accepts it, but not a second one while the first
-//! waits. A socket that the program creates itself completes none before it exists.
+//! waits. A socket that the program creates itself completes no connection before it exists.
 //!
 //! ```text
 //!   begin ──▶ trying ──connected──▶ made ──── as many as needed ──▶ ready
@@ -17,7 +17,7 @@ use spawn::PortOwner;
 
 use flow::stream_owner::{StreamOwner, StreamPurpose, WorkerTimer};
 
-/// The pause before another attempt: the first one is doubled up to the maximum.
+/// The pause before another attempt. The first pause is doubled up to the maximum.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
 const PAUSE_LAST: Duration = Duration::from_millis(160);
 
@@ -34,7 +34,7 @@ pub(super) struct Readiness {
     pool: PoolId,
     pub(super) worker: WorkerId,
     address: Address,
-    /// The inherited socket, which is closed here when the program serves.
+    /// The inherited socket. The daemon's copy is closed when the program serves.
     socket: Option<spawn::Socket>,
     has_begun: bool,
     trying: Option<StreamId>,
@@ -66,7 +66,7 @@ impl Readiness {
         if self.socket.is_some() { 2 } else { 1 }
     }
 
-    /// The process has started.
+    /// Starts the check after the process has started.
     pub(super) fn begin(&mut self, io: &mut Context<'_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.connect(io);

@@ -31,7 +31,7 @@ impl Homes {
     /// options.
     ///
     /// # Errors
-    /// When the operating system cannot create it: no directory, descriptor or port.
+    /// The operating system cannot create the socket: no directory, descriptor or port is available.
     pub(super) fn make(
         &mut self,
         worker: WorkerId,
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever asks for a home gets these.
+    /// A spawner that returns these sockets.
     struct Given;
 
     impl Spawn for Given {

@@ -1,4 +1,4 @@
-//! [`Backend`] for servers.
+//! The implementation of [`Backend`] for servers.
 
 use std::any::Any;
 use std::net::SocketAddr;

@@ -23,7 +23,7 @@ pub struct UpstreamConfig {
     pub between: Duration,
     /// The maximum duration of a whole exchange; `None`: no limit.
     pub total: Option<Duration>,
-    /// How long an idle connection is kept.
+    /// The time for which an idle connection is kept.
     pub idle: Duration,
     /// The idle time before TCP keepalive probes; `None`: they are off.
     pub keepalive: Option<Duration>,
@@ -31,10 +31,11 @@ pub struct UpstreamConfig {
     pub retries: settings::Retries,
     /// Which requests may be retried after a server may have received them.
     pub idempotent: Idempotent,
-    /// Health checks determine whether a server is down. Without them, a server retires when a connection fails.
+    /// Whether health checks determine if a server is down. Without health checks, a server retires when a connection
+    /// fails.
     pub checked: bool,
-    /// The servers are programs that the daemon starts.
+    /// Whether the servers are programs that the daemon starts.
     pub is_hosted: bool,
-    /// This is a member shard: the owner shard handles failed connections.
+    /// Whether this is a member shard. The owner shard then handles failed connections.
     pub is_branch: bool,
 }

@@ -12,14 +12,14 @@ use flow::payload::{Payload, Request};
 use flow::reply_head::BoxedReplyHead;
 use flow::request_meta::{RequestMeta, ResponseKind};
 
-/// The minimum size of the rest of a reply body for direct forwarding, in bytes. For less, the setup costs more than
-/// it saves.
+/// The minimum number of remaining body bytes for direct forwarding. For fewer bytes the setup costs more than it
+/// saves.
 const UNSEEN_MIN: u64 = 128 << 10;
 
-/// A response that a server may send on an idle connection before it closes it.
+/// The starts of responses that a server may send on an idle connection before it closes the connection.
 const CLOSING_RESPONSES: [&[u8]; 2] = [b"HTTP/1.1 408 ", b"HTTP/1.0 408 "];
 
-/// The result of received bytes or of their end.
+/// The result of reading bytes, or of their end.
 #[derive(Debug)]
 pub(super) enum Step {
     /// The reply is incomplete.
@@ -41,7 +41,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// A complete reply whose body was already forwarded.
+    /// Creates the step for a complete reply whose body was already forwarded.
     fn whole(keep: bool) -> Self {
         Self::Whole { last: Slice::default(), keep }
     }
@@ -57,31 +57,31 @@ enum Reply {
     Switched,
 }
 
-/// The request on a connection.
+/// The request that is in flight on a connection.
 #[derive(Debug)]
 pub(super) struct ActiveRequest {
     pub(super) id: RequestId,
-    /// Its content for a retry, kept until a head of the reply arrives.
+    /// Its content for a retry. It is kept until a head of the reply arrives.
     pub(super) payload: Payload,
     /// Its encoded size in bytes.
     written: usize,
     pub(super) meta: RequestMeta,
-    /// Parts of its body were forwarded or requested, so it cannot be retried.
+    /// Whether parts of its body were forwarded or requested. It cannot be retried then.
     pub(super) passed: bool,
-    /// The reply is no longer needed.
+    /// Whether the reply is no longer needed.
     pub(super) abandoned: bool,
-    /// The reply is paused.
+    /// Whether the reply is paused.
     pub(super) held: bool,
-    /// A head of the reply was forwarded.
+    /// Whether a head of the reply was forwarded.
     begun: bool,
-    /// Direct forwarding was offered.
+    /// Whether direct forwarding was offered.
     long: bool,
     reply: Reply,
     interim: u32,
-    /// The request has a body that the server may leave unread.
+    /// Whether the request has a body that the server may leave unread.
     has_body: bool,
     keep: bool,
-    /// The server has closed its direction of a tunnel.
+    /// Whether the server has closed its direction of a tunnel.
     said_all: bool,
 }
 
@@ -105,13 +105,13 @@ pub(super) struct Connection {
     pub(super) stream: StreamId,
     pub(super) worker: WorkerId,
     pub(super) flight: Option<ActiveRequest>,
-    /// The server has another address now, so the connection is not kept.
+    /// Whether the server has a different address now. The connection is then not kept.
     pub(super) leaves: bool,
     connecting: bool,
 }
 
-/// Whether the body of a request with this method has no meaning (RFC 9110 §9.3). Some servers would not read it and
-/// would parse it as the next request, so the client could forge a reply to another client.
+/// Whether the body of a request with this method has no meaning (RFC 9110 §9.3). Some servers would not read the body
+/// and would parse it as the next request, so the client could forge a reply to another client.
 const fn has_unexpected_body(method: Method) -> bool {
     use Method::{Delete, Get, Head, Options, Trace};
     matches!(method, Get | Head | Delete | Options | Trace)
@@ -140,7 +140,7 @@ impl Connection {
         self.owed_by_client(io).is_some()
     }
 
-    /// The cause if a timeout expires while the client is expected to act.
+    /// Returns the cause of the outcome if a timeout expires while the client is expected to act.
     pub(super) fn owed_by_client(&self, io: &Context<'_>) -> Option<Cause> {
         let flight = self.flight.as_ref()?;
         let is_untaken = flight.held || io.relay_waits(self.stream);
@@ -204,7 +204,7 @@ impl Connection {
                 let has_body = meta.more || !body.is_empty();
                 (written, has_body, !(has_body && has_unexpected_body(head.head().method())))
             }
-            // A request of this process is already encoded.
+            // A request that the daemon itself sends is already encoded.
             Payload::Frame(message) => {
                 io.send_kept(self.stream, message);
                 (message.len(), true, false)
@@ -279,7 +279,7 @@ impl Connection {
         }
     }
 
-    /// How far the request has come. It must be called before the stream is gone.
+    /// Returns how far the request has come. It must be called before the stream is closed.
     pub(super) fn reached(&self, io: &Context<'_>) -> Reached {
         match &self.flight {
             _ if self.connecting => Reached::Nobody,
@@ -292,7 +292,7 @@ impl Connection {
         }
     }
 
-    /// Handles received bytes. `again`: which requests may be retried after a status; `None`: none.
+    /// Handles received bytes. `again`: the requests that may be retried after a status; `None`: none.
     pub(super) fn receive(
         &mut self,
         data: &mut Data<'_>,
@@ -301,8 +301,7 @@ impl Connection {
         events: &mut Vec<BackendEvent>,
     ) -> Step {
         let Some(flight) = &mut self.flight else {
-            // No request is waiting for these bytes. Some servers send 408 before they close an idle connection
-            // (RFC 9110 §15.5.9).
+            // No request is in flight. Some servers send 408 before they close an idle connection (RFC 9110 §15.5.9).
             let is_closing_response =
                 CLOSING_RESPONSES.iter().any(|it| data.bytes().starts_with(it));
             return Step::Unrequested { is_closing_response };
@@ -383,7 +382,7 @@ impl Connection {
         }
     }
 
-    /// Discards a rejected response. `true`: it is complete, and the server keeps the connection open.
+    /// Discards a rejected response. Returns `true` if it is complete and the server keeps the connection open.
     pub(super) fn discard(&mut self, data: &mut Data<'_>, limits: &Limits) -> bool {
         let Some(ActiveRequest { reply: Reply::Body(body), keep, .. }) = &mut self.flight else {
             return false;
@@ -398,8 +397,8 @@ impl Connection {
         *keep && data.bytes().is_empty()
     }
 
-    /// Forwards the rest of the body directly to this stream, except for its last byte, which is received here together
-    /// with any bytes after it.
+    /// Forwards the rest of the body directly to this stream, except for its last byte. That byte and all bytes after
+    /// it are received here.
     pub(super) fn relay(&mut self, io: &mut Context<'_>, to: StreamId) {
         if let Some(ActiveRequest { reply: Reply::Body(body), .. }) = &self.flight
             && body.ahead() > 1

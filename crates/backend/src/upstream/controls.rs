@@ -9,8 +9,8 @@ use flow::ids::ConnectionId;
 use flow::request_control::RequestControl;
 
 impl Upstream {
-    /// The connection of an abandoned request. The index of the request may belong to a newer one, which was dispatched
-    /// before this call.
+    /// Returns the connection of an abandoned request. The index of the request may belong to a newer request, which
+    /// was dispatched before this call.
     fn connection_of(&mut self, worker: WorkerId, request: RequestId) -> Option<ConnectionId> {
         let mut ids = self.connections.places().into_iter().map(ConnectionId);
         ids.find(|id| {

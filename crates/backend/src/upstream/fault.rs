@@ -16,7 +16,7 @@ pub(super) enum Fault {
     ConnectLate,
     /// The address of the server changed before the connection was established.
     Moved,
-    /// The connection was accepted by another process, or by none.
+    /// The connection was accepted by another process, or by no process.
     Taken,
     /// The connection ended before the reply was complete.
     Ended,
@@ -28,7 +28,7 @@ pub(super) enum Fault {
     Broken(Refusal),
 }
 
-/// The cause of the outcome for each fault.
+/// Returns the cause of the outcome for each fault.
 impl Fault {
     pub(super) fn cause(&self) -> Cause {
         match self {

@@ -1,4 +1,4 @@
-//! Addresses of servers: reloads, changed addresses of names, and notifications of other shards.
+//! Addresses of servers: reloads, changed addresses of names, and notifications from other shards.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ impl Upstream {
         let (before, now) = (&self.config.addresses, &config.addresses);
         let of = |(server, name): (WorkerIndex, &Option<String>)| {
             let called = |it: &&(event::Address, String)| Some(&it.1) == name.as_ref();
-            // The address in the configuration may be older than the last resolved one.
+            // The address in the configuration may be older than the last resolved address.
             let found = before.values().find(called).or_else(|| now.values().find(called));
             let kept = || before.get(server).or_else(|| now.values().next());
             found.or_else(kept).expect("a pool has a server").clone()
@@ -46,9 +46,9 @@ impl Upstream {
         self.config = UpstreamConfig { addresses, ..config };
     }
 
-    /// Applies a new address of a named server. Idle connections are closed, busy ones are closed after their
-    /// request, and new ones use the new address. The request of a connection that is not established goes to the new
-    /// address, too.
+    /// Applies a new address of a named server. Idle connections are closed. Busy connections are closed after their
+    /// request. New connections use the new address. If a connection is not established yet, its request also goes to
+    /// the new address.
     pub(crate) fn handle_moved(
         &mut self,
         io: &mut Context<'_>,
@@ -76,7 +76,7 @@ impl Upstream {
                     continue;
                 };
                 connection.leaves = true;
-                // A request whose client was told to send its body cannot be retried.
+                // If the client has already been asked for the body, the request cannot be retried.
                 let whole = connection.flight.as_ref().is_none_or(|flight| !flight.passed);
                 if connection.is_connecting() && whole {
                     self.lose(io, id, Fault::Moved, events);
@@ -85,7 +85,7 @@ impl Upstream {
         }
     }
 
-    /// Closes the connection to this server that has been idle longest, because another shard needs one.
+    /// Closes the connection to this server that has been idle longest, because another shard needs a connection.
     pub(crate) fn spare(&mut self, io: &mut Context<'_>, server: WorkerIndex) {
         let short = self.room.as_ref().is_some_and(|room| room.is_short(server));
         let server = self.live.get(server).and_then(Option::as_ref);
@@ -95,8 +95,8 @@ impl Upstream {
         }
     }
 
-    /// Another shard could not connect to the server, or the owner shard considers it down: idle connections are
-    /// closed, and the owner shard retires it.
+    /// Stops using a server to which another shard could not connect, or which the owner shard considers down. Idle
+    /// connections are closed. Only the owner shard retires the server.
     pub(crate) fn stop_using(
         &mut self,
         io: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Whether a failed request may be retried. Pure: a table.
+//! Decides whether a failed request may be retried. It has no side effects and no state besides the budget.
 
 use settings::{Idempotent, Retries, RetryFault, RetryOn};
 
@@ -17,7 +17,7 @@ pub(super) enum Reached {
     Reply,
 }
 
-/// What happens to the request.
+/// The decision about the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// It is retried.
@@ -46,8 +46,8 @@ impl Declared {
         self.on.is_on_status(status) && self.allows(meta)
     }
 
-    /// Whether a request with these properties may be retried. An upgrade never may, because both sides may have sent
-    /// bytes.
+    /// Whether a request with these properties may be retried. An upgrade may never be retried, because both sides may
+    /// have sent bytes.
     const fn allows(self, meta: RequestMeta) -> bool {
         let declared = match self.idempotent {
             Idempotent::Off => false,
@@ -60,8 +60,8 @@ impl Declared {
     }
 }
 
-/// Whether the pool retries after this fault. A connection that had ended before anything was sent is no failure of its
-/// server.
+/// Whether the pool retries after this fault. If a connection had ended before anything was sent, this is not a failure
+/// of its server.
 pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> bool {
     match fault {
         Fault::Connect(_) | Fault::ConnectLate | Fault::Taken => on.is_on(RetryFault::Connect),
@@ -72,7 +72,7 @@ pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> 
     }
 }
 
-/// The rule. `passed`: parts of the body were forwarded and are not available any more.
+/// Returns the decision. `passed`: parts of the body were forwarded and are not available any more.
 pub(super) fn then(
     reached: Reached,
     passed: bool,
@@ -109,12 +109,12 @@ impl Budget {
         self.hundredths = self.hundredths.saturating_add(retries.budget).min(most);
     }
 
-    /// Whether there is a retry left.
+    /// Whether the budget allows a retry.
     pub(super) const fn is_left(&self) -> bool {
         self.hundredths >= 100
     }
 
-    /// Uses one retry. `false`: there is none left.
+    /// Uses one retry. Returns `false` if none is left.
     pub(super) fn spend(&mut self) -> bool {
         let left = self.hundredths.checked_sub(100);
         self.hundredths = left.unwrap_or(self.hundredths);
@@ -174,7 +174,7 @@ mod tests {
                 let meta = RequestMeta { effect, expects, ..RequestMeta::default() };
                 let declared = Declared { idempotent, tries: 3, on: RetryOn::default() };
                 table += word(Reached::Server, false, meta, declared, true);
-                // What reached nobody may always be asked again.
+                // A request that reached no server may always be sent again.
                 assert_eq!(word(Reached::Nobody, false, meta, declared, true), "again ");
             }
             table += "\n";
@@ -238,7 +238,7 @@ mod tests {
             }
             assert!((expected..=expected + retries.min_retries).contains(&made), "{share}: {made}");
         }
-        // Where every request may be repeated, one always can.
+        // If the budget is 100 %, a retry is always available.
         let all = Retries { budget: 100, min_retries: 1, ..Retries::default() };
         let mut budget = Budget::new(all);
         for _ in 0..1000 {

@@ -1,9 +1,9 @@
-//! Servers whose connections are not reused, because they sent bytes that no request asked for.
+//! Servers whose connections are not reused, because they sent bytes without a request.
 //!
 //! A server that answers one request twice shifts the replies of a connection: the second reply would be taken for the
-//! reply to the next request, which may be another client's. Bytes that arrive while a connection is idle, or after a
-//! complete reply, prove this. From then on each connection to the server carries one request only: for one minute, and
-//! for twice as long each further time, up to one hour.
+//! reply to the next request, which may belong to another client. Bytes that arrive while a connection is idle, or
+//! after a complete reply, prove such a fault. From then on each connection to the server carries only one request.
+//! This lasts for one minute, and each further time for twice as long, up to one hour.
 
 use std::time::{Duration, Instant};
 
@@ -20,14 +20,15 @@ const LONGEST: Duration = Duration::from_secs(3600);
 pub(super) struct ReuseBan {
     /// The time before which connections are not reused.
     pub(super) until: Option<Instant>,
-    /// Times the server became distrusted.
+    /// How often the server became distrusted.
     pub(super) times: u32,
     /// The number of reports of all shards that were handled.
     pub(super) reports: u32,
 }
 
 impl ReuseBan {
-    /// The server sent bytes without a request. Returns for how long it is distrusted, if it was trusted before.
+    /// Records that the server sent bytes without a request. Returns for how long it is distrusted, if it was trusted
+    /// before.
     pub(super) fn ban(&mut self, now: Instant) -> Option<Duration> {
         let was_trusted = self.allows_reuse(now);
         self.times = self.times.saturating_add(u32::from(was_trusted));

@@ -7,25 +7,25 @@ use observe::status::WorkerStatus;
 /// A server that was started and has not ended.
 pub(super) struct Server {
     pub(super) worker: WorkerId,
-    /// Idle connections, the one used last at the end.
+    /// Idle connections. The one used last is at the end.
     pub(super) idle: Vec<ConnectionId>,
     /// Requests in flight.
     pub(super) in_flight: u32,
-    /// Once the server gets no further request: whether that was requested by its pool.
+    /// Set once the server gets no further requests: whether its pool requested that.
     pub(super) retired: Option<bool>,
-    /// Requests answered.
+    /// The number of answered requests.
     pub(super) served: u64,
-    /// A connection was established since the start.
+    /// Whether a connection was established since the start.
     pub(super) reached: bool,
 }
 
 impl Server {
-    /// A server without connections.
+    /// Creates a server without connections.
     pub(super) const fn new(worker: WorkerId) -> Self {
         Self { worker, idle: Vec::new(), in_flight: 0, retired: None, served: 0, reached: false }
     }
 
-    /// The state of the server, which is shown as `name`.
+    /// Returns the state of the server, which is displayed as `name`.
     pub(super) fn status(&self, name: String) -> WorkerStatus {
         WorkerStatus {
             name,

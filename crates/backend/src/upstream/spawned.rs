@@ -1,4 +1,4 @@
-//! Servers that are programs of ours: they come to an address and go from it.
+//! Servers that are programs started by the daemon. Each gets an address when it starts and loses it when it ends.
 
 use event::Context;
 use exchange::{WorkerId, WorkerIndex};
@@ -9,19 +9,19 @@ use super::{ConnectionId, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
-    /// This worker listens there, and is called so.
+    /// Sets the address and the display name of a worker.
     pub(crate) fn settle_at(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
         let nowhere = || (event::Address::Unix(std::path::PathBuf::new()), String::new());
         *self.config.addresses.at_with(worker, nowhere) = (address, shown.to_owned());
     }
 
-    /// Where it listens.
+    /// Returns the address of a worker.
     pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
         self.config.addresses.get(worker).map(|(address, _)| address)
     }
 
-    /// It was not the program that took this connection. Nothing was sent on it, and the program serves
-    /// nobody any more.
+    /// Closes a connection that was not accepted by the program. Nothing was sent on it, and the program gets no
+    /// further requests.
     pub(crate) fn refuse(
         &mut self,
         io: &mut Context<'_>,
@@ -31,8 +31,8 @@ impl Upstream {
         self.lose(io, connection, Fault::Taken, events);
     }
 
-    /// More connections wait to be accepted than the program asked for. The request goes back to the
-    /// queue, and its slot stays taken for a while: to try at once again would be to try all the time.
+    /// Handles a full listen backlog. The request returns to the queue, and its slot remains in use for a short time:
+    /// an immediate retry would become a busy loop.
     pub(super) fn backlog_full(
         &mut self,
         worker: WorkerId,
@@ -54,22 +54,22 @@ impl Upstream {
         self.crowded.push(worker);
     }
 
-    /// Whether slots stay taken because backlogs were full.
+    /// Whether slots remain in use because backlogs were full.
     pub(crate) const fn is_crowded(&self) -> bool {
         !self.crowded.is_empty()
     }
 
-    /// One of these slots is free again; gives whose.
+    /// Removes and returns the worker of one of these slots.
     pub(crate) fn next_crowded(&mut self) -> Option<WorkerId> {
         self.crowded.pop()
     }
 
-    /// There may be room in its backlog.
+    /// Releases such a slot: the backlog may have space again.
     pub(crate) fn try_crowded(&mut self, worker: WorkerId, events: &mut Vec<BackendEvent>) {
         self.release(worker, false, events);
     }
 
-    /// It gets no further request, and ends once what it has is answered.
+    /// Stops sending requests to a worker. It ends once its requests in flight are answered.
     pub(crate) fn drain(
         &mut self,
         io: &mut Context<'_>,
@@ -80,7 +80,7 @@ impl Upstream {
         self.try_end(worker, false, events);
     }
 
-    /// It has gone: what it had goes back or ends.
+    /// Handles that a worker is gone: its requests return to the queue or end.
     pub(crate) fn mark_gone(
         &mut self,
         io: &mut Context<'_>,
@@ -105,12 +105,12 @@ impl Upstream {
         self.try_end(worker, false, events);
     }
 
-    /// Whose a link is.
+    /// Returns the worker of a connection.
     pub(crate) fn worker_of(&mut self, id: ConnectionId) -> Option<WorkerId> {
         self.connection(id).map(|connection| connection.worker)
     }
 
-    /// Whether a reply of it that is there waits for its client.
+    /// Whether a received reply of the worker waits for its client.
     pub(crate) fn is_held(&self, io: &Context<'_>, worker: WorkerId) -> bool {
         let mut connections =
             self.connections.values().filter(|connection| connection.worker == worker);
@@ -122,7 +122,7 @@ impl Upstream {
         })
     }
 
-    /// What a worker has in its hands, and what it has answered.
+    /// Returns the number of requests in flight of a worker, and how many it has answered.
     pub(crate) fn load(&self, worker: WorkerIndex) -> (usize, u64) {
         let server = self.live.get(worker).and_then(Option::as_ref);
         server.map_or((0, 0), |server| (server.in_flight as usize, server.served))

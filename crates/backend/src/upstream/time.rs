@@ -7,7 +7,7 @@ use super::{ConnectionId, LINK, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
-    /// Restarts the timeout of the server.
+    /// Restarts the timeout for the next action of the server.
     pub(super) fn owes_from_now(&mut self, io: &mut Context<'_>, id: ConnectionId) {
         let (deadline, between) = (self.config.deadline, self.config.between);
         if let Some(connection) = self.connection(id) {

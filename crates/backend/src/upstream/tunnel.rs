@@ -7,7 +7,7 @@ use super::{ConnectionId, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
-    /// The server has closed its direction.
+    /// Handles that the server has closed its direction.
     pub(super) fn said_all(
         &mut self,
         io: &mut Context<'_>,

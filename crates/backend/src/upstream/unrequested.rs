@@ -1,4 +1,4 @@
-//! The handling of servers that send unrequested bytes: see `reuse_ban.rs`.
+//! Handles servers that send bytes without a request: see `reuse_ban.rs`.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use super::reuse_ban::ReuseBan;
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
-    /// Resets the state of an index that another server gets.
+    /// Resets the state of an index that is reassigned to another server.
     pub(super) fn forget_trust(&mut self, server: WorkerIndex) {
         let reports = self.room.as_ref().map_or(0, |room| room.reports(server));
         *self.reuse_ban.at(server) = ReuseBan { reports, ..ReuseBan::default() };
@@ -28,7 +28,7 @@ impl Upstream {
         reuse_ban.allows_reuse(now) || active(Mutant::Trusting)
     }
 
-    /// A server sent bytes without a request.
+    /// Handles that a server sent bytes without a request.
     pub(super) fn distrust_replies(
         &mut self,
         io: &mut Context<'_>,
@@ -39,7 +39,7 @@ impl Upstream {
         let reports = self.room.as_ref().map_or(0, |room| room.report(worker));
         let reuse_ban = self.reuse_ban.at(worker);
         reuse_ban.reports = reports;
-        // While it is distrusted, this is not logged again.
+        // While the server is distrusted, this is not logged again.
         if let Some(span) = reuse_ban.ban(io.now()) {
             let (server, pool) = (self.address(worker), &self.pool);
             tracing::warn!(
@@ -52,7 +52,7 @@ impl Upstream {
         self.close_idle(io, worker);
     }
 
-    /// Closes an idle connection to any server. `false`: there is none.
+    /// Closes an idle connection to any server. Returns `false` if there is none.
     pub(crate) fn close_one_idle(&mut self, io: &mut Context<'_>) -> bool {
         let idle = self
             .live

@@ -1,31 +1,30 @@
-//! Whether a program that answers in order is in step with its requests.
+//! Whether the replies of a program that answers in order are aligned with its requests.
 //!
-//! A frame without an id is taken for the reply to the oldest request. A program that prints one
-//! frame more than it was asked shifts every later reply by one, and a reply of one client goes to
-//! another. What gives it away is output while nothing is in flight, so before it is given to
-//! another client, it is watched for a moment: the *check*.
+//! A frame without an id is taken for the reply to the oldest request. If a program writes one frame too many, every
+//! later reply is shifted by one, and the reply to one client goes to another. Such a program can be detected by output
+//! while nothing is in flight. Therefore, before the program is given to another client, its output is watched for a
+//! short time: the *check*.
 //!
 //! ```text
 //!            sent             replied, no check due
 //!   idle ───────────► busy ───────────────────────────► idle, for any client
 //!    ▲                │  ▲
-//!    │   replied, due │  │ sent, by the client that it is kept for
+//!    │   replied, due │  │ sent, by the client that it is reserved for
 //!    │                ▼  │
-//!    │              checking: kept for the client of the last reply
+//!    │              checking: reserved for the client of the last reply
 //!    │                │  │
-//!    └── silent ──────┘  └── output ──► found out: killed; replies since the last passed check
+//!    └── silent ──────┘  └── output ──► detected: killed; replies since the last passed check
 //!        long enough             are suspect
 //! ```
 //!
-//! A check is due after each reply while a program is on *probation*: until it has passed a check at
-//! or after its 16th reply. Afterwards one is due per [`SAMPLE`] of busy time, and at most every
-//! [`SHARE`] times as long as a check takes, which bounds its cost. In strict mode one is due after
-//! each reply.
+//! A check is due after each reply while a program is on *probation*: until it has passed a check at or after its 16th
+//! reply. Afterwards a check is due per [`SAMPLE`] of busy time, but not before the busy time is [`SHARE`] times the
+//! length of a check. This limits the cost. In strict mode a check is due after each reply.
 //!
 //! Reasons for the figures: the first check of a pool takes 100 ms, because no latency is known yet. Probation ends
 //! with a passed check and not with the 16th reply, because one client alone may have had all 16. The latency of the
-//! first reply counts for its own check only, because it includes the start of the program. A check of 10 ms per
-//! 100 ms of busy time would take 9 % of a saturated program's time, so one is due after 33 times its own length.
+//! first reply counts only for its own check, because it includes the start of the program. A check of 10 ms per 100 ms
+//! of busy time would take 9 % of a saturated program's time, so a check is due after 33 times its own length.
 //!
 //! What it depends on: times, ids, clients. What it must never depend on: a stream, a pool.
 
@@ -37,26 +36,27 @@ use settings::Alignment as Mode;
 use super::latency::Latency;
 use flow::request_meta::RequestSource;
 
-/// Replies until the end of probation.
+/// The number of replies until the end of probation.
 const PROBATION: u32 = 16;
-/// Busy time after which a program is checked again.
+/// The busy time after which a program is checked again.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// Busy time between two checks, in silences of one: a check costs 1/34 of a busy program's time.
+/// The minimum busy time between two checks, as a multiple of the silence of a check: checks take at most 1/34 of a
+/// busy program's time.
 const SHARE: u32 = 33;
-/// Suspect replies whose requests are remembered, the latest.
+/// The maximum number of suspect replies whose requests are remembered; the latest are kept.
 const SUSPECTS_MAX: usize = 1024;
 
-/// For whom a program is kept.
+/// The client that a program is reserved for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::programs) enum ReservedFor {
-    /// For this client.
+    /// This client.
     Client(u64),
-    /// For nobody: several clients have requests in flight.
+    /// No client: several clients have requests in flight.
     Nobody,
 }
 
 impl ReservedFor {
-    /// The client, if there is one.
+    /// Returns the client, if there is one.
     pub(super) const fn client(self) -> Option<u64> {
         match self {
             Self::Client(client) => Some(client),
@@ -68,17 +68,17 @@ impl ReservedFor {
 /// Replies that may belong to other requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::programs) struct Suspects {
-    /// How many.
+    /// The number of suspect replies.
     pub(in crate::programs) count: u64,
-    /// Their requests, the latest [`SUSPECTS_MAX`].
+    /// The ids of their requests; only the latest [`SUSPECTS_MAX`].
     pub(in crate::programs) requests: Vec<u64>,
 }
 
-/// Ids of suspect requests in one line of the log.
+/// The maximum number of ids of suspect requests in one log line.
 const SHOWN_MAX: usize = 32;
 
 impl Suspects {
-    /// Writes it into the log; `is_new`: no other program of its pool was found out before.
+    /// Writes the suspects to the log. `is_new`: no other program of the pool was detected before.
     pub(in crate::programs) fn report(&self, worker: &str, is_new: bool) {
         let from = self.requests.len().saturating_sub(SHOWN_MAX);
         let ids: Vec<_> = self.requests[from..].iter().map(u64::to_string).collect();
@@ -106,29 +106,29 @@ impl Suspects {
 #[derive(Debug)]
 pub(in crate::programs) struct Alignment {
     mode: Mode,
-    /// A check is due after each reply, whatever the mode says: another of its pool was found out.
+    /// Whether a check is due after each reply, whatever the mode is, because another program of the pool was detected.
     is_strict: bool,
-    /// Replies, up to the end of probation.
+    /// The number of replies, counted up to the end of probation.
     replies: u32,
     on_probation: bool,
     latency: Latency,
-    /// Busy time since the last passed check, up to `busy_since`.
+    /// The busy time since the last passed check, up to `busy_since`.
     busy: Duration,
-    /// Since when something is in flight.
+    /// The time since which a request is in flight.
     busy_since: Option<Instant>,
-    /// When its last reply came.
+    /// The time of its last reply.
     replied_at: Option<Instant>,
     kept: Option<ReservedFor>,
-    /// The check was passed, and what is remembered of before is forgotten with the next request.
+    /// Whether the check was passed. The suspects before it are discarded when the next request is sent.
     is_passed: bool,
     count: u64,
     requests: Vec<u64>,
-    /// Where the next suspect goes, once so many are remembered.
+    /// The index of the next suspect, once [`SUSPECTS_MAX`] are remembered.
     oldest: usize,
 }
 
 impl Alignment {
-    /// `is_first`: no program of its pool has passed a check.
+    /// Creates the state of a new program. `is_first`: no program of its pool has passed a check.
     pub(super) fn new(mode: Mode, is_strict: bool, is_first: bool) -> Self {
         Self {
             mode,
@@ -147,20 +147,19 @@ impl Alignment {
         }
     }
 
-    /// Another mode from now on; `is_strict`: another of its pool was found out. A check that is
-    /// under way goes on.
+    /// Sets the mode. `is_strict`: another program of the pool was detected. A running check continues.
     pub(super) const fn handle_mode(&mut self, mode: Mode, is_strict: bool) {
         self.mode = mode;
         self.is_strict = is_strict;
     }
 
-    /// It is given a request; `first`: nothing else is in flight.
+    /// Records that a request is sent. `first`: nothing else is in flight.
     pub(super) fn handle_sent(&mut self, now: Instant, first: bool) {
         if !first {
             return;
         }
         let silence = self.latency.silence();
-        // It was idle for so long by itself.
+        // The program happened to be idle for long enough.
         if self.kept.is_none() && self.replied_at.is_some_and(|at| at + silence <= now) {
             self.pass();
         }
@@ -171,9 +170,8 @@ impl Alignment {
         self.busy_since = Some(now);
     }
 
-    /// It has answered a request that it had for so long. `others` tells for whom it would be kept
-    /// by what else is in flight; none: nothing is. Gives for whom it is kept from now on, where
-    /// that has changed.
+    /// Records a reply that took `took`. `others` returns the client for which the program would be reserved, given the
+    /// other requests in flight; `None`: nothing else is in flight. Returns the new reservation, if it has changed.
     pub(super) fn handle_reply(
         &mut self,
         now: Instant,
@@ -219,7 +217,7 @@ impl Alignment {
         self.count += 1;
         if self.requests.len() < SUSPECTS_MAX {
             if self.requests.capacity() == 0 {
-                // All at once, so that no later request allocates.
+                // Allocates all of it here, so that no later request allocates.
                 self.requests.reserve_exact(SUSPECTS_MAX);
             }
             return self.requests.push(request);
@@ -228,14 +226,14 @@ impl Alignment {
         self.oldest = (self.oldest + 1) % SUSPECTS_MAX;
     }
 
-    /// When its check is passed, if nothing is in flight.
+    /// Returns when its check is passed, if nothing is in flight.
     pub(super) fn until(&self) -> Option<Instant> {
         self.kept?;
         self.replied_at.map(|at| at + self.latency.silence())
     }
 
-    /// Time has passed while nothing is in flight. True when its check is passed: it is for any
-    /// client again.
+    /// Handles that time has passed while nothing is in flight. Returns true if the check is passed: any client may use
+    /// the program again.
     pub(super) fn handle_time(&mut self, now: Instant) -> bool {
         let passed = self.until().is_some_and(|until| until <= now);
         if passed {
@@ -245,7 +243,7 @@ impl Alignment {
         passed
     }
 
-    /// It was silent for long enough.
+    /// Records that it was silent for long enough.
     fn pass(&mut self) {
         self.busy = Duration::ZERO;
         self.latency.handle_passed();
@@ -253,12 +251,12 @@ impl Alignment {
         self.is_passed = true;
     }
 
-    /// Whether it is watched at all.
+    /// Whether its alignment is checked at all.
     pub(super) fn is_on(&self) -> bool {
         self.mode != Mode::Off
     }
 
-    /// It printed something while nothing was in flight: the replies since its last passed check.
+    /// Handles output while nothing was in flight. Returns the replies since its last passed check.
     pub(super) fn found_out(&mut self) -> Suspects {
         self.oldest = 0;
         Suspects {
@@ -278,7 +276,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// One program, one request at a time.
+    /// One program with one request at a time.
     struct Scene {
         alignment: Alignment,
         now: Instant,
@@ -291,7 +289,7 @@ mod tests {
             Self { alignment, now: Instant::now(), request: 0 }
         }
 
-        /// A request of this client is answered after so long; for whom it is kept now.
+        /// Answers a request of this client after `took`. Returns the new reservation, if it has changed.
         fn answer(&mut self, client: u64, took: Duration) -> Option<ReservedFor> {
             self.alignment.handle_sent(self.now, true);
             self.now += took;

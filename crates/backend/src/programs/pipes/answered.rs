@@ -1,5 +1,5 @@
-//! How what a program answers becomes a reply. To a client that speaks HTTP an object is a head and a body, so
-//! that from here on it is a reply like that of a server.
+//! How the answer of a program becomes a reply. For a client that speaks HTTP, a JSON object is converted to a head and
+//! a body, so that the rest of the code handles it like a reply of a server.
 
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 
@@ -7,7 +7,7 @@ use flow::backend_event::BackendEvent;
 use flow::json_reply::Read;
 use flow::request_meta::RequestMeta;
 
-/// Reports the whole answer to a request of this form.
+/// Reports the complete answer to a request of this form.
 pub(super) fn answered(
     id: RequestId,
     meta: RequestMeta,

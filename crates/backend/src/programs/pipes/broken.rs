@@ -1,6 +1,6 @@
-//! Messages that are not valid, of a program that clients share and that replies in order: `NaN` in a reply, for
-//! example, which many libraries write and JSON does not have. Such a message is one whole frame, so the next one can be
-//! read. The request that it names fails, and no other.
+//! Invalid messages of a program that clients share and that replies in order. An example is `NaN` in a reply: many
+//! libraries write it, but JSON does not allow it. Such a message is one complete frame, so the next frame can be read.
+//! Only the request that it names fails.
 
 use event::Context;
 use exchange::{Cause, Outcome, Phase, WorkerId};
@@ -19,7 +19,8 @@ impl ProgramPipes {
         why: &'static str,
         events: &mut Vec<BackendEvent>,
     ) -> ProgramOutput {
-        // A connection's own program harms nobody else, and what is one of many frames of a reply is not known.
+        // A session program affects no other client. An invalid frame of a reply with several frames cannot be
+        // interpreted.
         if self.is_own || self.stream.is_some() {
             return ProgramOutput::Broken(why);
         }

@@ -1,5 +1,4 @@
-//! What is said of a program and of the requests that it has: a client does not take what it says,
-//! takes it again, or wants no reply any more.
+//! Control messages about a program and its requests: a client stops reading, reads again, or no longer wants a reply.
 
 use std::time::Duration;
 
@@ -11,13 +10,14 @@ use super::kept::{Held, Holders};
 use super::{ProgramPipes, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
 
-/// Cancelled requests of one program whose replies may still come.
+/// The maximum number of cancelled requests of one program whose replies may still arrive.
 const CANCELLED_MAX: usize = 1024;
 
 impl ProgramPipes {
-    /// Nobody wants this reply any more. With tags, the program is told and the slot is free;
-    /// without, it goes on, and its reply finds nobody. Where many bytes of what was cancelled wait for a program that
-    /// does not read, the slot is free once it has read on: else what waits for it had no limit.
+    /// Cancels a request whose reply is unwanted. With tags, a cancellation is sent to the program and the slot is
+    /// free. Without tags, the program continues and its reply is discarded. If more than [`UNREAD_MAX`] bytes of
+    /// cancelled requests and cancellations are unread, the slot is freed only after the program has read on; otherwise
+    /// the unread input would have no limit.
     pub(in super::super) fn cancel(
         &mut self,
         io: &mut Context<'_>,
@@ -38,7 +38,7 @@ impl ProgramPipes {
         self.cancellations.unread(accepted) <= UNREAD_MAX
     }
 
-    /// It has read on: what nobody wants any more is cancelled, as far as it may be.
+    /// Cancels unwanted requests, as far as allowed, after the program has read on.
     pub(super) fn cancel_unwanted(
         &mut self,
         io: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl ProgramPipes {
         }
     }
 
-    /// With tags, the program is told that nobody wants this reply, and the slot is free.
+    /// With tags, sends a cancellation of this request to the program and frees the slot.
     pub(super) fn take_back(
         &mut self,
         io: &mut Context<'_>,
@@ -73,7 +73,7 @@ impl ProgramPipes {
         if let Some((client, place)) = cancelled.filter(|_| tags.cancel(id, &mut out)) {
             self.note_waited(client);
             self.cancellations.add(place.start.max(self.accepted(io))..place.end);
-            // A message of ours fits into every framing with tags.
+            // Our own messages fit into every framing with tags.
             let written = self.write(io, &out);
             debug_assert!(written.is_ok(), "it has no line feed");
             if let Ok(place) = written {
@@ -89,7 +89,7 @@ impl ProgramPipes {
         self.scratch = out;
     }
 
-    /// Replies to what was cancelled may never come; only so many are remembered.
+    /// Replies to cancelled requests may never arrive, so only [`CANCELLED_MAX`] are remembered.
     fn drop_old_cancelled(&mut self) {
         if let Some(id) = self.in_flight.lapse(CANCELLED_MAX)
             && let Some(tags) = &mut self.tags
@@ -98,24 +98,25 @@ impl ProgramPipes {
         }
     }
 
-    /// Its output is not read for now, because the client of this request does not take its parts.
-    /// Only one that serves nobody else may wait. A request whose reply has ended by the time this
-    /// is carried out holds nothing: with its exchange gone, nobody would ever say to go on.
+    /// Stops reading the output, because the client of this request does not read its reply. Allowed only for a program
+    /// that serves no other client. If the reply has already ended, nothing is paused: its exchange no longer exists,
+    /// so no message would resume reading.
     pub(in super::super) fn pause_reply(&mut self, io: &mut Context<'_>, id: RequestId) {
         if self.output.is_some() && self.in_flight.is_wanted(id) {
             self.held(io).by.request.get_or_insert(id);
         }
     }
 
-    /// The same, because the client whose own it is takes nothing of it, whether it asked or not.
+    /// Stops reading the output, because the client of a session program reads nothing, whether it sent a request or
+    /// not.
     pub(in super::super) fn pause_program(&mut self, io: &mut Context<'_>) {
         if self.output.is_some() {
             self.held(io).by.owner = true;
         }
     }
 
-    /// Its output is not read from now on, and its silence is ours: it ends nothing, nor does it
-    /// that a program reads nothing which cannot write.
+    /// Stops reading the output. From now on the silence is caused by the daemon, so no deadline of the output applies.
+    /// The deadline for reading does not apply either: a program that cannot write may not read.
     fn held(&mut self, io: &mut Context<'_>) -> &mut Held {
         if let (Some(output), None) = (self.output, &self.held) {
             io.pause(output);
@@ -134,7 +135,7 @@ impl ProgramPipes {
         self.held.get_or_insert_with(|| Held { since, by: Holders::default() })
     }
 
-    /// Its output is read again, if it was not because of this request alone.
+    /// Reads the output again, if it was paused because of this request alone.
     pub(in super::super) fn go_on(
         &mut self,
         io: &mut Context<'_>,
@@ -147,7 +148,7 @@ impl ProgramPipes {
         }
     }
 
-    /// The client whose own it is takes what it says again.
+    /// Handles that the client of a session program reads again.
     pub(in super::super) fn unhush(&mut self, io: &mut Context<'_>, deadline: Duration) {
         if let Some(held) = self.held.as_mut().filter(|held| held.by.owner) {
             held.by.owner = false;
@@ -175,7 +176,7 @@ impl ProgramPipes {
         }
     }
 
-    /// Whether what it said waits for a client.
+    /// Whether output of the program waits for a client.
     pub(in super::super) const fn is_held(&self) -> bool {
         self.held.is_some() && self.output.is_some()
     }

@@ -1,4 +1,4 @@
-//! The end of a link: its pipes close, and what the program had is given back or ends.
+//! The end of a program's pipes: both are closed, and its requests are given back or ended.
 
 use event::Context;
 
@@ -8,7 +8,7 @@ use crate::programs::{Fault, Pipe};
 use flow::backend_event::BackendEvent;
 
 impl ProgramPipes {
-    /// A pipe has ended. Called while the stream can still be asked what it did not send.
+    /// Handles the end of a pipe. Must be called while the number of unsent bytes can still be read from the stream.
     pub(in crate::programs) fn handle_closed(&mut self, io: &Context<'_>, pipe: Pipe) {
         match pipe {
             Pipe::Input => {
@@ -20,7 +20,7 @@ impl ProgramPipes {
             Pipe::Output => {
                 self.output = None;
                 if self.is_oneshot() {
-                    // Without a byte of output there was no last look at it.
+                    // If there was no output, the reply is empty.
                     self.whole.get_or_insert_default();
                 }
             }
@@ -28,7 +28,7 @@ impl ProgramPipes {
         }
     }
 
-    /// Closes the input once all is sent: it serves nobody else, whatever it prints.
+    /// Closes the input once everything is sent. The program serves no other client, whatever it writes.
     pub(in crate::programs) fn finish(&mut self, io: &mut Context<'_>) {
         if let Some(reset) = &mut self.reset {
             reset.handle_end();
@@ -38,7 +38,7 @@ impl ProgramPipes {
         }
     }
 
-    /// Closes both pipes at once.
+    /// Closes both pipes immediately.
     pub(in crate::programs) fn close(&mut self, io: &mut Context<'_>) {
         self.accepted_at_close = self.accepted(io);
         if let Some(input) = self.input {
@@ -50,8 +50,8 @@ impl ProgramPipes {
         }
     }
 
-    /// Gives back what never left our buffer, in its order. The buffer must not be sent any more.
-    /// A process that was started for one request has it, whether it reads it or not.
+    /// Gives back the requests that never left our buffer, in their order. The buffer must not be sent any more. A
+    /// process that was started for one request counts as having received it, whether it reads the request or not.
     pub(in crate::programs) fn give_back(
         &mut self,
         io: &Context<'_>,
@@ -70,8 +70,8 @@ impl ProgramPipes {
         events.extend(unsent.into_iter().map(|(_, back)| back));
     }
 
-    /// Ends what is in the program's hands. What never left our buffer is given back; so the input
-    /// must be closed, or be closed next.
+    /// Ends the requests in flight. Requests that never left our buffer are given back; therefore the input must be
+    /// closed, or must be closed next.
     pub(in crate::programs) fn fail(
         &mut self,
         io: &Context<'_>,
@@ -84,10 +84,10 @@ impl ProgramPipes {
         self.give_back(io, events);
         self.in_flight.forget_cancelled();
         events.extend(self.notices.drain(..).map(|it| BackendEvent::Unanswered { id: it.id }));
-        // Where replies come in any order, each that is late is told so.
+        // If replies arrive in any order, each late request gets the deadline as its error.
         let (blamed, late) = (fault, fault.limit().filter(|_| self.tags.is_some()));
         let mut fault = fault;
-        // Parts of the oldest reply may have gone on.
+        // Parts of the oldest reply may have been sent to the client.
         let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun();
         let mut again = Vec::new();
         while let Some(flight) = self.in_flight.pop() {
@@ -101,7 +101,7 @@ impl ProgramPipes {
                     outcome: own.outcome(name, exit_report),
                 });
             }
-            // Only the oldest is to blame for what was said or not said; the others go with it.
+            // Only the oldest request can be the cause. The other requests end because the program ends.
             fault = if fault.is_of_nobody() { fault } else { Fault::Ended };
             is_told = false;
         }

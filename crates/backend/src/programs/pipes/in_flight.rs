@@ -1,12 +1,13 @@
-//! Requests in a program's hands, in the order in which they were sent.
+//! Requests in flight of a program, in the order in which they were sent.
 //!
 //! ```text
-//!   queue      [ 7 ][ – ][ 9 ][ 10 ][ – ][ 12 ]    by their number; what was answered out of its turn leaves a hole
-//!   cancelled        8                              nobody wants these, but their replies may still come
+//!   queue      [ 7 ][ – ][ 9 ][ 10 ][ – ][ 12 ]    by number; a request that was answered out of order leaves a hole
+//!   cancelled        8                              unwanted, but the reply may still arrive
 //! ```
 //!
-//! The first of the queue is never a hole, so the oldest is at hand; and holes are never more than
-//! what is there, so looking one up takes the logarithm of those in flight, and memory follows them.
+//! The first place of the queue is never a hole, so the oldest request is found immediately. There are never more holes
+//! than requests (plus [`HOLES_MIN`]), so a lookup takes the logarithm of the number in flight, and memory is
+//! proportional to that number.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -18,42 +19,42 @@ use super::original::Original;
 use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
-/// Holes that are left in the queue before it is put together.
+/// The number of holes from which on the queue may be compacted.
 const HOLES_MIN: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct ActiveRequest {
     pub(super) id: RequestId,
-    /// As it was written.
+    /// The bytes that were written.
     pub(super) body: Slice,
-    /// What it was before, to be given back if it never leaves us.
+    /// The request before it was written, to be returned if it is never sent.
     pub(super) original: Original,
-    /// Where its id stands in that, where replies are found by it; empty elsewhere.
+    /// The range of its id in `body`, if replies are found by id; otherwise empty.
     pub(super) named: Range<usize>,
     pub(super) meta: RequestMeta,
-    /// Bytes offered before this request, and when all of it was.
+    /// Bytes offered before this request, and after all of it.
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) dispatched: Instant,
-    /// That it is slow was said.
+    /// Whether it was logged as slow.
     pub(super) slow: bool,
-    /// Nobody wants its reply, but it keeps its slot until the program has read on.
+    /// Whether its reply is unwanted. The request keeps its slot until the program reads on.
     pub(super) unwanted: bool,
 }
 
 impl ActiveRequest {
-    /// Whether it may be given to a program again, which may be done so often in all.
+    /// Whether it may be sent to a program again; `tries` is the maximum number in total.
     pub(super) const fn may_be_tried(&self, tries: u8) -> bool {
         self.meta.tries.saturating_add(1) < tries
     }
 
-    /// It goes to another, though this program had it.
+    /// Sends it to another program, although this program had received it.
     pub(super) fn retry(self) -> BackendEvent {
         let meta = RequestMeta { tries: self.meta.tries.saturating_add(1), ..self.meta };
         Self { meta, ..self }.unsent()
     }
 
-    /// It goes to another, for it never reached this program.
+    /// Sends it to another program, because it never reached this one.
     pub(super) fn unsent(self) -> BackendEvent {
         let payload = self.original.give_back(self.body);
         BackendEvent::Retry { id: self.id, payload, meta: self.meta, failed: None }
@@ -72,26 +73,26 @@ pub(super) struct InFlight {
     queue: VecDeque<Place>,
     holes: usize,
     next: u64,
-    /// The number of each, cancelled ones included; only where replies come in any order.
+    /// The number of each request, including cancelled ones; only if replies arrive in any order.
     numbers: Option<BTreeMap<RequestId, u64>>,
     cancelled: BTreeMap<u64, Cancelled>,
-    /// Numbers of cancelled ones that the program may still work on.
+    /// Numbers of cancelled requests that the program may still work on.
     ahead: Vec<u64>,
-    /// How long it may go on with one that was cancelled.
+    /// How long it may continue to work on a cancelled request.
     goes_on: GoesOn,
 }
 
 #[derive(Debug)]
 struct Cancelled {
     flight: ActiveRequest,
-    /// Bytes offered before the program is told.
+    /// Bytes offered before the cancellation is sent to the program.
     told_at: u64,
     /// When it was cancelled.
     since: Instant,
 }
 
-/// The longest time after which the program has answered a request that was cancelled. It halves each minute: one that
-/// took long once must not keep slots in use for ever after.
+/// The longest time after which the program has answered a cancelled request. It halves each minute, so that one slow
+/// request does not keep slots in use forever.
 #[derive(Debug, Default)]
 struct GoesOn {
     longest: Duration,
@@ -115,7 +116,7 @@ impl GoesOn {
     }
 }
 
-/// What a reply belongs to.
+/// Which kind of request a reply belongs to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Completed {
     Wanted,
@@ -123,7 +124,7 @@ pub(super) enum Completed {
 }
 
 impl InFlight {
-    /// With `any_order`, they can be found by their ids.
+    /// Creates an empty queue. With `any_order`, requests can be found by their ids.
     pub(super) fn new(any_order: bool) -> Self {
         Self { numbers: any_order.then(BTreeMap::new), ..Self::default() }
     }
@@ -137,12 +138,12 @@ impl InFlight {
         self.queue.push_back(Place { number, start: flight.start, flight: Some(flight) });
     }
 
-    /// Those whose replies are wanted.
+    /// Returns the number of requests whose replies are wanted.
     pub(super) fn len(&self) -> usize {
         self.queue.len() - self.holes
     }
 
-    /// The oldest that is wanted.
+    /// Returns the oldest wanted request.
     pub(super) fn oldest(&self) -> Option<&ActiveRequest> {
         self.queue.front()?.flight.as_ref()
     }
@@ -151,29 +152,30 @@ impl InFlight {
         self.queue.front_mut()?.flight.as_mut()
     }
 
-    /// Whether this one is in flight, and its reply wanted.
+    /// Whether this request is in flight and its reply is wanted.
     pub(super) fn is_wanted(&self, id: RequestId) -> bool {
         self.queue.iter().filter_map(|place| place.flight.as_ref()).any(|flight| flight.id == id)
     }
 
-    /// Whether all that is wanted is of this client.
+    /// Whether all wanted requests are from this client.
     pub(super) fn are_of(&self, client: u64) -> bool {
         self.are_all(|flight| flight.meta.asker.client == client)
     }
 
-    /// Whether this holds of all that is wanted.
+    /// Whether this holds for all wanted requests.
     pub(super) fn are_all(&self, is: impl Fn(&ActiveRequest) -> bool) -> bool {
         self.queue.iter().filter_map(|place| place.flight.as_ref()).all(is)
     }
 
-    /// Takes the oldest, if it and the one behind it have left us: `accepted` bytes have.
+    /// Removes and returns the oldest request, if it and the next one were sent completely: the kernel has accepted
+    /// `accepted` bytes.
     pub(super) fn pop_followed(&mut self, accepted: u64) -> Option<ActiveRequest> {
         let mut first_two = self.queue.iter().map_while(|place| place.flight.as_ref()).take(2);
         let (_, second) = (first_two.next()?, first_two.next()?);
         if second.end <= accepted { self.pop() } else { None }
     }
 
-    /// Takes the oldest that is wanted.
+    /// Removes and returns the oldest wanted request.
     pub(super) fn pop(&mut self) -> Option<ActiveRequest> {
         let flight = self.queue.pop_front()?.flight?;
         self.forget(flight.id);
@@ -185,14 +187,15 @@ impl InFlight {
         self.queue.iter_mut().filter_map(|place| place.flight.as_mut())
     }
 
-    /// The oldest that is wanted and bears this id.
+    /// Returns the oldest wanted request with this id.
     pub(super) fn named(&self, id: &[u8]) -> Option<&ActiveRequest> {
         let mut in_flight = self.queue.iter().filter_map(|place| place.flight.as_ref());
         let is = |flight: &&ActiveRequest| flight.body.get(flight.named.clone()) == Some(id);
         in_flight.find(is).filter(|_| !id.is_empty())
     }
 
-    /// Ends the one of this id, which is answered, if all of it has left us: `accepted` bytes have.
+    /// Ends the request with this id, which is answered, if it was sent completely: the kernel has accepted `accepted`
+    /// bytes.
     pub(super) fn complete(
         &mut self,
         id: RequestId,
@@ -221,8 +224,9 @@ impl InFlight {
         Some(Completed::Wanted)
     }
 
-    /// A request was answered before which so many bytes were offered: the program has read what was cancelled in
-    /// these, and works on none of it that was cancelled longer ago than it goes on with any.
+    /// Handles the answer to a request before which `answered_at` bytes were offered. The program has therefore read
+    /// the cancellations in these bytes. It no longer works on those that were cancelled longer ago than the longest
+    /// time it continues with a cancelled request.
     fn work_off(&mut self, answered_at: u64, now: Instant) {
         let Self { ahead, cancelled, goes_on, .. } = self;
         let goes_on_for = goes_on.at(now);
@@ -233,8 +237,8 @@ impl InFlight {
         });
     }
 
-    /// Nobody wants its reply any more, of which the program is told behind so many offered bytes. Gives its client, and
-    /// where it stands in what was offered; none when it is not in flight, or was cancelled before.
+    /// Marks the reply as unwanted; the program receives the cancellation after `told_at` offered bytes. Returns the
+    /// client and the range in the offered bytes; `None` if the request is not in flight or was already cancelled.
     pub(super) fn cancel(
         &mut self,
         id: RequestId,
@@ -252,13 +256,13 @@ impl InFlight {
         Some((client, place))
     }
 
-    /// How many that were cancelled the program may still work on: it has answered neither them nor, long enough
-    /// after they were cancelled, a request that was sent after it was told.
+    /// Returns the number of cancelled requests that the program may still work on. It has answered neither these
+    /// requests nor, long enough after their cancellation, a request that was sent after the cancellation.
     pub(super) const fn ahead(&self) -> usize {
         self.ahead.len()
     }
 
-    /// Nobody wants its reply any more, and it is to be cancelled later.
+    /// Marks the reply as unwanted. The request is cancelled later.
     pub(super) fn note_unwanted(&mut self, id: RequestId) {
         let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
         let place = number.and_then(|number| self.find(number));
@@ -267,13 +271,13 @@ impl InFlight {
         }
     }
 
-    /// Those that are to be cancelled.
+    /// Returns the requests that must be cancelled.
     pub(super) fn unwanted(&self) -> Vec<RequestId> {
         let in_flight = self.queue.iter().filter_map(|place| place.flight.as_ref());
         in_flight.filter(|flight| flight.unwanted).map(|flight| flight.id).collect()
     }
 
-    /// Forgets the oldest of those that were cancelled, if there are more than `most`.
+    /// Removes the oldest cancelled request if there are more than `most`.
     pub(super) fn lapse(&mut self, most: usize) -> Option<RequestId> {
         if self.cancelled.len() <= most {
             return None;
@@ -284,8 +288,8 @@ impl InFlight {
         Some(flight.id)
     }
 
-    /// Takes the youngest, unless some of it has left us. Those that were cancelled and have not
-    /// left us either are forgotten.
+    /// Removes and returns the youngest request, unless a part of it was sent. Cancelled requests that were not sent
+    /// either are removed.
     pub(super) fn pop_unsent(&mut self, accepted: u64) -> Option<ActiveRequest> {
         let is_unsent = |it: &Cancelled| it.flight.start >= accepted;
         while let Some(last) = self.cancelled.last_entry().filter(|it| is_unsent(it.get())) {
@@ -305,7 +309,7 @@ impl InFlight {
         None
     }
 
-    /// Forgets those that were cancelled.
+    /// Removes all cancelled requests.
     pub(super) fn forget_cancelled(&mut self) {
         while self.lapse(0).is_some() {}
     }
@@ -464,7 +468,7 @@ mod tests {
         assert!(in_flight.unwanted().is_empty());
     }
 
-    /// So many, of which the first three were cancelled, each a second after the one before.
+    /// Creates `count` requests. The first three are cancelled, at intervals of one second.
     fn of_cancelled(count: u32) -> (InFlight, impl Fn(u64) -> Instant) {
         let (mut in_flight, start) = (of(count), Instant::now());
         let at = move |second| start + Duration::from_secs(second);
@@ -478,7 +482,7 @@ mod tests {
     fn what_was_cancelled_is_worked_off_when_a_later_request_is_answered_or_itself() {
         let (mut in_flight, at) = of_cancelled(6);
         assert_eq!(in_flight.ahead(), 3);
-        // Sent before they were cancelled: it may be answered before the program has read that.
+        // Sent before the cancellations: it may be answered before the program has read them.
         assert_eq!(in_flight.complete(id(4), 1000, at(3)), Some(Completed::Wanted));
         assert_eq!(in_flight.ahead(), 3);
         assert_eq!(in_flight.complete(id(1), 1000, at(3)), Some(Completed::Cancelled));
@@ -499,7 +503,7 @@ mod tests {
             assert!(in_flight.cancel(id(number), 70, at(6 + u64::from(number))).is_some());
         }
         in_flight.push(flight(7));
-        // It went on for 10 s with one.
+        // It worked on one of them for another 10 s.
         assert_eq!(in_flight.complete(id(7), 1000, at(20)), Some(Completed::Wanted));
         assert_eq!(in_flight.ahead(), 1);
         assert_eq!(in_flight.complete(id(5), 1000, at(20)), Some(Completed::Cancelled));

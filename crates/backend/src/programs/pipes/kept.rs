@@ -1,4 +1,4 @@
-//! What is kept of notifications that were not read, and of an output that is not.
+//! State of notifications that were not read, and of an output that is paused.
 
 use std::time::Instant;
 
@@ -7,13 +7,13 @@ use exchange::{RequestId, Slice};
 use super::original::Original;
 use flow::request_meta::RequestMeta;
 
-/// A notification that is written and not read.
+/// A notification that is written and not read yet.
 #[derive(Debug)]
 pub(super) struct Notice {
     pub(super) id: RequestId,
-    /// As it was written.
+    /// The bytes that were written.
     pub(super) body: Slice,
-    /// What it was before, to be given back if it never leaves us.
+    /// The notification before it was written, to be returned if it is never sent.
     pub(super) original: Original,
     pub(super) meta: RequestMeta,
     /// Bytes offered before it.
@@ -27,7 +27,7 @@ pub(super) struct Held {
     pub(super) by: Holders,
 }
 
-/// Who does not take what it says: the client of this request, or the one whose own it is, or both.
+/// Which client does not read: the client of this request, the client of a session program, or both.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Holders {
     pub(super) request: Option<RequestId>,

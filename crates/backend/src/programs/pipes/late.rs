@@ -1,15 +1,15 @@
 //! Requests that are not answered in time.
 //!
-//! A program that answers in order is late with all that it has, so it is killed. One that several
-//! clients share goes on: what is late is taken back, and its client is told the deadline. It is
-//! killed when it answers nobody:
+//! A program that answers in order is late with all its requests, so it is killed. A program that several clients share
+//! continues: a late request is cancelled, and its client receives a deadline error. The program is killed if it
+//! answers no client:
 //!
-//! - it has said nothing for as long as a request may take, and all that it has is late, or of clients
-//!   whose requests were late or cancelled in the same silence; or
-//! - it has said nothing for [`PATIENCE`] times as long, whosever requests it has.
+//! - it has written nothing for the duration of one deadline, and every request in flight is late or belongs to a
+//!   client whose requests were late or cancelled during the same silence; or
+//! - it has written nothing for [`PATIENCE`] deadlines, whichever clients its requests belong to.
 //!
-//! Until then each request that a client has made meanwhile has its own time, so that one client's
-//! slow request ends nobody else's.
+//! Until then each later request has its full deadline, so the slow request of one client does not end the requests of
+//! others.
 
 use std::time::{Duration, Instant};
 
@@ -21,15 +21,15 @@ use super::ProgramPipes;
 use super::in_flight::ActiveRequest;
 use flow::backend_event::BackendEvent;
 
-/// How many deadlines a program may say nothing while it has requests that are not late.
+/// The number of deadlines for which a program may write nothing while it has requests that are not late.
 const PATIENCE: u32 = 3;
 
-/// Clients that are remembered to have waited in one silence.
+/// The maximum number of clients that are remembered as waiting during one silence.
 const WAITED_MAX: usize = 64;
 
 impl ProgramPipes {
-    /// The oldest request was not answered, or nothing was said, within `limit`. Gives what the program
-    /// is killed for; none: it goes on.
+    /// Handles that the oldest request was not answered, or that nothing was written, within `limit`. Returns the fault
+    /// for which the program must be killed; `None`: it continues.
     pub(in crate::programs) fn handle_late(
         &mut self,
         io: &mut Context<'_>,
@@ -59,13 +59,13 @@ impl ProgramPipes {
             taken_back += 1;
         }
         if taken_back > 0 {
-            // The end of each of them is in the log, as far as there is room for it.
+            // The end of each request is in the log, up to its limit.
             tracing::debug!(worker = name, taken_back, "{}", fault.message());
         }
         None
     }
 
-    /// When it is looked at whether the program answers nobody.
+    /// Returns when to check whether the program answers no client.
     pub(super) fn patience_ends(&self, deadline: Duration) -> Option<Instant> {
         self.tags.as_ref().filter(|_| !deadline.is_zero())?;
         let is_of_waiting = |it: &ActiveRequest| self.waited.contains(&it.meta.asker.client);
@@ -78,7 +78,7 @@ impl ProgramPipes {
         self.silence.until(limit)
     }
 
-    /// The request of this client was late, or cancelled.
+    /// Records that the request of this client was late or cancelled.
     pub(super) fn note_waited(&mut self, client: u64) {
         if self.waited.len() < WAITED_MAX && !self.waited.contains(&client) {
             self.waited.push(client);

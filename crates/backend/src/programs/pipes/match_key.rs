@@ -1,8 +1,8 @@
-//! What of a request its reply must carry (`match`).
+//! The part of a request that its reply must repeat (`match`).
 //!
-//! A program whose reply does not carry it is killed, so a request is sent only if every correct
-//! program can carry it unchanged: its words are where every program finds them, and a JSON library
-//! writes its member as it was. Otherwise one client could have programs killed at will.
+//! A program whose reply does not repeat it is killed. Therefore a request is sent only if every correct program can
+//! repeat the part unchanged: every program divides it into the same words, and every JSON library writes the member as
+//! it was. Otherwise one client could cause programs to be killed.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use settings::MatchKey;
 use flow::words::words;
 use wire::jsonrpc::{Measure, unique_member};
 
-/// Finds it in messages.
+/// Finds the part in messages.
 #[derive(Debug)]
 pub(super) struct Finder {
     what: MatchKey,
@@ -25,7 +25,11 @@ impl Finder {
         Self { what, fields: Fields::new(), of_request: Vec::new() }
     }
 
-    /// Checks that a request has it, and that programs can carry it unchanged. Otherwise says why not.
+    /// Checks that a request has the part and that programs can repeat it unchanged.
+    ///
+    /// # Errors
+    ///
+    /// Why the request cannot be sent.
     pub(super) fn check(&mut self, request: &[u8]) -> Result<(), &'static str> {
         let Self { what, fields, .. } = self;
         let is_kept = match what {
@@ -48,7 +52,7 @@ impl Finder {
         }
     }
 
-    /// Whether a reply carries what its request has.
+    /// Whether a reply repeats the part of its request.
     pub(super) fn is_answered_by(&mut self, request: &[u8], reply: &[u8]) -> bool {
         let Self { what, fields, of_request } = self;
         of_request.clear();
@@ -67,7 +71,8 @@ fn find<'a>(what: &MatchKey, fields: &'a mut Fields, message: &'a [u8]) -> Optio
             if fields::json::decode(fields, message).is_ok() {
                 return fields.get(name.as_bytes())?.bytes();
             }
-            // Other members may hold what is not JSON (`NaN`), or what is not taken (a thousand names).
+            // Other members may contain values that are not JSON (`NaN`), or exceed limits of the decoder (a thousand
+            // names).
             let value = unique_member(message, name)?;
             let alone = [br#"{"alone":"#, value, b"}"].concat();
             fields.clear();
@@ -82,8 +87,8 @@ fn nth_word(message: &[u8], number: u32) -> Option<Range<usize>> {
     words(message).nth(nth)
 }
 
-/// Whether all programs divide it into the same words: by blanks and tabs, and by nothing that only
-/// some take for white space (Python's `split`, `\s` of regular expressions).
+/// Whether all programs divide the text into the same words: by blanks and tabs, and by no character that only some
+/// programs treat as white space (Python's `split`, `\s` of regular expressions).
 fn is_plain(words: &[u8]) -> bool {
     let is_odd = |it: char| {
         !matches!(it, ' ' | '\t') && (it.is_whitespace() || it.is_control() || it == '\u{feff}')
@@ -91,16 +96,15 @@ fn is_plain(words: &[u8]) -> bool {
     std::str::from_utf8(words).is_ok_and(|text| !text.contains(is_odd))
 }
 
-/// Whether no other member has this name in other letters: some libraries do not look at case.
+/// Whether no other member has this name in a different case: some libraries ignore case.
 fn is_named_once(fields: &Fields, name: &[u8]) -> bool {
     fields.fields().filter(|field| field.name.eq_ignore_ascii_case(name)).count() == 1
 }
 
-/// Digits of an integer that every JSON library holds exactly.
+/// The maximum number of digits of an integer that every JSON library represents exactly.
 const DIGITS_MAX: usize = 15;
 
-/// Whether JSON libraries write a value as they read it: strings, and integers of at most
-/// [`DIGITS_MAX`] digits.
+/// Whether JSON libraries write a value as they read it: strings, and integers of at most [`DIGITS_MAX`] digits.
 fn is_kept_by_libraries(value: Value<'_>) -> bool {
     match value {
         Value::Null | Value::Bytes([]) => false,

@@ -1,9 +1,9 @@
 //! Notifications that wait for a program which does not read.
 //!
-//! Nothing is answered to a notification, so it is done with once it is written. But where more than
-//! [`UNREAD_MAX`] waits for the program, each keeps its slot and stays its client's request until the
-//! program has read on: then what is behind it waits in the queue, and its client is paused, as they
-//! are where a request is not answered.
+//! A notification has no reply, so it is finished once it is written. But if more than [`UNREAD_MAX`] bytes wait for
+//! the program, each notification keeps its slot and remains a request of its client until the program reads on. Then
+//! the requests behind it wait in the queue and its client is paused, in the same way as when a request is not
+//! answered.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
 impl ProgramPipes {
-    /// A notification was written. It has ended, unless too much waits for the program.
+    /// Handles a written notification. It is finished, unless too many bytes wait for the program.
     pub(super) fn notify(
         &mut self,
         io: &mut Context<'_>,
@@ -38,7 +38,7 @@ impl ProgramPipes {
         }
     }
 
-    /// The program has read on.
+    /// Handles that the program has read on.
     pub(in crate::programs) fn handle_drained(
         &mut self,
         io: &mut Context<'_>,
@@ -54,7 +54,8 @@ impl ProgramPipes {
         self.arm(io, deadline);
     }
 
-    /// Those that have not left us: where each stands in what was offered, and that it goes to another.
+    /// Removes and returns the notifications that were not sent, each with its position in the offered bytes and the
+    /// event that retries it.
     pub(super) fn unsent_notices(
         &mut self,
         accepted: u64,
@@ -66,14 +67,14 @@ impl ProgramPipes {
         })
     }
 
-    /// How long the program may read nothing. Where `send_timeout` is not set, notifications wait for as
-    /// long as a request may, for no deadline is theirs.
+    /// Returns how long the program may read nothing. If `send_timeout` is not set, the deadline of requests applies
+    /// while notifications wait, because they have no deadline.
     pub(in crate::programs) fn reading_limit(&self, deadline: Duration) -> Option<Duration> {
         let waits = !self.notices.is_empty() && !deadline.is_zero();
         self.times.write_stall.or_else(|| waits.then_some(deadline))
     }
 
-    /// Looks later at whether it has read anything, if something waits for it.
+    /// Schedules a check whether the program has read anything, if input waits for it.
     pub(super) fn watch_reading(&mut self, io: &mut Context<'_>, deadline: Duration) {
         if let (Some(input), Some(limit)) = (self.input, self.reading_limit(deadline))
             && io.queued(input) > 0
@@ -83,8 +84,8 @@ impl ProgramPipes {
         }
     }
 
-    /// Whether it has read nothing since its reading was last looked at. If it has, and more waits,
-    /// it is looked at again later. One whose output is not read is excused.
+    /// Whether it has read nothing since the last check. If it has read and more input waits, another check is
+    /// scheduled. A program whose output is paused is exempt.
     pub(in crate::programs) fn is_stalled(
         &mut self,
         io: &mut Context<'_>,

@@ -1,16 +1,16 @@
-//! What a program was asked, beyond the bytes that were written to it.
+//! The parts of a request that are not in the bytes written to the program.
 
 use exchange::{Peer, Slice};
 
 use flow::payload::Payload;
 
-/// A request of HTTP as its client made it: its program has it as an object. Nothing of a frame, which is
-/// what was written.
+/// An HTTP request as received from the client; the program receives it as a JSON object. Empty for a frame, which is
+/// written unchanged.
 #[derive(Debug, Default)]
 pub(super) struct Original(Option<Box<Payload>>);
 
 impl Original {
-    /// What is written for a request, and what is kept of it besides.
+    /// Returns the bytes to write for a request, and the original to keep.
     pub(super) fn of(payload: Payload, peer: Peer) -> (Slice, Self) {
         match payload {
             Payload::Frame(frame) => (frame, Self(None)),
@@ -21,7 +21,7 @@ impl Original {
         }
     }
 
-    /// The request as it came, to be given back; `written`: what was written for it.
+    /// Returns the original request, so that it can be given back; `written` are the bytes written for it.
     pub(super) fn give_back(self, written: Slice) -> Payload {
         self.0.map_or(Payload::Frame(written), |original| *original)
     }

@@ -1,17 +1,18 @@
-//! How fast a program gets requests that its clients take back.
+//! How fast a program receives requests while its clients cancel requests.
 //!
-//! A cancelled request leaves its slot at once, but the program may work on it all the same, before what is sent next.
-//! A client that asks and cancels in a loop would give it work without end. Whether the program works on it is not
-//! known: one may never answer what was cancelled. So once more than [`AHEAD_MAX`] are ahead of what is sent next, each
-//! further one closes the program for a time, the longer the more there are, unless it is closed already:
+//! A cancelled request frees its slot immediately, but the program may still work on it before it works on the next
+//! request. A client that sends and cancels requests in a loop could otherwise give it unlimited work. It is unknown
+//! whether the program works on a cancelled request: it may never answer one. Therefore, once more than [`AHEAD_MAX`]
+//! cancelled requests are ahead of the next request, each further one closes the program for a time, unless it is
+//! already closed. The time grows with their number:
 //!
 //! ```text
 //!   ahead    1 … 16   17       18        19        …   22 and more
 //!   closed   no       50 ms    100 ms    200 ms    …   1 s
 //! ```
 //!
-//! Its slots are free meanwhile: it owes nothing, and may be stopped. Whoever waits is served when the time has passed,
-//! and an answer shows that nothing is ahead any more.
+//! Its slots are free in this time: it owes no reply and may be stopped. Waiting requests are served when the time has
+//! passed. An answer shows that nothing is ahead any more.
 
 use std::time::{Duration, Instant};
 
@@ -21,16 +22,16 @@ use exchange::WorkerId;
 use super::ProgramPipes;
 use flow::backend_event::BackendEvent;
 
-/// Cancelled requests that may be ahead of what is sent next.
+/// The maximum number of cancelled requests ahead of the next request.
 const AHEAD_MAX: usize = 16;
 
-/// How long the program is closed by the first that is ahead beyond that.
+/// How long the first request beyond [`AHEAD_MAX`] closes the program.
 const CLOSED_MIN: Duration = Duration::from_millis(50);
 
-/// How long it is closed at most.
+/// The maximum time for which the program is closed.
 const CLOSED_MAX: Duration = Duration::from_secs(1);
 
-/// How long a program is closed by the last of so many; none: it is not.
+/// Returns how long a program is closed when `ahead` requests are ahead; `None`: it is not closed.
 fn closed_for(ahead: usize) -> Option<Duration> {
     let beyond = u32::try_from(ahead.checked_sub(AHEAD_MAX + 1)?).unwrap_or(u32::MAX);
     let doubled = 1_u32.checked_shl(beyond).filter(|times| *times > 0);
@@ -38,7 +39,7 @@ fn closed_for(ahead: usize) -> Option<Duration> {
 }
 
 impl ProgramPipes {
-    /// A request was cancelled, and its slot is released next.
+    /// Handles a cancelled request whose slot is released next.
     pub(super) fn close_while_ahead(
         &mut self,
         io: &Context<'_>,
@@ -52,7 +53,7 @@ impl ProgramPipes {
         }
     }
 
-    /// It has answered something.
+    /// Reopens the program after an answer, if few enough cancelled requests are ahead.
     pub(super) fn open_when_worked_off(
         &mut self,
         worker: WorkerId,
@@ -63,7 +64,7 @@ impl ProgramPipes {
         }
     }
 
-    /// Time has passed.
+    /// Reopens the program when the time has passed.
     pub(in crate::programs) fn open_in_time(
         &mut self,
         now: Instant,

@@ -1,8 +1,8 @@
-//! Bytes of one kind that are written to a program and that it has not read.
+//! Bytes of one kind that are written to a program and not read yet.
 //!
-//! Slots limit how many requests wait for a program, however long it does not read. They do not limit the answers to
-//! what the program asks, nor requests that were cancelled before the program has read them, so these bytes are
-//! counted. Bytes of other kinds stand between them:
+//! Slots limit how many requests wait for a program that does not read. They do not limit the answers to requests of
+//! the program, nor requests that were cancelled before the program has read them. Therefore these bytes are counted.
+//! Bytes of other kinds are between them:
 //!
 //! ```text
 //!   input    [ request ][ answer ][ request ][ request ][ answer ]   offered
@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Where the bytes stand in all that was offered: in their order, and apart.
+/// The ranges of these bytes in all the bytes offered, in order and not adjacent.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     places: VecDeque<Range<u64>>,
@@ -22,7 +22,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// These bytes were offered. None of them was added before.
+    /// Adds bytes that were offered. None of them was added before.
     pub(super) fn add(&mut self, place: Range<u64>) {
         if place.is_empty() {
             return;
@@ -35,7 +35,7 @@ impl Pending {
         }
     }
 
-    /// How many bytes have not left us; the first `accepted` bytes of all that was offered have.
+    /// Returns how many bytes were not sent, given that the first `accepted` of all the bytes offered were.
     pub(super) fn unread(&mut self, accepted: u64) -> usize {
         while let Some(first) = self.places.front_mut().filter(|it| it.start < accepted) {
             let read_to = first.end.min(accepted);

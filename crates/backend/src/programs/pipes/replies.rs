@@ -1,4 +1,4 @@
-//! What a program says: frames of its output become replies, parts of them, or a reason not to trust it.
+//! Output of a program: frames become replies or parts of replies, or a reason to kill the program.
 
 use std::time::Instant;
 
@@ -18,8 +18,8 @@ use super::{OTHER, PARTIAL, ProgramOutput, ProgramPipes, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
 
 impl ProgramPipes {
-    /// Takes replies. A frame is a reply only when all of its request has left us: a program cannot
-    /// answer what it cannot have read.
+    /// Reads replies. A frame is a reply only if its request was sent completely: a program cannot answer a request
+    /// that it cannot have read.
     pub(in crate::programs) fn handle_data(
         &mut self,
         io: &mut Context<'_>,
@@ -31,7 +31,7 @@ impl ProgramPipes {
         let mut from = 0;
         let mut said = ProgramOutput::Fine;
         if self.says_ready && self.decoder.framing() == Framing::Raw {
-            // Without frames it is a line, which may come in several writes.
+            // Without framing the ready message is a line, which may arrive in several writes.
             match bytes.iter().position(|&byte| byte == b'\n') {
                 Some(end) => {
                     (from, said) = (end + 1, ProgramOutput::Ready);
@@ -50,7 +50,7 @@ impl ProgramPipes {
         while matches!(said, ProgramOutput::Fine | ProgramOutput::Ready) {
             let now = match self.decoder.next(bytes, &mut from) {
                 None => break,
-                // What it is follows.
+                // The next piece says what kind of message it is.
                 Some(Piece::TooLong { .. }) if self.tags.is_some() => ProgramOutput::Fine,
                 Some(Piece::Skimmed(skimmed)) => {
                     is_heard = true;
@@ -86,7 +86,7 @@ impl ProgramPipes {
         if said == ProgramOutput::Fine && self.is_partial && self.may_not_begin() {
             said = ProgramOutput::Unasked(shown_bytes(&bytes[consumed..]));
         }
-        // What a program that clients share says is a message, or nothing.
+        // A program that clients share is considered active only when a complete message arrives.
         if is_heard {
             self.silence.end(io.now(), self.is_owing());
             self.waited.clear();
@@ -116,7 +116,7 @@ impl ProgramPipes {
         let accepted = self.accepted(io);
         self.pass_over(io, worker, accepted, events);
         let last = self.stream.is_none() || self.is_until(frame);
-        // A reply of many frames may begin while its request is still being read.
+        // A reply of several frames may begin while its request is still being read.
         let asked = self
             .in_flight
             .oldest()
@@ -140,8 +140,9 @@ impl ProgramPipes {
         ProgramOutput::Fine
     }
 
-    /// Nothing tells to which part of its input a connection's own program without frames replies: all of it goes to
-    /// that connection, in its order. So parts that others follow are done, and do not wait for a silence.
+    /// Completes requests of a session program without framing whose successors were sent. Its output does not show
+    /// which part of its input it answers; all output goes to the connection, in order. So earlier parts of the input
+    /// are complete without waiting for a silence.
     fn pass_over(
         &mut self,
         io: &Context<'_>,
@@ -160,10 +161,9 @@ impl ProgramPipes {
         }
     }
 
-    /// A message of a program whose messages keep their ids, unless it is the reply to its oldest
-    /// request. A notification does not tell whose request it is about: it may be about the one before,
-    /// which was another client's, so it is discarded. What the program asks is answered by us. A
-    /// connection's own says and asks all of that client.
+    /// Handles a message of a program whose messages keep their ids, unless it is the reply to the oldest request. A
+    /// notification does not name a request. It may concern the previous request of another client, so it is discarded.
+    /// A request of the program is answered by the daemon. A session program sends all of these to its client.
     fn handle_aside(
         &mut self,
         io: &mut Context<'_>,
@@ -172,7 +172,7 @@ impl ProgramPipes {
         events: &mut Vec<BackendEvent>,
     ) -> Option<ProgramOutput> {
         if self.is_reset() {
-            // Of a client that has gone, whatever it is.
+            // It belongs to a client that is gone, whatever it is.
             return Some(ProgramOutput::Unasked(shown_bytes(frame)));
         }
         let mut out = Vec::new();
@@ -187,10 +187,10 @@ impl ProgramPipes {
                 });
                 is_other.then_some(OTHER)
             }
-            // The end of a reply of many frames is the same for every request.
+            // The end frame of a reply of several frames is the same for every request.
             Spoken::Reply(_) if self.is_until(frame) => None,
-            // It could not read what it answers. That may have been a notification, whose client
-            // waits for nothing: no request is known to be meant, and none had such an id.
+            // The program could not read the message that it answers. That may have been a notification, whose client
+            // waits for no reply. No request can be identified, and no request had such an id.
             Spoken::Reply(id) if matches!(&frame[id.clone()], b"" | b"null") => {
                 events.push(BackendEvent::Discarded);
                 Some(ProgramOutput::Fine)
@@ -217,8 +217,8 @@ impl ProgramPipes {
         }
     }
 
-    /// Writes the answer to something that the program asks. One that asks again and again and reads none of the
-    /// answers is not trusted. Requests that wait for it say nothing of that: it may be busy.
+    /// Writes the answer to a request of the program. A program that keeps sending requests and does not read the
+    /// answers is killed. Unread requests for it are no evidence of this: it may be busy.
     pub(super) fn answer(&mut self, io: &mut Context<'_>, answer: &[u8]) -> ProgramOutput {
         if self.own_answers.unread(self.accepted(io)) > UNREAD_MAX {
             return ProgramOutput::Broken("it asks and does not read the answers");
@@ -233,13 +233,12 @@ impl ProgramPipes {
         }
     }
 
-    /// Whether this frame ends each reply of many frames.
+    /// Whether this frame ends a reply of several frames.
     fn is_until(&self, frame: &[u8]) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.until.as_deref() == Some(frame))
     }
 
-    /// A reply of a connection's own program, whose messages keep the client's ids: it may answer
-    /// them in any order.
+    /// Handles a reply of a session program whose messages keep the client's ids. It may answer in any order.
     fn handle_own_reply(
         &mut self,
         io: &mut Context<'_>,
@@ -263,7 +262,7 @@ impl ProgramPipes {
         ProgramOutput::Fine
     }
 
-    /// It has answered a request, and its slot is free, unless that has reset it.
+    /// Releases the slot after an answer, unless the answer was that to the reset.
     fn release(
         &mut self,
         io: &Context<'_>,
@@ -278,7 +277,7 @@ impl ProgramPipes {
         }
     }
 
-    /// Nothing was asked of it. Only the client whose own it is wants to hear that.
+    /// Handles unsolicited output. Only the client of a session program receives it.
     pub(super) fn handle_unasked(
         &mut self,
         worker: WorkerId,
@@ -300,23 +299,24 @@ impl ProgramPipes {
         ProgramOutput::Fine
     }
 
-    /// Whether somebody hears what it says unasked: the client whose own it is, while that is there.
+    /// Sets whether unsolicited output is received: by the client of a session program, while that client is connected.
     pub(in crate::programs) const fn set_heard(&mut self, heard: bool) {
         self.unsolicited_to =
             if heard && self.is_own { UnsolicitedTo::Client } else { UnsolicitedTo::Nobody };
     }
 
-    /// Whether it is one connection's own, and has answered that.
+    /// Whether it is a session program and has answered its client.
     pub(in crate::programs) const fn has_answered_its_own(&self) -> bool {
         self.is_own && self.answers > 0
     }
 
-    /// That client asks nothing more; `replaced`: it is to serve no other.
+    /// Handles that the client of a session program sends no more requests. `replaced`: the program must serve no other
+    /// client.
     pub(in crate::programs) const fn leave(&mut self, replaced: bool) {
         self.unsolicited_to = if replaced { UnsolicitedTo::Gone } else { UnsolicitedTo::Nobody };
     }
 
-    /// One message of a program whose messages have tags.
+    /// Handles one message of a program whose messages have tags.
     fn handle_message(
         &mut self,
         io: &mut Context<'_>,
@@ -362,7 +362,7 @@ impl ProgramPipes {
                 Err(unframable) => ProgramOutput::Broken(unframable.message()),
             },
             Message::Unasked => ProgramOutput::Unasked(shown_bytes(frame)),
-            // Until it has answered our greeting, nobody waits for it.
+            // Until the program has answered the handshake, no client waits for it.
             Message::Broken(text) if self.tags.as_ref().is_some_and(Tags::is_greeting) => {
                 ProgramOutput::Broken(text)
             }
@@ -374,7 +374,7 @@ impl ProgramPipes {
         said
     }
 
-    /// A message that is none, for this reason. The request that it names ends by it, and no other.
+    /// Handles an invalid message; `why` is the reason. Only the request that it names fails.
     fn handle_broken(
         &mut self,
         worker: WorkerId,
@@ -407,7 +407,8 @@ impl ProgramPipes {
         }
     }
 
-    /// What the program replied to this request is not passed on. None where it cannot have read the request.
+    /// Ends this request with `outcome` instead of the reply. Returns `None` if the program cannot have read the
+    /// request.
     fn end_by(
         &mut self,
         worker: WorkerId,
@@ -426,9 +427,8 @@ impl ProgramPipes {
         Some(ProgramOutput::Fine)
     }
 
-    /// Whether even a part of a frame is more than it was asked: nothing is in flight, and it would
-    /// become the beginning of the next client's reply. A message in JSON may be no reply; a program
-    /// for one request has nobody else's.
+    /// Whether even a part of a frame is unsolicited: nothing is in flight, so it would become the beginning of the
+    /// next client's reply. A JSON message may not be a reply. A program for one request has no other client.
     fn may_not_begin(&self) -> bool {
         let is_in_order = !self.is_own && self.tags.is_none() && !self.is_oneshot();
         self.is_reset()
@@ -438,7 +438,7 @@ impl ProgramPipes {
                 && !self.decoder.framing().is_json()
     }
 
-    /// A message over `reply_max` is this. The request that it answers ends by it, and no other.
+    /// Handles a message over `reply_max`. Only the request that it answers fails.
     fn handle_too_long(
         &mut self,
         io: &mut Context<'_>,
@@ -462,7 +462,7 @@ impl ProgramPipes {
             }
             Message::ProgramRequest => self.answer(io, &out),
             Message::Unasked => ProgramOutput::Unasked(UNASKED_TOO_LONG.to_owned()),
-            // As a whole frame that is no message: one client could otherwise end the requests of all.
+            // Handled like a complete frame that is not a message: otherwise one client could end the requests of all.
             Message::Broken(why) if !is_greeting => {
                 events.push(BackendEvent::Discarded);
                 match self.unreadable.handle_frame(why) {
@@ -476,7 +476,7 @@ impl ProgramPipes {
         }
     }
 
-    /// The oldest reply is complete; `rest` is its last frame, or nothing more.
+    /// Completes the oldest reply; `rest` is its last frame, or empty.
     fn complete(
         &mut self,
         io: &mut Context<'_>,
@@ -487,7 +487,7 @@ impl ProgramPipes {
         self.end_oldest(io, worker, Ok(rest), events);
     }
 
-    /// The oldest request has its reply, or an outcome instead. Its slot is free.
+    /// Ends the oldest request with its reply or an outcome, and frees its slot.
     pub(super) fn end_oldest(
         &mut self,
         io: &mut Context<'_>,
@@ -535,8 +535,8 @@ impl ProgramPipes {
         }
     }
 
-    /// Nothing came for so long that the reply has ended. A frame that has begun is not part of it,
-    /// and would become the beginning of another client's.
+    /// Handles that the silence was long enough to end the reply. A frame that has begun is not part of the reply, and
+    /// would become the beginning of another client's reply.
     pub(in crate::programs) fn handle_gap(
         &mut self,
         io: &mut Context<'_>,
@@ -547,7 +547,7 @@ impl ProgramPipes {
         let unread = self.in_flight.oldest().is_some_and(|flight| flight.end > accepted);
         if self.is_streaming && self.held.is_none() {
             if unread {
-                // It is still being asked.
+                // The request is still being sent.
                 self.watch_gap(io);
                 return ProgramOutput::Fine;
             }
@@ -560,7 +560,7 @@ impl ProgramPipes {
         ProgramOutput::Fine
     }
 
-    /// The program has exited well: its whole output is the reply, where that is how it replies.
+    /// Handles that the program exited with code 0. If the whole output is the reply, completes the request.
     pub(in crate::programs) fn conclude(&mut self, events: &mut Vec<BackendEvent>) {
         let Some(whole) = self.whole.take() else { return };
         if let Some(flight) = self.in_flight.pop() {
@@ -569,7 +569,7 @@ impl ProgramPipes {
         }
     }
 
-    /// The planted bug that gives a reply to the next request instead.
+    /// The mutant that gives a reply to the next request instead.
     fn plant_shift(&mut self, id: RequestId) -> RequestId {
         match self.in_flight.oldest_mut() {
             Some(next) if active(Mutant::ShiftedReply) => std::mem::replace(&mut next.id, id),
@@ -578,13 +578,13 @@ impl ProgramPipes {
     }
 }
 
-/// Bytes of the line by which a program without frames says that it is ready.
+/// The maximum number of bytes of the ready line of a program without framing.
 const READY_MAX: usize = 4096;
 
-/// What the log says of a reply that is too long to be shown.
+/// The log text for a reply that is too long to be shown.
 const UNASKED_TOO_LONG: &str = "a reply longer than reply_max";
 
-/// Bytes of an unexpected frame that are shown in the log.
+/// The maximum number of bytes of an unexpected frame that are logged.
 const SHOWN_MAX: usize = 80;
 
 fn shown_bytes(frame: &[u8]) -> String {

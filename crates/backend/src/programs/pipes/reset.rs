@@ -1,4 +1,4 @@
-//! Whether a connection's own program may be given to another connection after its reset.
+//! Whether a session program may be given to another connection after its reset.
 //!
 //! ```text
 //!            reset sent          its reply           silent long enough
@@ -6,14 +6,14 @@
 //!                                             │          output            │    next connection
 //!                                             └──────────────┬─────────────┘
 //!                                                            ▼
-//!                                             killed; its pool resets no more
+//!                                            killed; its pool stops resetting programs
 //! ```
 //!
-//! What a program prints once it is owned again goes to the client that owns it then. So the slot of a
-//! program is free only when it has printed nothing for as long as a check of the alignment asks for;
-//! for the longest such time if it is one that prints what it is not asked.
+//! Output that a program writes after it is given to a new connection goes to the new client. Therefore its slot is
+//! freed only when it has written nothing for as long as an alignment check requires. For a program that writes
+//! unsolicited output, the maximum such time is required.
 //!
-//! What it knows: times. What it must never know: a stream, a pool.
+//! The module works with times only. It must never depend on a stream or a pool.
 
 use std::time::{Duration, Instant};
 
@@ -21,11 +21,11 @@ use super::latency::{Latency, SILENCE_MAX};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A connection's own, or new, or about to end.
+    /// It belongs to a connection, is new, or is about to end.
     Owned,
-    /// It has the request that resets it.
+    /// The reset request was sent.
     Sent,
-    /// It has answered that, at this time.
+    /// The reset was answered at this time.
     Watched(Instant),
     Passed,
 }
@@ -34,33 +34,32 @@ enum State {
 pub(super) struct Reset {
     state: State,
     latency: Latency,
-    /// It printed something that it was not asked, to the client whose own it was.
+    /// Whether it wrote unsolicited output to its client.
     is_talkative: bool,
 }
 
 impl Reset {
-    /// `is_first`: no program of its pool has passed a check.
+    /// Creates the state of a new program. `is_first`: no program of its pool has passed a check.
     pub(super) const fn new(is_first: bool) -> Self {
         Self { state: State::Owned, latency: Latency::new(is_first), is_talkative: false }
     }
 
-    /// It is given a request, which may be the one that resets it.
+    /// Records that a request is sent, which may be the reset.
     pub(super) const fn handle_sent(&mut self, is_reset: bool) {
         self.state = if is_reset { State::Sent } else { State::Owned };
     }
 
-    /// It is to end, and is given to no connection any more: it may print what it likes.
+    /// Records that the program must end. It is given to no other connection, so its output does not matter.
     pub(super) const fn handle_end(&mut self) {
         self.state = State::Owned;
     }
 
-    /// It printed something that it was not asked, to its client.
+    /// Records unsolicited output to its client.
     pub(super) const fn handle_unasked(&mut self) {
         self.is_talkative = true;
     }
 
-    /// It has answered a request that it had for so long. True when that has reset it: its slot is
-    /// not free yet.
+    /// Records a reply that took `took`. Returns true if it was the reply to the reset; the slot is not free yet.
     pub(super) fn handle_reply(&mut self, now: Instant, took: Duration) -> bool {
         self.latency.handle_reply(took);
         let is_reset = self.state == State::Sent;
@@ -70,14 +69,14 @@ impl Reset {
         is_reset
     }
 
-    /// When it has been silent for long enough.
+    /// Returns when it has been silent for long enough.
     pub(super) fn until(&self) -> Option<Instant> {
         let State::Watched(since) = self.state else { return None };
         let silence = if self.is_talkative { SILENCE_MAX } else { self.latency.silence() };
         Some(since + silence)
     }
 
-    /// Time has passed in silence. True when it is for any connection now.
+    /// Handles that time has passed in silence. Returns true if any connection may use the program now.
     pub(super) fn handle_time(&mut self, now: Instant) -> bool {
         let passed = self.until().is_some_and(|until| until <= now);
         if passed {
@@ -87,7 +86,7 @@ impl Reset {
         passed
     }
 
-    /// Whether it has answered its reset, and is nobody's.
+    /// Whether it has answered its reset and belongs to no connection.
     pub(super) const fn is_done(&self) -> bool {
         matches!(self.state, State::Watched(_) | State::Passed)
     }
@@ -101,7 +100,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Answers one request of its client and its reset, each after so long.
+    /// Answers one request of its client and its reset, each after `took`.
     fn reset_after(reset: &mut Reset, now: Instant, took: Duration) {
         for is_reset in [false, false, true] {
             reset.handle_sent(is_reset);

@@ -1,45 +1,44 @@
-//! How long a program has said nothing at all while it owed something.
+//! How long a program has written nothing while it owed a reply.
 //!
 //! ```text
 //!   owes       [======]        [===]   [=========]
-//!              asked, taken    …       asked: no byte came meanwhile, and now it is too long
-//!              back
+//!              sent,  cancelled …      sent: no byte arrived in any of them, and now the limit is reached
 //!   passed     |------|        |---|   |---|  = deadline
 //! ```
 //!
-//! The deadline of a request does not find a program that hangs where each client takes its request
-//! back before that. Time counts only while something is owed: a program need not answer what was
-//! taken back, and one that is asked nothing need not speak.
+//! If each client cancels its request before its deadline, the deadlines of requests do not detect a program that
+//! hangs. Time counts only while a reply is owed: a program need not answer cancelled requests, and an idle program
+//! need not write anything.
 
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    /// Since when, if it owes something now.
+    /// The time since which it owes a reply without a pause; `None`: it owes none.
     since: Option<Instant>,
-    /// How long it was silent before.
+    /// The silence before `since`.
     passed: Duration,
 }
 
 impl Silence {
-    /// It owes something from now on.
+    /// Records that it owes a reply from now on.
     pub(super) fn begin(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }
 
-    /// It owes nothing any more, or its output is not read, and has said nothing.
+    /// Records that it owes nothing any more, or that its output is not read, and that it wrote nothing.
     pub(super) fn pause(&mut self, now: Instant) {
         if let Some(since) = self.since.take() {
             self.passed += now.saturating_duration_since(since);
         }
     }
 
-    /// It said something, and may owe more.
+    /// Records that it wrote something; `owes`: it owes further replies.
     pub(super) fn end(&mut self, now: Instant, owes: bool) {
         *self = Self { since: owes.then_some(now), passed: Duration::ZERO };
     }
 
-    /// When it has been silent for so long.
+    /// Returns when it has been silent for `limit`.
     pub(super) fn until(&self, limit: Duration) -> Option<Instant> {
         self.since?.checked_add(limit.saturating_sub(self.passed))
     }

@@ -1,12 +1,11 @@
-//! Ids of ours in the messages of a program that several clients share.
+//! Our own ids in the messages of a program that several clients share.
 //!
-//! Each request goes out with a tag instead of its id, and with tags instead of the tokens by which
-//! it wants to hear of its progress; what comes back gets the client's own again. So two clients
-//! may use the same ids, and neither can name what belongs to the other. How a tag is written cannot be
-//! guessed ([`keys`]).
+//! Each request is sent with a tag instead of its id, and with tags instead of its progress tokens. In the messages
+//! that come back, the client's own ids and tokens are restored. So two clients may use the same ids, and neither can
+//! name the requests of the other. Written tags cannot be guessed ([`keys`]).
 //!
-//! With a handshake the program is greeted once, by us, and every client that greets it is told
-//! what the program said then.
+//! If the protocol has a handshake, we perform it with the program once. Each client that performs it receives what the
+//! program answered then.
 
 mod keys;
 mod outgoing;
@@ -28,56 +27,57 @@ use outgoing::write_result;
 pub(super) use sharing::id_is_kept;
 use sharing::{NOT_VERSION_2, RESPONSE, end_of_session, greeted, misread, naming};
 
-/// Tags behind the youngest that lapsed, of which a reply is taken for late. One that somebody made up seldom
-/// has such a tag.
+/// The number of tags before the latest lapsed tag whose replies count as late. An invented tag is rarely in this
+/// range.
 const LATE_MAX: u32 = 1 << 20;
 
-/// Requests whose further replies are discarded, each by its tag.
+/// The maximum number of requests whose further replies are discarded, each by its tag.
 const OVER_MAX: usize = 1024;
 
-/// What a message of the program is.
+/// The kind of a message of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// What was written is the reply to this request.
+    /// The output is the reply to this request.
     Reply(RequestId),
-    /// What was written concerns this request, and its reply is still to come.
+    /// The output concerns this request, whose reply is still to come.
     About(RequestId),
-    /// What was written concerns all clients alike.
+    /// The output concerns all clients.
     All,
-    /// It concerns one client, and nothing in it says which.
+    /// The message concerns one client, and does not show which.
     Nobody,
-    /// The program asks something; what was written is the answer to it.
+    /// The program sent a request; the output is the answer to it.
     ProgramRequest,
-    /// The program answered our greeting; what was written thanks it.
+    /// The program answered our handshake; the output completes the handshake.
     Greeted,
-    /// A reply to something that was not asked.
+    /// A reply to a request that was not sent.
     Unasked,
-    /// No message.
+    /// Not a valid message.
     Broken(&'static str),
 }
 
 #[derive(Debug)]
 struct Named {
     request: RequestId,
-    /// What the client wrote.
+    /// The id or token as the client wrote it.
     written: Slice,
-    /// How many tags after this one stand for tokens of the same request; none for a token.
+    /// The number of tags after this one that stand for tokens of the same request; `None`: this tag stands for a
+    /// token.
     tokens: Option<u32>,
-    /// Its request was cancelled.
+    /// Whether its request was cancelled.
     is_cancelled: bool,
 }
 
-/// How the program's greeting stands.
+/// The state of the handshake with the program.
 #[derive(Debug)]
 enum Greeting {
     None,
-    /// Our greeting went out under this tag.
+    /// Our first message was sent with this tag.
     Sent(Tag),
-    /// What it answered: the result.
+    /// The result that the program answered.
     Done(Slice),
 }
 
-/// Tags of one program.
+/// The tags of one program.
 #[derive(Debug)]
 pub(super) struct Tags {
     dialect: Dialect,
@@ -86,16 +86,16 @@ pub(super) struct Tags {
     named: BTreeMap<Tag, Named>,
     /// The tag of the id of each request in flight.
     of: BTreeMap<RequestId, Tag>,
-    /// The youngest tag that is not waited for though its reply may still come.
+    /// The latest tag that is not waited for although its reply may still arrive.
     lapsed: Option<Tag>,
-    /// Tags of cancelled requests that were replied to, and of those that ended by a broken reply. Some programs
-    /// reply to a request when it is cancelled and again when its work is done.
+    /// Tags of cancelled requests that were answered, and of requests that ended because of an invalid reply. Some
+    /// programs reply to a request when it is cancelled, and again when its work is done.
     over: VecDeque<Tag>,
     greeting: Greeting,
 }
 
-/// What a message is of a program whose messages keep their ids. What is to be written to the
-/// program is written behind what `out` holds.
+/// Returns the kind of a message of a program whose messages keep their ids. An answer to the program is appended to
+/// `out`.
 pub(super) fn said_in_order(frame: &[u8], out: &mut Vec<u8>) -> Spoken {
     let message = match scan(frame) {
         Ok(message) => message,
@@ -111,20 +111,20 @@ pub(super) fn said_in_order(frame: &[u8], out: &mut Vec<u8>) -> Spoken {
     }
 }
 
-/// What a program says whose replies come in order.
+/// The kind of a message of a program that replies in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Spoken {
-    /// A reply, and where its id stands; nowhere in one to what could not be read at all.
+    /// A reply, and the range of its id; empty in a reply to a request that the program could not read.
     Reply(Range<usize>),
-    /// Something beside it, to which nothing is answered.
+    /// A message that needs no answer and is not a reply.
     Aside,
-    /// It asks something; what was written is the answer to it.
+    /// A request of the program; the answer to it was appended.
     ProgramRequest,
-    /// No message.
+    /// Not a valid message.
     Broken(&'static str),
 }
 
-/// Answers a request of a program.
+/// Writes the answer to a request of a program.
 fn answer(message: &jsonrpc::Message, frame: &[u8], id: &[u8], out: &mut Vec<u8>) {
     if message.is_method(frame, "ping") {
         write_result(id, b"{}", out);
@@ -133,9 +133,9 @@ fn answer(message: &jsonrpc::Message, frame: &[u8], id: &[u8], out: &mut Vec<u8>
     }
 }
 
-/// What becomes of a message that keeps its id, and where that stands. A program that `asks` its client
-/// is told the answer, and whatever else that says, for it is this client's alone. An answer to the client is
-/// written behind what `out` holds.
+/// Returns how to handle a message that keeps its id, and the range of the id. If the program may send requests to its
+/// client (`asks`), it receives the client's answers and all other messages, because the program belongs to this client
+/// alone. An answer to the client is appended to `out`.
 pub(super) fn unchanged(
     frame: &[u8],
     asks: bool,
@@ -163,8 +163,8 @@ pub(super) fn unchanged(
     (outgoing, message.id.unwrap_or_default())
 }
 
-/// The same of the message that resets a program. Only by its reply is the program known to have forgotten its
-/// client.
+/// Returns how to handle the message that resets a program, given how an ordinary message is handled. Only the reply
+/// shows that the program has forgotten its client.
 pub(super) const fn of_reset(outgoing: Outgoing) -> Outgoing {
     match outgoing {
         Outgoing::Request | Outgoing::Refused(_) | Outgoing::Unshared => outgoing,
@@ -196,7 +196,7 @@ impl Tags {
         }
     }
 
-    /// Writes the greeting of a program that wants one (MCP).
+    /// Writes the first message of the handshake with a program that requires one (MCP).
     pub(super) fn greet(&mut self, out: &mut Vec<u8>) {
         let tag = self.next;
         self.next = tag.next();
@@ -204,13 +204,13 @@ impl Tags {
         write_initialize(Dialect::Mcp, self.keys.written(tag), env!("CARGO_PKG_VERSION"), out);
     }
 
-    /// A message of a client. What the program shall read is written behind what `out` holds.
+    /// Converts a message of a client. The bytes to be sent are appended to `out`.
     pub(super) fn outgoing(&mut self, id: RequestId, frame: &[u8], out: &mut Vec<u8>) -> Outgoing {
         let message = match scan(frame) {
             Ok(message) => message,
             Err(fault) => return Outgoing::Refused(fault.message()),
         };
-        // A program that ignores it would never answer.
+        // A program that ignores the message would never answer.
         if !message.is_version_2(frame) {
             return Outgoing::Refused(NOT_VERSION_2);
         }
@@ -266,8 +266,8 @@ impl Tags {
         Outgoing::Request
     }
 
-    /// Writes a notification. Nothing of it is in flight, so what is said about its tokens is for
-    /// nobody: they become tags that stand for nothing.
+    /// Writes a notification. It is not in flight, so messages about its tokens concern no client: the tokens are
+    /// replaced by tags that stand for nothing.
     fn write_notification(&mut self, message: &jsonrpc::Message, frame: &[u8], out: &mut Vec<u8>) {
         let mut tag = self.free_run(tokens_of(message).count());
         let mut edits: Vec<_> = self.without_task(message).into_iter().collect();
@@ -279,8 +279,8 @@ impl Tags {
         splice_in_order(frame, edits, out);
     }
 
-    /// Where a message of MCP asks for a task that is to be asked for later, nothing is to stand. We announce no
-    /// tasks, and whoever announces none does at once what it is asked.
+    /// Returns the edit that removes a request for a task from an MCP message. We announce no tasks, and a server that
+    /// announces no tasks executes the request immediately.
     fn without_task(&self, message: &jsonrpc::Message) -> Option<(Range<usize>, String)> {
         match (&self.greeting, &message.task) {
             (Greeting::Done(_), Task::Member(place)) => Some((place.clone(), String::new())),
@@ -288,8 +288,8 @@ impl Tags {
         }
     }
 
-    /// The first of so many tags in a row that stand for nothing. After the greatest tag comes the
-    /// least again, and what it stood for may still be in flight.
+    /// Returns the first of `count` consecutive unused tags. After the maximum tag the first tag follows again, and its
+    /// request may still be in flight.
     fn free_run(&self, count: usize) -> Tag {
         let mut first = self.next;
         let (mut tag, mut run) = (first, 0);
@@ -301,17 +301,17 @@ impl Tags {
         first
     }
 
-    /// The tag that is written here.
+    /// Returns the tag that is written as `written`.
     fn tag(&self, written: &[u8]) -> Option<Tag> {
         Tag::parse(written).map(|tag| self.keys.counted(tag))
     }
 
-    /// Whether our greeting is not answered.
+    /// Whether our handshake is not answered yet.
     pub(super) const fn is_greeting(&self) -> bool {
         matches!(self.greeting, Greeting::Sent(_))
     }
 
-    /// A message of the program. What its reader shall read is written behind what `out` holds.
+    /// Converts a message of the program. The bytes for the receiver are appended to `out`.
     pub(super) fn incoming(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Message {
         let message = match scan(frame) {
             Ok(message) => message,
@@ -324,7 +324,7 @@ impl Tags {
                 Message::ProgramRequest
             }
             (Kind::Response, Some(place)) => self.response(frame, place, &message, out),
-            // An error to something that the program could not read at all.
+            // An error for a message that the program could not read.
             (Kind::Response, None) => Message::Nobody,
             (Kind::Notification, _) | (Kind::Request, None) => {
                 if FOR_ALL.iter().any(|method| message.is_method(frame, method)) {
@@ -370,7 +370,7 @@ impl Tags {
         self.replied(tag).map_or(Message::Unasked, Message::Reply)
     }
 
-    /// The request in flight with this tag has its reply.
+    /// Removes the request in flight with this tag, which has its reply, and returns it.
     fn replied(&mut self, tag: Tag) -> Option<RequestId> {
         let named = self.named.get(&tag).filter(|named| named.tokens.is_some())?;
         let (request, is_cancelled) = (named.request, named.is_cancelled);
@@ -381,12 +381,12 @@ impl Tags {
         Some(request)
     }
 
-    /// A message of the program that is none, for this reason. It may tell what it replies to: that request has no
+    /// Handles an invalid message of the program; `why` is the reason. If it names a request, that request gets no
     /// other reply.
     pub(super) fn broken(&mut self, frame: &[u8], why: &'static str) -> Message {
         let tag = match skim(frame) {
             Skimmed::Reply(id) => self.tag(&id),
-            // Nothing waits for it, and a client may cause any number of them.
+            // No request waits for it, and a client may cause any number of them.
             Skimmed::Notification => return Message::Nobody,
             Skimmed::Request(_) | Skimmed::Unknown => None,
         };
@@ -401,7 +401,7 @@ impl Tags {
         }
     }
 
-    /// Further replies to this request are discarded.
+    /// Records that further replies to this request are discarded.
     fn note_over(&mut self, tag: Tag) {
         if self.over.contains(&tag) {
             return;
@@ -414,8 +414,8 @@ impl Tags {
         }
     }
 
-    /// A message of the program that is too long. What is to be written to the program is written behind what
-    /// `out` holds. Nothing is known of more than its id, so it is no reply that anybody gets.
+    /// Handles a message of the program that is too long. Only its id is known, so no client receives it. The answer to
+    /// the program is appended to `out`.
     pub(super) fn too_long(&mut self, skimmed: &Skimmed, out: &mut Vec<u8>) -> Message {
         let id = match skimmed {
             Skimmed::Notification => return Message::Nobody,
@@ -435,7 +435,7 @@ impl Tags {
         }
     }
 
-    /// Writes the message that takes a request back. False when it is not in flight.
+    /// Writes the message that cancels a request. Returns false if the request is not in flight.
     pub(super) fn cancel(&mut self, id: RequestId, out: &mut Vec<u8>) -> bool {
         let tag = self.of.get(&id);
         if let Some(tag) = tag {
@@ -447,7 +447,7 @@ impl Tags {
         tag.is_some()
     }
 
-    /// A cancelled request that is forgotten before its reply has come, if that comes at all.
+    /// Removes a cancelled request before its reply arrives. The reply may never arrive.
     pub(super) fn lapse(&mut self, id: RequestId) {
         if let Some(tag) = self.of.get(&id) {
             self.note_lapsed(*tag);
@@ -462,13 +462,13 @@ impl Tags {
         }
     }
 
-    /// Whether this tag may be that of a request which was cancelled, or ended by a broken reply.
+    /// Whether the tag may belong to a request that was cancelled or that ended because of an invalid reply.
     fn may_be_late(&self, tag: Tag) -> bool {
         self.over.contains(&tag)
             || self.lapsed.is_some_and(|lapsed| distance(tag, lapsed) < LATE_MAX)
     }
 
-    /// A request whose reply is not waited for any more.
+    /// Removes a request whose reply is not waited for any more.
     pub(super) fn forget(&mut self, id: RequestId) {
         let Some(mut tag) = self.of.remove(&id) else { return };
         let tokens = self.named.remove(&tag).and_then(|named| named.tokens).unwrap_or(0);
@@ -479,12 +479,12 @@ impl Tags {
     }
 }
 
-/// How far the second tag is behind the first, as they are counted.
+/// Returns how many tags `to` is ahead of `from`, in counting order.
 fn distance(from: Tag, to: Tag) -> u32 {
     to.number().wrapping_sub(from.number()) & Tag::MAX.number()
 }
 
-/// The places of the tokens by which a message wants to hear of its progress.
+/// Returns the ranges of the progress tokens of a message.
 fn tokens_of(message: &jsonrpc::Message) -> impl Iterator<Item = &Range<usize>> + Clone {
     let tokens = &message.tokens;
     [&tokens.meta_progress, &tokens.work_done, &tokens.partial_result].into_iter().flatten()
@@ -497,18 +497,17 @@ fn splice_in_order(frame: &[u8], mut edits: Vec<(Range<usize>, String)>, out: &m
     splice(frame, &edits, out);
 }
 
-/// What MCP has a server say that is as true for one client as for another: what it offers is not
-/// what it was. Its other notifications belong to a client (a resource that one subscribed to, the
-/// log at the level that one asked for), and so do all of LSP (the diagnostics of a file that one
-/// has open): only a program of its own can say those.
+/// MCP notifications of a server that are valid for all clients: the list of what it offers has changed. Its other
+/// notifications concern one client (a resource to which one client subscribed, the log at the level that one client
+/// requested). The same holds for all notifications of LSP (the diagnostics of a file that one client has open). Only a
+/// session program can send those.
 const FOR_ALL: [&str; 3] = [
     "notifications/tools/list_changed",
     "notifications/prompts/list_changed",
     "notifications/resources/list_changed",
 ];
 
-/// What a program is told that asks something of its clients: it has many, and none of them is
-/// meant more than another.
+/// Writes the error for a program that sends a request to its clients: it has many, and the request does not name one.
 pub(super) fn write_refusal(id: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id);

@@ -1,37 +1,37 @@
-//! Whole frames of a program that clients share which are no messages: `NaN` in one, for example, which many
-//! libraries write and no JSON has.
+//! Complete frames of a program that clients share which are not valid messages. An example is `NaN` in a message: many
+//! libraries write it, but JSON does not allow it.
 //!
-//! A frame has an end, so the next one can be read, and nobody gets this one. One client could otherwise end
-//! the requests of all by what it has a program say. A request in flight that such a frame
-//! names ends by it. Only a program that says nothing but frames which name no request is replaced.
+//! A frame has an end, so the next one can be read. The invalid frame is discarded. Otherwise one client could end the
+//! requests of all clients by what it makes a program write. A request in flight that such a frame names fails. The
+//! program is replaced only if it writes several invalid frames in a row that name no request.
 
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Default)]
 pub(super) struct Unreadable {
-    /// Since the last reply.
+    /// The number since the last reply.
     in_a_row: u8,
-    /// Since it was last said, and why the last one is none.
+    /// The number since the last log line; `why` is the reason of the last one.
     untold: u64,
     why: &'static str,
     told: Option<Instant>,
 }
 
-/// So many without a reply between them, and it is not trusted any more.
+/// The number without a reply between them after which the program is killed.
 const IN_A_ROW_MAX: u8 = 8;
 
-/// How often the log says it of one program.
+/// The minimum interval between two log lines about one program.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 impl Unreadable {
-    /// One more. True when there are too many.
+    /// Counts a frame. Returns true if there are too many.
     pub(super) const fn handle_frame(&mut self, why: &'static str) -> bool {
         self.in_a_row = self.in_a_row.saturating_add(1);
         self.handle_reply_to_one(why);
         self.in_a_row >= IN_A_ROW_MAX
     }
 
-    /// One more, which tells the request that it replies to. A program that replies so goes on.
+    /// Counts a frame that names the request which it answers. The program continues.
     pub(super) const fn handle_reply_to_one(&mut self, why: &'static str) {
         self.untold = self.untold.saturating_add(1);
         self.why = why;
@@ -41,7 +41,7 @@ impl Unreadable {
         self.in_a_row = 0;
     }
 
-    /// Says it, if it was not said lately.
+    /// Logs the number, if the last log line is old enough.
     pub(super) fn report(&mut self, now: Instant, name: &str) {
         let is_due = self.told.is_none_or(|told| told + TOLD_EVERY <= now);
         if self.untold == 0 || !is_due {

@@ -1,13 +1,13 @@
-//! Whose ears what a connection's own program says unasked is for.
+//! Which client receives the unsolicited output of a session program.
 
-/// Who hears what a program says unasked.
+/// The receiver of unsolicited output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum UnsolicitedTo {
-    /// Nobody: it is not to be trusted.
+    /// No client: unsolicited output is a fault.
     #[default]
     Nobody,
-    /// The client whose own it is.
+    /// The client of a session program.
     Client,
-    /// Nobody any more. It serves no other client, so there is nothing to mistake it for.
+    /// No client any more. The program serves no other client, so its output cannot reach a wrong client.
     Gone,
 }

@@ -1,9 +1,8 @@
-//! Tags as they are written: nobody who has seen some of them can tell the next, or another client's.
+//! Tags as they are written. From some written tags, neither the next one nor those of another client can be derived.
 //!
-//! A client may learn its own tags, for example from a program that repeats what it was asked, and may bring
-//! a program to name any number as an id. So the tags of a program are counted, and written as a keyed
-//! permutation of all tags (four rounds of a Feistel network over 32 bits, again while the result is
-//! greater than the greatest tag).
+//! A client may learn its own tags, for example from a program that repeats its requests, and it may cause a program to
+//! use any number as an id. Therefore the tags of a program are counted, and written as a keyed permutation of all
+//! tags: four rounds of a Feistel network over 32 bits, repeated while the result is greater than the maximum tag.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -20,13 +19,13 @@ impl Keys {
         Self(Some(RandomState::new()))
     }
 
-    /// Tags are written as they are counted.
+    /// Writes tags as they are counted.
     #[cfg(test)]
     pub(super) const fn none() -> Self {
         Self(None)
     }
 
-    /// The tag as it is written.
+    /// Returns the tag as it is written.
     pub(super) fn written(&self, tag: Tag) -> Tag {
         self.walk(tag, |keys, number| {
             (0..ROUNDS).fold(number, |number, round| {
@@ -36,7 +35,7 @@ impl Keys {
         })
     }
 
-    /// The tag that is written so.
+    /// Returns the counted tag that is written as `written`.
     pub(super) fn counted(&self, written: Tag) -> Tag {
         self.walk(written, |keys, number| {
             (0..ROUNDS).rev().fold(number, |number, round| {
@@ -88,7 +87,7 @@ mod tests {
                 written.number()
             })
             .collect();
-        // No step from one to the next is there a second time but by chance.
+        // A difference between two consecutive tags occurs a second time only by chance.
         let mut steps: Vec<_> = written.windows(2).map(|two| two[1].wrapping_sub(two[0])).collect();
         written.sort_unstable();
         written.dedup();
@@ -96,7 +95,7 @@ mod tests {
         steps.sort_unstable();
         steps.dedup();
         assert!(steps.len() > 3900, "{}", steps.len());
-        // They are spread over all numbers: in no sixteenth of them are twice as many as in the mean.
+        // They are spread over all numbers: no sixteenth of the range contains twice the mean.
         for part in 0..16 {
             let within = written.iter().filter(|number| **number >> 27 == part).count();
             assert!(within < 500, "{within}");

@@ -1,12 +1,13 @@
-//! What clients may say to a program that they share: what it would read differently than we do, or what would
-//! be of every client, is rejected or dropped.
+//! Which messages clients may send to a program that they share. A message is rejected or dropped if the program could
+//! interpret it differently than we do, or if it would affect every client.
 
 use wire::jsonrpc::{self, Kind, Task, is_unshared};
 
 use super::outgoing::{Outgoing, write_result};
 
-/// Why a message to a program that answers in order, and keeps the ids, is none that every program takes for the
-/// same: it would be answered though nothing is waited for, or the other way round, or under another id.
+/// Returns why a message is rejected that programs may interpret differently. It concerns programs that answer in order
+/// and keep the ids: such a message could be answered although no reply is expected, not answered although a reply is
+/// expected, or answered with another id.
 pub(super) fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'static str> {
     let params = message.params.clone().and_then(|place| frame.get(place)?.first());
     let id = message.id.clone().and_then(|place| frame.get(place));
@@ -23,8 +24,8 @@ pub(super) fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'stat
     }
 }
 
-/// Whether every JSON library writes this id as it read it: an integer of at most 15 digits, or a
-/// string of characters that none of them escapes.
+/// Whether every JSON library writes this id as it read it: an integer of at most 15 digits, or a string of characters
+/// that no library escapes.
 pub(in super::super) fn id_is_kept(id: &[u8]) -> bool {
     match id {
         [b'"', text @ .., b'"'] => text
@@ -47,9 +48,9 @@ pub(super) const RESPONSE: &str = "it answers what nobody asked";
 
 const NOTIFICATION: &str = "this method is a notification: send it without an id";
 
-/// What becomes of a client's message that cancels or reports on something by name, which in a program
-/// that clients share may be another client's. The method alone decides: a program may find the name
-/// where we would not look for it.
+/// Returns how to handle a client's message that cancels a request or reports progress. The name in it may belong to
+/// another client of a shared program. Only the method decides: a program may find the name in a place where we would
+/// not look.
 pub(super) fn naming(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
     let names = message.is_cancel(frame) || message.is_progress(frame);
     match message.kind() {
@@ -59,8 +60,8 @@ pub(super) fn naming(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoin
     }
 }
 
-/// What becomes of the messages by which an editor ends its language server: other editors still need one
-/// that is shared. The method alone decides, because some servers look at nothing else.
+/// Returns how to handle the messages with which an editor ends its language server. Other editors still need a shared
+/// server. Only the method decides, because some servers check nothing else.
 pub(super) fn end_of_session(
     message: &jsonrpc::Message,
     frame: &[u8],
@@ -80,20 +81,20 @@ pub(super) fn end_of_session(
     Some(Outgoing::Answered)
 }
 
-/// Why a request of a client is rejected whose task could be another client's.
+/// Why a request of a client is rejected whose task could belong to another client.
 const TASK_ALIKE: &str = "`task` is in `params` twice, or in other letters";
 
-/// What becomes of a message to a program that was greeted (MCP) and that clients share. None where that is an
+/// Returns how to handle a message to a shared program with which the handshake (MCP) was performed; `None`: it is an
 /// ordinary message.
 pub(super) fn greeted(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
     let method = message.method.clone().and_then(|place| frame.get(place)).unwrap_or_default();
     let is_request = message.kind() == Kind::Request;
     if is_unshared(method) {
-        // Some programs do as they are told without an id, too.
+        // Some programs execute the method even without an id.
         return Some(if is_request { Outgoing::Unshared } else { Outgoing::Stray });
     }
     if message.is_method_like(frame, &["initialize", "notifications/initialized"]) {
-        // The program was greeted by us.
+        // We have performed the handshake with the program.
         let is_exact = message.is_method(frame, "initialize");
         return match is_request {
             true if is_exact => None,

@@ -6,7 +6,7 @@ fn id(number: u32) -> RequestId {
     RequestId::new(number.into())
 }
 
-/// Tags that are written as they are counted.
+/// Creates tags that are written as they are counted.
 fn plain(framing: Framing) -> Tags {
     Tags::with(framing, Keys::none())
 }
@@ -278,7 +278,7 @@ fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Unasked);
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":3,"result":1}"#).0, Message::Unasked);
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0, Message::Reply(id(0)));
-    // Of those that were never given, nearly all are made up.
+    // A tag that was never given is almost always invented.
     assert_eq!(
         back(&mut tags, r#"{"jsonrpc":"2.0","id":1500000000,"result":1}"#).0,
         Message::Unasked
@@ -302,7 +302,7 @@ fn what_follows_the_reply_to_a_cancelled_request_is_late_and_to_another_it_is_no
     }
     assert_eq!(reply(&mut tags, 1), Message::Reply(id(1)));
     assert_eq!(reply(&mut tags, 1), Message::Unasked);
-    // What does not fit is known as well, though not for certain.
+    // Tags beyond the limit are recognised too, though not with certainty.
     let last = u32::try_from(OVER_MAX).unwrap() + 10;
     for request in 2..=last {
         asked(&mut tags, request);
@@ -501,7 +501,7 @@ fn what_is_to_become_a_task_is_done_at_once_by_a_program_that_clients_share() {
     for params in [r#"{"task":1,"task":2}"#, r#"{"Task":1}"#, r#"{"task":1,"TASK":2}"#] {
         assert!(matches!(asks(params), Err(Outgoing::Refused(_))), "{params}");
     }
-    // A program that was not greeted may mean anything by it.
+    // Without the handshake the member may have any meaning for the program.
     let said = r#"{"jsonrpc":"2.0","id":0,"method":"m","params":{"Task":1,"task":2}}"#;
     assert_eq!(out(&mut plain(Framing::JsonRpc), 1, said), (Outgoing::Request, said.to_owned()));
     assert_eq!(unchanged(said.as_bytes(), false).0, Outgoing::Request);
