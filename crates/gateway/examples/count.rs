@@ -1,8 +1,8 @@
-//! One shard without a keeper: `count FILE` serves the listener `main` of a configuration. Handlers,
-//! those of databases too, acknowledge each request at once and do nothing else.
+//! Runs one shard without a supervisor: `count FILE` serves the listener `main` of a configuration. Handlers, including
+//! those of databases, acknowledge each request immediately and do nothing else.
 //!
-//! For counting what a request costs the gateway itself: `perf stat --per-thread -e instructions:u -p
-//! PID`, or valgrind, which cannot follow a keeper.
+//! Use it to count what a request costs in the gateway itself: with `perf stat --per-thread -e instructions:u -p PID`,
+//! or with valgrind, which cannot follow the supervisor.
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Lines from clients to a few programs by an epoll loop with nothing around it: no limits, no
-//! timers, no queue but the order of arrival. The limit that a pool of programs is held against.
+//! Passes lines from clients to a few programs with only an epoll loop: without limits, timers or a queue other than
+//! the order of arrival. It is the lower limit of cost with which a pool of programs is compared.
 //!
-//! `pool_bare PROGRAMS IN-FLIGHT PROGRAM [ARGUMENT…]`; says `ready {"listeners": …}` as the daemon.
+//! `pool_bare PROGRAMS IN-FLIGHT PROGRAM [ARGUMENT…]`; prints `ready {"listeners": …}` like the daemon.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,17 +11,17 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use rustix::event::epoll;
 
-/// Tokens below this are programs; then comes the listener, then clients.
+/// Tokens below this are programs. This token is the listener, and those above are clients.
 const LISTENER: u64 = 1 << 16;
 
 struct Program {
     _child: Child,
     input: ChildStdin,
     output: ChildStdout,
-    /// Whose lines it has, oldest first.
+    /// The clients whose lines it has in flight, oldest first.
     clients: VecDeque<usize>,
     received: Vec<u8>,
-    /// Lines for it that are written in one go at the end of the turn.
+    /// Lines for it that are written together at the end of the turn.
     to_write: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ fn add(poll: impl AsFd, fd: impl AsFd, token: u64) -> io::Result<()> {
     Ok(epoll::add(poll, fd, epoll::EventData::new_u64(token), epoll::EventFlags::IN)?)
 }
 
-/// Whole lines at the front, taken out.
+/// Removes and returns the complete lines at the front.
 fn lines(received: &mut Vec<u8>) -> Vec<u8> {
     let end = received.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     received.drain(..end).collect()
@@ -141,7 +141,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lines that wait go to programs that have room, each in its turn.
+    /// Sends waiting lines to programs with free slots, in turn.
     fn give(&mut self) {
         let mut full = 0;
         while full < self.programs.len() && !self.waiting.is_empty() {

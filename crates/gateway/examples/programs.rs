@@ -1,11 +1,11 @@
-//! What a program on a pipe costs, one number a run: what `cargo xtask bench programs` asks.
+//! Measures what a program on a pipe costs, one number per run. `cargo xtask bench programs` runs it.
 //!
-//! - `programs flights near|other|any pipe|socket IN-FLIGHT MESSAGES`: microseconds a message of 16
-//!   bytes that goes through one `cat`, with so many on their way at once;
-//! - `programs open keeper|posix DESCRIPTORS LIMIT STARTS`: microseconds from asking for a `cat` to
-//!   knowing that it runs, with so many descriptors open and such a soft limit of them;
-//! - `programs atime yes|no BYTES`: nanoseconds a one-byte write into a pipe that another thread
-//!   reads byte by byte, with access times kept, or not (`O_NOATIME`).
+//! - `programs flights near|other|any pipe|socket IN-FLIGHT MESSAGES`: microseconds per message of 16 bytes through one
+//!   `cat`, with this number of messages in flight;
+//! - `programs open keeper|posix DESCRIPTORS LIMIT STARTS`: microseconds from the request to start a `cat` to the
+//!   report that it runs, with this number of open descriptors and this soft limit for them;
+//! - `programs atime yes|no BYTES`: nanoseconds per one-byte write into a pipe that another thread reads byte by byte,
+//!   with or without access times (`O_NOATIME`).
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ use spawn::{Bounds, Io, Report, Spawn, Spawner, Wiring};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    // The soft limit is what programs are started with, so it is set before the keeper is.
+    // Programs are started with the soft limit, so it is set before the supervisor starts.
     if let [mode, _, _, limit, _] = words.as_slice()
         && mode == "open"
     {
@@ -134,7 +134,7 @@ fn cat() -> spawn::Command {
     spawn::Command { program: "/bin/cat".into(), ..spawn::Command::default() }
 }
 
-/// So many descriptors beside those that are needed.
+/// Opens this number of additional descriptors.
 fn hold(count: usize) -> io::Result<Vec<File>> {
     (0..count).map(|_| File::open("/dev/null")).collect()
 }
@@ -153,7 +153,7 @@ fn open_by_supervisor(held: usize, starts: usize) -> io::Result<f64> {
     for token in 0..starts as u64 {
         let began = Instant::now();
         spawner.start(token, cat());
-        // The end of its input, when its pipes go, ends it; the next start waits for that.
+        // It ends when its input ends, because its pipes are dropped. The next start waits for that.
         loop {
             match reports.recv().map_err(io::Error::other)? {
                 Report::Started { pipes, .. } => {

@@ -1,4 +1,4 @@
-//! The shards as other threads see them: numbers, status, questions, and the order to end.
+//! Access to the shards for other threads: metrics, status, requests, queries, orders, and the order to stop.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ pub struct PoolAccess {
 }
 
 impl PoolAccess {
-    /// Gives it one request. `reply` is called once, on the shard's thread or, when that has as
-    /// much mail as it may, before this returns; it must not block.
+    /// Sends one request to the pool. `reply` is called once. It is called on the shard's thread or, if the mailbox of
+    /// the shard is full, before this returns. It must not block.
     pub fn ask(&self, line: &[u8], reply: impl FnOnce(Outcome) + Send + 'static) {
         let (line, reply) = (Slice::from(line), Box::new(reply));
         let mail = ShardMail::Ask { pool: self.pool, line, reply };
@@ -43,20 +43,20 @@ impl PoolAccess {
 /// The answer to a request from within this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What it means.
+    /// The verdict.
     pub verdict: Verdict,
     /// The line that a client of a `lines` listener would read, with its line end.
     pub line: Vec<u8>,
 }
 
 impl Access {
-    /// A handle to these shards, each with its numbers.
+    /// Creates a handle to these shards and their metrics.
     #[must_use]
     pub const fn new(fleet: Arc<Fleet>, metrics: Vec<Arc<Metrics>>) -> Self {
         Self { fleet, metrics }
     }
 
-    /// All numbers in the Prometheus text format.
+    /// Returns all metrics in the Prometheus text format.
     #[must_use]
     pub fn render_metrics(&self) -> String {
         match &self.metrics[..] {
@@ -65,8 +65,8 @@ impl Access {
         }
     }
 
-    /// Asks what is going on. `reply` is called on a shard's thread and must not block; it is
-    /// dropped when no shard answers.
+    /// Requests the status. `reply` is called on a shard's thread and must not block. It is dropped if no shard
+    /// answers.
     pub fn status(&self, reply: impl FnOnce(Status) + Send + 'static) {
         let fleet = Arc::clone(&self.fleet);
         let aggregator = Aggregator::new(move |all| {
@@ -80,8 +80,8 @@ impl Access {
         });
     }
 
-    /// Gives a pool one request. `reply` is called once, on the shard's thread or before this
-    /// returns, and must not block.
+    /// Sends one request to a pool. `reply` is called once, on the shard's thread or before this returns, and must not
+    /// block.
     pub fn ask(&self, pool: &str, line: &[u8], reply: impl FnOnce(Answer) + Send + 'static) {
         let told = move |outcome: Outcome| {
             let mut line = Vec::new();
@@ -97,29 +97,26 @@ impl Access {
         }
     }
 
-    /// The pool of this name, for whoever asks it again and again.
+    /// Returns a handle to the pool with this name, for repeated requests.
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<PoolAccess> {
         let (pool, owner) = self.fleet.find(name)?;
         Some(PoolAccess { fleet: Arc::clone(&self.fleet), pool, owner })
     }
 
-    /// Replaces every worker of a pool, each once another is ready in its place. `reply` is told how
-    /// many will be replaced, or that there is no such pool; it is called on a shard's thread and
-    /// must not block.
+    /// Replaces every worker of a pool, each once its replacement is ready. `reply` receives how many will be replaced,
+    /// or `None` if no such pool exists. It is called on a shard's thread and must not block.
     pub fn recycle(&self, pool: String, reply: impl FnOnce(Option<u32>) + Send + 'static) {
         self.owner(&pool).post(ShardMail::Recycle { pool, reply: Box::new(reply) });
     }
 
-    /// Gives an order for a pool. `reply` is called once the order is in force on every shard that is
-    /// there, on the thread of one of them, and must not block; it is dropped when the home of the
-    /// pool is gone.
+    /// Sends an administrative order to a pool. `reply` is called once the order is applied on every running shard, on
+    /// the thread of one of them, and must not block. It is dropped if the owner shard of the pool is gone.
     pub fn order(&self, pool: String, order: Order, reply: impl FnOnce(Told) + Send + 'static) {
         self.owner(&pool).post(ShardMail::Order { pool, order, reply: Box::new(reply) });
     }
 
-    /// Asks why a request went where it went. `reply` is called once, on the shard's thread, and
-    /// must not block.
+    /// Asks why a request was sent to its worker. `reply` is called once, on the shard's thread, and must not block.
     pub fn why(&self, id: u64, reply: impl FnOnce(Vec<Why>) + Send + 'static) {
         let aggregator = Aggregator::new(move |all: Vec<Vec<Why>>| reply(all.concat()));
         self.fleet.tell_all(|| {
@@ -128,8 +125,8 @@ impl Access {
         });
     }
 
-    /// Asks what was decided lately in a pool, by its home and by those that serve it as well.
-    /// `reply` is called once, on a shard's thread, and must not block.
+    /// Asks for the recent decisions in a pool, of its owner shard and of its member shards. `reply` is called once, on
+    /// a shard's thread, and must not block.
     pub fn lately(
         &self,
         pool: String,
@@ -152,7 +149,7 @@ impl Access {
         });
     }
 
-    /// Asks for the end in good order; a second time, at once.
+    /// Requests a graceful shutdown; a second call stops immediately.
     pub fn drain(&self) {
         self.fleet.tell_all(|| ShardMail::Drain);
     }

@@ -1,4 +1,4 @@
-//! What a shard is assembled from when its configurations are built already.
+//! The parts of a shard whose configurations are already built.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -16,32 +16,32 @@ use frontend::listener::ListenerConfig;
 use observe::access_log::AccessLog;
 use observe::metrics::Metrics;
 
-/// Whether a connection of this listener, from this peer, is admitted. One that is not is closed
-/// without a word and counted as refused. Called on the shard's thread; must not block.
+/// Decides whether a connection of this listener, from this peer, is admitted. A connection that is not admitted is
+/// closed without an answer and counted as rejected. Called on the shard's thread; must not block.
 pub type Admission = Box<dyn FnMut(&str, &Peer) -> bool + Send>;
 
-/// What a shard is assembled from: see [`Shard::assemble`](crate::Shard::assemble).
+/// The parts of a shard: see [`Shard::assemble`](crate::Shard::assemble).
 pub struct Assembly {
     /// Its listeners, each with a bound socket if this shard listens for it. Their ids are those of
     /// [`Fleet::listener`].
     pub listeners: Vec<(ListenerConfig, Option<Fd>)>,
-    /// Its pools, each with what runs its workers. Their ids are those of [`Fleet::pool`].
+    /// Its pools, each with the backend of its workers. Their ids are those of [`Fleet::pool`].
     pub pools: Vec<(PoolId, PoolConfig, BackendConfig)>,
     /// Starts its programs.
     pub spawner: Box<dyn Spawn>,
-    /// Starts its handlers' threads.
+    /// Starts the threads of its handlers.
     pub runner: Box<dyn ThreadSpawner>,
     /// All shards of the daemon.
     pub fleet: Arc<Fleet>,
-    /// Which of them it is; it runs on the loop whose mailbox is the fleet's of this number.
+    /// The number of this shard. The shard must run on the loop of the fleet's mailbox with this number.
     pub shard: u32,
-    /// Where it stores its numbers, with a place for each listener and pool.
+    /// Its metrics, with a place for each listener and pool.
     pub metrics: Arc<Metrics>,
-    /// One moment on both clocks.
+    /// The same moment on both clocks.
     pub started: (Instant, SystemTime),
-    /// For everything random.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Asked about each connection before anything is done with it; all are admitted without it.
+    /// Decides about each connection before any other step; `None`: all are admitted.
     pub admission: Option<Admission>,
     /// The access log.
     pub access_log: AccessLog,

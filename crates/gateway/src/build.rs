@@ -1,8 +1,7 @@
-//! Constructs what a shard is configured with from the settings: names resolved to ids, files and secrets
-//! read.
+//! Builds the configuration of a shard from the settings: names are resolved to ids, and files and secrets are read.
 //!
-//! Each mapping takes its settings apart completely, so that a new option does not compile until
-//! somebody has decided where it goes. Only the shard is built here: what is configured must never use this
+//! Each mapping destructures its settings completely, so that a new option does not compile until its use is decided.
+//! Only the configuration of a shard is built here. The code that runs with the configuration must never use this
 //! module.
 
 mod balance;

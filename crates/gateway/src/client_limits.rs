@@ -1,8 +1,7 @@
-//! Who may come in by a listener, and how much of it: its networks and its limits per address.
+//! Which clients a listener admits, and how much they may do: its networks and its limits per address.
 //!
-//! A client that is refused here costs its refusal and nothing else: no session, no queue. What a
-//! client of an address did is kept by `pool::AddressLimiter`; clients without an address, on Unix sockets
-//! and in this process, pass.
+//! A client that is rejected here uses no other resource: no session, no queue. `pool::AddressLimiter` keeps the state
+//! of each address. Clients without an address, on Unix sockets and in this process, are always admitted.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -13,11 +12,11 @@ use settings::Addresses;
 
 use flow::address_limits::{AddressLimits, Entry};
 
-/// The door of one listener.
+/// The client limits of one listener.
 #[derive(Debug)]
 pub(crate) struct ClientLimits {
     addresses: Addresses,
-    /// What is known of addresses; kept when their limits are lifted, for whoever came in under them.
+    /// The state of addresses. It is kept when the limits are removed, for clients that connected under them.
     limiter: Option<AddressLimiter>,
 }
 
@@ -30,7 +29,7 @@ impl ClientLimits {
         Self { addresses, limiter }
     }
 
-    /// Other networks and limits from now on. Who is in stays, and stays counted.
+    /// Sets the networks and limits. Existing connections remain open and counted.
     pub(crate) fn handle_addresses(&mut self, addresses: Addresses, now: Instant, seed: u64) {
         match (&mut self.limiter, addresses.limits) {
             (Some(limiter), Some(limits)) => limiter.handle_settings(limiter_settings(limits)),
@@ -40,15 +39,15 @@ impl ClientLimits {
         self.addresses = addresses;
     }
 
-    /// The guard, where there are limits.
+    /// Returns the limiter, if limits are configured.
     fn active_limiter(&mut self) -> Option<&mut AddressLimiter> {
         self.limiter.as_mut().filter(|_| self.addresses.limits.is_some())
     }
 
-    /// A connection. What it returns is handed to [`Self::leave`] when it has ended.
+    /// Admits a connection. The returned value must be passed to [`Self::leave`] when the connection has ended.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The reason for the rejection.
     pub(crate) fn enter(
         &mut self,
         now: Instant,
@@ -64,17 +63,17 @@ impl ClientLimits {
         Ok(Some(Entry { listener, address }))
     }
 
-    /// A connection has ended.
+    /// Handles the end of a connection.
     pub(crate) fn leave(&mut self, entry: Entry) {
         if let Some(limiter) = &mut self.limiter {
             limiter.disconnect(entry.address);
         }
     }
 
-    /// A datagram, which is a request without a connection.
+    /// Admits a datagram, which is a request without a connection.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The reason for the rejection.
     pub(crate) fn datagram(&mut self, now: Instant, peer: Peer) -> Result<(), Cause> {
         let Some(address) = address(peer) else { return Ok(()) };
         if !self.addresses.admit(address) {
@@ -86,13 +85,13 @@ impl ClientLimits {
         }
     }
 
-    /// Addresses that are remembered, and those that were forgotten before their time.
+    /// Returns the number of addresses that are remembered, and the number of those that were evicted early.
     pub(crate) fn counts(&self) -> (u64, u64) {
         self.limiter.as_ref().map_or((0, 0), |limiter| (limiter.length() as u64, limiter.evicted()))
     }
 }
 
-/// All doors, by their listeners.
+/// The client limits of all listeners.
 #[derive(Debug, Default)]
 pub(crate) struct ListenerLimits(Table<ListenerId, ClientLimits>);
 
@@ -120,7 +119,7 @@ impl AddressLimits for ListenerLimits {
     }
 }
 
-/// What a client is told that is refused here.
+/// Returns the error for a client that is rejected here.
 pub(crate) fn refusal(cause: Cause) -> Outcome {
     Outcome::ended(cause, Phase::Receive, cause.meaning().trim_end_matches('.'))
 }

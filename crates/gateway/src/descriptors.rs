@@ -1,26 +1,26 @@
-//! How many files may be open, and how many of them are kept for workers.
+//! The limit of open files, and the reserve for workers.
 //!
-//! Clients take descriptors only as far as the reserve: without one, neither a server could be asked nor a
-//! program started for those that are there.
+//! Clients may not use descriptors of the reserve. Otherwise the daemon could neither connect to a server nor start a
+//! program for the clients that are already connected.
 //!
 //! ```text
-//!   0 ──────────── clients and workers ──────────── max − reserve ── clients are told ── workers ── max
-//!                                                                    (the first half)
+//!   0 ──────────── clients and workers ──────── max − reserve ── clients get an error ── workers ── max
+//!                                                                (the first half)
 //! ```
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The reserve is an eighth of the limit, within these bounds.
+/// The reserve is one eighth of the limit, within these bounds.
 const RESERVE_MIN: u32 = 8;
 const RESERVE_MAX: u32 = 1024;
 
-/// What is left when a connection was accepted.
+/// The supply of descriptors when a connection was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Supply {
     Enough,
-    /// It has a descriptor of the reserve.
+    /// The connection uses a descriptor of the reserve.
     Scarce,
-    /// Half of the reserve is used up.
+    /// Half of the reserve is used.
     Last,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Supply {
 pub(crate) struct DescriptorLimit(AtomicU32);
 
 impl DescriptorLimit {
-    /// No limit that is known.
+    /// Creates a limit that is not known.
     pub(crate) const fn unknown() -> Self {
         Self(AtomicU32::new(u32::MAX))
     }
@@ -39,12 +39,12 @@ impl DescriptorLimit {
         self.0.store(max, Ordering::Relaxed);
     }
 
-    /// The limit, if it is known.
+    /// Returns the limit, if it is known.
     pub(crate) fn max(&self) -> Option<u32> {
         Some(self.0.load(Ordering::Relaxed)).filter(|&max| max != u32::MAX)
     }
 
-    /// What is left when a descriptor has this number: the system gives the lowest that is free.
+    /// Returns the supply when a new descriptor has this number. The system assigns the lowest free number.
     pub(crate) fn supply(&self, number: u32) -> Supply {
         let Some(max) = self.max() else { return Supply::Enough };
         let reserve = (max / 8).clamp(RESERVE_MIN, RESERVE_MAX).min(max / 2);

@@ -1,18 +1,17 @@
-//! The end of a shard, in good order.
+//! The graceful shutdown of a shard.
 //!
 //! ```text
 //!   Running ─drain▶ Asked ─▶ LastRead ─one turn▶ LastRequests ─▶ Serving ─all pools ended▶ Closing ─clients gone▶ stop
 //!                      │                              │             │                         │
-//!                      └────────── deadline ──────────┴─────────────┴──▶ what is left is cut ─┘
+//!                      └────────── deadline ──────────┴─────────────┴──▶ the rest is cut off ─┘
 //! ```
 //!
-//! *Asked*: it lasts to the end of the turn in which the order came. *LastRead*: one more turn, in which
-//! who has connected is still accepted, and what clients have sent by now is still taken; then
-//! listeners close. *LastRequests*: framed requests are rejected as `!draining`. Each HTTP connection
-//! is served until it has received a response with `Connection: close`, or until it was idle for
-//! `drain_keepalive_timeout`. *Serving*: no client can submit a request any more; what was taken is
-//! finished, and pools end as soon as nothing can reach them any more. *Closing*: replies are flushed
-//! and clients told the end.
+//! *Asked* lasts to the end of the turn in which the order arrived. *LastRead* is one more turn: pending connections
+//! are still accepted, and everything that clients have sent by now is still read. Then the listeners close. In
+//! *LastRequests*, framed requests are rejected as `!draining`. Each HTTP connection is served until it has received a
+//! response with `Connection: close`, or until it was idle for `drain_keepalive_timeout`. In *Serving*, no client can
+//! submit a request any more. The accepted requests are finished, and a pool ends as soon as no request can reach it.
+//! In *Closing*, replies are flushed and the connections of clients are ended.
 
 use std::time::{Duration, Instant};
 
@@ -21,12 +20,12 @@ use event::{Context, TimerId};
 use flow::stream_owner::TimerOwner;
 use frontend::transport::CLOSING_LINGER;
 
-/// How a shard came to its end.
+/// How the drain of a shard ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DrainResult {
-    /// Requests that were cut off without a known outcome.
+    /// The number of requests that were cut off without a known outcome.
     pub cut: usize,
-    /// Clients that had not read all their replies.
+    /// The number of clients that had not read all their replies.
     pub unread: usize,
 }
 
@@ -43,9 +42,9 @@ pub(crate) enum Stage {
 /// The time limits of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainLimits {
-    /// When it is cut, counted from its beginning.
+    /// The time after its start at which the drain is cut off.
     pub within: Duration,
-    /// When an idle HTTP connection is closed, counted from its last activity.
+    /// The time after its last activity at which an idle HTTP connection is closed.
     pub keepalive_timeout: Duration,
 }
 
@@ -75,7 +74,7 @@ impl Drain {
         }
     }
 
-    /// The limits of a drain that has not begun.
+    /// Sets the limits of a drain that has not begun.
     pub(crate) const fn handle_limits(&mut self, limits: DrainLimits) {
         self.limits = limits;
     }
@@ -85,12 +84,12 @@ impl Drain {
         let at = io.now() + self.limits.within;
         self.until = Some(at);
         self.timer = Some(io.timer_of(TimerOwner::Drain.key(), at));
-        // Another turn must come, in which all that clients have sent is read.
+        // Forces another turn, in which everything that clients have sent is read.
         io.timer(io.now());
     }
 
-    /// From now on only the clients' reading is waited for, up to the deadline, and a moment longer
-    /// when that has passed.
+    /// Enters the stage in which the shard only waits for clients to read their replies. The wait ends at the deadline,
+    /// or [`CLOSING_LINGER`] from now if that is later.
     pub(crate) fn close(&mut self, io: &mut Context<'_>) {
         self.stage = Stage::Closing;
         let at = io.now() + CLOSING_LINGER;

@@ -1,71 +1,71 @@
-//! Why a configuration cannot be served.
+//! Errors that prevent a configuration from being served.
 
 use std::fmt;
 
 /// Why a configuration cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildError {
-    /// A listener or a `then` names a pool that is not there. `settings` checks this first.
+    /// A listener or a `then` names a pool that does not exist. `settings` checks this first.
     NoPool(String),
-    /// A listener was given no socket.
+    /// No socket was passed for a listener.
     NoSocket(String),
-    /// The system draws nothing for what is to be secret, for this reason.
+    /// The system cannot provide random bytes for a secret. The text is the reason.
     NoSecret(String),
-    /// Secrets in the environment of this process cannot be protected, for this reason.
+    /// Secrets in the environment of this process cannot be protected. The text is the reason.
     Unprotected(String),
     /// The file of a fallback response cannot be read.
     Fallback {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// What the cookies of a pool are made with cannot be had.
+    /// The secret for the cookies of a pool is not available.
     Cookie {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// What a route answers with, or a secret of it, cannot be had.
+    /// The response file or a secret of a route is not available.
     Route {
-        /// The listener.
+        /// The name of the listener.
         listener: String,
-        /// The keys below the listener that name it.
+        /// The configuration keys below the listener that lead to the option.
         place: Vec<String>,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A pool has had more servers since the daemon started than it may: a place is kept for each.
+    /// A pool has had too many servers since the daemon started: a place is reserved for each.
     Servers(String),
     /// A variable that is passed to the programs of a pool is not set.
     Variable {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// Why it cannot be passed.
+        /// The reason.
         why: String,
     },
-    /// `reset` of a pool is no request that its programs reply to.
+    /// The `reset` of a pool is not a request that its programs reply to.
     Reset {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// A server of a pool has a name, and no address is found for it.
+    /// No address was found for a named server of a pool.
     Name {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// The name, with its port.
+        /// The name of the server, with its port.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The handlers of a pool cannot be made.
+    /// The handlers of a pool cannot be created.
     Handler {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

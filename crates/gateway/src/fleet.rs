@@ -1,7 +1,7 @@
-//! The shards of a daemon, as each of them sees the others.
+//! The shards of a daemon, as seen from each of them.
 //!
-//! What it is: their mailboxes, which of them is the home of which pool, and the counts that are
-//! exact for all of them together. What it must never know: a stream, a request.
+//! What it is: their mailboxes, the owner shard of each pool, and the counts that are exact for all shards together.
+//! What it must never depend on: a stream, a request.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,27 +25,27 @@ use engine::shard_group::ShardGroup;
 use engine::shard_message::MAIL_BYTES_MAX;
 use frontend::bodies::Bodies;
 
-/// Bytes of one request's parts on their way between two shards, at least and at most.
+/// The minimum and maximum number of bytes of one request's parts in transit between two shards.
 const WINDOW_MIN: usize = 4 << 10;
 const WINDOW_MAX: usize = 256 << 10;
 
-/// All shards of a daemon. One that is alone is a fleet of one.
+/// All shards of a daemon. A single shard is a fleet of one.
 pub struct Fleet {
     mailboxes: Vec<Mailbox<ShardMail>>,
-    /// In the order of the configuration. Their ids are given here, so all shards know the same.
+    /// The pools in the order of the configuration. Their ids are assigned here, so they are the same on all shards.
     pools: Table<PoolId, FleetPool>,
     listeners: Table<ListenerId, FleetListener>,
     window: usize,
-    /// What was drawn for the cookies of all pools.
+    /// The random secret for the cookies of all pools.
     secret: Mutex<Option<[u8; 32]>>,
-    /// Where servers are that have names.
+    /// The resolver for names of servers.
     names: Arc<Resolver>,
     memory: MemoryLimit,
     holders: Holders,
     descriptors: DescriptorLimit,
-    /// Bytes of requests that are on their way to each shard.
+    /// The number of bytes of requests in transit to each shard.
     mail_bytes: Vec<AtomicUsize>,
-    /// The next ticket of a client that waits for room in a queue.
+    /// The next ticket of a client that waits for space in a queue.
     tickets: AtomicU64,
 }
 
@@ -55,23 +55,23 @@ impl Drop for Fleet {
     }
 }
 
-/// What all shards know of a pool.
+/// The state of a pool that all shards share.
 struct FleetPool {
     name: String,
     owner: u32,
     backlog: Backlog,
-    /// Where all shards serve it.
+    /// Set if all shards serve the pool.
     shared: Option<Mutex<SharedUpstreams>>,
 }
 
-/// What all shards know of a listener.
+/// The state of a listener that all shards share.
 struct FleetListener {
     name: String,
-    /// The only shard that listens, where not all do.
+    /// The only shard that listens; `None`: all shards listen.
     only: Option<u32>,
-    /// Connections open on all shards.
+    /// The number of open connections on all shards.
     open: AtomicU32,
-    /// Bytes of the bodies that are being taken whole.
+    /// The number of bytes of bodies that are being buffered completely.
     bodies: Arc<Bodies>,
 }
 
@@ -88,26 +88,26 @@ impl std::fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// The shards whose loops have these mailboxes, in their order.
+    /// Creates the fleet of the shards whose loops have these mailboxes, in this order.
     ///
     /// # Panics
-    /// When there is none, or more than [`SHARDS_MAX`].
+    /// If `mailboxes` is empty or has more than [`SHARDS_MAX`] elements.
     #[must_use]
     pub fn new(mailboxes: Vec<Mailbox<ShardMail>>, configuration: &Configuration) -> Arc<Self> {
         Self::with_lookup(mailboxes, configuration, None)
     }
 
-    /// The same; names of servers are looked up in this way, and not with the system's resolver.
+    /// Like [`Self::new`], but names of servers are resolved with `lookup` instead of the system's resolver.
     ///
     /// # Panics
-    /// As [`Self::new`].
+    /// As for [`Self::new`].
     #[must_use]
     pub fn with_lookup(
         mailboxes: Vec<Mailbox<ShardMail>>,
         configuration: &Configuration,
         lookup: Option<Lookup>,
     ) -> Arc<Self> {
-        // Before any program can be started.
+        // This must happen before any program can be started.
         if let Err(error) = spawn::withhold(configuration.secret_variables()) {
             tracing::error!("secrets in the environment cannot be protected: {error}");
         }
@@ -127,7 +127,7 @@ impl Fleet {
         for (pool, &owner) in configuration.pools.iter().zip(&homes) {
             let servers = shared_servers(pool).filter(|_| count > 1);
             let shares = servers.and_then(|servers| SharedUpstreams::default().with(&servers));
-            // Until its home has said more.
+            // The capacity until the owner shard stores the current one.
             let settings::Queue { requests_max: length, bytes_max: bytes, .. } = pool.queue;
             let backlog = Backlog::new(Room { requests: length, bytes });
             let name = pool.name.clone();
@@ -150,8 +150,9 @@ impl Fleet {
         })
     }
 
-    /// One shard that is alone and not built from settings: its listeners by name, and its pools by name with
-    /// the requests that may wait in each. Listener and pool ids are in this order; memory is not limited.
+    /// Creates a fleet of one shard that is not built from settings. `listeners` are the names of its listeners.
+    /// `pools` are the names of its pools, each with the capacity of its queue. Listener and pool ids are in this
+    /// order. Memory is not limited.
     #[must_use]
     pub fn alone(
         mailbox: Mailbox<ShardMail>,
@@ -182,7 +183,7 @@ impl Fleet {
         })
     }
 
-    /// How many shards there are.
+    /// Returns the number of shards.
     #[must_use]
     pub fn length(&self) -> usize {
         self.mailboxes.len()
@@ -195,66 +196,66 @@ impl Fleet {
         found.is_some_and(|it| it.only.is_none_or(|only| only == shard))
     }
 
-    /// The id of the listener of this name.
+    /// Returns the id of the listener with this name.
     #[must_use]
     pub fn listener(&self, name: &str) -> Option<ListenerId> {
         let found = self.listeners.entries().find(|(_, listener)| listener.name == name);
         found.map(|(id, _)| id)
     }
 
-    /// The mailbox of a shard.
+    /// Returns the mailbox of a shard.
     ///
     /// # Panics
-    /// When there is no such shard.
+    /// If no such shard exists.
     #[must_use]
     pub fn mailbox(&self, shard: u32) -> &Mailbox<ShardMail> {
         &self.mailboxes[shard as usize]
     }
 
-    /// Tells every shard.
+    /// Sends a message to every shard.
     pub fn tell_all(&self, mut mail: impl FnMut() -> ShardMail) {
         for mailbox in &self.mailboxes {
             mailbox.post(mail());
         }
     }
 
-    /// The shard that a pool of this name is at home on; the first one for a name that is not there.
+    /// Returns the owner shard of the pool with this name. For an unknown name, returns the first shard.
     pub(crate) fn home_of(&self, pool: &str) -> u32 {
         self.find(pool).map_or(0, |(_, owner)| owner)
     }
 
-    /// The id of the pool of this name.
+    /// Returns the id of the pool with this name.
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<PoolId> {
         self.find(name).map(|(id, _)| id)
     }
 
-    /// The id of the pool of this name, and its home.
+    /// Returns the id and the owner shard of the pool with this name.
     pub(crate) fn find(&self, name: &str) -> Option<(PoolId, u32)> {
         let found = self.pools.entries().find(|(_, pool)| pool.name == name);
         found.map(|(id, pool)| (id, pool.owner))
     }
 
-    /// The ids of all pools, by their names.
+    /// Returns the ids of all pools by name.
     pub(crate) fn pool_ids(&self) -> BTreeMap<String, PoolId> {
         self.pools.entries().map(|(id, pool)| (pool.name.clone(), id)).collect()
     }
 
-    /// What all shards have in common of a pool that all serve; none for one that its home alone
-    /// serves.
+    /// Returns the state that the shards share for a pool which all of them serve; `None` for a pool that only its
+    /// owner shard serves.
     pub(crate) fn shared(&self, id: PoolId) -> Option<SharedUpstreams> {
         let shares = self.pools.get(id)?.shared.as_ref()?;
         Some(shares.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// What they have in common from now on.
+    /// Sets the state that the shards share for a pool.
     pub(crate) fn share(&self, id: PoolId, shares: SharedUpstreams) {
         if let Some(kept) = self.pools.get(id).and_then(|pool| pool.shared.as_ref()) {
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = shares;
         }
     }
 
-    /// What is drawn once for all shards: what cookies are made with where nobody gave a secret.
+    /// Returns the secret for cookies without a configured secret. It is drawn once for all shards.
     pub(crate) fn secret(&self) -> io::Result<[u8; 32]> {
         let mut secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(drawn) = *secret {
@@ -266,19 +267,19 @@ impl Fleet {
         Ok(drawn)
     }
 
-    /// Looks up the names of servers in a configuration that are not known yet. May block.
+    /// Resolves the names of servers in a configuration that are not known yet. May block.
     ///
     /// # Errors
-    /// When one of them has no address.
+    /// A name has no address.
     pub fn look_up(&self, configuration: &Configuration) -> Result<(), BuildError> {
         self.names.look_up(configuration)
     }
 
-    /// Has the names of this configuration, which is in force from now on, looked up again at their
-    /// intervals, on a thread of its own.
+    /// Starts to resolve the names of this configuration again at their intervals, on a separate thread. The
+    /// configuration must be the active one.
     ///
     /// # Errors
-    /// When the system refuses the thread.
+    /// The system cannot start the thread.
     pub fn watch_names(&self, configuration: &Configuration) -> io::Result<()> {
         self.names.watch(configuration)
     }
@@ -287,18 +288,18 @@ impl Fleet {
         &self.names
     }
 
-    /// Bytes of the bodies that all shards together are taking whole for a listener.
+    /// Returns the counter of bytes of bodies that all shards together are buffering completely for a listener.
     pub(crate) fn bodies(&self, listener: ListenerId) -> &Arc<Bodies> {
         &self.listeners[listener].bodies
     }
 
-    /// Sets the limit on memory, in bytes. It holds from the next turn of each shard on, which comes at once.
+    /// Sets the limit on memory, in bytes. It applies from the next turn of each shard, which is triggered immediately.
     pub fn set_memory_max(&self, max: usize) {
         self.memory.set_max(max);
         self.tell_all(|| ShardMail::Memory);
     }
 
-    /// How many files may be open in this process, if that is limited: clients leave some of them to workers.
+    /// Sets the limit of open files in this process; `None`: unlimited. Clients leave a part of them for workers.
     pub fn set_descriptors_max(&self, max: Option<u64>) {
         self.descriptors.set(max);
     }
@@ -315,7 +316,7 @@ impl Fleet {
         &self.memory
     }
 
-    /// Bytes that are held, as far as was published.
+    /// Returns the number of bytes in use, as published by the shards.
     pub(crate) fn held(&self) -> usize {
         let bodies = self.listeners.values().map(|it| it.bodies.held());
         self.memory.account().held().saturating_add(bodies.sum())
@@ -324,12 +325,12 @@ impl Fleet {
     /// Counts one more open connection of a listener, unless all shards together have `max`.
     pub(crate) fn open(&self, listener: ListenerId, max: u32) -> bool {
         let more = |open: u32| (open < max).then(|| open + 1);
-        // Only a count: nothing else is made visible by it.
+        // This is only a counter: no other memory is made visible by it.
         let open = &self.listeners[listener].open;
         open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// One connection of a listener has gone.
+    /// Counts a closed connection of a listener.
     pub(crate) fn close(&self, listener: ListenerId) {
         self.listeners[listener].open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -362,12 +363,13 @@ impl ShardGroup for Fleet {
         self.window
     }
 
-    /// What was found out in an earlier turn may hold no longer.
+    /// Whether the memory limit is exceeded. The result of an earlier turn may be out of date, so the current use is
+    /// compared too.
     fn lacks_memory(&self) -> bool {
         self.memory.is_over() && self.held() > self.memory.low()
     }
 
-    /// A request of any size has room when none is on its way.
+    /// Reserves space for a request in the mailbox of a shard. If nothing is in transit, a request of any size fits.
     fn post_bytes(&self, shard: u32, bytes: usize) -> bool {
         let more = |waiting: usize| {
             let all = waiting.saturating_add(bytes);
@@ -382,16 +384,16 @@ impl ShardGroup for Fleet {
     }
 }
 
-/// What is counted for each address of a client is counted at one place.
+/// Whether only one shard listens: state per client address is kept in one place.
 fn is_at_home(listener: &settings::Listener) -> bool {
     listener.protocol == Protocol::Datagrams || listener.addresses.limits.is_some()
 }
 
-/// Deals the pools to the shards. Those that hand requests on to each other stay together.
+/// Assigns the pools to the shards. Pools that pass requests to each other get the same shard.
 fn homes(configuration: &Configuration, shards: u32) -> Vec<u32> {
     let pools = &configuration.pools;
     let place = |name: &String| pools.iter().position(|pool| pool.name == *name);
-    // The first pool of its group, by place.
+    // For each pool, the index of the first pool of its group.
     let mut first: Vec<usize> = (0..pools.len()).collect();
     for (from, pool) in pools.iter().enumerate() {
         let fallback =

@@ -1,17 +1,17 @@
-//! The connection of each shard for which most memory is held, while the limit on memory is exceeded.
+//! The connection of each shard that holds most memory, while the limit on memory is exceeded.
 //!
 //! A shard closes a connection only if no other shard has one that holds more than twice as much. Otherwise a shard
-//! with small clients only would close those for what a client of another shard holds.
+//! with only small clients would close them because of one large client of another shard.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// All shards, in their order.
+/// The values of all shards, in their order.
 #[derive(Debug)]
 pub(crate) struct Holders {
     epoch: OnceLock<Instant>,
-    /// When the limit was exceeded, in microseconds.
+    /// The time at which the limit was exceeded, in microseconds.
     exceeded: AtomicU64,
     shards: Box<[Largest]>,
 }
@@ -19,11 +19,11 @@ pub(crate) struct Holders {
 #[derive(Debug, Default)]
 struct Largest {
     bytes: AtomicUsize,
-    /// When this was stored, in microseconds; 0: never.
+    /// The time at which this was stored, in microseconds; 0: never.
     at: AtomicU64,
 }
 
-/// A shard that has not published anything for so long is not waited for.
+/// A shard that has not published anything for this time is not waited for.
 const FRESH: Duration = Duration::from_secs(1);
 
 impl Holders {
@@ -35,21 +35,21 @@ impl Holders {
         }
     }
 
-    /// Microseconds, from 1 on.
+    /// Returns the time in microseconds, starting from 1.
     fn time(&self, now: Instant) -> u64 {
         let epoch = *self.epoch.get_or_init(|| now);
         let since = now.saturating_duration_since(epoch).as_micros();
         u64::try_from(since).unwrap_or(u64::MAX).saturating_add(1)
     }
 
-    /// The limit is exceeded from now on. What was published before is not known any more.
+    /// Starts a period in which the limit is exceeded. Values published before are discarded.
     pub(crate) fn begin(&self, now: Instant) {
         self.exceeded.store(self.time(now), Ordering::SeqCst);
         self.shards.iter().for_each(|shard| shard.at.store(0, Ordering::SeqCst));
     }
 
-    /// Publishes how much is held for the largest connection of a shard. True when the other shards should look again:
-    /// it was not known, or is much less than before.
+    /// Publishes how much the largest connection of a shard holds. Returns true if the other shards should check again,
+    /// because the value was unknown or has become less than half.
     pub(crate) fn publish(&self, shard: u32, bytes: usize, now: Instant) -> bool {
         let Some(place) = self.shards.get(shard as usize) else { return false };
         let before = place.bytes.swap(bytes, Ordering::SeqCst);

@@ -1,12 +1,12 @@
 //! The data plane of one daemon: shards, one loop each.
 //!
-//! What it is: the assembly. A [`Shard`] owns a loop's clients (`frontend`), workers (`backend`) and the `engine`
-//! between them, carries out the effects of the engine, and passes messages between shards. It is built from
-//! settings, or [assembled](Shard::assemble) from built configurations, takes over other settings while it serves,
-//! and drains. What it depends on: everything in the data plane. What it must never depend on: a database, an async
+//! What it is: the assembly. A [`Shard`] owns the clients (`frontend`) and workers (`backend`) of a loop and the
+//! `engine` between them. It carries out the effects of the engine and passes messages between shards. It is built from
+//! settings, or [assembled](Shard::assemble) from built configurations. It applies reloads while it serves, and it
+//! drains. What it depends on: everything in the data plane. What it must never depend on: a database, an async
 //! runtime, where a configuration comes from.
 //!
-//! The way of a request:
+//! The path of a request:
 //!
 //! ```text
 //!   session ──submit──▶ engine ──▶ pool ──Dispatch──▶ program │ server │ handler

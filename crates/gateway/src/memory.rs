@@ -7,14 +7,14 @@
 //!            held ≤ low      are rejected
 //! ```
 //!
-//! What is held is counted by the blocks themselves (`block::Account`), and what bodies of HTTP that are
-//! taken whole hold by their listeners. Each shard publishes its count once a turn.
+//! The blocks themselves count the bytes that are held (`block::Account`). Listeners count the bytes of HTTP bodies
+//! that are buffered completely. Each shard publishes its count once per turn.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use block::Account;
 
-/// A shared limit. All shards look at it; what they see may be a turn old.
+/// A limit that all shards share. The values that they read may be one turn old.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
     account: Account,
@@ -23,20 +23,20 @@ pub(crate) struct MemoryLimit {
     exceeded: AtomicU64,
 }
 
-/// What a look at the limit shows.
+/// The result of comparing the memory in use with the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitCheck {
     Within,
-    /// It is exceeded since this look.
+    /// The limit is exceeded since this check.
     Entered,
-    /// It was exceeded before.
+    /// The limit was already exceeded before.
     Over,
-    /// It is no longer exceeded since this look.
+    /// The limit is no longer exceeded since this check.
     Left,
 }
 
 impl MemoryLimit {
-    /// What the threads of this one's account hold, at most `max`.
+    /// Creates a limit of `max` bytes for the account of this thread.
     pub(crate) fn new(max: usize) -> Self {
         Self {
             account: Account::current(),
@@ -54,8 +54,8 @@ impl MemoryLimit {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Once it was exceeded, so little must be held for it to be kept again: requests are not to be
-    /// rejected and taken by turns.
+    /// Returns the lower threshold. Once the limit was exceeded, the use must fall to this value before requests are
+    /// accepted again. Otherwise requests would be rejected and accepted alternately.
     pub(crate) fn low(&self) -> usize {
         let max = self.max();
         max - max / 16
@@ -65,17 +65,17 @@ impl MemoryLimit {
         &self.account
     }
 
-    /// Whether it is exceeded, as far as was found out.
+    /// Whether the last check found the limit exceeded.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// How often it was exceeded.
+    /// Returns how often the limit was exceeded.
     pub(crate) fn exceeded(&self) -> u64 {
         self.exceeded.load(Ordering::Relaxed)
     }
 
-    /// Compares what is held with the limit. Of all shards one sees the change.
+    /// Compares the memory in use with the limit. Only one shard observes a change of state.
     pub(crate) fn look(&self, held: usize) -> LimitCheck {
         let over = self.is_over();
         if held > self.max() {

@@ -1,6 +1,6 @@
-//! Other settings for a shard that serves.
+//! A new configuration for a running shard.
 //!
-//! What it is: what a shard is told, and takes over without fail. What it must never know: where it comes
+//! What it is: the data that a shard receives and applies without failure. What it must never depend on: where it comes
 //! from.
 
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use backend::backends::BackendConfig;
 use engine::pool_config::PoolConfig;
 use frontend::listener::ListenerConfig;
 
-/// What another configuration means for one shard. Taking it over cannot fail.
+/// The part of a new configuration for one shard. Applying it cannot fail.
 pub struct Reload {
     pub(crate) listeners: Vec<Arc<ListenerConfig>>,
     pub(crate) pools: Vec<PoolReload>,
     pub(crate) drain: DrainLimits,
 }
 
-/// One pool of it.
+/// One pool of a reload.
 pub(crate) struct PoolReload {
     pub(crate) id: PoolId,
     pub(crate) config: PoolConfig,
     pub(crate) backend: BackendConfig,
-    /// Its programs are replaced, each once another is ready.
+    /// Whether its programs are replaced, each once its replacement is ready.
     pub(crate) replaces: bool,
-    /// Where several shards serve it: its servers, by place.
+    /// The servers by place, if several shards serve the pool.
     pub(crate) shares: Option<SharedUpstreams>,
 }
 

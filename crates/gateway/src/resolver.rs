@@ -1,10 +1,10 @@
-//! Names of servers, and the addresses that were found for them.
+//! Names of servers and their resolved addresses.
 //!
-//! What it is: what the resolver said last of each name, and a thread that asks it again at the interval of
-//! the pool. What it must never know: a stream, a request; what has changed goes to the shards as mail.
+//! What it is: the last result of the resolver for each name, and a thread that resolves each name again at the
+//! interval of its pool. Changes are sent to the shards as mail. What it must never depend on: a stream, a request.
 //!
-//! Of several addresses of a name one is used: the one in use as long as it is among them, else the first.
-//! So an answer whose order changes from one time to the next moves nobody.
+//! If a name has several addresses, one is used: the current address while it is still among them, otherwise the first.
+//! So a different order of the same addresses changes nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,10 +19,10 @@ use settings::{Address, Configuration, HostName};
 use crate::error::BuildError;
 use crate::shard_mail::ShardMail;
 
-/// Finds the addresses of a name, in the order in which they are to be tried. May block.
+/// Resolves a name to addresses, in the order in which they are to be tried. May block.
 pub type Lookup = Arc<dyn Fn(&HostName) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
-/// What the system's resolver says, by its own rules and files.
+/// Returns a lookup with the system's resolver, which follows its own rules and files.
 pub(crate) fn system() -> Lookup {
     Arc::new(|name| (name.host.as_str(), name.port).to_socket_addrs().map(Iterator::collect))
 }
@@ -32,24 +32,24 @@ pub(crate) struct Resolver {
     lookup: Lookup,
     mailboxes: Vec<Mailbox<ShardMail>>,
     state: Mutex<State>,
-    /// Other names, other intervals, or the end.
+    /// Notified when the names or intervals change, or when the thread must end.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     known: BTreeMap<HostName, Known>,
-    /// There is a thread that looks them up.
+    /// Whether a thread resolves them.
     watched: bool,
     ended: bool,
 }
 
-/// What is known of one name.
+/// The state of one name.
 struct Known {
     at: SocketAddr,
     every: Duration,
     due: Instant,
-    /// The last look-up failed, which was said.
+    /// Whether the last lookup failed and was logged.
     failed: bool,
 }
 
@@ -59,17 +59,17 @@ impl Resolver {
         Arc::new(Self { lookup, mailboxes, state, changed })
     }
 
-    /// It is whole whenever the lock is let go, so a panic elsewhere leaves nothing to mend.
+    /// Locks the state. The state is consistent whenever the lock is released, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The address of a name that was looked up.
+    /// Returns the address of a name that was resolved.
     pub(crate) fn address(&self, name: &HostName) -> Option<SocketAddr> {
         self.lock().known.get(name).map(|known| known.at)
     }
 
-    /// Looks up the names of a configuration that are not known.
+    /// Resolves the names of a configuration that are not known yet.
     pub(crate) fn look_up(&self, configuration: &Configuration) -> Result<(), BuildError> {
         for (pool, name, every) in named(configuration) {
             if self.address(name).is_some() {
@@ -87,9 +87,9 @@ impl Resolver {
         Ok(())
     }
 
-    /// From now on the names of this configuration are looked up at their intervals, and no others.
-    /// All shards are told what is known: one that just took over other settings may have been given
-    /// what was known when these were made.
+    /// Sets the names to be resolved at their intervals: only those of this configuration. Sends all known addresses to
+    /// all shards: a shard that just applied a reload may have received the addresses that were known when the reload
+    /// was built.
     pub(crate) fn watch(self: &Arc<Self>, configuration: &Configuration) -> io::Result<()> {
         let mut wanted: BTreeMap<&HostName, Duration> = BTreeMap::new();
         for (_, name, every) in named(configuration) {
@@ -115,13 +115,13 @@ impl Resolver {
         Ok(())
     }
 
-    /// Nobody is left to be told.
+    /// Ends the thread, because no shard remains to be notified.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
     }
 
-    /// Looks up what is due until the end.
+    /// Resolves the names that are due, until the end.
     fn turn(&self) {
         let mut state = self.lock();
         while !state.ended {
@@ -144,14 +144,15 @@ impl Resolver {
         }
     }
 
-    /// Asks for the addresses of a name. A look-up is an embedder's code, or the system's: one that panics
-    /// has failed like any other, and those after it are made as before. Nothing of ours is half done in it.
+    /// Returns the addresses of a name. A lookup is code of the embedding program or of the system. If it panics, it
+    /// counts as a failed lookup, and later lookups continue. No state of this type is changed during a lookup.
     fn find(&self, name: &HostName) -> io::Result<Vec<SocketAddr>> {
         let found = catch_unwind(AssertUnwindSafe(|| (self.lookup)(name)));
         found.unwrap_or_else(|_| Err(io::Error::other("the look-up panicked")))
     }
 
-    /// Called with the lock held, so that what is told last is what is known.
+    /// Sends a new address to all shards. Called with the lock held, so that the last message contains the known
+    /// address.
     fn control(&self, name: &HostName, to: SocketAddr) {
         let name: Arc<str> = name.to_string().into();
         for mailbox in &self.mailboxes {
@@ -166,9 +167,9 @@ impl State {
         next.map(|(name, known)| (name.clone(), known.due))
     }
 
-    /// What a look-up came to. Gives the address when it is another.
+    /// Records the result of a lookup. Returns the address if it has changed.
     fn found(&mut self, name: &HostName, found: io::Result<Vec<SocketAddr>>) -> Option<SocketAddr> {
-        // It may be wanted no more.
+        // The name may have been removed.
         let known = self.known.get_mut(name)?;
         known.due = after(known.every);
         let before = known.at;
@@ -201,14 +202,14 @@ fn after(every: Duration) -> Instant {
     Instant::now() + every
 }
 
-/// Which of the addresses of a name is used.
+/// Returns which of the addresses of a name is used.
 fn choose(found: &[SocketAddr], before: Option<SocketAddr>) -> io::Result<SocketAddr> {
     let kept = before.filter(|before| found.contains(before));
     let chosen = kept.or_else(|| found.first().copied());
     chosen.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address"))
 }
 
-/// The servers that have a name, with their pool and how often it is looked up.
+/// Returns the named servers, each with its pool and its interval.
 fn named(
     configuration: &Configuration,
 ) -> impl Iterator<Item = (&str, &HostName, Duration)> + use<'_> {
@@ -271,7 +272,7 @@ mod tests {
         });
         let names = Resolver::new(lookup, Vec::new());
         assert_eq!(names.find(&name()).unwrap_err().to_string(), "the look-up panicked");
-        // As its own thread does it.
+        // This repeats what the thread of the resolver does.
         names.lock().known = state().known;
         let now = Instant::now();
         names.lock().known.values_mut().for_each(|known| known.due = now);

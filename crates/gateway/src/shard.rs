@@ -1,8 +1,8 @@
-//! One shard: who each stream belongs to, and what a turn of the loop does.
+//! One shard: the owners of its streams, and the steps of a turn of the loop.
 //!
-//! A turn: events are taken in (sessions submit, workers answer), then [`EventHandler::on_events_done`] carries
-//! out what the pools want and hands outcomes to their clients, and [`EventHandler::on_iteration_end`] flushes
-//! those that changed and stores the numbers. Output is sent by the loop after that.
+//! First, events are processed: sessions submit requests, and workers answer. Then [`EventHandler::on_events_done`]
+//! carries out the effects of the pools and delivers outcomes to their clients. [`EventHandler::on_iteration_end`]
+//! flushes the sessions that changed and publishes the metrics. After that, the loop sends the output.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -54,32 +54,32 @@ mod workers;
 use refused_connections::RefusedConnections;
 use shortage::{IdleFound, Shortage};
 
-/// What a shard is made of.
+/// The parts of a shard.
 pub struct Parts {
-    /// What to serve.
+    /// The configuration to serve.
     pub configuration: Configuration,
-    /// A bound socket for each listener that it listens for, by its name. The first shard listens
-    /// for all but datagrams.
+    /// A bound socket for each listener for which this shard listens, by its name. The first shard listens for all
+    /// listeners except datagram listeners.
     pub sockets: Vec<(String, Fd)>,
-    /// Makes the handlers of its pools.
+    /// Creates the handlers of its pools.
     pub handler_registry: Arc<dyn HandlerRegistry>,
     /// Starts its programs.
     pub spawner: Box<dyn Spawn>,
-    /// Starts its handlers' threads.
+    /// Starts the threads of its handlers.
     pub runner: Box<dyn ThreadSpawner>,
     /// All shards of the daemon.
     pub fleet: Arc<Fleet>,
-    /// Which of them it is; it runs on the loop whose mailbox is the fleet's of this number.
+    /// The number of this shard. The shard must run on the loop of the fleet's mailbox with this number.
     pub shard: u32,
-    /// Where it stores its numbers.
+    /// Its metrics.
     pub metrics: Arc<Metrics>,
-    /// One moment on both clocks.
+    /// The same moment on both clocks.
     pub started: (Instant, SystemTime),
-    /// For everything random.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Asked about each connection before anything is done with it; all are admitted without it.
+    /// Decides about each connection before any other step; `None`: all are admitted.
     pub admission: Option<Admission>,
-    /// Where the lines of its access log go; without it none are written.
+    /// Receives the lines of its access log; `None`: none are written.
     pub access_log: Option<LogSink>,
 }
 
@@ -91,9 +91,9 @@ impl std::fmt::Debug for Parts {
 
 struct Listener {
     id: Option<event::ListenerId>,
-    /// Of datagrams, in place of the one above.
+    /// The socket of a datagram listener. `id` is then unused.
     datagrams: Option<SocketId>,
-    /// Requests of datagrams on their way.
+    /// The number of requests of datagrams in flight.
     asking: u32,
     socket: Option<Fd>,
     config: Arc<ListenerConfig>,
@@ -101,7 +101,7 @@ struct Listener {
     accepted: u64,
     turned: Rejections,
     closings: Closings,
-    /// Connections that may make place for others.
+    /// Idle connections that may be closed for others.
     idle_found: IdleFound,
     accept_failed: u64,
 }
@@ -112,15 +112,15 @@ pub struct Shard {
     backends: Backends,
     fleet: Arc<Fleet>,
     listeners: Table<ListenerId, Listener>,
-    /// What clients may do by their addresses.
+    /// The client limits per listener.
     doors: ListenerLimits,
     sessions: Table<SessionId, Session>,
     dirty: Vec<SessionId>,
-    /// Paused clients that may send again, and how many requests each.
+    /// Paused clients that may send again, each with the number of requests granted.
     woken: Vec<(SessionId, Grant)>,
     refused: RefusedConnections,
     shortage: Shortage,
-    /// Lent to sessions.
+    /// Buffers that sessions use during a call.
     scratch: Scratch,
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
@@ -128,7 +128,7 @@ pub struct Shard {
     admission: Option<Admission>,
     turns: u64,
     supervisor_lost: u64,
-    /// For everything random that begins later.
+    /// The seed for random numbers of later configurations.
     seed: u64,
 }
 
@@ -139,10 +139,10 @@ impl std::fmt::Debug for Shard {
 }
 
 impl Shard {
-    /// A shard that serves this configuration once [`Self::start`] was called.
+    /// Creates a shard that serves this configuration after [`Self::start`] was called.
     ///
     /// # Errors
-    /// When a name has nothing behind it, or handlers cannot be made.
+    /// A name cannot be resolved to a pool or socket, or handlers cannot be created.
     pub fn new(parts: Parts) -> Result<Self, BuildError> {
         let Parts {
             configuration,
@@ -218,23 +218,23 @@ impl Shard {
             }
         }
         self.pool_timer = Some((io.timer_of(TimerOwner::Pools.key(), io.now()), None));
-        // Another shard may have clients before the first turn here: what they ask is to find the
-        // same workers as later.
+        // Another shard may have clients before the first turn of this shard. Their requests must find the same workers
+        // as later ones.
         self.engine.now = io.now();
         self.pump(io);
     }
 
-    /// Ends it, once the loop has stopped, and says how it ended.
+    /// Ends the shard after the loop has stopped, and returns the result of the drain.
     pub fn end(&mut self) -> DrainResult {
         self.engine.end_error_logs();
         let DrainResult { cut, unread } = self.drain.result;
         DrainResult { cut: cut + self.engine.exchanges_here(), unread }
     }
 
-    /// Sweeps every invariant, between two turns; for tests and simulation.
+    /// Checks every invariant, between two turns; for tests and simulation.
     ///
     /// # Panics
-    /// When one of them does not hold.
+    /// If an invariant is violated.
     pub fn check(&self) {
         self.engine.check();
         let open: usize = self.listeners.values().map(|listener| listener.open as usize).sum();
@@ -242,7 +242,7 @@ impl Shard {
         self.sessions.values().for_each(Session::check);
     }
 
-    /// Whose a stream is.
+    /// Returns the owner of a stream.
     fn owner(&self, key: OwnerKey) -> StreamOwner {
         StreamOwner::of(key, self.engine.shard_link.me())
     }
@@ -251,7 +251,7 @@ impl Shard {
         self.sessions.get_mut(id)
     }
 
-    /// The session is flushed at the end of the turn.
+    /// Marks the session to be flushed at the end of the turn.
     fn touch(&mut self, id: SessionId) {
         if let Some(session) = self.session(id)
             && !session.set_dirty(true)
@@ -260,7 +260,7 @@ impl Shard {
         }
     }
 
-    /// Hands parts and outcomes to their clients.
+    /// Delivers parts and outcomes to their clients.
     fn hand_out(&mut self, io: &mut Context<'_>) {
         if self.engine.finished.is_empty() {
             return self.announce();
@@ -286,7 +286,7 @@ impl Shard {
                 {
                     self.engine.shard_link.send(session.shard, ShardMessage::Finished(session));
                 }
-                // In its place among the replies that go there.
+                // It is sent in its order among the replies to that shard.
                 (Client::Session { session, .. }, ReplyEvent::Unsolicited(pool, frame))
                     if session.shard != self.engine.shard_link.me() =>
                 {
@@ -296,7 +296,7 @@ impl Shard {
                 (Client::Session { session: id, sequence }, reply_event) => {
                     let found = self.sessions.get_mut(id);
                     let Some(session) = found else { continue };
-                    // Nothing but a head has the rest of its reply behind it: others are not looked behind.
+                    // Only a head can be followed by the rest of its reply, so other events need no look-ahead.
                     let end = match reply_event {
                         ReplyEvent::Head(_) => end_behind(&mut reply_events, id, sequence),
                         _ => None,
@@ -309,7 +309,7 @@ impl Shard {
                         }
                         (reply_event, _) => session.deliver(io, sequence, reply_event, &mut cx),
                     }
-                    // As `touch`, of one that was found already.
+                    // Like `touch`, for a session that is already looked up.
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
                     }
@@ -321,7 +321,7 @@ impl Shard {
         self.announce();
     }
 
-    /// The pools are told the time when they next want to know it.
+    /// Sets the timer to the next time at which a pool or a backend needs to run.
     fn arm(&mut self, io: &mut Context<'_>) {
         let Some((timer, armed)) = &mut self.pool_timer else { return };
         let next = [self.engine.next_time(), self.backends.next_time()].into_iter().flatten().min();
@@ -361,7 +361,7 @@ impl Shard {
     }
 }
 
-/// Takes the end of this reply, if it is next.
+/// Removes and returns the end of this reply, if it is the next event.
 fn end_behind(
     reply_events: &mut std::vec::Drain<'_, (Client, ReplyEvent)>,
     id: SessionId,
@@ -446,13 +446,14 @@ impl EventHandler for Shard {
                     self.end_ahead(io, id);
                 }
             }
-            // Those of workers are paused for clients, and resumed when those have read or left.
+            // Streams of workers are paused because of clients. They are resumed when the clients have read or
+            // disconnected.
             Event::Broken { key, .. } => {
                 if let StreamOwner::Session(id) = self.owner(key) {
                     if self.session(id).is_some_and(|session| session.handle_broken(io)) {
                         self.leave(io, id, Cause::Left);
                     } else {
-                        // Replies that waited behind others have nothing left to wait for.
+                        // Replies that waited behind others can be discarded now.
                         self.touch(id);
                     }
                 }
@@ -475,26 +476,26 @@ impl EventHandler for Shard {
     fn on_iteration_end(&mut self, io: &mut Context<'_>) {
         self.engine.now = io.now();
         self.flush(io);
-        // Fronts may have had workers told to wait or to go on.
+        // Sessions may have paused or resumed workers.
         self.pump(io);
         self.watch_memory(io);
         if self.drain.stage != Stage::Running {
             self.drain_on(io);
             self.pump(io);
-            // Workers that end at once leave nothing behind that would bring another turn.
+            // Workers that end immediately cause no event that would start another turn.
             if self.drain.stage == Stage::Serving {
                 self.drain_on(io);
             }
         }
-        // The last effects may have made room in a queue, and no event may follow. Clients that cannot be read return their
-        // grants, so others may have room then.
+        // The last effects may have freed space in a queue, and no event may follow. Clients that cannot be read return
+        // their grants, so other clients may have space then.
         while self.wake_paused() {
             self.flush(io);
         }
         self.engine.tell_room();
         self.engine.tell_news();
         self.arm(io);
-        // Whoever has its answer finds it counted, also where another shard tells it.
+        // A request is counted before its client can read the answer, including clients of other shards.
         self.publish();
         let from = self.engine.shard_link.me();
         for (shard, messages) in self.engine.shard_link.outgoing() {

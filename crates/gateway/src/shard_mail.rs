@@ -1,4 +1,4 @@
-//! What other threads send to a shard.
+//! Messages of other threads to a shard.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,84 +13,84 @@ use observe::status::{LatelyAt, Status, Told, Why};
 
 /// One message to a shard.
 pub enum ShardMail {
-    /// From the thread that talks to the keeper.
+    /// A report of the thread that talks to the supervisor.
     Program(spawn::Report),
-    /// From a worker.
+    /// A report of a worker.
     Worker(WorkerReport),
     /// A request from within this process.
     Ask {
-        /// Its pool.
+        /// The pool of the request.
         pool: PoolId,
         /// The request, without a line end.
         line: Slice,
         /// Called once, on the shard's thread; must not block.
         reply: Box<dyn FnOnce(Outcome) + Send>,
     },
-    /// An order of an operator, for a pool.
+    /// An administrative order for a pool.
     Order {
         /// The pool.
         pool: String,
-        /// What is to be done.
+        /// The action.
         order: Order,
-        /// Called once every shard follows it, on a shard's thread; must not block.
+        /// Called once every shard has applied the order, on a shard's thread; must not block.
         reply: Box<dyn FnOnce(Told) + Send>,
     },
-    /// Why a request went where it went.
+    /// A query why a request was sent to its worker.
     Why {
-        /// The request.
+        /// The id of the request.
         id: u64,
         /// Called once, on the shard's thread; must not block.
         reply: Box<dyn FnOnce(Vec<Why>) + Send>,
     },
-    /// What was decided lately in a pool: at most so many decisions, with their requests.
+    /// A query for the most recent decisions in a pool, with their requests.
     Lately {
         /// The pool.
         pool: String,
-        /// How many.
+        /// The maximum number of decisions.
         count: usize,
-        /// Called once, on the shard's thread; must not block. None: there is no such pool.
+        /// Called once, on the shard's thread; must not block. `None`: no such pool exists.
         reply: Box<dyn FnOnce(Option<LatelyAt>) + Send>,
     },
-    /// What is going on.
+    /// A query for the status.
     Status(Box<dyn FnOnce(Status) + Send>),
-    /// Replace every worker of a pool, each once another is ready.
+    /// An order to replace every worker of a pool, each once its replacement is ready.
     Recycle {
-        /// The pool's name.
+        /// The name of the pool.
         pool: String,
-        /// How many will be replaced; `None` when there is no such pool. Called once, on a shard's
-        /// thread; must not block.
+        /// Receives how many will be replaced; `None` if no such pool exists. Called once, on a shard's thread; must
+        /// not block.
         reply: Box<dyn FnOnce(Option<u32>) + Send>,
     },
-    /// Other settings from now on.
+    /// A new configuration.
     Reload {
-        /// What they mean for this shard.
+        /// The part of the configuration for this shard.
         reload: Box<Reload>,
-        /// What an operator should know of it; none: they were not taken over, because the daemon is about
-        /// to end. Called once every shard follows
-        /// what this one has told of it, on a shard's thread; must not block.
+        /// Receives warnings for the operator; `None`: the configuration was not applied, because the daemon is
+        /// stopping. Called once every shard has processed the messages of this shard about the reload, on a shard's
+        /// thread; must not block.
         reply: Box<dyn FnOnce(Option<Vec<String>>) + Send>,
     },
-    /// Open files are short, and no connection of the shard that says so is idle.
+    /// Open files are short, and no connection of the sending shard is idle.
     MakeRoom,
-    /// A server that has a name has another address.
+    /// The address of a named server has changed.
     Moved {
-        /// The name with its port, as the settings have it.
+        /// The name with its port, as in the configuration.
         name: Arc<str>,
-        /// Where it listens now.
+        /// The new address.
         to: SocketAddr,
     },
-    /// From another shard.
+    /// Messages of another shard.
     Shard {
-        /// Which.
+        /// The number of the other shard.
         from: u32,
-        /// What it tells us.
+        /// The messages.
         messages: ShardMessages,
     },
-    /// More memory is held than `memory_max`: connections are to be closed.
+    /// More memory is used than `memory_max`: connections must be closed.
     Memory,
-    /// Take no more requests, finish those that are there, then end.
+    /// An order to accept no more requests, finish the accepted ones and stop.
     Drain,
-    /// End at once.
+    /// An order to stop immediately.
     Stop,
 }
 

@@ -1,7 +1,7 @@
-//! What the shards that serve a pool of servers together have in common.
+//! The state that all shards share which serve the same pool of servers.
 //!
-//! What it is: the words of its servers and the count of links to each, by a place that is kept for a
-//! server as long as the daemon runs. What it must never know: a stream, a request.
+//! What it is: the token words of the servers and the number of connections to each. Both are indexed by a place, which
+//! is reserved for a server while the daemon runs. What it must never depend on: a stream, a request.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use pool::Tokens;
 
 use backend::connection_counts::ConnectionCounts;
 
-/// Servers that a pool may have had. Each costs some 200 bytes a shard, also when it has left.
+/// The maximum number of servers that a pool may have had. Each uses about 200 bytes per shard, even after its removal.
 pub(crate) const PLACES_MAX: usize = 4096;
 
-/// Of one pool. Clones have the same words and counts.
+/// The shared state of one pool. Clones share the same words and counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedUpstreams {
-    /// What each is called, by place.
+    /// The name of each server, by place.
     names: Vec<String>,
-    /// The slots of each; none: it left.
+    /// The slots of each server; 0: the server was removed.
     pub(crate) slots: Vec<u32>,
     pub(crate) tokens: Vec<Arc<Tokens>>,
-    /// Links to them.
+    /// The number of connections to the servers.
     pub(crate) room: ConnectionCounts,
 }
 
 impl SharedUpstreams {
-    /// The same pool with these servers, each with its slots. Those that are new come behind, in
-    /// their order, as in the pool itself. None when there have been too many.
+    /// Returns the state with these servers and their slots. New servers are appended in their order, as in the pool
+    /// itself. Returns `None` if the pool has had more than [`PLACES_MAX`] servers.
     pub(crate) fn with(&self, servers: &[(String, u32)]) -> Option<Self> {
         let mut shares = self.clone();
         shares.slots.fill(0);
@@ -45,11 +45,11 @@ impl SharedUpstreams {
     }
 }
 
-/// The servers of a pool that every shard serves, as they are called, with their slots; none for a pool
-/// that its home alone serves.
+/// Returns the names and slots of the servers of a pool that every shard serves; `None` for a pool that only its owner
+/// shard serves.
 ///
-/// Servers are whoever connects to them, so each shard can have links of its own. What needs one
-/// place stays at home.
+/// Each shard can have its own connections to servers. A pool that needs a single place of decision stays on its owner
+/// shard.
 pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<Vec<(String, u32)>> {
     let all = pool.servers().filter(|_| !pool.needs_one_place())?;
     let slots = |server: &settings::Server| {

@@ -1,5 +1,6 @@
-//! What a request costs the allocator once all is warm: nothing. Counted is the whole process, client
-//! and server included, and the usual harness allocates on a thread of its own: so this has its own.
+//! Checks that a request causes no allocation once everything is warm. The allocations of the whole process are
+//! counted, including those of client and server. The usual test harness allocates on a separate thread, so this test
+//! has its own harness.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::alloc::System;
@@ -26,14 +27,14 @@ fn main() {
         ("requests_of_http_that_a_server_answers_allocate_nothing", http),
     ];
     for (name, check) in checks {
-        // A panic ends the program and is the failure.
+        // A panic ends the program and so fails the test.
         check();
         println!("test {name} ... ok");
     }
     println!("\ntest result: ok. {} passed; 0 failed; 0 ignored", checks.len());
 }
 
-/// No pool here has handlers.
+/// A registry without handlers.
 struct Nobody;
 
 impl HandlerRegistry for Nobody {
@@ -42,7 +43,7 @@ impl HandlerRegistry for Nobody {
     }
 }
 
-/// Allocations of 1000 requests, one after the other, after 200 of the same.
+/// Returns the allocations of 1000 requests, one after the other, after 200 equal requests.
 fn allocations(text: &str, request: &[u8], reply: &[u8]) -> usize {
     let served = Served::start(text, Arc::new(Nobody));
     let mut client = TcpStream::connect(served.address).unwrap();
@@ -63,12 +64,12 @@ fn allocations(text: &str, request: &[u8], reply: &[u8]) -> usize {
     change.allocations + change.reallocations
 }
 
-/// Clients that have a request in flight at once.
+/// The number of clients that have a request in flight at the same time.
 const MANY: usize = 1000;
-/// Rounds before the allocations are counted, and rounds that are counted.
+/// The number of rounds before the allocations are counted, and the number of counted rounds.
 const ROUNDS: [usize; 2] = [20, 10];
 
-/// Allocations of rounds in which each of [`MANY`] clients sends a request before one reads its reply.
+/// Returns the allocations of rounds in which each of [`MANY`] clients sends a request before one reads its reply.
 fn allocations_at_once(text: &str, request: &[u8], reply: &[u8]) -> usize {
     let served = Served::start(text, Arc::new(Nobody));
     let connect = |_| TcpStream::connect(served.address).unwrap();
@@ -94,7 +95,7 @@ fn allocations_at_once(text: &str, request: &[u8], reply: &[u8]) -> usize {
     change.allocations + change.reallocations
 }
 
-/// Writes the same in place of a date, which is another one every second.
+/// Replaces a date, which changes every second, by a constant.
 fn mask_date(bytes: &mut [u8]) {
     const FIELD: &[u8] = b"\r\nDate: ";
     if let Some(place) = bytes.windows(FIELD.len()).position(|part| part == FIELD) {
@@ -106,8 +107,8 @@ fn mask_date(bytes: &mut [u8]) {
 
 const LISTENER: &str = "[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"work\"\nprotocol = ";
 
-/// What the alignment checks of two programs may allocate, however many requests there are: lists that
-/// are made when a program is checked for the first time.
+/// The maximum number of allocations of the alignment checks of two programs, for any number of requests: the lists
+/// that are created when a program is checked for the first time.
 const CHECKS_MAX: usize = 100;
 
 fn lines() {
@@ -136,7 +137,7 @@ fn http() {
     let body = "x".repeat(128);
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", body.len());
     let said = format!("{head}\r\n{body}");
-    // What is added to a reply allocates nothing either.
+    // The fields that are added to a reply must not allocate either.
     let date = "x".repeat("Sun, 06 Nov 1994 08:49:37 GMT".len());
     let reply = format!("{head}Date: {date}\r\nVia: 1.1 roadstead\r\n\r\n{body}");
     std::thread::spawn(move || {
@@ -160,7 +161,7 @@ fn http() {
     );
     let request = b"GET /some/path HTTP/1.1\r\nHost: there\r\nAccept: */*\r\n\r\n";
     assert_eq!(allocations(&text, request, reply.as_bytes()), 0);
-    // How many requests are busy in one turn differs between the rounds, so buffers may still grow a few times.
+    // The number of requests in flight per turn differs between the rounds, so buffers may still grow a few times.
     let count = allocations_at_once(&text, request, reply.as_bytes());
     assert!(count <= MANY * ROUNDS[1] / 4, "{count}");
 }

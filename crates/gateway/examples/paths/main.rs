@@ -1,11 +1,11 @@
-//! One way through the data plane, some number of times: what `cargo xtask bench paths` counts.
+//! Sends a number of requests along one path through the data plane. `cargo xtask bench paths` counts the instructions.
 //!
 //! ```text
 //! cargo run --release -p roadstead-gateway --example paths -- PATH REQUESTS
 //! ```
 //!
-//! One client sends one request after the other and holds each reply against the first. Client and server
-//! are threads of this process and do little: they read and write whole buffers.
+//! One client sends one request after the other and compares each reply with the first. Client and server are threads
+//! of this process and do little: they read and write complete buffers.
 #![allow(clippy::unwrap_used, reason = "a panic ends the measurement and says why")]
 
 use std::io::{Read, Write};
@@ -22,16 +22,16 @@ mod served;
 #[path = "../ring/unkept.rs"]
 mod unkept;
 
-/// A request, and what the server behind the gateway replies.
+/// A request, and the reply of the server behind the gateway.
 struct Http {
     request: String,
     reply: String,
-    /// How a request may end as the server gets it.
+    /// The possible ends of a request when it reaches the server.
     ends: [&'static str; 2],
 }
 
 impl Http {
-    /// A reply of so many bytes.
+    /// A reply of this number of bytes.
     fn get(bytes: usize) -> Self {
         let body = "x".repeat(bytes);
         let reply = format!(
@@ -41,7 +41,7 @@ impl Http {
         Self { request, reply, ends: ["\r\n\r\n"; 2] }
     }
 
-    /// Bodies in chunks, there and back. One that came whole goes on with its length.
+    /// Bodies in chunks, in both directions. A body that arrives completely is forwarded with its length.
     fn chunked() -> Self {
         let chunk = format!("400\r\n{}\r\n", "x".repeat(1024));
         let last = format!("400\r\n{}end\r\n", "x".repeat(1021));
@@ -86,7 +86,7 @@ fn answer(mut stream: TcpStream, reply: &[u8], ends: [&str; 2]) {
 
 const LISTENER: &str = "[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"work\"\nprotocol = ";
 
-/// A line to a program, which answers with it.
+/// A line to a program, which replies with the same line.
 fn lines(count: usize) {
     let text = format!("{LISTENER}\"lines\"\n[pool.work]\nprogram = [\"cat\"]\nworkers = 1\n");
     let served = Served::start(&text, Arc::new(Rows));
@@ -95,7 +95,7 @@ fn lines(count: usize) {
     served.end();
 }
 
-/// A line to a handler, which takes it as a row and answers with its acknowledgement.
+/// A line to a handler, which takes it as a row and acknowledges it.
 fn rows(count: usize) {
     let text = format!("{LISTENER}\"lines\"\n[pool.work]\nhandler = \"rows\"\nworkers = 1\n");
     let served = Served::start(&text, Arc::new(Rows));
@@ -104,8 +104,8 @@ fn rows(count: usize) {
     served.end();
 }
 
-/// Sends a request so many times, and awaits each reply: of `least` bytes, or more by what the gateway
-/// adds to it.
+/// Sends a request `count` times and waits for each reply. A reply has at least `least` bytes, plus the bytes that the
+/// gateway adds.
 fn ask(to: SocketAddr, request: &[u8], least: usize, count: usize) {
     let mut client = TcpStream::connect(to).unwrap();
     client.set_nodelay(true).unwrap();
@@ -113,7 +113,7 @@ fn ask(to: SocketAddr, request: &[u8], least: usize, count: usize) {
     client.write_all(request).unwrap();
     client.read_exact(&mut said).unwrap();
     if request.contains(&b'\r') {
-        // The fields that were added stand before the body, so that the last bytes are still to come.
+        // The added fields are before the body, so the last bytes have not been read yet.
         let head = said.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
         let added = ["\r\nDate: ", "\r\nVia: "].iter().map(|field| {
             let text = String::from_utf8_lossy(&said[..head + 2]).into_owned();
@@ -129,12 +129,12 @@ fn ask(to: SocketAddr, request: &[u8], least: usize, count: usize) {
     for _ in 1..count {
         client.write_all(request).unwrap();
         client.read_exact(&mut again).unwrap();
-        // The date may be another.
+        // The date may differ.
         assert_eq!(said[said.len() - 5..], again[again.len() - 5..]);
     }
 }
 
-/// Takes rows and does nothing with them.
+/// Accepts rows and does nothing with them.
 struct Rows;
 
 impl HandlerRegistry for Rows {
@@ -151,8 +151,8 @@ impl Factory for Rows {
 
 impl Handler for Rows {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, _: &Stop) {
-        // The turn of the shard that dispatched the row ends before it is answered. Otherwise chance
-        // decides whether a request takes one turn or two.
+        // The turn of the shard that dispatched the row must end before the row is answered. Otherwise it is random
+        // whether a request takes one turn or two.
         std::thread::sleep(Duration::from_millis(2));
         for index in 0..batch.requests.len() {
             outbox.answer(index, Outcome::Reply(Slice::from("ok 1")));

@@ -1,4 +1,4 @@
-//! A shard on a thread of its own, which serves one configuration with a listener `main`.
+//! Runs a shard on a separate thread, which serves one configuration with a listener `main`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use settings::Source;
 
 use super::unkept::Unkept;
 
-/// What serves, until it is drained.
+/// A running shard, until it is drained.
 pub(crate) struct Served {
     access: Access,
     pub(crate) address: SocketAddr,
@@ -54,9 +54,9 @@ impl Served {
         Self { access, address: bound.to_string().parse().unwrap(), thread }
     }
 
-    /// Ends it in good order.
+    /// Ends it with a graceful shutdown.
     pub(crate) fn end(self) {
-        // Once to begin, and again not to wait for its workers.
+        // The first call begins the drain; the second call stops the wait for workers.
         self.access.drain();
         self.access.drain();
         self.thread.join().unwrap();

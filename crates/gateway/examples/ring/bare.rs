@@ -1,4 +1,4 @@
-//! The limit: epoll, read, write, and nothing around them.
+//! Runs the ring at the lower limit of cost: epoll, read and write only.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -55,7 +55,7 @@ pub(crate) fn run(config: Plan) -> io::Result<Duration> {
                 say(&mut cats[next], number - 1)?;
                 continue;
             }
-            // The 0 goes round as the end of each one's input.
+            // The 0 goes round the ring and ends each program.
             left -= 1;
             took = since.elapsed();
             cats[ring * config.programs..][..config.programs]

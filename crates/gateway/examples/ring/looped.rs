@@ -1,4 +1,4 @@
-//! The loop and the spawner, without protocols and pools.
+//! Runs the ring with the loop and the spawner, without protocols and pools.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ struct Ring {
     config: Plan,
     spawner: Option<Spawner>,
     inputs: Vec<Option<StreamId>>,
-    /// Whose output a stream is, by its index.
+    /// The program of each output stream, by the index of the stream.
     outputs: Vec<usize>,
     running: usize,
     left: usize,

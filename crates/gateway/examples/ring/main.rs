@@ -1,9 +1,9 @@
-//! A ring of `cat`s: a token goes from program to program, one less at each, until it is 0.
+//! A ring of `cat`s: a token goes from program to program and decreases by one at each, until it is 0.
 //!
-//! `ring MODE PROGRAMS HOPS RINGS`, where MODE is `bare` (an epoll loop with nothing around it),
-//! `event` (the loop and the spawner alone), `gateway` (the shipped gateway and its pools, by the
-//! client within the process) or `unkept` (the same without a keeper, for valgrind). Writes a line for each ring that is set up, and one at the end.
-//! What `cargo xtask bench ring` runs; the peer is `xtask/peers/ring.erl`.
+//! `ring MODE PROGRAMS HOPS RINGS`. MODE is `bare` (only an epoll loop), `event` (the loop and the spawner), `gateway`
+//! (the complete gateway and its pools, with requests from within the process) or `unkept` (like `gateway` without a
+//! supervisor, for valgrind). Prints a line for each ring that is set up, and one at the end. `cargo xtask bench ring`
+//! runs it; the peer is `xtask/peers/ring.erl`.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ mod looped;
 mod through;
 mod unkept;
 
-/// What is run.
+/// The parameters of a run.
 #[derive(Clone, Copy)]
 struct Plan {
     programs: usize,
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One ring is there.
+/// Prints that one ring is set up.
 fn set_up(ring: usize, config: Plan, since: Instant) {
     let (number, took) = (ring + 1, since.elapsed().as_secs_f64() * 1e3);
     println!("ring {number}: {} programs in {took:.1} ms", config.programs);
@@ -69,12 +69,12 @@ fn closing(config: Plan, took: Duration) {
     );
 }
 
-/// The number on a line without its end.
+/// Returns the number on a line without its line end.
 fn token(line: &[u8]) -> u64 {
     line.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
 }
 
-/// A token as a line.
+/// Returns a token as a line.
 fn line(token: u64) -> Vec<u8> {
     format!("{token}\n").into_bytes()
 }

@@ -1,4 +1,4 @@
-//! The shipped gateway: one pool a ring, asked by the client within the process.
+//! Runs the ring through the complete gateway: one pool per ring, with requests from within the process.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use spawn::Spawn;
 use crate::unkept::Unkept;
 use crate::{Plan, set_up, token};
 
-/// There are no handlers in a ring of programs.
+/// A registry without handlers: a ring consists of programs.
 struct None;
 
 impl HandlerRegistry for None {
@@ -34,7 +34,7 @@ struct Ring {
     begun: Mutex<(Instant, Duration)>,
 }
 
-/// With a keeper, as the daemon does, or without: see [`crate::unkept`].
+/// Runs with a supervisor, like the daemon, or without one: see [`crate::unkept`].
 pub(crate) fn run(config: Plan, kept: bool) -> io::Result<Duration> {
     let configuration = configuration(config)?;
     let metrics = Arc::new(gateway::metrics_for(&configuration));
@@ -74,7 +74,7 @@ pub(crate) fn run(config: Plan, kept: bool) -> io::Result<Duration> {
         ready: AtomicUsize::new(0),
         begun: Mutex::new((began, Duration::ZERO)),
     });
-    // A ring is there when each of its programs has answered once.
+    // A ring is set up when each of its programs has answered once.
     for number in 0..config.rings {
         let warm = Arc::new(AtomicUsize::new(config.programs));
         for _ in 0..config.programs {
@@ -99,7 +99,7 @@ fn begin(ring: &Arc<Ring>) {
     (0..ring.config.rings).for_each(|number| hop(ring, number, ring.config.hops));
 }
 
-/// The token goes to the ring's next program, which is that of its pool whose turn it is.
+/// Sends the token to the next program of the ring. The pool selects its programs in turn.
 fn hop(ring: &Arc<Ring>, number: usize, left: u64) {
     let next = Arc::clone(ring);
     ring.pools[number].ask(left.to_string().as_bytes(), move |outcome| {
@@ -118,7 +118,7 @@ fn end(ring: &Ring) {
         begun.1 = begun.0.elapsed();
         ring.access.drain();
         if !ring.kept {
-            // Nobody would report the ends of the programs.
+            // The ends of the programs would not be reported.
             ring.access.drain();
         }
     }

@@ -1,5 +1,5 @@
-//! Programs without a keeper, started by this process itself: under valgrind, which counts
-//! instructions and cannot be followed by a keeper.
+//! Programs without a supervisor, started by this process itself. They are for valgrind, which counts instructions and
+//! cannot follow the supervisor.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
@@ -46,7 +46,7 @@ impl Spawn for Unkept {
         self.mailbox.post(ShardMail::Program(report));
     }
 
-    /// The ring ends its programs by the end of their inputs; nobody is waited for.
+    /// The ring ends its programs by closing their inputs; nothing waits for them.
     fn stop(&mut self, _: u64, _: Stop) {}
 
     fn program_socket(&mut self, _: spawn::SocketKind) -> std::io::Result<spawn::ProgramSocket> {

@@ -1,5 +1,4 @@
-//! The settings of balancing, for the pool and for whoever looks for keys and answers when it is
-//! sorry.
+//! Builds the settings of load balancing: for the pool, for the code that finds keys in requests, and for the fallback.
 
 use exchange::PoolId;
 use std::collections::BTreeMap;
@@ -10,18 +9,19 @@ use backend::health_checks::CheckConfig;
 use engine::balance::BalanceConfig;
 use engine::request_keys::PoolKeys;
 
-/// What balancing has to know of its pool and of others.
+/// What the balancing settings need from their pool and from others.
 pub(super) struct Whole<'a> {
     pub(super) name: &'a str,
     pub(super) places: &'a BTreeMap<String, PoolId>,
     pub(super) servers: &'a [(event::Address, String)],
-    /// What a program of its checks starts from.
+    /// The base of the command for a health check program.
     pub(super) program: spawn::Command,
-    /// What cookies are made with where nobody gave a secret.
+    /// The secret of cookies for which no secret is configured.
     pub(super) drawn: &'a [u8],
 }
 
-/// Adds to a pool's settings what `balancing` says, and gives what is left of it, and how its workers are checked.
+/// Adds the `balancing` settings to the settings of a pool. Returns the rest of them, and the configuration of the
+/// health checks.
 pub(super) fn balance(
     whole: Whole<'_>,
     balance: settings::BalanceMethod,
@@ -39,7 +39,7 @@ pub(super) fn balance(
         fair,
         priority,
         hold_timeout,
-        // It is for who gives requests to servers.
+        // The backends of servers use it.
         retries: _,
         trace_max,
     } = balancing;
@@ -71,7 +71,8 @@ pub(super) fn balance(
     to.decisions = trace_max;
     let mut cookie = None;
     let sticky = sticky.map(|settings::Sticky { by, lifetime, entries, redispatch }| {
-        // A cookie that names its worker needs no table, and one takes its room at the start.
+        // A cookie that names its worker needs no table. The minimum is one entry, because the memory of the table is
+        // allocated at the start.
         let told = matches!(&by, settings::KnownBy::Cookie(cookie) if cookie.mode != settings::CookieMode::Passive);
         let entries = if told { 1 } else { entries };
         to.sticky = Some(pool::Sticky {

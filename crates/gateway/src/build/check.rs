@@ -1,11 +1,11 @@
-//! The settings of checks, with where they go.
+//! Builds the settings of health checks, with their addresses.
 
 use backend::health_checks::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
 
-/// What `check` says, of workers with these addresses; and what of it is the pool's.
+/// Builds the health checks of workers with these addresses, and sets the part of the settings that the pool uses.
 ///
-/// A program of a check starts from `program`: as the programs of the pool, where it has any, as far as their
-/// user and environment are concerned.
+/// `program` is the base of the command of a check: it has the user and the environment of the pool's programs, if the
+/// pool has programs.
 pub(super) fn check(
     check: settings::Check,
     program: spawn::Command,
@@ -28,7 +28,7 @@ pub(super) fn check(
                     (started.program, started.arguments) = (program.clone(), arguments.to_vec());
                 }
                 let bounds = &mut started.bounds;
-                // The groups of another user are its own.
+                // A different user has its own groups.
                 bounds.group = group.or_else(|| bounds.group.take().filter(|_| user.is_none()));
                 bounds.user = user.or_else(|| bounds.user.take());
                 ProbeConfig::Program(Box::new(started))

@@ -1,4 +1,4 @@
-//! The settings of a cookie, with what its values are made with.
+//! Builds the configuration of a cookie and the codec of its values.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(super) fn cookie(
         settings::CookieValue::Opaque => CookieValue::Opaque,
         settings::CookieValue::Signed => CookieValue::Signed,
     };
-    // Less than a second is a whole one.
+    // A part of a second counts as a whole second.
     let lifetime_s = u32::try_from(lifetime.as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
     let codec = match mode {
         CookieMode::Passive => None,
@@ -63,7 +63,7 @@ pub(super) fn cookie(
     })
 }
 
-/// What values are made with; one that nobody gave was drawn, the same for all shards.
+/// Returns the secret of the values. If none is configured, it was drawn at random and is the same for all shards.
 pub(super) fn secret_of(
     pool: &str,
     secret: Option<&settings::Secret>,

@@ -35,7 +35,7 @@ pub(super) fn answer(
     }
 }
 
-/// What is in the file that a pool answers with.
+/// Returns the content of the file of a fallback response.
 pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, BuildError> {
     let read = paths::read(Path::new(path)).map(|(bytes, _)| bytes);
     read.map_err(|error| BuildError::Fallback {
@@ -51,7 +51,7 @@ fn page(http: &settings::FallbackHttp, body: Slice, ending: &str, location: Opti
         "json" => "application/json",
         _ => "text/plain; charset=utf-8",
     };
-    // What it says is true for the moment only.
+    // The response is valid only at this moment.
     let mut lines = String::from("Cache-Control: no-store\r\n");
     if let Some(to) = location {
         lines.push_str(&format!("Location: {to}\r\n"));

@@ -1,13 +1,13 @@
-//! What a configuration names and a daemon reads at its start: files and variables.
+//! Checks the files and variables that a configuration names and that the daemon reads at its start.
 
 use settings::{Configuration, FallbackAnswer, KnownBy};
 
 use super::{cookie, fallback, program, routes};
 use crate::error::BuildError;
 
-/// All that this configuration names and that cannot be read, or is not what it should be: secrets and
-/// answers of routes, answers of pools that are sorry, what their cookies are made with, variables
-/// that are passed to programs, and what resets them.
+/// Returns an error for everything that the configuration names and that cannot be read or is not valid: secrets and
+/// responses of routes, fallback responses of pools, secrets of cookies, variables that are passed to programs, and
+/// `reset` requests of programs.
 #[must_use]
 pub fn unread(configuration: &Configuration) -> Vec<BuildError> {
     let mut errors: Vec<_> = configuration.listeners.iter().flat_map(routes::unread).collect();

@@ -1,4 +1,4 @@
-//! How a pool's programs are connected and what they are held to, as `spawn` wants it.
+//! Converts how a pool's programs are connected and restricted to the types of `spawn`.
 
 use backend::programs::LaunchPolicy;
 
@@ -60,7 +60,7 @@ fn limits_of(limits: settings::Limits) -> spawn::Limits {
     spawn::Limits { files, processes, core, cpu, memory, address_space, file_size, stack }
 }
 
-/// When programs are replaced though nothing is wrong with them.
+/// Converts when programs are replaced although they have no fault.
 pub(crate) fn recycling(recycle: settings::Recycle) -> pool::RecycleSettings {
     let settings::Recycle {
         requests_max: requests,

@@ -1,4 +1,4 @@
-//! Listeners made ready.
+//! Builds the configuration of listeners.
 
 use exchange::{ListenerId, PoolId};
 use std::collections::BTreeMap;
@@ -19,14 +19,16 @@ use frontend::listener::{ConnectConfig, DatagramConfig, FramesConfig, HttpConfig
 use frontend::protocol::ProtocolConfig;
 use observe::access_log::LoggedListener;
 
-/// Bytes that a frame adds to the reply in it, at most.
+/// The maximum number of bytes that a frame adds to its reply.
 const MARKS_SLACK: usize = 256;
-/// Bytes of a reply that are taken from its worker whether its client takes them or not: most replies are
-/// whole with that, and leave their worker to others.
+/// The number of bytes of a reply that are read from its worker even if the client does not read. Most replies are
+/// complete with that, and free their worker.
 const REPLY_BUFFERED: usize = 64 << 10;
-/// What a worker may bring in one turn before it is told to wait: that is no fault of its client.
+/// The maximum number of bytes that a worker may deliver in one turn before it is paused. These bytes are not
+/// attributed to a slow client.
 const TURN_SLACK: usize = 384 << 10;
-/// Received bytes that may wait beyond one line: what comes in one turn behind it.
+/// The maximum number of received bytes that may wait in addition to one line: the bytes that arrive after it in the
+/// same turn.
 const HOLD_SLACK: usize = 512 << 10;
 
 pub(crate) fn listener(
@@ -36,8 +38,8 @@ pub(crate) fn listener(
 ) -> Result<ListenerConfig, BuildError> {
     let settings::Listener {
         name,
-        listen: _,  // bound by whoever starts the shard
-        backlog: _, // the same
+        listen: _,  // The caller binds the socket.
+        backlog: _, // The same.
         tcp_keepalive_interval: _,
         protocol,
         pool,
@@ -108,11 +110,11 @@ pub(crate) fn listener(
         send_rate_min,
         reply_buffered: if is_http { REPLY_BUFFERED } else { REPLY_BUFFERED.min(send_max / 4) },
         limits: StreamLimits {
-            // A frame that is still coming, and what one read may bring behind it.
+            // An incomplete frame, and the bytes after it that one read may deliver.
             recv_buffer_max: recv_buffer_max.saturating_add(HOLD_SLACK),
             send_high: send_max / 4,
             send_low: send_max / 16,
-            // A reply of that size may go out behind what is no reason yet to wait.
+            // A reply of that size may follow output that is just small enough not to pause the worker.
             send_max: send_max
                 .saturating_add(send_max / 4)
                 .saturating_add(MARKS_SLACK)
@@ -132,9 +134,9 @@ pub(crate) fn listener(
     })
 }
 
-/// How long output has waited when the kernel is asked first what its client has acknowledged. By then
-/// a client that reads nothing has acknowledged what it will: the last bytes after a delay of 40 ms,
-/// and what probes of a few hundred milliseconds bring.
+/// Returns how long output has waited when the kernel is first asked what its client has acknowledged. By then a client
+/// that reads nothing has acknowledged all that it will: the last bytes after a delay of 40 ms, and the bytes of window
+/// probes after a few hundred milliseconds.
 fn progress_after(write_stall: Duration) -> Duration {
     (write_stall / 4).min(Duration::from_secs(1))
 }
@@ -183,7 +185,7 @@ fn http_plan(
         tunnel_idle: unless_zero(tunnel_idle),
         forwarding: Arc::new(Forwarding {
             fields: forwarded,
-            // The checks of the settings have read it.
+            // The validation of the settings has already parsed it.
             via: via.and_then(|name| wire::http1::Via::new(&name)).unwrap_or_default(),
             host: name.to_owned(),
         }),
@@ -195,7 +197,7 @@ fn http_plan(
     })
 }
 
-/// Whether replies may be any bytes, so that none tells by itself that it is a rejection.
+/// Whether replies may contain any bytes, so that an error cannot be distinguished from a reply by its content.
 const fn is_binary(framing: wire::Framing) -> bool {
     matches!(framing, wire::Framing::Len(_) | wire::Framing::Netstring)
 }
@@ -204,7 +206,7 @@ const fn is_binary(framing: wire::Framing) -> bool {
 mod tests {
     use super::*;
 
-    /// What is held back is so only from the next turn on.
+    /// A pause of the worker takes effect only in the next turn.
     #[test]
     fn what_a_worker_brings_in_one_turn_has_room() {
         let a_turn = event::LoopSettings::default().read_budget + block::CAPACITY_POOLED_MAX;

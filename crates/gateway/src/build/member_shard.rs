@@ -1,4 +1,4 @@
-//! Pools that are at home on another shard, and what of them is served here.
+//! Builds pools that another shard owns, and the part of them that this shard serves.
 
 use super::context::BuildContext;
 use super::workers;
@@ -8,13 +8,13 @@ use engine::balance::BalanceConfig;
 use engine::pool_config::{PoolConfig, SessionWorkersConfig};
 use flow::worker_traits::WorkerTraits;
 
-/// What is served here of a pool that is at home elsewhere and shared.
+/// Builds the part of a shared pool of another owner shard that this shard serves.
 pub(crate) fn member_shard(
     pool: settings::Pool,
     site: BuildContext<'_>,
 ) -> Result<(PoolConfig, BackendConfig), BuildError> {
     let (mut config, mut backend) = super::pool::pool(pool, site)?;
-    // Its home looks after its servers, and tells.
+    // The owner shard checks the servers and reports the results.
     backend.check = None;
     config.pool.health.checked_first = false;
     config.pool.health.checked = false;
@@ -22,7 +22,7 @@ pub(crate) fn member_shard(
     Ok((config, backend))
 }
 
-/// A pool that its home alone serves: nothing of it runs here.
+/// Builds a pool that only its owner shard serves. No worker of it runs here.
 pub(crate) fn elsewhere(
     pool: settings::Pool,
     site: BuildContext<'_>,
@@ -33,7 +33,7 @@ pub(crate) fn elsewhere(
     let config = PoolConfig {
         name: pool.name.clone(),
         pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
-        // Its clients need room in all pools of the chain.
+        // Its clients need space in the queues of all pools of the chain.
         then: pool.then.as_ref().and_then(|next| site.places.get(next).copied()),
         balance: BalanceConfig::default(),
         takes: workers::takes(&pool.worker),

@@ -1,4 +1,4 @@
-//! The metrics of a configuration.
+//! Creates the metrics of a configuration.
 
 use route::PathFault;
 use settings::{Configuration, Protocol};
@@ -6,7 +6,7 @@ use wire::http1::Refusal;
 
 use observe::metrics::{Metrics, RejectReasons};
 
-/// A place for every listener and pool of the configuration. Each shard has its own.
+/// Creates metrics with a place for every listener and pool of the configuration. Each shard has its own metrics.
 #[must_use]
 pub fn metrics_for(configuration: &Configuration) -> Metrics {
     let Configuration { listeners, pools, .. } = configuration;

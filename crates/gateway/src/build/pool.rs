@@ -1,4 +1,4 @@
-//! A pool with its workers.
+//! Builds a pool with its workers.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::error::BuildError;
 use backend::backends::BackendConfig;
 use engine::pool_config::PoolConfig;
 
-/// Workers started in one step of growth at most.
+/// The maximum number of workers that are started in one step of growth.
 const GROW_STEP_MAX: u32 = 16;
-/// The first pause after a worker that ended too soon, and the longest.
+/// The first and the maximum pause after a worker that ended too soon.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// Workers that may end too soon, one after the other, before requests are refused at once.
+/// The number of consecutive workers that may end too soon before requests are rejected immediately.
 const BACKOFF_OPEN_AFTER: u32 = 5;
 
-/// A pool that is at home here, and its workers.
+/// Builds a pool that this shard owns, and its workers.
 pub(crate) fn pool(
     pool: settings::Pool,
     site: BuildContext<'_>,
@@ -37,7 +37,7 @@ pub(crate) fn pool(
         then,
         response_timeout: _,
         idempotent: _,
-        // It is for its workers.
+        // These limits apply to the workers.
         response: _,
         balancing,
     } = pool;

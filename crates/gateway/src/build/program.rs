@@ -1,4 +1,4 @@
-//! Pools of programs: what each is started with, asked by and held to.
+//! Builds pools of programs: how each is started, how requests are sent to it, and its limits.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use backend::upstream::UpstreamConfig;
 use backend::workers::WorkersConfig;
 use engine::pool_config::SessionWorkersConfig;
 
-/// The programs of a pool, each of whose requests is answered within `response_timeout`.
+/// Builds the programs of a pool. Each request must be answered within `response_timeout`.
 pub(super) fn program(
     program: settings::Program,
     pool: &settings::Pool,
@@ -114,8 +114,7 @@ pub(super) fn program(
     Ok((workers, StartMessages { slots: pipeline, settle, recycle, own, members: Vec::new() }))
 }
 
-/// What programs of a pool find in their environment, with the variables of the daemon that are passed
-/// on purpose.
+/// Returns the environment of the programs of a pool, including the variables of the daemon that are passed explicitly.
 pub(super) fn variables(
     pool: &str,
     env: Vec<(String, String)>,
@@ -131,7 +130,7 @@ pub(super) fn variables(
     env.into_iter().map(passed).collect()
 }
 
-/// Whether what makes a program forget its client has a reply: only then is it known to have forgotten.
+/// Checks that the `reset` request has a reply. Only the reply shows that the program has forgotten its client.
 pub(super) fn resets(
     pool: &str,
     framing: wire::Framing,
@@ -146,7 +145,7 @@ pub(super) fn resets(
     Err(BuildError::Reset { pool: pool.to_owned(), why })
 }
 
-/// Whether requests of such a program go out with tags.
+/// Whether requests to such a program carry tags.
 pub(super) fn is_tagged(program: &settings::Program) -> bool {
     match program.dispatch {
         settings::Dispatch::Auto => wire_framing(program.framing).is_json(),
@@ -155,7 +154,7 @@ pub(super) fn is_tagged(program: &settings::Program) -> bool {
     }
 }
 
-/// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
+/// Builds how requests are sent to programs that serve HTTP. The duration of a reply is not limited.
 fn asked(pool: &settings::Pool) -> UpstreamConfig {
     let deadline = pool.response_timeout;
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
@@ -168,7 +167,7 @@ fn asked(pool: &settings::Pool) -> UpstreamConfig {
         between: deadline,
         total: None,
         idle: HOSTED_IDLE,
-        // It ends with its sockets, here.
+        // The connection is on this host and ends with the process.
         keepalive: None,
         retries: pool.balancing.retries,
         idempotent: pool.idempotent,
@@ -178,13 +177,13 @@ fn asked(pool: &settings::Pool) -> UpstreamConfig {
     }
 }
 
-/// As good as never.
+/// A duration that practically means never.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// How long a connection to a program is kept that nobody asks on: shorter than servers keep theirs,
-/// so that none is closed just when it is used.
+/// How long an idle connection to a program is kept. It is shorter than the keep-alive time of common servers, so that
+/// the server does not close a connection just when it is used.
 const HOSTED_IDLE: Duration = Duration::from_secs(1);
 
-/// The codec of a framing.
+/// Returns the codec of a framing.
 pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {
     use wire::Width;
     match framing {
@@ -196,7 +195,7 @@ pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {
         settings::Framing::Netstring => wire::Framing::Netstring,
         settings::Framing::ContentLength => wire::Framing::ContentLength,
         settings::Framing::JsonRpc => wire::Framing::JsonRpc,
-        // Nothing is decoded of one that serves HTTP.
+        // The output of a program that serves HTTP is not decoded.
         settings::Framing::Raw | settings::Framing::Http => wire::Framing::Raw,
         settings::Framing::Oneshot => wire::Framing::Oneshot,
     }

@@ -1,7 +1,7 @@
-//! Other settings for a daemon that serves, made ready off its loops.
+//! Prepares a reload outside of the loops of the shards.
 //!
-//! What it is: everything of a configuration that may fail, done before any shard is told: names
-//! resolved, files read, secrets drawn. What it must never know: a stream, a request.
+//! What it is: all steps of a new configuration that may fail, done before any shard is notified: names are resolved,
+//! files read, secrets drawn. What it must never depend on: a stream, a request.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::reload::{PoolReload, Reload};
 use crate::shared_upstreams::{SharedUpstreams, shared_servers};
 
 impl Reload {
-    /// What `new` means for each shard of a daemon that serves `old`, in their order. Of both,
-    /// listeners and pools must be the same ([`settings::fixed`]), in whatever order: a place means the
-    /// same pool as before.
+    /// Builds the reload of each shard, in their order, for a daemon whose configuration changes from `old` to `new`.
+    /// Both must have the same listeners and pools ([`settings::fixed`]), in any order: an index refers to the same
+    /// pool as before.
     ///
     /// # Errors
-    /// When a file cannot be read, handlers cannot be made, or a name has no address. Nothing has changed then.
+    /// A file cannot be read, handlers cannot be created, or a name has no address. Nothing has changed in this case.
     pub fn prepare(
         old: &Configuration,
         new: &Configuration,

@@ -1,4 +1,4 @@
-//! Routes made ready: names resolved to places, secrets and files read.
+//! Builds routes: names are resolved to pools, secrets and files are read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::secret_file::read_secret_text;
 use crate::error::BuildError;
 use frontend::routing::{Action, GuardConfig, RouteConfig, RoutingConfig};
 
-/// What a listener says of the way of its requests.
+/// The settings of a listener that concern the routing of its requests.
 pub(super) struct Ways {
     pub(super) routes: Vec<settings::Route>,
     pub(super) authenticate: Option<settings::Authenticate>,
@@ -22,7 +22,7 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// None when all requests go to the listener's pool as they come.
+    /// Builds the routing; `None` if all requests go unchanged to the listener's pool.
     pub(super) fn routing(
         self,
         listener: &str,
@@ -61,7 +61,7 @@ impl Ways {
     }
 }
 
-/// What all routes of a listener have in common.
+/// The settings that all routes of a listener share.
 struct Common<'a> {
     guard: Option<Arc<GuardConfig>>,
     request: Edits,
@@ -117,7 +117,8 @@ impl Common<'_> {
     }
 }
 
-/// What cannot be had: the keys that name it, below its listener or route, and why.
+/// A file or secret that is not available: the configuration keys that name it, below its listener or route, and the
+/// reason.
 #[derive(Debug)]
 pub(super) struct Lack {
     place: Vec<String>,
@@ -129,7 +130,7 @@ impl Lack {
         Self { place: place.iter().map(|&key| key.to_owned()).collect(), why }
     }
 
-    /// As an error of that listener; `below`: the keys of the route.
+    /// Converts this to an error of that listener; `below` are the keys of the route.
     fn of(self, listener: &str, below: &[&str]) -> BuildError {
         let keys = below.iter().map(|&key| key.to_owned());
         let place = keys.chain(self.place).collect();
@@ -137,13 +138,13 @@ impl Lack {
     }
 }
 
-/// The first of what is lacking.
+/// Returns the error for the first of the missing files and secrets.
 fn refused(listener: &str, below: &[&str], lacks: Vec<Lack>) -> BuildError {
     let first = lacks.into_iter().next();
     first.unwrap_or_else(|| Lack::at(&[], String::new())).of(listener, below)
 }
 
-/// All that the routes of a listener name and that cannot be had.
+/// Returns an error for everything that the routes of a listener name and that is not available.
 pub(super) fn unread(listener: &settings::Listener) -> Vec<BuildError> {
     let (name, http) = (&listener.name, &listener.http);
     let of = |authenticate| guard(authenticate).err().unwrap_or_default();
@@ -163,7 +164,7 @@ pub(super) fn unread(listener: &settings::Listener) -> Vec<BuildError> {
     errors
 }
 
-/// What is in the file of a fixed answer.
+/// Returns the content of the file of a fixed response.
 fn fixed(path: &str) -> Result<Vec<u8>, Lack> {
     let lack = |error| {
         Lack::at(&["respond", "file"], format!("the answer `{path}` cannot be read: {error}"))
@@ -171,7 +172,7 @@ fn fixed(path: &str) -> Result<Vec<u8>, Lack> {
     paths::read(Path::new(path)).map(|(bytes, _)| bytes).map_err(lack)
 }
 
-/// Reads the secrets. What is wrong with one is said without it.
+/// Reads the secrets. An error message does not contain the secret.
 fn guard(authenticate: &settings::Authenticate) -> Result<Arc<GuardConfig>, Vec<Lack>> {
     let settings::Authenticate { bearer, basic, realm, forward } = authenticate;
     let mut lacks = Vec::new();
@@ -214,7 +215,7 @@ fn add_users(secret: &Secret, guard: &mut Authenticator) -> Result<(), String> {
     Ok(())
 }
 
-/// The place of a secret, as it is written.
+/// Returns the location of a secret as it is written in the configuration.
 fn called(secret: &Secret) -> String {
     match secret {
         Secret::Environment(name) => format!("env:{name}"),
@@ -222,7 +223,7 @@ fn called(secret: &Secret) -> String {
     }
 }
 
-/// A secret, and how its place is shown.
+/// Returns a secret, and its location for messages.
 fn read(secret: &Secret) -> Result<(String, String), String> {
     let place = format!("`{}`", called(secret));
     let text = match secret {
@@ -235,7 +236,7 @@ fn read(secret: &Secret) -> Result<(String, String), String> {
     }
 }
 
-/// Lines with their numbers from 1, without those that are empty or begin with `#`.
+/// Returns the lines with their numbers from 1, without those that are empty or begin with `#`.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let meant = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
     (1..).zip(text.lines()).filter(meant)

@@ -1,17 +1,17 @@
-//! What the workers of a pool say of it, beside what they are.
+//! The properties of the workers of a pool that affect the pool.
 
 use std::time::Duration;
 
 use engine::pool_config::SessionWorkersConfig;
 
-/// What the workers of a pool say of it, beside what they are.
+/// The properties of the workers of a pool that affect the pool.
 pub(super) struct StartMessages {
-    /// Requests that one of them has at once.
+    /// The maximum number of concurrent requests of one worker.
     pub(super) slots: u32,
-    /// How long one must live to count as having started well.
+    /// The minimum uptime after which a start counts as successful.
     pub(super) settle: Duration,
     pub(super) recycle: pool::RecycleSettings,
     pub(super) own: Option<SessionWorkersConfig>,
-    /// Those that are there by name.
+    /// The workers with names.
     pub(super) members: Vec<pool::Member>,
 }

@@ -1,14 +1,15 @@
-//! A file with a secret: of tokens, users, a password or a key.
+//! Reads a file with a secret: tokens, users, a password or a key.
 
 use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
-/// What is in the file, and what the system says of it. Who can write the file decides who is let in.
+/// Returns the content of the file and its metadata. The author of the file decides who is authenticated, so the author
+/// is checked.
 ///
 /// # Errors
-/// When anybody but root and the user of the daemon can have written the file or led its path there, or as for
-/// [`paths::read`].
+/// The file, or a directory on its path, can have been written by a user other than root or the user of the daemon; or
+/// as for [`paths::read`].
 pub fn read_secret_file(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     let (bytes, found) = paths::read(path)?;
     paths::check_author(&found)?;
@@ -21,10 +22,10 @@ pub fn read_secret_file(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     Ok((bytes, found))
 }
 
-/// As [`read_secret_file`], of a text.
+/// Like [`read_secret_file`], but returns text.
 ///
 /// # Errors
-/// As there, and when it is not UTF-8.
+/// As for [`read_secret_file`], or the content is not UTF-8.
 pub fn read_secret_text(path: &Path) -> io::Result<String> {
     let (bytes, _) = read_secret_file(path)?;
     String::from_utf8(bytes)

@@ -1,4 +1,4 @@
-//! What the settings say of servers.
+//! Builds the configuration of servers.
 
 use event::StreamLimits;
 
@@ -7,7 +7,7 @@ use crate::error::BuildError;
 use crate::resolver::Resolver;
 use backend::upstream::UpstreamConfig;
 
-/// The servers of `pool`.
+/// Builds the servers of `pool`.
 pub(super) fn config(
     pool: &settings::Pool,
     servers: settings::Servers,
@@ -21,7 +21,7 @@ pub(super) fn config(
         request_timeout: total,
         keepalive_timeout: keep,
         tcp_keepalive_interval: tcp_keepalive,
-        // It is for whoever looks names up.
+        // The resolver uses it.
         resolve_interval: _,
     } = servers;
     let address = |settings::Server { address, weight: _, concurrent_max: _, backup: _ }| {
@@ -29,7 +29,7 @@ pub(super) fn config(
         let to = match address {
             settings::Address::Internet(address) => event::Address::Internet(address),
             settings::Address::Unix(path) => event::Address::Unix(path),
-            // The checks refuse it: nobody hands a connection over.
+            // The validation of the settings rejects it: a server cannot be an inherited socket.
             settings::Address::Inherited(name) => event::Address::Unix(name.into()),
             settings::Address::Named(name) => {
                 let found = names.address(&name).map(event::Address::Internet);
@@ -54,21 +54,21 @@ pub(super) fn config(
         keepalive: unless_zero(tcp_keepalive),
         retries: pool.balancing.retries,
         idempotent: pool.idempotent,
-        // Something looks at them.
+        // Health checks decide whether a server is down.
         checked: pool.balancing.health_check.check.is_some(),
         is_hosted: false,
         is_branch: false,
     })
 }
 
-/// What a response of this pool may have at most.
+/// Returns the limits for a response of this pool.
 pub(super) fn response_limits(pool: &settings::Pool) -> wire::http1::Limits {
     let settings::ResponseLimits { head_max, fields_max } = pool.response;
     let all = wire::http1::Limits::REPLY;
     wire::http1::Limits { head: head_max, line: all.line.min(head_max), fields: fields_max, ..all }
 }
 
-/// What a server is to its pool.
+/// Returns the properties of a server that its pool uses.
 pub(super) fn member(server: &settings::Server) -> pool::Member {
     let settings::Server { address, weight, concurrent_max: slots, backup } = server;
     let (weight, slots, backup) = (*weight, *slots, *backup);

@@ -1,4 +1,4 @@
-//! What the workers of a pool take from listeners of HTTP.
+//! The form in which the workers of a pool accept requests of HTTP listeners.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use settings::{Action, OutputFormat};
 use flow::query_record::QueryRecord;
 use flow::request_shape::RequestShape;
 
-/// What a database takes that does this.
+/// Returns the form for a database pool with this action.
 pub(super) fn of_action(action: &Action) -> RequestShape {
     match action {
         Action::Query(query) => {

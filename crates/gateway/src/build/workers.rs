@@ -1,5 +1,5 @@
-//! What the settings say of a pool's workers. This is the one place of a build that knows which kinds of
-//! them there are; what runs them is made from it in [`backend::workers`].
+//! Builds the configuration of a pool's workers. In the build this is the only place that distinguishes the kinds of
+//! workers. The backends are created from the result in [`backend::workers`].
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use backend::handler_threads::HandlerThreadsConfig;
 use backend::workers::WorkersConfig;
 use flow::request_shape::RequestShape;
 
-/// A server that retires sooner than this after it was tried again is tried later the next time.
+/// The minimum uptime of a server. If a server that was tried again retires earlier, the next pause is longer.
 const SERVER_SETTLE: Duration = Duration::from_secs(1);
-/// How long a handler's thread must live to count as having started well.
+/// The minimum uptime of a handler's thread after which a start counts as successful.
 const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 
-/// The workers of a pool, each of whose requests is answered within its deadline.
+/// Builds the workers of a pool. Each request must be answered within the pool's response timeout.
 pub(super) fn config(
     pool: &settings::Pool,
     site: BuildContext<'_>,
@@ -47,8 +47,8 @@ pub(super) fn config(
     }
 }
 
-/// What such workers take from listeners of HTTP. Where none of it fits, the settings let no listener of HTTP
-/// there.
+/// Returns the form in which workers accept requests of HTTP listeners. If no form fits, the validation of the settings
+/// rejects HTTP listeners for the pool.
 pub(super) fn takes(worker: &Worker) -> RequestShape {
     match worker {
         Worker::Program(program) if program.framing == Framing::Http => RequestShape::Messages,

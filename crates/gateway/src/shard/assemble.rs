@@ -1,4 +1,4 @@
-//! A shard is assembled from configurations that were built already.
+//! Assembles a shard from configurations that are already built.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use observe::calendar::Epoch;
 use observe::metrics::ListenerEnds;
 
 impl Shard {
-    /// A shard with these listeners and pools, which serves once [`Self::start`] was called. Nothing of it
-    /// need come from settings: protocols and kinds of workers may be those of another crate.
+    /// Creates a shard with these listeners and pools. It serves after [`Self::start`] was called. The configurations
+    /// need not be built from settings: protocols and kinds of workers may be implemented in another crate.
     #[must_use]
     pub fn assemble(assembly: Assembly) -> Self {
         let Assembly {

@@ -1,4 +1,4 @@
-//! Clients of a shard: they are let in, refused, flushed, and let go.
+//! Clients of a shard: their admission, rejection, flushing and removal.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Shard {
             listener.turned.count_admission();
             return io.close(stream);
         }
-        // First, so that a client that is refused anyway displaces nobody.
+        // This check is first, so that a client which is rejected anyway displaces no other client.
         let entry = match self.doors.at(id).enter(self.engine.now, id, peer) {
             Ok(entry) => entry,
             Err(cause) => {
@@ -65,19 +65,19 @@ impl Shard {
         });
         let session = SessionId::new(shard, place);
         io.set_key(stream, StreamOwner::Session(session).key());
-        // One that was refused what it came for is told so in this turn.
+        // If the session was opened with an error, it is sent in this turn.
         if self.session(session).is_some_and(|session| session.is_owed()) {
             self.touch(session);
         }
     }
 
-    /// Whose socket it is.
+    /// Returns the listener of a socket.
     fn listener_of(&self, socket: event::ListenerId) -> Option<ListenerId> {
         let found = self.listeners.entries().find(|(_, listener)| listener.id == Some(socket));
         found.map(|(id, _)| id)
     }
 
-    /// A listener could not accept, and is set aside for a moment.
+    /// Handles a failed accept. The listener pauses for a short time.
     pub(super) fn accept_failed(
         &mut self,
         io: &mut Context<'_>,
@@ -98,7 +98,7 @@ impl Shard {
         }
     }
 
-    /// The client is gone, or is cut: its stream closes and what it is owed is abandoned.
+    /// Removes a client that is gone or is cut off. Its stream is closed and its requests are abandoned.
     pub(super) fn leave(&mut self, io: &mut Context<'_>, id: SessionId, cause: Cause) {
         if let Some(session) = self.session(id) {
             let stream = session.stream();
@@ -108,7 +108,7 @@ impl Shard {
         }
     }
 
-    /// A client that is not read at this moment sends no more.
+    /// Handles that a client which is not read at this moment has ended its input.
     pub(super) fn end_ahead(&mut self, io: &mut Context<'_>, id: SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
@@ -119,7 +119,7 @@ impl Shard {
         }
     }
 
-    /// Closes a connection for a reason of ours. One that is idle has been finished already.
+    /// Closes a connection for a reason of the daemon. An idle connection has already been finished.
     pub(super) fn close_session(&mut self, io: &mut Context<'_>, id: SessionId, closing: Closing) {
         self.count_closing(id, closing);
         if closing != Closing::Idle {
@@ -133,7 +133,7 @@ impl Shard {
         }
     }
 
-    /// A client speaks something else than its listener. It is closed once its refusal is sent.
+    /// Handles a client that speaks a different protocol than its listener. It is closed once its error is sent.
     pub(super) fn note_wrong_protocol(&mut self, id: SessionId) {
         let Some(listener) = self.session(id).map(|session| session.listener_id()) else { return };
         let listener = &mut self.listeners[listener];
@@ -162,7 +162,7 @@ impl Shard {
         self.doors.leave(session.entry());
     }
 
-    /// Tells all clients of a pool what one of its programs says to all of them.
+    /// Sends a message that a program addressed to all clients to the clients of its pool.
     pub(super) fn announce(&mut self) {
         if self.engine.announced.is_empty() {
             return;
@@ -180,10 +180,9 @@ impl Shard {
         }
     }
 
-    /// Lets clients that were paused for want of room in their pool's queue send again. True when
-    /// there were any.
+    /// Resumes clients that were paused because the queue of their pool had no space. Returns true if there were any.
     pub(super) fn wake_paused(&mut self) -> bool {
-        // In nearly every turn.
+        // This is the case in nearly every turn.
         if !self.engine.has_paused() {
             return false;
         }

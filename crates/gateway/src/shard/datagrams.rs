@@ -1,10 +1,11 @@
-//! Listeners of datagrams: one datagram is one request, and its reply one datagram to its sender.
+//! Datagram listeners: one datagram is one request, and its reply is one datagram to its sender.
 //!
-//! There is no connection: `connections_max` limits the requests that are on their way, and one
-//! whose sender has gone is served all the same.
+//! There is no connection. `connections_max` limits the requests in flight. A request is served even if its sender is
+//! gone.
 //!
-//! A sender's address may be forged, so that two daemons send to each other: what begins as our errors do is
-//! told no error, and over the limits of an address nothing is told.
+//! The address of a sender may be forged, so that two daemons send to each other. Therefore a datagram that begins like
+//! one of our errors is never answered with an error, and a datagram over the limits of its address is not answered at
+//! all.
 
 use event::{Context, Origin, SocketId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Slice};
@@ -18,9 +19,9 @@ use frontend::listener::ListenerConfig;
 use observe::access_log::AccessEntry;
 use observe::closings::Closing;
 
-/// The most that UDP carries over IPv4.
+/// The maximum payload of UDP over IPv4, in bytes.
 const DATAGRAM_MAX: usize = 65_507;
-/// What errors begin with.
+/// The first byte of an error.
 const ERROR: u8 = b'!';
 
 impl Shard {
@@ -43,7 +44,7 @@ impl Shard {
         }
         let door = self.doors.at(id).datagram(self.engine.now, peer);
         if door == Err(Cause::Denied) {
-            // Whoever wrote that address on it would have the answer.
+            // The answer would go to the address in the datagram, which may be forged.
             listener.turned.count(Cause::Denied);
             return;
         }
@@ -87,7 +88,7 @@ impl Shard {
         Some(entry)
     }
 
-    /// What came of a datagram.
+    /// Sends the outcome of a datagram.
     pub(super) fn deliver_datagram(
         &mut self,
         io: &mut Context<'_>,
@@ -109,7 +110,7 @@ impl Shard {
                 let text = format!("a datagram carries at most {DATAGRAM_MAX} bytes");
                 Outcome::ended(Cause::Reply, Phase::Reply, &text)
             }
-            // It was refused either way, and for the same reason.
+            // The request was rejected in both cases, and for the same reason.
             Outcome::Fallback(end, body) if body.len() > DATAGRAM_MAX => {
                 let text = format!("the answer in its place has more than {DATAGRAM_MAX} bytes");
                 Outcome::Ended(end, Slice::from(text.as_str()))
@@ -125,13 +126,13 @@ impl Shard {
                 io.send_datagram(socket, to, &self.scratch.bytes)
             }
         };
-        // Too many wait to be sent, or the sender has no name.
+        // The output buffer is full, or the sender has no address.
         if !taken {
             self.listeners[id].closings.count(Closing::Stalled);
         }
     }
 
-    /// Requests of datagrams that are on their way.
+    /// Whether requests of datagrams are in flight.
     pub(super) fn datagrams_asking(&self) -> bool {
         self.listeners.values().any(|listener| listener.asking > 0)
     }

@@ -1,6 +1,6 @@
-//! A listener with as many connections as it may have takes one more by closing an idle one of this shard:
-//! the one that has been silent longest, and never one that waits for a reply. Where open files are short,
-//! that is done among the connections of all listeners (`make_room.rs`).
+//! Displaces idle connections of a listener that has reached its maximum number of connections. To accept a new one, it
+//! closes an idle connection of this shard: the one that has been silent longest, and never one that waits for a reply.
+//! If open files are short, the idle connections of all listeners are considered (`make_room.rs`).
 
 use std::collections::BinaryHeap;
 
@@ -11,12 +11,12 @@ use super::Shard;
 use super::shortage::{Among, IdleFound, SEARCH_INTERVAL_MS};
 use flow::ids::SessionId;
 
-/// Idle connections that one search finds. The next are found without a search, until one of them has
-/// been displaced, has left, or is not idle any more.
+/// The maximum number of idle connections that one search finds. Later calls use these results without a new search,
+/// while they are still idle.
 const FOUND_MAX: usize = 64;
 impl Shard {
-    /// Closes the connection of this listener that has been silent longest. False when none
-    /// of this shard is idle.
+    /// Closes the connection of this listener that has been silent longest. Returns false if no connection of this
+    /// shard is idle.
     pub(super) fn displace(&mut self, io: &mut Context<'_>, listener: ListenerId) -> bool {
         let found = self.longest_idle(io, Among::Listener(listener));
         if let Some(id) = found {
@@ -26,7 +26,7 @@ impl Shard {
         found.is_some()
     }
 
-    /// The idle connection of this shard that has been silent longest. It is not found again.
+    /// Removes and returns the idle connection of this shard that has been silent longest.
     pub(super) fn longest_idle(&mut self, io: &Context<'_>, among: Among) -> Option<SessionId> {
         loop {
             while let Some((since, id)) = self.idle_found(among).found.pop_front() {
@@ -51,12 +51,13 @@ impl Shard {
         }
     }
 
-    /// Searches for the connections that are idle longest. False when there is none.
+    /// Searches for the connections that have been idle longest. Returns false if there are none.
     fn find_idle(&mut self, io: &Context<'_>, among: Among) -> bool {
         if io.tick() < self.idle_found(among).search_after {
             return false;
         }
-        // The one that is silent for the shortest time is on top, and makes place for an older one.
+        // The top of the heap is the connection that has been silent for the shortest time. It is replaced by an older
+        // one.
         let mut oldest = BinaryHeap::with_capacity(FOUND_MAX + 1);
         let shard = self.engine.shard_link.me();
         for (place, session) in self.sessions.iter() {

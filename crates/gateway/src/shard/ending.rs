@@ -1,4 +1,4 @@
-//! The steps of a drain, as `drain.rs` draws them.
+//! The steps of a drain; `drain.rs` has the diagram.
 
 use super::Shard;
 use crate::drain::{DrainLimits, Stage};
@@ -43,7 +43,7 @@ impl Shard {
         }
     }
 
-    /// One step of the drain, at the end of a turn.
+    /// Performs one step of the drain, at the end of a turn.
     pub(super) fn drain_on(&mut self, io: &mut Context<'_>) {
         match self.drain.stage {
             Stage::Running => {}
@@ -70,7 +70,7 @@ impl Shard {
         }
     }
 
-    /// Once no client can submit a request any more, the other shards are notified.
+    /// Notifies the other shards once no client can submit a request any more.
     fn end_requests(&mut self, io: &mut Context<'_>) {
         if self.sessions.values().any(Session::may_ask) {
             return;
@@ -80,7 +80,8 @@ impl Shard {
         self.stop_pools(io);
     }
 
-    /// Pools that nothing can reach any more end their workers; when all have, clients are told.
+    /// Ends the workers of pools that no request can reach any more. When all have ended, the connections of clients
+    /// are closed.
     fn stop_pools(&mut self, io: &mut Context<'_>) {
         if self.engine.shard_link.all_serve() {
             self.engine.leave_all();

@@ -1,4 +1,4 @@
-//! What other threads ask of a shard, and tell it.
+//! Handles the messages of other threads to a shard.
 
 use std::time::Instant;
 
@@ -41,7 +41,7 @@ impl Shard {
                     self.engine.handle_crossing(from, message);
                 }
             }
-            // What is to be done is done at the end of this turn.
+            // Memory is freed at the end of this turn.
             ShardMail::Memory => {}
             ShardMail::MakeRoom => {
                 self.close_idle(io, MANY);

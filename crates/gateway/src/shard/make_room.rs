@@ -1,5 +1,5 @@
-//! Open files are short: idle connections make room for new ones and for workers, whose need goes first.
-//! New clients are rejected where no connection is idle, and the log says which limit to raise.
+//! What a shard does if open files are short. Idle connections are closed for new connections and for workers; workers
+//! have priority. If no connection is idle, new clients are rejected. The log names the limit to raise.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::descriptors::Supply;
 use crate::shard_mail::ShardMail;
 use observe::closings::Closing;
 
-/// The shortest time between two lines of the log.
+/// The minimum time between two log lines.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 impl Shard {
-    /// Sees to it that a connection that was just accepted leaves enough descriptors to workers. False when
-    /// it was rejected because no connection is idle.
+    /// Ensures that a connection which was just accepted leaves enough descriptors for workers. Returns false if the
+    /// connection was rejected because no connection is idle.
     pub(super) fn affords(
         &mut self,
         io: &mut Context<'_>,
@@ -32,7 +32,7 @@ impl Shard {
         self.shortage.rejected += 1;
         self.note_shortage();
         if supply == Supply::Last {
-            // An answer would hold the descriptor for as long as its client takes.
+            // An answer would keep the descriptor in use until the client has read it.
             self.listeners[id].turned.count(Cause::Connections);
             io.close(stream);
             return false;
@@ -43,25 +43,25 @@ impl Shard {
         false
     }
 
-    /// The system has refused a descriptor to a connection that waits to be accepted.
+    /// Handles that the system refused a descriptor for a connection that waits to be accepted.
     pub(super) fn lacks_descriptor_to_accept(&mut self, io: &mut Context<'_>) {
         if self.shortage.closed_in != self.turns {
             self.lacks_descriptor(io, MANY);
         }
     }
 
-    /// The system has refused a descriptor. Closes up to `most` connections.
+    /// Handles that the system refused a descriptor. Closes up to `most` connections.
     pub(super) fn lacks_descriptor(&mut self, io: &mut Context<'_>, most: usize) {
-        // Where the limit is not known, nobody can say that idle clients have to do with it.
+        // If the limit is unknown, it is uncertain whether closing idle clients helps.
         if self.fleet.descriptors().max().is_some() {
             self.make_room(io, most);
         }
         self.note_shortage();
     }
 
-    /// Closes up to `most` idle connections: those to servers first, which are made again when they are
-    /// needed, then those of clients, of whichever listener, that have been silent longest.
-    /// Where this shard has none, the others are asked to. False when it has none.
+    /// Closes up to `most` idle connections. Connections to servers are closed first, because they are opened again
+    /// when they are needed. Then the client connections of any listener that have been silent longest are closed. If
+    /// this shard has no idle connection, the other shards are asked to close some, and false is returned.
     pub(super) fn make_room(&mut self, io: &mut Context<'_>, most: usize) -> bool {
         let closed = self.close_idle(io, most);
         let is_alone = self.fleet.length() == 1;

@@ -1,4 +1,4 @@
-//! What a shard does about the limit on memory, once at the end of a turn.
+//! Enforces the memory limit in a shard, once at the end of a turn.
 
 use event::Context;
 
@@ -8,16 +8,16 @@ use crate::shard_mail::ShardMail;
 use flow::ids::SessionId;
 use observe::closings::Closing;
 
-/// A connection for which fewer bytes are held is not closed: it would free next to nothing.
+/// The minimum number of bytes of a connection that is closed. Closing a smaller one would free almost nothing.
 const HELD_MIN: usize = 1024;
 
 impl Shard {
-    /// Publishes what is held here, and compares what all hold with the limit.
+    /// Publishes the memory in use by this shard, and compares the total with the limit.
     pub(super) fn watch_memory(&mut self, io: &mut Context<'_>) {
         match self.look_at_memory() {
             LimitCheck::Within | LimitCheck::Left => {}
-            // From now on new requests are rejected, by all shards. Each frees memory in its next turn, if
-            // that is still needed then.
+            // From now on all shards reject new requests. Each shard frees memory in its next turn, if that is still
+            // necessary.
             LimitCheck::Entered => {
                 self.fleet.holders().begin(self.engine.now);
                 self.fleet.tell_all(|| ShardMail::Memory);
@@ -54,8 +54,8 @@ impl Shard {
         look
     }
 
-    /// Closes the connections that hold most, of all shards, then rejects the requests that have waited longest, until
-    /// little enough is held or nothing is left here to free.
+    /// Closes the connections of all shards that hold most memory. Then rejects the requests that have waited longest.
+    /// Stops when the use is low enough or nothing is left to free on this shard.
     fn free_memory(&mut self, io: &mut Context<'_>) {
         let low = self.fleet.memory().low();
         if self.held() <= low {
@@ -82,7 +82,7 @@ impl Shard {
             is_news |= self.fleet.holders().publish(shard, largest(closed), now);
         }
         if is_news && self.held() > low {
-            // It may be for another shard to close one.
+            // Another shard may have to close a connection now.
             self.fleet.tell_all(|| ShardMail::Memory);
         }
         let has_larger = !self.fleet.holders().is_largest(shard, 0, now);

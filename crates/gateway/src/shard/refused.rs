@@ -1,10 +1,9 @@
-//! Connections that a limit of their listener rejects.
+//! Connections that are rejected because of a limit of their listener.
 //!
-//! A framed client is answered at once. An HTTP client is answered once it has sent a request: a
-//! response before any request is reported as unsolicited by HTTP clients, and the request that they
-//! send on such a connection fails without a status. So the head of the request is read first, up to
-//! [`HEAD_MAX`] bytes and for the `request_read_timeout` of the listener; a connection that sends no request in
-//! this time is reset.
+//! A framed client is answered immediately. An HTTP client is answered after it has sent a request. HTTP clients report
+//! a response before any request as unsolicited, and the request that they send on such a connection fails without a
+//! status. Therefore the head of the request is read first, up to [`HEAD_MAX`] bytes and for the `request_read_timeout`
+//! of the listener. A connection that sends no request in this time is reset.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,20 +18,21 @@ use flow::stream_owner::StreamOwner;
 use frontend::protocol::RefusalTime;
 use frontend::session::SessionContext;
 
-/// Rejected connections that are answered at the same time; more are closed without an answer, so
-/// that a flood of them cannot take all descriptors.
+/// The maximum number of rejected connections that are answered at the same time. Others are closed without an answer,
+/// so that a flood of them cannot use all descriptors.
 const ANSWERED_MAX: usize = 256;
-/// How long such a client may take to read its answer.
+/// The maximum time for such a client to read its answer.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long the head of a request may take to arrive where the listener has no limit.
+/// The maximum time for the head of a request if the listener has no limit.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// A request whose head is longer is answered before its end.
+/// The maximum number of bytes of a head that are read. A request with a longer head is answered before the end of its
+/// head.
 const HEAD_MAX: usize = 16 << 10;
-/// The deadline of a head.
+/// The deadline for receiving a head.
 const HEAD: DeadlineName = DeadlineName(0);
 
 impl Shard {
-    /// Rejects a connection, with an answer where there is room for one.
+    /// Rejects a connection. It is answered if fewer than [`ANSWERED_MAX`] are being answered.
     pub(super) fn refuse_connection(
         &mut self,
         io: &mut Context<'_>,
@@ -61,14 +61,14 @@ impl Shard {
         let source = Source::of_listener(peer, id);
         self.engine.refused_at_receipt(connection.pool, source, &outcome, entry);
         if self.scratch.bytes.is_empty() {
-            // On a connection of raw bytes nothing else can be told from data.
+            // On a connection of raw bytes, only a reset can be distinguished from data.
             return io.reset(stream);
         }
         io.send_bytes(stream, &self.scratch.bytes);
         io.finish(stream, Some(LINGER));
     }
 
-    /// Bytes of a rejected connection: they are left where they are until the head is whole.
+    /// Handles bytes of a rejected connection. They are not consumed until the head is complete.
     pub(super) fn refused_data(
         &mut self,
         io: &mut Context<'_>,
@@ -97,14 +97,14 @@ impl Shard {
         io.finish(stream, Some(LINGER));
     }
 
-    /// It sends no more. Without a request there is nothing to answer.
+    /// Handles the end of the input. Without a request there is nothing to answer.
     pub(super) fn refused_eof(&mut self, io: &mut Context<'_>, stream: StreamId) {
         if self.refused.waiting.remove(&stream.index()).is_some() {
             io.finish(stream, Some(LINGER));
         }
     }
 
-    /// No request came in time.
+    /// Handles that no request arrived in time.
     pub(super) fn refused_deadline(&mut self, io: &mut Context<'_>, stream: StreamId) {
         if self.refused.waiting.remove(&stream.index()).is_some() {
             io.reset(stream);

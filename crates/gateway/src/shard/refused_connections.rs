@@ -1,4 +1,4 @@
-//! Rejected connections that are answered.
+//! The state of rejected connections that are answered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use frontend::listener::ListenerConfig;
 /// Rejected connections whose request has not been read yet.
 #[derive(Debug, Default)]
 pub(super) struct RefusedConnections {
-    /// All that are open, also those that were answered.
+    /// The number of open connections, including those already answered.
     pub(super) open: usize,
     pub(super) waiting: BTreeMap<usize, Waiting>,
 }

@@ -1,4 +1,4 @@
-//! A shard takes over other settings, between two events.
+//! Applies a reload to a shard, between two events.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::reload::{PoolReload, Reload};
 use frontend::session::SessionContext;
 
 impl Shard {
-    /// Takes over other settings, and gives what an operator should know of it. None, and nothing has
-    /// changed, when the end has begun.
+    /// Applies a reload and returns warnings for the operator. Returns `None`, and changes nothing, if a drain has
+    /// begun.
     pub(super) fn reload(&mut self, io: &mut Context<'_>, reload: Reload) -> Option<Vec<String>> {
         if self.drain.stage != Stage::Running {
             return None;

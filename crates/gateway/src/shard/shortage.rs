@@ -1,4 +1,4 @@
-//! Idle connections that may be closed for others, and what was done so for want of descriptors.
+//! Idle connections that may be closed to free resources, and counts of what was done because descriptors were short.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -7,39 +7,39 @@ use exchange::ListenerId;
 
 use flow::ids::SessionId;
 
-/// After a search that found no idle connection the next is made when so many milliseconds have passed.
+/// The minimum number of milliseconds before the next search, after a search that found no idle connection.
 pub(super) const SEARCH_INTERVAL_MS: u64 = 10;
 
-/// Whose idle connections are closed.
+/// The set of connections from which idle ones are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Among {
-    /// Those of this listener.
+    /// The connections of this listener.
     Listener(ListenerId),
     All,
 }
 
-/// Idle connections, as the last search has found them.
+/// The idle connections found by the last search.
 #[derive(Debug, Default)]
 pub(super) struct IdleFound {
-    /// The tick since which each is silent, and its id; the longest silent first.
+    /// The tick since which each connection is silent, and its id. The one silent longest is first.
     pub(super) found: VecDeque<(u64, SessionId)>,
     pub(super) search_after: u64,
 }
 
-/// Idle connections that are closed when the system refuses a descriptor: for a connection that waits to be
-/// accepted, and for the pipes of a program.
+/// The number of idle connections to close when the system refuses a descriptor: for a connection that waits to be
+/// accepted, or for the pipes of a program.
 pub(super) const MANY: usize = 16;
 
-/// What a shard has done for want of descriptors.
+/// The state of a shard concerning short descriptors.
 #[derive(Debug, Default)]
 pub(super) struct Shortage {
     pub(super) idle_found: IdleFound,
-    /// When the other shards are asked again to close idle connections.
+    /// The time from which the other shards may be asked again to close idle connections.
     pub(super) ask_after: u64,
     /// The turn in which connections were closed last. Their descriptors are free at its end.
     pub(super) closed_in: u64,
     pub(super) logged: Option<Instant>,
-    /// Since the last line of the log: connections that were closed, and those that were rejected.
+    /// The number of connections closed and rejected since the last log line.
     pub(super) closed: u64,
     pub(super) rejected: u64,
 }

@@ -1,4 +1,4 @@
-//! Events of streams are passed to the owners of the streams.
+//! Passes events of streams to the owners of the streams.
 
 use std::io::ErrorKind;
 

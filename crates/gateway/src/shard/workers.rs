@@ -1,4 +1,4 @@
-//! What a shard has for its workers: what is heard on their streams, timers, and what the engine wants of them.
+//! The workers of a shard: events of their streams, timers, and commands of the engine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use flow::stream_owner::{StreamOwner, TimerOwner};
 use flow::worker_report::WorkerReport;
 
 impl Shard {
-    /// The engine takes in what the workers of a pool have reported.
+    /// Passes the events that the workers of a pool have reported to the engine.
     #[inline]
     pub(super) fn take_reports(&mut self, pool: PoolId) {
         for report in self.backends.reports() {
@@ -25,7 +25,7 @@ impl Shard {
         }
     }
 
-    /// Carries out what the engine wants of workers, until it wants nothing more.
+    /// Carries out the effects of the engine for workers, until there are none.
     pub(super) fn pump(&mut self, io: &mut Context<'_>) {
         self.carry_out_urgent(io);
         if self.backends.is_checked() {
@@ -36,7 +36,7 @@ impl Shard {
         }
     }
 
-    /// Carries out what does not wait for the end of the turn.
+    /// Carries out effects that must not wait for the end of the turn.
     #[inline]
     pub(super) fn carry_out_urgent(&mut self, io: &mut Context<'_>) {
         while let Some((pool, effect)) = self.engine.poll_urgent() {
@@ -50,7 +50,7 @@ impl Shard {
         self.take_reports(pool);
     }
 
-    /// Something is heard on a stream to a worker, or on that of a check.
+    /// Handles an event on a stream to a worker, or on the stream of a health check.
     #[inline]
     pub(super) fn handle_stream_event(
         &mut self,
@@ -88,7 +88,7 @@ impl Shard {
         }
     }
 
-    /// What the thread of a worker says, or a worker that was asked a line.
+    /// Handles a report of the thread of a worker, or the reply to a health check request.
     pub(super) fn worker_report(&mut self, io: &mut Context<'_>, report: WorkerReport) {
         let pool = match report {
             WorkerReport::Handler { pool, worker, report } => {
@@ -103,7 +103,7 @@ impl Shard {
         self.take_reports(pool);
     }
 
-    /// What the keeper says of a process.
+    /// Handles a report of the supervisor about a process.
     pub(super) fn program_report(&mut self, io: &mut Context<'_>, report: Report) {
         let token = match &report {
             Report::Started { token, .. }
@@ -124,7 +124,7 @@ impl Shard {
         }
     }
 
-    /// A server that has a name has another address.
+    /// Handles a changed address of a named server.
     pub(super) fn server_moved(&mut self, io: &mut Context<'_>, name: &str, to: SocketAddr) {
         let mut next = 0;
         while let Some(pool) = self.backends.next_id(&mut next) {
@@ -133,7 +133,7 @@ impl Shard {
         }
     }
 
-    /// Begins the checks that are due.
+    /// Starts the health checks that are due.
     fn run_checks(&mut self, io: &mut Context<'_>) {
         let now = io.now();
         let mut next = 0;
@@ -149,7 +149,7 @@ impl Shard {
         }
     }
 
-    /// Asks a worker a line, if it has nothing else to do.
+    /// Sends a health check request to a worker, if it has no request in flight.
     fn ask_worker(&mut self, io: &Context<'_>, pool: PoolId, request: ProbeRequest) {
         let ProbeRequest { worker, number, line } = request;
         if !self.engine.is_free(pool, worker) {
