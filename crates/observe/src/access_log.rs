@@ -1,9 +1,10 @@
-//! The access log: one line per request, formatted when the request ends and passed to a writer thread once a turn.
+//! The access log: one line per request. A line is formatted when the request ends, and is passed to a writer thread
+//! once per turn.
 //!
 //! A frontend collects the values that only the log needs in an [`AccessEntry`]. A request without an entry has no
-//! line, so without an access log this module does no work. The buffer in front of the writer thread is bounded in
-//! bytes; when it is full, lines are dropped and counted, and the log states their number. Entries and buffers are
-//! reused, so in steady state no line allocates.
+//! line, so without an access log this module does no work. The buffer before the writer thread is limited in bytes.
+//! When it is full, lines are dropped and counted, and the log states their number. Entries and buffers are reused, so
+//! in steady state no line allocates.
 
 use std::sync::Arc;
 
@@ -21,12 +22,12 @@ pub use entry::AccessEntry;
 pub use line::Line;
 pub use sink::{LogBatch, LogSink, LogSource};
 
-/// Size of a batch of lines at which it is sent, in bytes.
+/// The size of a batch of lines at which it is sent before the end of the turn, in bytes.
 const BATCH_BYTES: usize = 64 << 10;
 /// The maximum number of unused entries that are kept.
 const SPARES_MAX: usize = 64;
 
-/// The access log of a shard. The default is none.
+/// The access log of a shard. By default there is none.
 #[derive(Debug, Default)]
 pub struct AccessLog(Option<Box<Open>>);
 
@@ -40,12 +41,12 @@ struct Open {
     dated: Dated,
     batch: LogBatch,
     dropped: u64,
-    /// Dropped lines that the log does not mention yet.
+    /// The number of dropped lines that the log does not mention yet.
     unsaid: u64,
 }
 
 impl AccessLog {
-    /// An access log that is written to `sink`. Without both arguments there is none.
+    /// Creates an access log that is written to `sink`. If an argument is `None`, there is no access log.
     pub fn new(config: Option<AccessLogConfig>, sink: Option<LogSink>) -> Self {
         let open = config.zip(sink).map(|(config, sink)| Open {
             config,
@@ -59,7 +60,7 @@ impl AccessLog {
         Self(open.map(Box::new))
     }
 
-    /// A new entry for a request of this listener, if it is logged.
+    /// Returns a new entry for a request of this listener, if its requests are logged.
     pub fn begin(&mut self, listener: Option<&Arc<LoggedListener>>) -> Option<Box<AccessEntry>> {
         let (open, listener) = (self.0.as_mut()?, listener?);
         let mut log_entry = open.spares.pop().unwrap_or_default();
@@ -92,7 +93,7 @@ impl AccessLog {
         Some(log_entry)
     }
 
-    /// Formats a line. It is sent with [`Self::flush`] or when the batch is large.
+    /// Formats a line. It is sent with [`Self::flush`], or earlier if the batch is large.
     pub fn write(&mut self, line: &Line<'_>) {
         let Some(open) = &mut self.0 else { return };
         line.write(&open.config, &mut open.dated, &mut open.batch.bytes);
@@ -117,7 +118,7 @@ impl AccessLog {
         }
     }
 
-    /// The number of lines that were dropped or could not be written.
+    /// Returns the number of lines that were dropped or could not be written.
     pub fn lost(&self) -> u64 {
         let open = self.0.as_ref();
         open.map_or(0, |open| open.dropped + open.sink.lost())
@@ -140,7 +141,7 @@ impl Open {
     }
 }
 
-/// The first non-empty line in these bytes, as far as it was received, without its line end.
+/// Returns the first line in these bytes that is not empty, as far as it was received, without its line end.
 fn first_line(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
     let line = &bytes[start.unwrap_or(bytes.len())..];

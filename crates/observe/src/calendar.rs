@@ -1,4 +1,4 @@
-//! Conversion of monotonic time to calendar time.
+//! Converts monotonic time to calendar time.
 
 use std::time::Instant;
 
@@ -37,14 +37,14 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// A calendar that starts at `epoch`.
+    /// Creates a calendar that starts at `epoch`.
     pub fn new(epoch: Epoch) -> Self {
         let second = epoch.unix_us.div_euclid(1_000_000);
         let dated = (epoch.instant, epoch.unix_us);
         Self { epoch, dated, second, line: date_line(second) }
     }
 
-    /// `now` in microseconds since the Unix epoch.
+    /// Returns `now` in microseconds since the Unix epoch.
     pub fn at_us(&mut self, now: Instant) -> i64 {
         let Self { epoch, dated, .. } = self;
         if dated.0 != now {
@@ -53,7 +53,7 @@ impl Calendar {
         dated.1
     }
 
-    /// The `Date` header line at `now`. It is formatted once a second.
+    /// Returns the `Date` header line at `now`. It is formatted once a second.
     pub fn date_line(&mut self, now: Instant) -> DateLine {
         let second = self.at_us(now).div_euclid(1_000_000);
         let Self { second: written, line, .. } = self;
@@ -64,7 +64,7 @@ impl Calendar {
     }
 }
 
-/// The `Date` header line for a Unix time in seconds.
+/// Returns the `Date` header line for a Unix time in seconds.
 fn date_line(second: i64) -> DateLine {
     let (year, month, day, time) = calendar(second);
     let mut line = *b"Date: Thu, 00 Jan 0000 00:00:00 GMT\r\n";
@@ -88,7 +88,7 @@ fn date_line(second: i64) -> DateLine {
 pub(crate) const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Year, month, day and second of the day in UTC, for a Unix time in seconds.
+/// Returns year, month, day and second of the day in UTC, for a Unix time in seconds.
 pub fn calendar(seconds: i64) -> (i64, u8, u8, i64) {
     let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
     let small = |number: i64| u8::try_from(number).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Connections that a listener closed, by reason. Logged at most once a second.
+//! Counts the connections that a listener closed, by reason. They are logged at most once a second.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ pub enum Closing {
     TunnelIdle,
     /// No first request within `first_request_timeout`.
     Silent,
-    /// The connection was idle, and the listener needed room for a new one.
+    /// The connection was idle, and the listener needed its place for a new one.
     Displaced,
     /// The client read nothing for `send_timeout`, or its buffered output exceeded `send_max`.
     Stalled,
@@ -38,7 +38,7 @@ impl Closing {
         Self::WrongProtocol,
     ];
 
-    /// The label value in the metrics.
+    /// Returns the label value in the metrics.
     const fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -52,7 +52,7 @@ impl Closing {
         }
     }
 
-    /// The cause with which requests in flight on the connection end.
+    /// Returns the cause with which requests in flight on the connection end.
     pub const fn cause(self) -> Cause {
         match self {
             Self::TunnelIdle => Cause::Idle,
@@ -76,7 +76,7 @@ struct Unlogged {
 }
 
 impl Unlogged {
-    /// When a log line is due, returns the number of events since the last one.
+    /// Counts one event. If a log line is due, returns the number of events since the last one.
     fn add(&mut self, now: Instant) -> Option<u64> {
         self.count += 1;
         if self.logged.is_some_and(|logged| now.duration_since(logged) < LOG_INTERVAL) {
@@ -114,12 +114,12 @@ impl Closings {
         self.counts[closing as usize] += 1;
     }
 
-    /// The counts, in the order of [`Self::WORDS`].
+    /// Returns the counts, in the order of [`Self::WORDS`].
     pub const fn counts(&self) -> &[u64; Self::WORDS.len()] {
         &self.counts
     }
 
-    /// Whether a failure to accept is to be logged now. At most one per second is.
+    /// Whether a failed accept must be logged now. At most one per second is logged.
     pub fn logs_failure(&mut self, now: Instant) -> bool {
         let last = self.failure_logged;
         let is_due = last.is_none_or(|last| now.duration_since(last) >= LOG_INTERVAL);
@@ -127,15 +127,15 @@ impl Closings {
         is_due
     }
 
-    /// Counts an idle connection that was closed for a new one. When a log line is due, returns the number of such
+    /// Counts an idle connection that was closed for a new one. If a log line is due, returns the number of such
     /// connections since the last line.
     pub fn count_displaced(&mut self, now: Instant) -> Option<u64> {
         self.count(Closing::Displaced);
         self.displaced.add(now)
     }
 
-    /// Counts a client of another protocol. When a log line is due, returns the number of such clients since the
-    /// last line.
+    /// Counts a client of another protocol. If a log line is due, returns the number of such clients since the last
+    /// line.
     pub fn count_wrong_protocol(&mut self, now: Instant) -> Option<u64> {
         self.count(Closing::WrongProtocol);
         self.wrong_protocol.add(now)

@@ -1,5 +1,5 @@
-//! Log lines of failed requests, at most five per second, cause and pool. Further ones are counted, and their number
-//! is logged when the second is over or the daemon stops.
+//! Logs failed requests, with at most five lines per second, cause and pool. Further lines are counted. Their number is
+//! logged when the second is over or the daemon stops.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ struct Window {
 }
 
 impl Window {
-    /// When the number of omitted lines is to be logged.
+    /// Returns when the number of omitted lines must be logged.
     fn due(&self) -> Option<Instant> {
         self.begun.filter(|_| self.omitted > 0).map(|begun| begun + WINDOW)
     }
@@ -40,11 +40,11 @@ impl Default for ErrorLog {
 }
 
 impl ErrorLog {
-    /// Whether a line of this cause may be logged now. If not, it is counted.
+    /// Whether a line of this cause may be logged now. If not, the line is counted.
     fn admit(&mut self, cause: Cause, now: Instant) -> bool {
         let window = &mut self.windows[cause as usize];
         let begun = match window.begun {
-            // A window with omitted lines ends when their number is taken.
+            // A window with omitted lines ends when their number is logged.
             Some(begun) if window.omitted > 0 || now.duration_since(begun) < WINDOW => begun,
             _ => {
                 window.lines = 0;
@@ -61,12 +61,12 @@ impl ErrorLog {
         false
     }
 
-    /// When [`Self::handle_time`] is to be called next.
+    /// Returns when [`Self::handle_time`] must be called next.
     pub const fn next_time(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Ends the windows that are over, and returns the number of omitted lines of each.
+    /// Ends the windows that are over. Returns the number of omitted lines of each.
     fn take_due(&mut self, now: Instant) -> Vec<(Cause, u64)> {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
@@ -89,7 +89,7 @@ impl ErrorLog {
         }
     }
 
-    /// Logs the number of lines that were omitted, at the stop of the daemon.
+    /// Logs the number of lines that were omitted when the daemon stops.
     pub fn end_all(&mut self, pool: &str) {
         self.due = None;
         for (&cause, window) in Cause::ALL.iter().zip(&mut self.windows) {

@@ -2,8 +2,8 @@
 
 use exchange::Cause;
 
-/// The HTTP status of a request that ended without a reply. If the client has left, it is 499 as in nginx, and
-/// appears in the access log only. 429 and 503 are sent with `Retry-After`.
+/// Returns the HTTP status of a request that ended without a reply. If the client has disconnected, it is 499 as in
+/// nginx, and appears only in the access log. 429 and 503 are sent with `Retry-After`.
 #[must_use]
 pub const fn status_of(cause: Cause) -> u16 {
     match cause {

@@ -1,7 +1,7 @@
 //! Counters that other threads may read while the shard runs.
 //!
-//! The shard counts in plain integers and stores them here once a turn. Each counter has one writer, so plain atomic
-//! stores and loads suffice.
+//! The shard counts in plain integers and stores them here once per turn. Each counter has only one writer, so plain
+//! atomic stores and loads are sufficient.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -97,9 +97,9 @@ pub struct ListenerMetrics {
     /// Connections accepted since the start.
     pub accepted: Published,
     pub(super) turned: [Published; Rejections::WORDS.len()],
-    /// Client addresses in the table of per-address limits.
+    /// Client addresses in the table of limits per address.
     pub addresses: Published,
-    /// Client addresses that were removed early, because that table was full.
+    /// Client addresses that were removed early, because the table of limits per address was full.
     pub addresses_forgotten: Published,
     /// Seconds in which no connection could be accepted for lack of file descriptors.
     pub accept_failed: Published,
@@ -138,7 +138,7 @@ pub struct PoolMetrics {
     pub queued: Published,
     /// Memory of the queued requests, in bytes.
     pub queued_bytes: Published,
-    /// Clients that are not read until the queue has room for their requests.
+    /// Clients that are not read until the queue has space for their requests.
     pub paused: Published,
     /// Workers with requests in flight.
     pub busy: Published,
@@ -154,13 +154,13 @@ pub struct PoolMetrics {
     pub checks: Published,
     /// Health checks that failed.
     pub checks_failed: Published,
-    /// Times a worker was ejected by passive health checks.
+    /// How often a worker was ejected by passive health checks.
     pub ejections: Published,
     /// Clients with session affinity to a worker.
     pub bound: Published,
     /// 1 while the pool is in fallback, otherwise 0.
     pub is_fallback_on: Published,
-    /// Times the pool went into fallback.
+    /// How often the pool went into fallback.
     pub fallback_activations: Published,
     /// Requests answered with the fallback response.
     pub fallback: Published,
@@ -176,15 +176,16 @@ pub struct PoolMetrics {
     pub batches: Published,
     /// Replies to requests that had ended, and unsolicited output of programs.
     pub discarded: Published,
-    /// Replies that may have reached the wrong client, because their program printed too much.
+    /// Replies that may have reached the wrong client, because their program wrote too much.
     pub suspect: Published,
-    /// Times a server sent bytes without a request.
+    /// How often a server sent bytes without a request.
     pub unrequested: Published,
     /// Replies that exceeded a limit of their listener and were not delivered.
     pub undelivered: Published,
     /// Lines on the stderr of programs that exceeded the rate limit of the log.
     pub stderr_dropped: Published,
-    /// Notifications of clients that were dropped, because the id in them names no request of that client in flight.
+    /// Notifications of clients that were dropped, because the id in them does not name a request of the same client in
+    /// flight.
     pub strays: Published,
     request_time: PublishedHistogram,
     queue_time: PublishedHistogram,
@@ -199,7 +200,7 @@ pub struct ShardMetrics {
     pub exchanges: Published,
     /// 1 while the daemon drains, otherwise 0.
     pub draining: Published,
-    /// Times the process supervisor was lost and restarted.
+    /// How often the process supervisor was lost and restarted.
     pub supervisor_lost: Published,
     /// Lines of the access log that were dropped or could not be written.
     pub access_log_lost: Published,
@@ -209,11 +210,11 @@ pub struct ShardMetrics {
     pub memory_max: Published,
     /// 1 while requests are rejected because `memory_max` was exceeded, otherwise 0.
     pub memory_over: Published,
-    /// Times `memory_max` was exceeded.
+    /// How often `memory_max` was exceeded.
     pub memory_exceeded: Published,
 }
 
-/// The unpublished counters of a pool. [`Self::publish`] stores them in its [`PoolMetrics`].
+/// The counters of a pool before they are published. [`Self::publish`] stores them in its [`PoolMetrics`].
 #[derive(Debug, Default)]
 pub struct PoolCounts {
     ends: Ends,
@@ -229,16 +230,17 @@ pub struct PoolCounts {
     pub batches: u64,
     /// Replies to requests that had ended, and unsolicited output of programs.
     pub discarded: u64,
-    /// Replies that may have reached the wrong client: those of a program that printed too much, since its last passed
-    /// check.
+    /// Replies that may have reached the wrong client: the replies of a program that wrote too much, since its last
+    /// passed check.
     pub suspect: u64,
-    /// Times a server sent bytes without a request.
+    /// How often a server sent bytes without a request.
     pub unrequested: u64,
     /// Replies that exceeded a limit of their listener and were not delivered.
     pub undelivered: u64,
     /// Lines on the stderr of programs that exceeded the rate limit of the log.
     pub stderr_dropped: u64,
-    /// Notifications of clients that were dropped, because the id in them names no request of that client in flight.
+    /// Notifications of clients that were dropped, because the id in them does not name a request of the same client in
+    /// flight.
     pub strays: u64,
     /// Requests answered with the fallback response.
     pub fallback: u64,
@@ -265,8 +267,8 @@ fn end_place(end: End) -> usize {
     end.cause as usize * Phase::ALL.len() + end.phase as usize
 }
 
-/// Finished requests by cause and phase. There are hundreds of combinations and a turn changes one or two, so a bit
-/// for each marks the changed ones.
+/// Finished requests by cause and phase. There are hundreds of combinations, and a turn changes only one or two.
+/// Therefore one bit for each combination marks the changed ones.
 #[derive(Debug)]
 struct Ends {
     counts: Vec<u64>,
@@ -296,7 +298,7 @@ impl Ends {
     }
 }
 
-/// The unpublished counters of the finished requests of a listener, by cause.
+/// The counters of the finished requests of a listener, by cause, before they are published.
 #[derive(Debug)]
 pub struct ListenerEnds {
     counts: [u64; Cause::ALL.len()],
@@ -313,7 +315,7 @@ impl Default for ListenerEnds {
 }
 
 impl ListenerEnds {
-    /// Counts `count` requests that ended alike.
+    /// Counts `count` requests that ended in the same way.
     pub fn count(&mut self, end: End, count: u64) {
         let place = end.cause as usize;
         self.counts[place] += count;
@@ -353,7 +355,7 @@ impl PoolCounts {
         }
     }
 
-    /// Counts `count` requests that ended alike, `took` after their receipt.
+    /// Counts `count` requests that ended in the same way, `took` after their receipt.
     pub fn count_all(&mut self, end: End, took: Duration, count: u64) {
         self.ends.count(end_place(end), count);
         self.request_time.record_all(took, count);
@@ -391,7 +393,7 @@ fn named<I: TableId, T>(names: impl Iterator<Item = String>, make: fn() -> T) ->
 }
 
 impl Metrics {
-    /// Zeroed metrics for these listeners and pools, named in the order of their ids.
+    /// Creates zeroed metrics for these listeners and pools, which are named in the order of their ids.
     #[must_use]
     pub fn new(listeners: Vec<String>, pools: Vec<String>, reasons: &RejectReasons) -> Self {
         Self {
@@ -402,10 +404,11 @@ impl Metrics {
         }
     }
 
-    /// The sum of several shards. For numbers of workers it is the maximum, because each shard counts all of them.
+    /// Returns the sum of several shards. Numbers of workers are not added but their maximum is used, because each
+    /// shard counts all workers.
     ///
     /// # Panics
-    /// When `all` is empty, or the metrics are of different configurations.
+    /// If `all` is empty, or if the metrics belong to different configurations.
     #[must_use]
     pub fn sum(all: &[Arc<Self>]) -> Self {
         let first = all.first().expect("there is a shard");
@@ -430,28 +433,28 @@ impl Metrics {
         sum
     }
 
-    /// The counters of malformed HTTP messages.
+    /// Returns the counters of malformed HTTP messages.
     pub const fn rejects(&self) -> &PublishedRejects {
         &self.rejects
     }
 
-    /// The metrics of a listener.
+    /// Returns the metrics of a listener.
     ///
     /// # Panics
-    /// When there is no such listener.
+    /// If no such listener exists.
     pub fn listener(&self, id: ListenerId) -> &ListenerMetrics {
         &self.listeners[id].1
     }
 
-    /// The metrics of a pool.
+    /// Returns the metrics of a pool.
     ///
     /// # Panics
-    /// When there is no such pool.
+    /// If no such pool exists.
     pub fn pool(&self, id: PoolId) -> &PoolMetrics {
         &self.pools[id].1
     }
 
-    /// The metrics of the shard as a whole.
+    /// Returns the metrics of the shard as a whole.
     pub fn shard(&self) -> &ShardMetrics {
         &self.shard
     }

@@ -1,12 +1,12 @@
-//! Escaping of foreign texts for the log.
+//! Escapes texts from outside for the log.
 
 use exchange::is_hidden;
 
 /// The maximum number of characters of a text.
 const CHARACTERS_MAX: usize = 4096;
 
-/// Bytes of a program, a client or a server as one log line. Control characters and other invisible characters are
-/// escaped, and a text of more than 4,096 characters is cut.
+/// Returns bytes of a program, a client or a server as one log line. Control characters and other invisible characters
+/// are escaped. A text of more than 4,096 characters is cut.
 pub fn printable(bytes: &[u8]) -> String {
     let mut line = String::with_capacity(bytes.len().min(CHARACTERS_MAX));
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * CHARACTERS_MAX)]);

@@ -7,7 +7,7 @@ use exchange::Cause;
 pub struct Rejections([u64; Self::WORDS.len()]);
 
 impl Rejections {
-    /// The label values in the metrics: causes, and `admission` for the check of an embedder.
+    /// The label values in the metrics: causes, and `admission` for the check of an embedding program.
     pub const WORDS: [&'static str; 7] =
         ["connections", "denied", "crowded", "rate", "toolong", "draining", "admission"];
 
@@ -18,12 +18,12 @@ impl Rejections {
         }
     }
 
-    /// Counts one rejection by the check of an embedder.
+    /// Counts one rejection by the check of an embedding program.
     pub fn count_admission(&mut self) {
         self.0[Self::WORDS.len() - 1] += 1;
     }
 
-    /// The counts, in the order of [`Self::WORDS`].
+    /// Returns the counts, in the order of [`Self::WORDS`].
     pub const fn counts(&self) -> &[u64; Self::WORDS.len()] {
         &self.0
     }

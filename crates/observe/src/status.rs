@@ -1,4 +1,4 @@
-//! Status types for the admin address.
+//! The types of the status that the admin address shows.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ pub struct Status {
     pub listeners: Vec<ListenerStatus>,
     /// All pools.
     pub pools: Vec<PoolStatus>,
-    /// Requests in flight, including queued ones.
+    /// The number of requests in flight, including queued ones.
     pub exchanges: usize,
     /// Whether the shard is draining and rejects new requests.
     pub draining: bool,
-    /// The number of the shard; of several together, the lowest.
+    /// The number of the shard. For several shards together, the lowest number.
     pub shard: u32,
     /// The memory of the daemon, all shards together.
     pub memory: MemoryStatus,
@@ -22,7 +22,7 @@ pub struct Status {
 /// The memory use of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryStatus {
-    /// Bytes in queues and buffers.
+    /// The number of bytes in queues and buffers.
     pub held: usize,
     /// The limit `memory_max` in bytes.
     pub max: usize,
@@ -31,8 +31,9 @@ pub struct MemoryStatus {
 }
 
 impl Status {
-    /// Merges the status of several shards. Each pool is taken from its owner shard, which `owner` returns for its name;
-    /// the requests that its workers have from other shards are added. `None` without any shard.
+    /// Merges the status of several shards. Each pool is taken from its owner shard, which `owner` returns for its
+    /// name. The requests that its workers have in flight from other shards are added. Returns `None` if `all` is
+    /// empty.
     pub fn together(mut all: Vec<Self>, owner: impl Fn(&str) -> u32) -> Option<Self> {
         all.sort_by_key(|status| status.shard);
         let mut all = all.into_iter();
@@ -61,9 +62,9 @@ impl Status {
 pub struct ListenerStatus {
     /// The configured name.
     pub name: String,
-    /// Open connections.
+    /// The number of open connections.
     pub connections: u32,
-    /// Connections accepted since the start.
+    /// The number of connections accepted since the start.
     pub accepted: u64,
 }
 
@@ -72,7 +73,7 @@ pub struct ListenerStatus {
 pub struct PoolStatus {
     /// The configured name.
     pub name: String,
-    /// Requests in the queue.
+    /// The number of requests in the queue.
     pub queued: u32,
     /// Memory of the queued requests, in bytes.
     pub queued_bytes: usize,
@@ -85,9 +86,9 @@ pub struct PoolStatus {
     /// The failure, for operators: the exit status and last output of the last program, or why it could not be
     /// started.
     pub down_reason: Option<String>,
-    /// While the pool is in fallback: the reason, and for how long.
+    /// Set while the pool is in fallback: the reason, and for how long.
     pub fallback: Option<(&'static str, Duration)>,
-    /// Clients with session affinity to a worker.
+    /// The number of clients with session affinity to a worker.
     pub bound: u32,
     /// Whether the backup workers are in use.
     pub on_backup: bool,
@@ -98,7 +99,7 @@ pub struct PoolStatus {
 }
 
 impl PoolStatus {
-    /// Adds the requests that the workers have from another shard.
+    /// Adds the requests that the workers have in flight from another shard.
     fn add(&mut self, branch: &Self) {
         for (place, more) in self.places.iter_mut().zip(&branch.places) {
             place.in_use += more.in_use;
@@ -116,9 +117,9 @@ impl PoolStatus {
 /// A worker as the load balancer sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlaceStatus {
-    /// The name that `ctl` accepts: the configured name, or the number of the worker.
+    /// The name in commands of `ctl`: the configured name, or the number of the worker.
     pub name: String,
-    /// The effective weight: the one set at run time or, without one, the configured weight.
+    /// The effective weight: the one set at run time or, if none is set, the configured weight.
     pub weight: u32,
     /// The configured weight.
     pub weight_configured: u32,
@@ -136,11 +137,11 @@ pub struct PlaceStatus {
     pub check_kind: Option<String>,
     /// The result of the last health check with the worker's reply, for operators.
     pub check: Option<String>,
-    /// Slots in use.
+    /// The number of slots in use.
     pub in_use: u32,
-    /// Slots; 0 when the worker is not serving.
+    /// The number of slots; 0 if the worker is not serving.
     pub slots: u32,
-    /// Queued requests of clients that are bound to the worker.
+    /// The number of queued requests of clients that are bound to the worker.
     pub waiting: u32,
     /// Why the worker receives no new requests.
     pub out: Option<&'static str>,
@@ -151,15 +152,15 @@ pub struct PlaceStatus {
 /// Counters of a worker since its start or, if it has a name, since it was declared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerTally {
-    /// Requests sent to the worker.
+    /// The number of requests sent to the worker.
     pub requests: u64,
-    /// HTTP responses by status class, 1xx to 5xx.
+    /// The number of HTTP responses by status class, 1xx to 5xx.
     pub responses: [u64; 5],
-    /// Requests without a complete reply.
+    /// The number of requests without a complete reply.
     pub failures: u64,
-    /// Failed requests that were retried on another worker.
+    /// The number of failed requests that were retried on another worker.
     pub retries: u64,
-    /// Times the worker was ejected.
+    /// How often the worker was ejected.
     pub ejections: u64,
     /// The reason of the last failed request, and how long ago it was.
     pub last_failure: Option<(&'static str, Duration)>,
@@ -179,7 +180,7 @@ impl WorkerTally {
     }
 }
 
-/// The result of a command of an operator.
+/// The result of an operator's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// The command was carried out. The text describes the new state.
@@ -206,9 +207,9 @@ pub struct WorkerStatus {
     pub pid: Option<u32>,
     /// `starting`, `serving` or `ending`.
     pub state: &'static str,
-    /// Requests in flight.
+    /// The number of requests in flight.
     pub in_flight: usize,
-    /// Requests answered.
+    /// The number of answered requests.
     pub served: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The format of the access log, and the listeners that it covers.
+//! The format of the access log, and the listeners whose requests it contains.
 
 use exchange::LogFormat;
 
@@ -16,6 +16,6 @@ pub struct AccessLogConfig {
 pub struct LoggedListener {
     /// The configured name.
     pub name: String,
-    /// Its requests have an HTTP status.
+    /// Whether its requests have an HTTP status.
     pub speaks_http: bool,
 }

@@ -1,5 +1,5 @@
-//! Numbers, addresses and times as text. Values of every line are formatted without `fmt`, which needs ten times the
-//! instructions.
+//! Formats numbers, addresses and times. Values that occur in every line are formatted without `fmt`, which needs ten
+//! times as many instructions.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use exchange::Peer;
 
 use crate::calendar::{MONTHS, calendar};
 
-/// Digits of the largest number.
+/// The maximum number of digits of a `u64`.
 const DIGITS_MAX: usize = 20;
 
 /// Writes a number.
@@ -26,7 +26,7 @@ pub(super) fn number(mut number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Writes the last six digits of a number, zeros included.
+/// Writes the last six digits of a number, including zeros.
 pub(super) fn six(mut number: u32, out: &mut Vec<u8>) {
     let mut digits = [0; 6];
     for place in digits.iter_mut().rev() {
@@ -36,7 +36,7 @@ pub(super) fn six(mut number: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits);
 }
 
-/// The digit of a number below ten.
+/// Returns the digit of a number below ten.
 fn digit(number: u64) -> u8 {
     b'0' + u8::try_from(number).unwrap_or(0)
 }
@@ -72,9 +72,9 @@ pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 pub(super) struct Dated {
     /// The Unix time of the texts, in seconds.
     second: i64,
-    /// `2024-02-29T12:34:56.`
+    /// The form `2024-02-29T12:34:56.`
     standard: Vec<u8>,
-    /// `29/Feb/2024:12:34:56 +0000`
+    /// The form `29/Feb/2024:12:34:56 +0000`
     combined: Vec<u8>,
 }
 
@@ -109,12 +109,12 @@ impl Dated {
         put(combined, format_args!("{hour:02}:{minute:02}:{second:02} +0000"));
     }
 
-    /// `2024-02-29T12:34:56.`
+    /// Returns the form `2024-02-29T12:34:56.`
     pub(super) fn standard(&self) -> &[u8] {
         &self.standard
     }
 
-    /// `29/Feb/2024:12:34:56 +0000`
+    /// Returns the form `29/Feb/2024:12:34:56 +0000`
     pub(super) fn combined(&self) -> &[u8] {
         &self.combined
     }

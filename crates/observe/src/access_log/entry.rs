@@ -1,4 +1,4 @@
-//! The values of a request that its line in the access log needs.
+//! The values of a request that its access log line needs.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,32 +10,32 @@ use super::config::LoggedListener;
 
 /// The maximum number of bytes kept of a request line or of one field.
 pub(super) const KEPT_MAX: usize = 2048;
-/// Bytes of memory that an unused entry keeps per buffer.
+/// The number of bytes of memory that an unused entry keeps per buffer.
 pub(super) const SPARE_BYTES: usize = 1024;
 
-/// The values of a request that its line in the access log needs.
+/// The values of a request that its access log line needs.
 #[derive(Debug, Default)]
 pub struct AccessEntry {
     pub(super) listener: Option<Arc<LoggedListener>>,
     /// The request line, followed by the values of the logged fields.
     pub(super) text: Vec<u8>,
-    /// The end of the line and of each field in `text`.
+    /// The end of the request line and of each field in `text`.
     pub(super) ends: Vec<usize>,
     /// The status that the client received; 0: none.
     pub status: u16,
-    /// The rule that the request violated, a word from docs/http1.md or docs/routes.md; empty: none.
+    /// The rule that the request violated, as a word from docs/http1.md or docs/routes.md; empty: none.
     pub reason: &'static str,
-    /// The status for a reply that comes without one; 0 means 200.
+    /// The status for a reply without its own status; 0 means 200.
     pub replied: u16,
-    /// Bytes received of the request.
+    /// The number of received bytes of the request.
     pub bytes_in: u64,
-    /// Bytes of the reply.
+    /// The number of bytes of the reply.
     pub bytes_out: u64,
-    /// Times the request was sent again, to the same worker or another one.
+    /// How often the request was sent again, to the same worker or to another one.
     pub retries: u32,
-    /// The time at which a new connection for the request was established. `None`: an idle one was reused.
+    /// The time at which a new connection for the request was established; `None`: an idle connection was reused.
     pub connected: Option<Instant>,
-    /// The name of the last worker that had the request.
+    /// The name of the last worker that received the request.
     pub worker: String,
 }
 
@@ -76,12 +76,12 @@ impl AccessEntry {
         }
     }
 
-    /// Sets the status of a reply without a head.
+    /// Sets the status of a reply that has no head.
     pub fn begin_reply(&mut self) {
         self.settle(if self.replied == 0 { 200 } else { self.replied });
     }
 
-    /// Sets the status for an HTTP client, unless one is set.
+    /// Sets the status for an HTTP client, unless a status is already set.
     pub fn settle(&mut self, status: u16) {
         let listener = self.listener.as_ref();
         if self.status == 0 && listener.is_some_and(|it| it.speaks_http) {
@@ -103,7 +103,7 @@ impl AccessEntry {
         self.ends.push(self.text.len());
     }
 
-    /// The request line for `place` 0, and then the fields.
+    /// Returns the request line for `place` 0, or the field `place` - 1 for a higher value.
     pub(super) fn kept(&self, place: usize) -> &[u8] {
         let Some(&end) = self.ends.get(place) else { return b"" };
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -111,7 +111,7 @@ impl AccessEntry {
     }
 }
 
-/// The HTTP status of an outcome for which no worker sent one.
+/// Returns the HTTP status of an outcome for which no worker sent a status.
 fn status_of(outcome: &Outcome) -> u16 {
     match outcome {
         Outcome::Reply(_) => 200,

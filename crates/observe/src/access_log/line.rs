@@ -1,7 +1,7 @@
-//! Formatting of a line of the access log. Pure.
+//! Formats a line of the access log, without side effects.
 //!
-//! Values of peers are escaped, so that they can break neither the line nor its structure. JSON has its own escapes;
-//! in other formats `"`, `\` and all bytes except visible ASCII are written as `\xHH`.
+//! Values from peers are escaped, so that they can break neither the line nor its structure. JSON has its own escapes.
+//! In other formats `"`, `\` and all bytes except visible ASCII are written as `\xHH`.
 
 use std::time::Instant;
 
@@ -44,7 +44,7 @@ enum Shown<'a> {
     /// A formatted second, and the microseconds.
     At(&'a [u8], u32),
     Peer(Peer),
-    /// A string in JSON, because it may exceed the integers that JSON readers represent exactly.
+    /// An id. It is a string in JSON, because it may exceed the integers that JSON readers represent exactly.
     Id(RequestId),
 }
 
@@ -74,7 +74,7 @@ impl Line<'_> {
             out.extend_from_slice(value.json_key().as_bytes());
             json(&self.value(*value, dated), out);
         }
-        // Each key starts with a comma.
+        // Each key was written with a comma before it.
         out[begin] = b'{';
         if !fields.is_empty() && !self.log_entry.ends.is_empty() {
             for (place, name) in fields.iter().enumerate() {
@@ -141,8 +141,9 @@ impl Line<'_> {
         }
     }
 
-    /// How the request ended for the client and for the worker. The side that ended it has the cause. The other side
-    /// has `told` (it received the error), `cut` (it was interrupted) or `none` (no worker had the request).
+    /// Returns how the request ended for the client and for the worker. The side that ended it has the cause. The other
+    /// side has `told` (the error was sent to it), `cut` (it was interrupted) or `none` (no worker received the
+    /// request).
     fn sides(&self) -> (&'static str, &'static str) {
         let cause = self.end.cause;
         let had = if self.stamps.dispatched.is_some() { "cut" } else { "none" };
@@ -170,7 +171,7 @@ impl Line<'_> {
     }
 }
 
-/// The microseconds between two times, if both are known.
+/// Returns the microseconds between two times, if both are known.
 fn passed<'a>(from: Option<Instant>, to: Option<Instant>) -> Shown<'a> {
     let (Some(from), Some(to)) = (from, to) else { return Shown::Nothing };
     let time = to.saturating_duration_since(from);
@@ -221,7 +222,7 @@ const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// The length of the prefix that needs no escape in any format. In most lines it is everything.
+/// Returns the length of the prefix that needs no escape in any format. In most lines this is the whole text.
 fn plain_length(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| !is_plain(*byte)).unwrap_or(bytes.len())
 }
@@ -229,7 +230,7 @@ fn plain_length(bytes: &[u8]) -> usize {
 fn json_character(character: char, out: &mut Vec<u8>) {
     match character {
         '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
-        // Some readers treat two of them as line ends, and terminals interpret others.
+        // Some readers treat two of these characters as line ends, and terminals interpret others.
         _ if is_hidden(character) => {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 put(out, format_args!("\\u{unit:04x}"));

@@ -1,5 +1,5 @@
-//! The buffer between shards and the writer thread. Shards append the lines of a turn, and the writer takes the whole
-//! buffer. A shard wakes the writer only if it sleeps, so the writes become larger as the load rises.
+//! The buffer between the shards and the writer thread. Shards append the lines of a turn, and the writer takes the
+//! whole buffer. A shard wakes the writer only if it sleeps, so each write contains more lines as the load rises.
 //!
 //! ```text
 //!   0 ≤ bytes in the buffer ≤ bytes_max
@@ -9,7 +9,7 @@ use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of memory that the buffer keeps. Memory beyond that is freed after a burst.
+/// The number of bytes of memory that the buffer keeps. Memory beyond that is freed after a burst.
 const KEPT_BYTES: usize = 256 << 10;
 
 /// Lines for the writer thread.
@@ -25,7 +25,7 @@ pub struct LogBatch {
 struct Shared {
     waiting: Mutex<Waiting>,
     filled: Condvar,
-    /// Lines that could not be written.
+    /// The number of lines that could not be written.
     lost: AtomicU64,
 }
 
@@ -34,11 +34,11 @@ struct Waiting {
     batch: LogBatch,
     bytes_max: usize,
     sinks: usize,
-    /// The source waits for lines.
+    /// Whether the source waits for lines.
     asleep: bool,
-    /// The source returns even without lines.
+    /// Whether the source must return even without lines.
     roused: bool,
-    /// The source was dropped.
+    /// Whether the source was dropped.
     gone: bool,
 }
 
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// The end to which shards send lines. The source ends when its last sink is dropped.
+/// The end to which shards send lines. The source ends after its last sink is dropped.
 #[derive(Debug)]
 pub struct LogSink(Arc<Shared>);
 
@@ -65,7 +65,7 @@ pub struct LogSink(Arc<Shared>);
 pub struct LogSource(Arc<Shared>);
 
 impl LogSink {
-    /// A sink and its source, with a buffer of at most `bytes_max` bytes.
+    /// Creates a sink and its source, with a buffer of at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> (Self, LogSource) {
         let waiting = Mutex::new(Waiting { bytes_max, sinks: 1, ..Waiting::default() });
@@ -73,7 +73,7 @@ impl LogSink {
         (Self(Arc::clone(&shared)), LogSource(shared))
     }
 
-    /// Appends lines. `false`: the buffer has no room for them, or the source is gone.
+    /// Appends lines. Returns `false` if the buffer has no space for them, or if the source was dropped.
     #[must_use]
     pub fn add(&self, batch: &LogBatch) -> bool {
         let mut waiting = self.0.waiting();
@@ -94,7 +94,7 @@ impl LogSink {
         self.0.wake(waiting);
     }
 
-    /// Lines that the source could not write.
+    /// Returns the number of lines that the source could not write.
     pub(super) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
@@ -116,8 +116,8 @@ impl Drop for LogSink {
 }
 
 impl LogSource {
-    /// Waits for lines and replaces the content of `batch` with all of them. After [`LogSink::rouse`] there may be none.
-    /// `false`: there are no lines and no sinks.
+    /// Waits for lines and replaces the content of `batch` with all of them. After [`LogSink::rouse`] the batch may be
+    /// empty. Returns `false` if there are no lines and no sinks.
     pub fn next(&mut self, batch: &mut LogBatch) -> bool {
         batch.bytes.clear();
         batch.bytes.shrink_to(KEPT_BYTES);
@@ -141,7 +141,7 @@ impl LogSource {
         self.0.lost.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// Lines that could not be written.
+    /// Returns the number of lines that could not be written.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)

@@ -11,7 +11,7 @@ fn config(format: LogFormat, fields: &[&str]) -> AccessLogConfig {
     AccessLogConfig { format, fields }
 }
 
-/// The line of a request that came at `at_us`, waited 1 ms, and was answered after 3.
+/// Returns the line of a request that arrived at `at_us`, was dispatched after 1 ms and answered after 3 ms.
 fn written(config: &AccessLogConfig, log_entry: &AccessEntry, end: End, at_us: i64) -> String {
     let received = Instant::now();
     let after = |ms| Some(received + Duration::from_millis(ms));

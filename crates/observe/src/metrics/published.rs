@@ -20,7 +20,7 @@ impl Published {
         self.set(self.load().max(other.load()));
     }
 
-    /// The number that was stored last.
+    /// Returns the number that was stored last.
     #[must_use]
     pub fn load(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

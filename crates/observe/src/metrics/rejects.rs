@@ -1,6 +1,7 @@
 //! Malformed HTTP messages, by reason.
 //!
-//! A reason is an index into a list of words that the protocol supplies, so this module does not depend on it.
+//! A reason is an index into a list of words that the protocol supplies. So this module does not depend on the
+//! protocol.
 
 use super::published::Published;
 
@@ -54,7 +55,7 @@ impl Rejects {
         self.dirty = true;
     }
 
-    /// Stores the counts, if any has changed.
+    /// Stores the counts, if any of them has changed.
     pub fn publish(&mut self, to: &PublishedRejects) {
         if std::mem::take(&mut self.dirty) {
             let PublishedRejects { requests, replies, paths } = to;
@@ -87,7 +88,7 @@ impl PublishedRejects {
         }
     }
 
-    /// Zeroed counters for the same reasons.
+    /// Returns zeroed counters for the same reasons.
     pub(super) fn zero(&self) -> Self {
         let words =
             |counts: &[(&'static str, Published)]| counts.iter().map(|(word, _)| *word).collect();
@@ -103,7 +104,7 @@ impl PublishedRejects {
         }
     }
 
-    /// Each count with the side of the message and the label value of its reason.
+    /// Returns each count with the side of the message and the label value of its reason.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let Self { requests, replies, paths } = self;
         [("request", requests), ("reply", replies), ("request", paths)].into_iter().flat_map(

@@ -167,7 +167,7 @@ const SHARD: &[Family<ShardMetrics>] = &[
 ];
 
 impl Metrics {
-    /// All metrics in the Prometheus text format.
+    /// Returns all metrics in the Prometheus text format.
     #[must_use]
     pub fn render(&self) -> String {
         let mut page = Page::default();
@@ -247,7 +247,7 @@ impl Metrics {
         }
     }
 
-    /// Only ends that happened, so that the page stays short.
+    /// Writes only ends with a count above 0, so that the page stays short.
     fn render_ends(&self, page: &mut Page) {
         page.head(
             "roadstead_requests_finished_total",
@@ -274,7 +274,7 @@ impl Metrics {
 }
 
 impl Metrics {
-    /// Only causes that happened.
+    /// Writes only causes with a count above 0.
     fn render_listener_ends(&self, page: &mut Page) {
         let name = "roadstead_listener_requests_finished_total";
         page.head(name, "counter", "Requests of a listener by the way they ended.");
@@ -334,7 +334,7 @@ impl Page {
     }
 }
 
-/// Microseconds written as seconds, exactly.
+/// Returns microseconds as exact seconds.
 fn seconds(us: u64) -> String {
     let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! Aggregation of the metrics of several shards.
+//! Sums the metrics of several shards.
 //!
 //! Each struct is destructured completely, so that a new field does not compile until its aggregation is defined.
 
