@@ -1,5 +1,5 @@
-//! A peer of `xtask bench loop`: an echo by tokio, one task a connection, as its own example has it.
-//! It stands here because only this room may have the runtime.
+//! A peer of `xtask bench loop`: an echo server with tokio, one task per connection, like tokio's own example. It is in
+//! this crate because only this crate may use the runtime.
 
 use std::io::ErrorKind;
 
@@ -24,11 +24,12 @@ async fn serve() -> std::io::Result<()> {
 /// The buffer is on the stack and not in the task, so that an idle connection does not hold it.
 async fn echo(stream: TcpStream) {
     while stream.readable().await.is_ok() {
-        // Longer than any message here: it is zeroed each time, and that is to cost nothing.
+        // Longer than any message of the benchmark. It is small because it is zeroed each time, which must cost
+        // nothing.
         let mut room = [0; 1 << 10];
         match stream.try_read(&mut room) {
             Ok(0) => return,
-            // What does not fit is lost, as with the other peers.
+            // Bytes that the socket does not accept are lost, as with the other peers.
             Ok(count) => drop(stream.try_write(&room[..count])),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => return,

@@ -1,14 +1,15 @@
-//! The audit log: who tried to change something, or gave a wrong token.
+//! The audit log: attempts to change something, and wrong tokens.
 //!
-//! Requests with a valid token and those of permitted users of a Unix socket are always logged. Anybody can
-//! send the others, so a second has at most [`LINES_MAX`] lines of them, and one with the number of the rest.
+//! Requests with a valid token and requests of permitted users of a Unix socket are always logged. Any client can send
+//! other requests, so at most [`LINES_MAX`] lines per second are logged for them, and one line with the number of the
+//! rest.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Lines for unauthenticated requests in each [`WINDOW`].
+/// The maximum number of lines for unauthenticated requests in each [`WINDOW`].
 const LINES_MAX: u32 = 5;
 const WINDOW: Duration = Duration::from_secs(1);
 
@@ -19,12 +20,12 @@ struct Window {
     omitted: u64,
 }
 
-/// What becomes of a line.
+/// The decision about a line.
 #[derive(Debug, Eq, PartialEq)]
 enum Admission {
     Write,
     Omit,
-    /// Omitted as the first one of its window, which ends then.
+    /// The line is omitted as the first one of its window, which ends at this time.
     OmitFirst(Instant),
 }
 
@@ -55,13 +56,13 @@ impl Audit {
         if window.omitted == 1 { Admission::OmitFirst(begun + WINDOW) } else { Admission::Omit }
     }
 
-    /// Ends the window. How many lines were omitted in it.
+    /// Ends the window. Returns the number of lines that were omitted in it.
     fn close(&self) -> u64 {
         std::mem::take(&mut *self.window()).omitted
     }
 
-    /// Writes the line of an unauthenticated request, unless there were too many; their number follows at
-    /// the end of the second.
+    /// Writes the line of an unauthenticated request, unless there were too many. The number of omitted lines is
+    /// written at the end of the second.
     pub(crate) fn limited(self: &Arc<Self>, write: impl FnOnce()) {
         match self.admit(Instant::now()) {
             Admission::Write => write(),
@@ -89,7 +90,7 @@ mod tests {
         assert!((0..5).all(|it| admit(it) == Admission::Write));
         assert_eq!(admit(10), Admission::OmitFirst(begun + WINDOW));
         assert!((0..100).all(|it| admit(20 + it) == Admission::Omit));
-        // The task that writes the number is late.
+        // The task that writes the number runs late.
         assert_eq!(admit(1_200), Admission::Omit);
         assert_eq!(audit.close(), 102);
         assert_eq!(admit(1_300), Admission::Write);

@@ -1,4 +1,4 @@
-//! Requests of an operator: weights, states of workers, the fallback, and explanations.
+//! Requests of an operator about load balancing: weights, states of workers, the fallback, and explanations.
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 
 use crate::pages::{STATUS_WAIT, not_found};
 
-/// Decisions that one page shows.
+/// The maximum number of decisions on one page.
 const LATELY_MAX: usize = 100;
-/// The heaviest weight.
+/// The maximum weight.
 const WEIGHT_MAX: u32 = 256;
 
-/// Waits for what the shard says.
+/// Waits for the reply of a shard.
 async fn ask<T>(ask: impl FnOnce(oneshot::Sender<T>)) -> Option<T> {
     let (reply, answer) = oneshot::channel();
     ask(reply);
@@ -28,7 +28,7 @@ fn silent() -> Response {
 
 async fn order(access: Access, pool: String, order: Order) -> Response {
     let told = ask(|reply| {
-        // Whoever asked may have gone.
+        // The client may have disconnected.
         access.order(pool, order, move |told| drop(reply.send(told)));
     });
     match told.await {
@@ -38,7 +38,7 @@ async fn order(access: Access, pool: String, order: Order) -> Response {
     }
 }
 
-/// It was given to the home of its pool, and not every shard has said in time that it follows.
+/// Returns the response if the owner shard received the order, but not every shard has confirmed it in time.
 fn late() -> Response {
     let text = "a shard does not answer: the order may not be in force on every shard yet\n";
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
@@ -80,7 +80,7 @@ pub(crate) async fn worker(
     order(access, pool, what).await
 }
 
-/// A weight, or none for that of the settings.
+/// Returns the weight in a body; `Some(None)`: the configured weight.
 fn weight(body: &[u8]) -> Option<Option<u32>> {
     let text = std::str::from_utf8(body).ok()?.trim();
     if text == "default" {

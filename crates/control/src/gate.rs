@@ -1,14 +1,15 @@
-//! Who may do what: the checks in front of every route, in one order.
+//! Access control: the checks before every route, in one fixed order.
 //!
-//! 1. `Host` names this daemon, so that a name that an attacker's DNS points here (DNS rebinding) is
-//!    rejected.
-//! 2. `Origin` and `Sec-Fetch-Site` do not come from another site.
-//! 3. Authentication: a bearer token, or the peer credentials of a Unix socket. A client on a loopback
-//!    address without a token is anonymous.
-//! 4. The role that the route declares. A route that is not in the table requires [`Role::Admin`].
-//! 5. A request that changes something declares JSON or carries the header `Roadstead-Request`: a
-//!    browser sends neither to another site without asking first (CORS preflight), which is rejected.
-//! 6. The body: none without authentication; its size, that of all bodies together, and the time to receive it.
+//! 1. `Host` names this daemon. Otherwise a name that an attacker's DNS resolves to this daemon would be accepted (DNS
+//!    rebinding).
+//! 2. `Origin` and `Sec-Fetch-Site` do not name another site.
+//! 3. Authentication: a bearer token, or the peer credentials of a Unix socket. A client on a loopback address without
+//!    a token is anonymous.
+//! 4. The role that the route requires. A route that is not in the table requires [`Role::Admin`].
+//! 5. A request that changes something declares JSON or has the header `Roadstead-Request`. A browser sends neither to
+//!    another site without a CORS preflight, which is rejected.
+//! 6. The body: no body without authentication. Its size, the size of all bodies together, and the time to receive it
+//!    are limited.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,15 +30,15 @@ use crate::places::Place;
 use crate::role::Role;
 use crate::routes;
 
-/// The header that marks a request as deliberate; any value.
+/// The header that marks a request as deliberate; its value does not matter.
 pub const REQUEST_HEADER: &str = "roadstead-request";
-/// Maximum size of a request body, in bytes.
+/// The maximum size of a request body, in bytes.
 pub(crate) const BODY_MAX: usize = 1 << 20;
-/// Maximum size of all request bodies together, in bytes. A body counts until its request is answered.
+/// The maximum size of all request bodies together, in bytes. A body counts until its request is answered.
 pub(crate) const BODIES_MAX: usize = 32 << 20;
-/// Maximum time to receive a request body, and to wait for others to leave room for it.
+/// The maximum time to receive a request body, and to wait until the limit of all bodies allows it.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Characters of a path in the audit log.
+/// The maximum number of characters of a path in the audit log.
 const PATH_SHOWN: usize = 200;
 
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
@@ -55,12 +56,12 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     ),
 ];
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
-    /// TCP: its address, and the address that it connected to.
+    /// TCP: the address of the peer, and the address to which it connected.
     Internet { from: SocketAddr, to: SocketAddr },
-    /// A Unix socket; none where the system does not know who connected.
+    /// A Unix socket. The values are `None` if the system does not know the peer.
     Unix { uid: Option<u32>, pid: Option<i32> },
 }
 
@@ -143,26 +144,26 @@ pub(crate) enum Identity {
     Anonymous,
 }
 
-/// What the checks compare requests with.
+/// The configuration and state of the checks.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Host names that are accepted, in lower case.
+    /// Accepted host names, in lower case.
     pub(crate) hosts: Vec<String>,
-    /// The token, if there is one.
+    /// The token, if one is configured.
     pub(crate) token: Option<Authenticator>,
-    /// Whether anonymous clients may read: on a loopback address.
+    /// Whether anonymous clients may read. This is the case on a loopback address.
     pub(crate) anonymous: bool,
     /// The user of the daemon.
     pub(crate) user: u32,
     /// Whether the permissions of the Unix socket decide who has access, because they name a group.
     pub(crate) by_permissions: bool,
-    /// The bytes that request bodies may still have: [`BODIES_MAX`] at first.
+    /// The number of bytes that are free for request bodies; initially [`BODIES_MAX`].
     pub(crate) bodies: Semaphore,
     pub(crate) audit: Arc<Audit>,
 }
 
 impl Gate {
-    /// The checks 1 to 5.
+    /// Performs the checks 1 to 5.
     pub(crate) fn check(
         &self,
         peer: Peer,
@@ -172,7 +173,7 @@ impl Gate {
         required: Role,
     ) -> Result<Identity, (Identity, Rejection)> {
         let unknown = |rejection| (Identity::Anonymous, rejection);
-        // Whether there was a `Content-Length` as well cannot be seen any more: it gave way.
+        // It is unknown whether there was a `Content-Length` too: the HTTP library has removed it.
         if headers.contains_key(header::TRANSFER_ENCODING) {
             return Err(unknown(Rejection::Coding));
         }
@@ -192,12 +193,12 @@ impl Gate {
         Ok(identity)
     }
 
-    /// Whether an authority (`HOST` or `HOST:PORT`) names this daemon. The port is not compared:
-    /// behind a forwarded port it is another one.
+    /// Whether an authority (`HOST` or `HOST:PORT`) names this daemon. The port is not compared: it differs behind a
+    /// forwarded port.
     fn is_allowed(&self, authority: &str, peer: Peer) -> bool {
         let name = without_port(authority).to_ascii_lowercase();
         if let Some(address) = address(&name) {
-            // No DNS answer turns an address into another one.
+            // A DNS answer cannot change an address.
             let own = matches!(peer, Peer::Internet { to, .. } if to.ip().to_canonical() == address.to_canonical());
             return own || address.to_canonical().is_loopback() || self.hosts.contains(&name);
         }
@@ -205,7 +206,7 @@ impl Gate {
         name == "localhost" || self.hosts.iter().any(|host| host == name)
     }
 
-    /// Whether the connection itself proves that the client has full access.
+    /// Whether the connection alone proves that the client has full access.
     pub(crate) fn trusts(&self, peer: Peer) -> bool {
         match peer {
             Peer::Unix { uid: Some(uid), .. } => {
@@ -239,14 +240,14 @@ impl Gate {
     }
 }
 
-/// The one `Host` header.
+/// Returns the `Host` header, if there is exactly one.
 fn host(headers: &HeaderMap) -> Option<&str> {
     let mut all = headers.get_all(header::HOST).iter();
     let first = all.next()?.to_str().ok().filter(|host| !host.is_empty())?;
     all.next().is_none().then_some(first)
 }
 
-/// An address as a host: one of IPv6 may stand in brackets, and no other.
+/// Returns an address that is used as a host. Only an IPv6 address may be in brackets.
 fn address(name: &str) -> Option<IpAddr> {
     match name.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
@@ -266,8 +267,8 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// A browser names the site that a request comes from in at least one of these headers, other clients
-/// in none.
+/// Checks that a request does not come from another site. A browser names the site in at least one of these headers;
+/// other clients send neither.
 fn same_site(headers: &HeaderMap, host: &str) -> Result<(), Rejection> {
     for value in headers.get_all("sec-fetch-site") {
         if !matches!(value.as_bytes(), b"same-origin" | b"none") {
@@ -289,7 +290,7 @@ pub(crate) fn is_read(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
-/// Whether a request carries what a page of another site cannot send without a preflight.
+/// Whether a request has a header that a page of another site cannot send without a preflight.
 fn is_deliberate(headers: &HeaderMap) -> bool {
     let is_json = |value: &HeaderValue| {
         let media = value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default();
@@ -300,7 +301,7 @@ fn is_deliberate(headers: &HeaderMap) -> bool {
     json || headers.contains_key(REQUEST_HEADER)
 }
 
-/// The middleware in front of all routes, including those that do not exist.
+/// The middleware before all routes, including those that do not exist.
 pub(crate) async fn protect(
     State(gate): State<Arc<Gate>>,
     request: Request,
@@ -310,7 +311,7 @@ pub(crate) async fn protect(
     let peer = request.extensions().get::<Peer>().copied();
     let (identity, wrong_token, mut response) = match peer {
         Some(peer) => answer(&gate, peer, request, next).await,
-        // The server attaches it to every connection.
+        // The server attaches the peer to every connection.
         None => (Identity::Anonymous, false, StatusCode::INTERNAL_SERVER_ERROR.into_response()),
     };
     if !is_read(&method) || wrong_token {
@@ -321,7 +322,7 @@ pub(crate) async fn protect(
         }
     }
     if identity == Identity::Anonymous {
-        // The place of the connection is for the next client.
+        // The connection is closed, so that its place is free for the next client.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     for (name, value) in HEADERS {
@@ -330,7 +331,7 @@ pub(crate) async fn protect(
     response
 }
 
-/// Who asked, whether with a wrong token, and the response.
+/// Returns the identity of the client, whether its token was wrong, and the response.
 async fn answer(
     gate: &Gate,
     peer: Peer,
@@ -348,7 +349,7 @@ async fn answer(
         }
     };
     if identity == Identity::Anonymous && !body.is_end_stream() {
-        // Nothing of it is read: anyone may be an anonymous client, any number of times.
+        // The body is not read: any client may be anonymous, any number of times.
         return (identity, false, Rejection::AnonymousBody.into_response());
     }
     parts.extensions.insert(identity.role());
@@ -362,9 +363,9 @@ async fn answer(
     (identity, false, response)
 }
 
-/// A whole body, with its part of the bytes that all bodies may have.
+/// Receives a complete body. Returns it with its share of the bytes that all bodies may use.
 async fn receive(bodies: &Semaphore, body: Body) -> Result<(Body, SemaphorePermit<'_>), Rejection> {
-    // A body is announced by `Content-Length`; without an announcement it may be the largest.
+    // `Content-Length` states the size of a body. Without it, the maximum size is assumed.
     let size = body.size_hint().upper().unwrap_or(BODY_MAX as u64);
     let size = u32::try_from(size).ok().filter(|&size| size as usize <= BODY_MAX);
     let room = bodies.acquire_many(size.ok_or(Rejection::TooLarge)?);
@@ -377,7 +378,7 @@ async fn receive(bodies: &Semaphore, body: Body) -> Result<(Body, SemaphorePermi
     }
 }
 
-/// The line of an attempt to change something, also of a rejected one, and of a wrong token.
+/// Logs an attempt to change something, including a rejected one, and a wrong token.
 fn audit(peer: Option<Peer>, identity: Identity, method: &Method, path: &str, status: StatusCode) {
     let who = match (identity, peer) {
         (Identity::User(uid), Some(Peer::Unix { pid, .. })) => match pid {
@@ -397,7 +398,7 @@ fn audit(peer: Option<Peer>, identity: Identity, method: &Method, path: &str, st
 }
 
 impl Identity {
-    /// What a client that was identified so may do.
+    /// Returns the role of a client with this identity.
     const fn role(self) -> Role {
         match self {
             Self::Token | Self::User(_) => Role::Admin,
@@ -414,7 +415,7 @@ impl Identity {
     }
 }
 
-/// A path for the log: bounded, printable.
+/// Returns a path for the log, limited in length and printable.
 fn shown(path: &str) -> String {
     path.chars().take(PATH_SHOWN).flat_map(char::escape_default).collect()
 }

@@ -1,11 +1,11 @@
 //! The admin address.
 //!
-//! What it is: a small HTTP server on a thread of its own, for metrics, status and commands.
-//! What it depends on: the shard's handle. What it must never depend on: a client's
-//! connection, a queue, a worker; the data plane never waits for it.
+//! What it is: a small HTTP server on a separate thread, for metrics, status and commands. What it depends on: the
+//! handle to the shards. What it must never depend on: a client's connection, a queue, a worker; the data plane never
+//! waits for it.
 //!
-//! The routes are in `routes.rs`, each with the role that it requires. Every request passes the same checks in
-//! the same order first: `gate.rs`. docs/admin-api.md describes who has access.
+//! The routes are in `routes.rs`, each with the role that it requires. Every request first passes the same checks in
+//! the same order: `gate.rs`. docs/admin-api.md describes who has access.
 
 #![forbid(unsafe_code)]
 
@@ -39,10 +39,10 @@ pub use gate::REQUEST_HEADER;
 pub use reload::Reload;
 pub use token_file::local_token;
 
-/// How the admin address is served.
+/// The settings of the admin address.
 #[derive(Clone, Debug)]
 pub struct AdminSettings {
-    /// Where.
+    /// The address to listen on.
     pub listen: Address,
     /// The bearer token for full access.
     pub token: Option<String>,
@@ -50,18 +50,18 @@ pub struct AdminSettings {
     pub group: Option<u32>,
     /// Host names accepted in addition to the default ones.
     pub allowed_hosts: Vec<String>,
-    /// Maximum number of connections.
+    /// The maximum number of connections.
     pub max_connections: u32,
-    /// Maximum time to receive the headers of a request.
+    /// The maximum time to receive the headers of a request.
     pub header_timeout: Duration,
 }
 
-/// Why the admin address cannot be served.
+/// Why the admin address cannot be opened.
 #[derive(Debug)]
 pub enum AdminError {
     /// The token cannot be used.
     Token(AuthFault),
-    /// The address can be reached by others and there is no token.
+    /// Other hosts or users can reach the address, and no token is configured.
     Open,
     /// The address cannot be bound, or the thread cannot be started.
     System(io::Error),
@@ -85,10 +85,10 @@ impl From<io::Error> for AdminError {
     }
 }
 
-/// Whether a token can be used.
+/// Checks whether a token can be used.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it cannot be used.
 pub fn check_token(token: &str) -> Result<(), AuthFault> {
     guard(token).map(drop)
 }
@@ -99,20 +99,20 @@ fn guard(token: &str) -> Result<Authenticator, AuthFault> {
     Ok(guard)
 }
 
-/// The admin address while it is served.
+/// A running admin address.
 #[derive(Debug)]
 pub struct Admin {
-    /// The address, with the port that the system chose where it was 0.
+    /// The address, with the port that the system chose if the port was 0.
     pub address: Address,
-    /// Removed when this is dropped.
+    /// The file is removed when this is dropped.
     _token_file: Option<TokenFile>,
 }
 
-/// Opens the admin address and serves it on a thread of its own until the process ends. `reload` reads
-/// the configuration file again, where there is one.
+/// Opens the admin address and serves it on a separate thread until the process ends. `reload` reads the configuration
+/// file again; `None`: the daemon has no configuration file.
 ///
 /// # Errors
-/// When the address cannot be bound, the token is not usable, or the thread cannot be started.
+/// The address cannot be bound, the token cannot be used, or the thread cannot be started.
 pub fn start(
     settings: AdminSettings,
     access: Access,
@@ -161,7 +161,7 @@ pub fn start(
     Ok(Admin { address, _token_file: token_file })
 }
 
-/// Routes behind the checks.
+/// Returns the routes with the checks before them.
 fn protected(routes: Router, gate: Arc<Gate>) -> Router {
     routes.layer(middleware::from_fn_with_state(gate, gate::protect))
 }

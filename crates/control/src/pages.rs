@@ -16,10 +16,10 @@ use tokio::time::timeout;
 use crate::role::Role;
 use crate::shared_page::SharedPages;
 
-/// How long the shard may take to say what is going on.
+/// The maximum time that a shard may take to report its status.
 pub(crate) const STATUS_WAIT: Duration = Duration::from_secs(2);
 const DRAINING: &str = "draining\n";
-/// How long an asked request may take; its pool's own limits are shorter as a rule.
+/// The maximum time of an `ask` request. The limits of its pool are usually shorter.
 const ASK_WAIT: Duration = Duration::from_secs(120);
 
 pub(crate) async fn metrics(
@@ -38,7 +38,7 @@ pub(crate) async fn metrics(
 async fn ask_status(access: &Access) -> Option<Status> {
     let (reply, answer) = oneshot::channel();
     access.status(move |status| {
-        // Whoever asked may have gone.
+        // The client may have disconnected.
         let _ = reply.send(status);
     });
     timeout(STATUS_WAIT, answer).await.ok()?.ok()
@@ -117,12 +117,13 @@ pub(crate) async fn recycle(State(access): State<Access>, Path(pool): Path<Strin
     }
 }
 
-/// What a client named is shown to it, and a terminal would obey it.
+/// Returns a 404 response. The text may contain a name from the client, so characters that a terminal would interpret
+/// are escaped.
 pub(crate) fn not_found(text: &str) -> Response {
     (StatusCode::NOT_FOUND, format!("{}\n", exchange::visible(text))).into_response()
 }
 
-/// An answer as a response.
+/// Converts an answer to a response.
 fn told(answer: Answer) -> Response {
     let code = match answer.verdict {
         Verdict::Answered => StatusCode::OK,
@@ -133,7 +134,8 @@ fn told(answer: Answer) -> Response {
     (code, answer.line).into_response()
 }
 
-/// What a program said is for those alone who have full access: it may be a password in an error message.
+/// Returns the status as JSON. Only clients with full access receive the output of a program, because it may be an
+/// error message that contains a password.
 fn as_json(status: &Status, role: Role) -> Value {
     let listeners: Vec<Value> = status
         .listeners
@@ -154,7 +156,7 @@ fn as_json(status: &Status, role: Role) -> Value {
     })
 }
 
-/// Responses by the class of their status.
+/// Returns the responses by status class.
 fn responses_as_json(responses: &[u64; 5]) -> Value {
     let classes = (1..).zip(responses).map(|(class, count)| (format!("{class}xx"), json!(count)));
     Value::Object(classes.collect())

@@ -1,16 +1,16 @@
-//! Places for connections: who may have how many.
+//! Limits the number of connections of each kind of client.
 //!
-//! A connection is anonymous until a request on it was authenticated. Anonymous connections are many and cost
-//! little: their requests are parsed, and answered from pages that they share. The oldest of them is closed when
-//! there are too many, so clients that connect and send nothing cannot keep those out that may control the
-//! daemon. An authenticated connection is not closed for another one.
+//! A connection is anonymous until a request on it is authenticated. Many anonymous connections are allowed, because
+//! they cost little: their requests are parsed and answered from shared pages. If there are too many, the oldest is
+//! closed. So clients that connect and send nothing cannot block the clients that may control the daemon. An
+//! authenticated connection is never closed for another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The places of an address.
+/// The connections of an address.
 #[derive(Debug)]
 pub(crate) struct Places {
     trusted_max: usize,
@@ -22,12 +22,12 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct State {
     trusted: BTreeSet<u64>,
-    /// In the order in which they were accepted.
+    /// The anonymous connections, in the order in which they were accepted.
     anonymous: BTreeMap<u64, Arc<Notify>>,
     next: u64,
 }
 
-/// The place of one connection, free again when it is dropped.
+/// The place of one connection. It is free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
@@ -49,8 +49,8 @@ impl Places {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a client that may be anyone. It never waits: the oldest such connection is closed where
-    /// there are too many.
+    /// Takes a place for an unauthenticated client. It never waits: if there are too many such connections, the oldest
+    /// is closed.
     pub(crate) fn take_anonymous(self: &Arc<Self>) -> Arc<Place> {
         let mut state = self.state();
         while state.anonymous.len() >= self.anonymous_max {
@@ -62,7 +62,7 @@ impl Places {
         Arc::new(Place { places: Arc::clone(self), id, closed })
     }
 
-    /// Waits for a place for a client whose connection itself proves who it is.
+    /// Waits for a place for a client that is authenticated by its connection.
     pub(crate) async fn take_trusted(self: &Arc<Self>) -> Arc<Place> {
         let id = {
             let mut state = self.state();
@@ -74,7 +74,7 @@ impl Places {
         Arc::new(place)
     }
 
-    /// Closes the oldest anonymous connection. False where there is none.
+    /// Closes the oldest anonymous connection. Returns false if there is none.
     pub(crate) fn close_oldest(&self) -> bool {
         self.state().close_oldest()
     }
@@ -91,8 +91,8 @@ impl State {
 }
 
 impl Place {
-    /// A request was authenticated: the connection is no longer closed for another one. Waits while there are
-    /// as many of those as there may be.
+    /// Marks the connection as authenticated, so that it is no longer closed for another one. Waits while the maximum
+    /// number of authenticated connections is reached.
     pub(crate) async fn trust(&self) {
         while !self.try_trust() {
             self.places.freed.notified().await;
@@ -112,7 +112,7 @@ impl Place {
         self.places.state().trusted.contains(&self.id)
     }
 
-    /// Waits until the connection is closed for another one.
+    /// Waits until the connection must be closed for another one.
     pub(crate) async fn closed(&self) {
         self.closed.notified().await;
     }
@@ -166,7 +166,7 @@ mod tests {
         assert!(is_ready(first.trust()) && is_ready(first.trust()));
         let others: Vec<_> = (0..9).map(|_| places.take_anonymous()).collect();
         assert!(!is_closed(&first) && is_closed(&others[0]));
-        // Those that may control the daemon wait for each other only.
+        // Authenticated clients wait only for each other.
         let last = others.last().expect("nine");
         assert!(!is_ready(last.trust()) && !is_ready(places.take_trusted()));
         drop(first);

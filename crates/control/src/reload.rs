@@ -1,4 +1,4 @@
-//! The configuration file of the daemon: read again on request, and compared with what is in force.
+//! The configuration file of the daemon: it is read again on request and compared with the running configuration.
 
 use std::sync::Arc;
 
@@ -7,12 +7,13 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
-/// What the daemon does with its configuration file. Both may block: they are called on a thread of their own.
+/// What the daemon does with its configuration file. Both functions may block: they are called on a separate thread.
 #[derive(Clone)]
 pub struct Reload {
-    /// Reads the file again and takes it over. A sentence for the operator, or why nothing has changed.
+    /// Reads the file again and applies it. Returns a sentence for the operator, or an error that says why nothing has
+    /// changed.
     pub apply: Arc<dyn Fn() -> Result<String, String> + Send + Sync>,
-    /// Says what that would do, as JSON, and changes nothing.
+    /// Returns the effects of a reload as JSON, and changes nothing.
     pub preview: Arc<dyn Fn() -> String + Send + Sync>,
 }
 

@@ -1,10 +1,10 @@
-//! What a client of the admin address may do.
+//! The roles of clients of the admin address.
 
-/// What a client may do.
+/// The permissions of a client.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Role {
-    /// Read metrics and status.
+    /// May read metrics and status.
     Viewer,
-    /// Everything.
+    /// May do everything.
     Admin,
 }

@@ -13,7 +13,7 @@ use crate::role::Role;
 use crate::shared_page::SharedPages;
 use crate::{balance, pages, reload};
 
-/// What handlers work with.
+/// The state that handlers use.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) access: Access,
@@ -44,7 +44,7 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) role: Role,
-    /// Its line on the index page.
+    /// Its description on the index page.
     about: &'static str,
     handler: fn() -> MethodRouter<App>,
 }
@@ -73,8 +73,7 @@ const fn change(
     Route { method: Method::POST, path, role: Role::Admin, about, handler }
 }
 
-/// Every route. What a client asked and why its request went where it went (`why`) is for
-/// administrators.
+/// Every route. The data of a client's request and its routing (`why`) are only for administrators.
 pub(crate) const ROUTES: &[Route] = &[
     view("/", "this page", || get(index)),
     view("/metrics", "metrics in Prometheus text format", || get(pages::metrics)),
@@ -96,25 +95,25 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
 ];
 
-/// The role that a request requires. What the table does not have requires the highest one.
+/// Returns the role that a request requires. A request that is not in the table requires the highest role.
 pub(crate) fn role(method: &Method, path: &str) -> Role {
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let found = ROUTES.iter().find(|route| route.method == *method && route.path == path);
     found.map_or(Role::Admin, |route| route.role)
 }
 
-/// All routes with their handlers, without the checks in front of them.
+/// Returns all routes with their handlers, without the checks before them.
 pub(crate) fn router(app: App) -> Router {
     let empty = Router::new();
     let all = ROUTES.iter().fold(empty, |router, it| router.route(it.path, (it.handler)()));
     all.with_state(app)
 }
 
-/// The index page.
+/// Returns the index page.
 async fn index() -> String {
     let mut text = "roadstead\n\n".to_owned();
     for route in ROUTES {
-        // A `Method` is shown without regard to the width.
+        // The `Display` of `Method` ignores the width.
         let method = route.method.as_str();
         text.push_str(&format!("{method:<5}{:<40}{}\n", route.path, route.about));
     }

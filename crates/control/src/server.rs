@@ -19,27 +19,27 @@ use crate::gate::{Gate, Peer};
 use crate::places::{Place, Places};
 use crate::socket::Socket;
 
-/// Bytes of headers, at most.
+/// The maximum size of the headers, in bytes.
 const HEADERS_MAX: usize = 64 << 10;
-/// Number of headers, at most.
+/// The maximum number of headers.
 const HEADER_COUNT_MAX: usize = 64;
-/// Maximum lifetime of a connection. A client that does not read its reply is disconnected then.
+/// The maximum lifetime of a connection. A client that does not read its reply is disconnected then.
 const LIFETIME_MAX: Duration = Duration::from_secs(300);
-/// Connections at once of clients that were not authenticated, where the limit of open files allows it.
+/// The maximum number of concurrent connections of unauthenticated clients, if the limit of open files allows it.
 const ANONYMOUS_MAX: usize = 1024;
-/// The part of the open files that these may have.
+/// Unauthenticated connections may use one part in this many of the open files.
 const DESCRIPTORS_SHARE: u64 = 8;
-/// Pause after a failed accept.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Limits of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Connections at once of clients that were authenticated.
+    /// The maximum number of concurrent connections of authenticated clients.
     pub(crate) connections: usize,
-    /// Connections at once of other clients.
+    /// The maximum number of concurrent connections of other clients.
     pub(crate) anonymous: usize,
-    /// Maximum time to receive the headers of a request, including idle time before it.
+    /// The maximum time to receive the headers of a request, including idle time before it.
     pub(crate) header_timeout: Duration,
 }
 
@@ -53,7 +53,7 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// How many connections clients may have that were not authenticated: descriptors are for workers first.
+/// Returns the maximum number of connections of unauthenticated clients. Workers have priority for descriptors.
 pub(crate) fn anonymous_max() -> usize {
     let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let share = descriptors
@@ -62,7 +62,8 @@ pub(crate) fn anonymous_max() -> usize {
 }
 
 impl Listener {
-    /// Whether a connection waits to be accepted. Without a free descriptor accept(2) fails also where none does.
+    /// Whether a connection waits to be accepted. Without a free descriptor accept(2) fails even if no connection
+    /// waits.
     fn has_connection(&self) -> bool {
         let fd = match self {
             Self::Internet(listener) => listener.as_fd(),
@@ -73,7 +74,7 @@ impl Listener {
     }
 }
 
-/// A descriptor in reserve, to accept a connection with when there is no other.
+/// Opens a reserve descriptor. It is released to accept a connection when no other descriptor is free.
 fn reserve() -> Option<std::fs::File> {
     std::fs::File::open("/dev/null").ok()
 }
@@ -117,7 +118,7 @@ pub(crate) async fn serve(
                     && listener.has_connection()
                     && (places.close_oldest() || reserved.take().is_some());
                 match has_room {
-                    // The connection ends when its task has its turn.
+                    // The connection ends when its task runs.
                     true => yield_now().await,
                     false => sleep(ACCEPT_PAUSE).await,
                 }
@@ -142,7 +143,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// One connection, to its end.
+/// Serves one connection to its end.
 async fn connection<S>(stream: S, router: Router, peer: Peer, place: Arc<Place>, limits: Limits)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -154,10 +155,10 @@ where
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(HEADERS_MAX)
         .max_headers(HEADER_COUNT_MAX)
-        // Nothing is rendered for an anonymous client that has left.
+        // Nothing is rendered for an anonymous client that has disconnected.
         .half_close(place.is_trusted())
         .serve_connection(TokioIo::new(stream), service);
-    // A client that breaks its connection is no event of the daemon.
+    // A client that breaks its connection is not worth a log line.
     tokio::select! {
         biased;
         () = place.closed() => {}

@@ -1,4 +1,4 @@
-//! Pages that anonymous clients share, so that many of them cost no more than one.
+//! Pages that all anonymous clients share, so that many clients cost no more than one.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use axum::body::Bytes;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How old a page may be that is shown to an anonymous client.
+/// The maximum age of a page for an anonymous client.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
-/// The pages of the address that anyone may read and that cost something.
+/// The pages of the address that any client may read and that are expensive.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPages {
     pub(crate) metrics: SharedPage,
@@ -19,13 +19,12 @@ pub(crate) struct SharedPages {
 
 #[derive(Debug, Default)]
 pub(crate) struct SharedPage {
-    /// The page and when it was asked for.
+    /// The page and the time at which it was requested.
     page: Mutex<Option<(Instant, Bytes)>>,
 }
 
 impl SharedPage {
-    /// The page that is there, or else the one that `render` makes, for which all others wait. None is not
-    /// kept.
+    /// Returns the current page, or one from `render`, for which all other callers wait. `None` is not cached.
     pub(crate) async fn get(&self, render: impl AsyncFnOnce() -> Option<String>) -> Option<Bytes> {
         let mut page = self.page.lock().await;
         match &*page {

@@ -11,7 +11,8 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use settings::Address;
 
-/// Connections that wait to be accepted; the system may have a lower limit (`net.core.somaxconn`).
+/// The maximum number of connections that wait to be accepted. The system may have a lower limit
+/// (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
 
 pub(crate) enum Socket {
@@ -19,19 +20,19 @@ pub(crate) enum Socket {
     Unix(UnixListener),
 }
 
-/// Binds the address, and returns it with the port that the system chose where it was 0. `group` is
-/// the group of a Unix socket.
+/// Binds the address, and returns it with the port that the system chose if the port was 0. `group` is the group of a
+/// Unix socket.
 pub(crate) fn bind(listen: &Address, group: Option<u32>) -> io::Result<(Address, Socket)> {
     match listen {
         Address::Internet(address) => {
             let socket = TcpListener::bind(address).or_else(|error| match address.ip() {
-                // A system without IPv6.
+                // The system has no IPv6.
                 IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
                     TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).map_err(|_| error)
                 }
                 _ => Err(error),
             })?;
-            // Again, with a longer backlog than that of the standard library.
+            // This is called a second time, because the backlog of the standard library is shorter.
             rustix::net::listen(&socket, BACKLOG)?;
             socket.set_nonblocking(true)?;
             Ok((Address::Internet(socket.local_addr()?), Socket::Internet(socket)))
@@ -49,8 +50,8 @@ pub(crate) fn bind(listen: &Address, group: Option<u32>) -> io::Result<(Address,
     }
 }
 
-/// Removes the socket of a daemon that was killed. One that somebody serves on stays, and a file that
-/// is not a socket too.
+/// Removes the socket of a daemon that was killed. A socket on which a process listens is kept, and so is a file that
+/// is not a socket.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let refused = UnixStream::connect(path)
         .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
@@ -61,12 +62,12 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Mode 0660 with the group, before anybody can connect: a bound socket that does not listen yet
-/// refuses connections.
+/// Binds a Unix socket with mode 0660 and the group, before any client can connect: a bound socket that does not listen
+/// yet refuses connections.
 fn bind_unix(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // The mode that it is bound with comes from the socket itself.
+    // The mode of the bound file is taken from the socket.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     give_access(path, group)?;
@@ -74,8 +75,8 @@ fn bind_unix(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Changes the group and the mode of the socket at a path. The path is looked up once, without following
-/// a link, and what is found is changed only if it is a socket of this user.
+/// Changes the group and the mode of the socket at a path. The path is resolved once, without following a link. The
+/// file is changed only if it is a socket of this user.
 fn give_access(path: &Path, group: Option<u32>) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;
@@ -88,14 +89,14 @@ fn give_access(path: &Path, group: Option<u32>) -> io::Result<()> {
         let group = Some(Gid::from_raw(group));
         rustix::fs::chownat(&file, "", None, group, AtFlags::EMPTY_PATH)?;
     }
-    // The kernel changes the mode of a file that was opened by path only through this name of it.
+    // If a file was opened with `O_PATH`, the kernel changes its mode only through this name.
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::chmod(name, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP)?;
     Ok(())
 }
 
-/// The path of a socket without links, if nobody but root and this user can replace what is there: each
-/// directory above it is theirs, and nobody else may write it, except one with the sticky bit.
+/// Returns the path of a socket without links, if only root and this user can replace the file: they own each directory
+/// above it, and no other user may write to such a directory unless it has the sticky bit.
 fn protected_path(path: &Path) -> io::Result<PathBuf> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new(".")).canonicalize()?;
@@ -142,7 +143,7 @@ mod tests {
         let inner = folder.path().join("inner");
         std::fs::create_dir(&inner).expect("a folder");
         let path = inner.join("admin.sock");
-        // The directory itself, then one above it.
+        // The directory itself, then a directory above it.
         for open in [inner.as_path(), folder.path()] {
             set_permissions(open, Permissions::from_mode(0o777)).expect("a mode");
             let refused = bind(&Address::Unix(path.clone()), None).map(drop);

@@ -1,8 +1,8 @@
 //! The token of a daemon whose admin address is a loopback port without a configured token.
 //!
-//! Every local user can connect to such a port. So the daemon creates a random token at its start, in a
-//! file that only its user (and root) can read, and `ctl` and `ask` read it there: whoever may read the
-//! file may control the daemon. The name of the file is made of the address.
+//! Every local user can connect to such a port. Therefore the daemon creates a random token at its start, in a file
+//! that only its user (and root) can read. `ctl` and `ask` read the token from this file: a user who may read the file
+//! may control the daemon. The name of the file is derived from the address.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read, Write};
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Bytes of randomness in a token.
+/// The number of random bytes in a token.
 const TOKEN_BYTES: usize = 32;
-/// Hexadecimal digits of a token.
+/// The number of hexadecimal digits of a token.
 const DIGITS: usize = 2 * TOKEN_BYTES;
-/// The directory of a daemon of the system, whichever user it runs as.
+/// The directory of a system daemon, for any user it runs as.
 const SYSTEM: &str = "/run/roadstead";
 
 /// A token file that exists until this is dropped.
@@ -27,10 +27,10 @@ pub(crate) struct TokenFile {
 }
 
 impl TokenFile {
-    /// Creates the file for an address, in place of one that a daemon left there.
+    /// Creates the file for an address. It replaces the file of an earlier daemon.
     ///
     /// # Errors
-    /// When no directory can be had that nobody else can change.
+    /// No directory is available that other users cannot change.
     pub(crate) fn create(address: SocketAddr) -> io::Result<Self> {
         Self::create_in(&own_directory(), address)
     }
@@ -50,7 +50,7 @@ impl TokenFile {
         }
         let token = random_token()?;
         let path = directory.join(file_name(address));
-        // Mode 0600, and renamed, so that nobody finds it half written.
+        // The file has mode 0600 and is renamed when it is complete, so that no reader finds a part of it.
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
         writeln!(file, "{token}")?;
         file.persist(&path).map_err(|error| error.error)?;
@@ -68,29 +68,29 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // Not one that a later daemon has put there.
+        // The file of a later daemon is not removed.
         if fs::read_to_string(&self.path).is_ok_and(|text| text.trim_end() == self.token) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// The token of the daemon that listens on a loopback address and the user who owns its file, if this user may
-/// read it.
+/// Returns the token of the daemon that listens on a loopback address, and the user who owns its file, if this user may
+/// read the file.
 #[must_use]
 pub fn local_token(address: SocketAddr) -> Option<(String, u32)> {
     let system = PathBuf::from(SYSTEM);
     [own_directory(), system].into_iter().find_map(|directory| read_in(&directory, address))
 }
 
-/// The token in a directory that nobody but its owner can change, in a private file of the same owner.
-/// Nothing but a token is returned: whoever listens on the address gets it.
+/// Returns the token in a directory that only its owner can change, from a private file of the same owner. Only a valid
+/// token is returned, because the process that listens on the address receives it.
 fn read_in(directory: &Path, address: SocketAddr) -> Option<(String, u32)> {
     let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let folder = rustix::fs::open(directory, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let found = rustix::fs::fstat(&folder).ok()?;
     let user = rustix::process::geteuid().as_raw();
-    // Root may use the daemon of any user, in a directory below the one that only root can change.
+    // Root may use the daemon of any user, in a directory below the system directory, which only root can change.
     let is_trusted = [0, user].contains(&found.st_uid) || directory == Path::new(SYSTEM);
     if !is_trusted || found.st_mode & 0o022 != 0 {
         return None;
@@ -108,7 +108,7 @@ fn read_in(directory: &Path, address: SocketAddr) -> Option<(String, u32)> {
     is_token.then(|| (token.to_owned(), owner))
 }
 
-/// Whether a directory is this user's, and nobody else can change it.
+/// Whether a directory belongs to this user and no other user can change it.
 fn is_own(path: &Path) -> bool {
     let found = path.canonicalize().and_then(fs::symlink_metadata);
     let user = rustix::process::geteuid().as_raw();
@@ -116,12 +116,13 @@ fn is_own(path: &Path) -> bool {
     path.is_absolute() && found.is_ok_and(is_private)
 }
 
-/// The directory of this user: what the service manager or the session provides if it is this user's, else one below
-/// `/run` for root and below the directory of temporary files for everybody else.
+/// Returns the directory of this user. This is the directory that the service manager or the session provides, if it
+/// belongs to this user. Otherwise it is one below `/run` for root, and one below the directory of temporary files for
+/// other users.
 fn own_directory() -> PathBuf {
     let given = |name: &str| {
         let value = std::env::var_os(name)?.into_string().ok()?;
-        // systemd separates several by colons.
+        // systemd separates several directories by colons.
         let first = value.split(':').next().map(PathBuf::from)?;
         Some(first).filter(|path| is_own(path))
     };
@@ -141,7 +142,7 @@ fn file_name(address: SocketAddr) -> String {
     format!("admin-{address}.token")
 }
 
-/// Hexadecimal digits from the random source of the system.
+/// Returns hexadecimal digits from the random source of the system.
 fn random_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     event::fill_random(&mut bytes)?;
@@ -189,7 +190,7 @@ mod tests {
             fs::set_permissions(path, fs::Permissions::from_mode(right)).expect("a mode");
         }
         assert_eq!(read_in(&directory, address()), own);
-        // Another file of this user, by a link or with another content.
+        // A different file of this user, as a link or with different content.
         let elsewhere = folder.path().join("elsewhere");
         fs::rename(&file.path, &elsewhere).expect("it is renamed");
         symlink(&elsewhere, &file.path).expect("a link");

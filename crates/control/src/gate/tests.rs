@@ -26,7 +26,7 @@ fn loopback() -> Peer {
     Peer::Internet { from: address(5), to: address(7070) }
 }
 
-/// Every route with handlers that say that they were reached, behind the checks.
+/// Every route with handlers that report that they were reached, with the checks.
 fn all(gate: Arc<Gate>) -> Router {
     let routes = ROUTES.iter().map(|route| route.path);
     let mut paths: Vec<_> = routes.collect();
@@ -38,7 +38,7 @@ fn all(gate: Arc<Gate>) -> Router {
     )
 }
 
-/// A path of this pattern.
+/// Returns a path that matches this pattern.
 fn example(path: &str) -> String {
     let mut parts = path.split(['{', '}']);
     let mut made = parts.next().unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ fn example(path: &str) -> String {
     made
 }
 
-/// The status of one request.
+/// Returns the status of one request.
 fn ask(router: &Router, peer: Peer, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
     send(router, peer, (method, path), headers, Body::empty())
 }
@@ -98,7 +98,7 @@ fn every_route_passes_the_same_checks() {
         };
         let ask = |router, peer, headers: &[_]| ask(router, peer, method, &path, headers);
         let name = format!("{method} {path}");
-        // The order: of two that are wrong, the first is named.
+        // The order of the checks: if two fail, the first is reported.
         assert_eq!(ask(&local, loopback(), &[]), 400, "{name}");
         assert_eq!(
             ask(&local, loopback(), &[("host", "evil"), ("origin", "http://evil"), token, own]),
@@ -201,7 +201,7 @@ fn a_path_in_the_log_is_bounded_and_printable() {
     assert_eq!(shown(&"a".repeat(5000)).len(), PATH_SHOWN);
 }
 
-/// A body that was announced and of which nothing comes.
+/// A body that is announced and never arrives.
 struct Announced(u64);
 
 impl hyper::body::Body for Announced {

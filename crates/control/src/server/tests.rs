@@ -20,7 +20,7 @@ fn hello() -> Router {
     Router::new().route("/", get(|| async { "hello" }))
 }
 
-/// The clock stands still unless everything waits, so no limit takes real time.
+/// The paused clock advances only when everything waits, so no limit takes real time.
 #[tokio::test(start_paused = true)]
 async fn headers_that_do_not_end_are_not_waited_for() {
     let begun = tokio::time::Instant::now();
@@ -74,7 +74,7 @@ fn gate() -> Arc<Gate> {
     })
 }
 
-/// Serves on a port, behind the checks.
+/// Serves on a port, with the checks.
 fn serve_on_a_port(connections: usize) -> std::net::SocketAddr {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     socket.set_nonblocking(true).expect("it is a socket");
@@ -85,7 +85,7 @@ fn serve_on_a_port(connections: usize) -> std::net::SocketAddr {
     address
 }
 
-/// Reads one reply. False if the connection ends before it.
+/// Reads one reply. Returns false if the connection ends before it.
 async fn reply(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut answer = Vec::new();
     while !answer.ends_with(b"hello") {
@@ -110,7 +110,7 @@ async fn connections_over_the_limit_wait_for_their_turn() {
     assert!(reply(&mut first).await);
     let mut second = UnixStream::connect(&path).await.expect("it listens");
     second.write_all(ANONYMOUS.as_bytes()).await.expect("it is in the backlog");
-    // The server turns some more times: whoever is served at all would be served by then.
+    // The server gets a few more chances to run. A client that is served at all is served by then.
     for _ in 0..3 {
         first.write_all(ANONYMOUS.as_bytes()).await.expect("it reads");
         tokio::select! {
@@ -133,7 +133,7 @@ async fn silent_connections_do_not_keep_the_operator_out() {
     for _ in 0..8 {
         silent.push(TcpStream::connect(address).await.expect("it listens"));
     }
-    // One that is connected, and a new one.
+    // A client that is already connected, and a new one.
     operator.write_all(OPERATOR.as_bytes()).await.expect("it is open");
     assert!(reply(&mut operator).await);
     let mut another = TcpStream::connect(address).await.expect("it listens");
@@ -142,7 +142,7 @@ async fn silent_connections_do_not_keep_the_operator_out() {
     assert_eq!(silent[0].read(&mut [0]).await.ok(), Some(0), "the oldest was closed");
 }
 
-/// Each of them took the place of another only after a tenth of a second, and in the order of the backlog.
+/// Each connection can replace another only after a tenth of a second, and in the order of the backlog.
 #[tokio::test]
 async fn a_flood_of_connections_does_not_delay_the_operator() {
     let address = serve_on_a_port(4);
@@ -158,7 +158,7 @@ async fn a_flood_of_connections_does_not_delay_the_operator() {
     assert_eq!(served.await, Ok(true));
 }
 
-/// The page may cost more than all else that the address does.
+/// The page may cost more than everything else that the address does.
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_client_that_left_is_given_up() {
     let slow = Router::new().route(
@@ -192,7 +192,7 @@ async fn a_connection_ends_with_a_reply_to_a_request_without_a_valid_token() {
     }
 }
 
-/// A proxy in front might go by the other one.
+/// A proxy in front of the server might use the other one.
 #[tokio::test(start_paused = true)]
 async fn a_body_with_a_length_and_a_coding_is_rejected() {
     for (fields, status) in [
