@@ -1,4 +1,4 @@
-//! Constructs toys by their names: one arm for each protocol and each kind of worker.
+//! Creates toys by their names: one match arm for each protocol and each kind of worker.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use crate::options::{OptionError, Options};
 use backend::workers::WorkersConfig;
 use frontend::protocol::ProtocolConfig;
 
-/// What a name stands for.
+/// The implementation with a given name.
 pub enum Toy {
-    /// What clients speak.
+    /// A client protocol.
     Protocol(Arc<dyn ProtocolConfig>),
-    /// Who answers.
+    /// A kind of worker.
     Workers(WorkersConfig),
 }
 
@@ -26,10 +26,10 @@ impl fmt::Debug for Toy {
     }
 }
 
-/// Why a toy cannot be constructed.
+/// Why a toy cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToyError {
-    /// There is no toy of this name.
+    /// No toy has this name.
     Unknown(String),
     /// Its options are not accepted.
     Options(OptionError),
@@ -46,10 +46,10 @@ impl fmt::Display for ToyError {
 
 impl std::error::Error for ToyError {}
 
-/// The toy of this name, with its options as TOML.
+/// Creates the toy with this name, with its options as TOML.
 ///
 /// # Errors
-/// When there is none, or its options are not accepted.
+/// No toy has this name, or its options are not accepted.
 pub fn toy(name: &str, options: &str) -> Result<Toy, ToyError> {
     let read = |rows| Options::read(rows, options).map_err(ToyError::Options);
     Ok(match name {

@@ -1,6 +1,6 @@
-//! Echo: workers that answer each request with what it says.
+//! Echo: workers that answer each request with its own text.
 //!
-//! They run on the loop itself and answer before the call that brings a request returns, so they need no stream, no
+//! They run on the loop itself. They answer before the call that delivers a request returns, so they need no stream, no
 //! timer, no process and no thread.
 
 mod config;

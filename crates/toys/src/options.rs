@@ -1,10 +1,10 @@
-//! The options of toys: declared once as rows, read from a table of TOML.
+//! The options of toys: declared once as rows, and read from a TOML table.
 
 use std::fmt;
 
 use toml::de::{DeTable, DeValue};
 
-/// A value of an option, and with it the type.
+/// The value of an option, which also determines the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number, in the unit that the meaning of its option states.
@@ -21,7 +21,7 @@ impl Value {
         }
     }
 
-    /// The value of this type that TOML has.
+    /// Returns a TOML value if it has the same type.
     fn read(self, value: &DeValue<'_>) -> Option<Self> {
         match (self, value) {
             (Self::Count(_), DeValue::Integer(number)) => {
@@ -38,25 +38,25 @@ impl Value {
 pub struct OptionRow {
     /// Its key in the table.
     pub name: &'static str,
-    /// Its value where the table has no such key.
+    /// Its value if the table does not contain the key.
     pub default: Value,
-    /// What it means, with its unit.
+    /// Its meaning, with the unit.
     pub meaning: &'static str,
 }
 
 /// Why a table of options is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
-    /// It is not TOML, for this reason.
+    /// It is not TOML. The text is the reason.
     Syntax(String),
-    /// There is no such option.
+    /// No such option exists.
     Unknown {
         /// The key.
         name: String,
         /// The options that exist.
         known: Vec<&'static str>,
     },
-    /// The value is of another type, or out of range.
+    /// The value has a different type, or is out of range.
     Type {
         /// The option.
         name: &'static str,
@@ -84,10 +84,10 @@ impl std::error::Error for OptionError {}
 pub struct Options(Vec<(&'static str, Value)>);
 
 impl Options {
-    /// Reads the keys of a TOML document. An option that is absent has its default.
+    /// Reads the keys of a TOML document. An absent option has its default value.
     ///
     /// # Errors
-    /// At the first key that is not among `rows`, or whose value has another type.
+    /// The first key that is not in `rows`, or whose value has a different type.
     pub fn read(rows: &'static [OptionRow], text: &str) -> Result<Self, OptionError> {
         let parsed = DeTable::parse(text);
         let table = parsed.map_err(|error| OptionError::Syntax(error.message().to_owned()))?;
@@ -104,10 +104,10 @@ impl Options {
         Ok(Self(values))
     }
 
-    /// The value of a number.
+    /// Returns the value of a number.
     ///
     /// # Panics
-    /// When no row declares a number of this name.
+    /// If no row declares a number with this name.
     #[must_use]
     pub fn count(&self, name: &str) -> u64 {
         match self.value(name) {
@@ -116,10 +116,10 @@ impl Options {
         }
     }
 
-    /// The value of a switch.
+    /// Returns the value of a switch.
     ///
     /// # Panics
-    /// When no row declares a switch of this name.
+    /// If no row declares a switch with this name.
     #[must_use]
     pub fn switch(&self, name: &str) -> bool {
         match self.value(name) {

@@ -25,11 +25,11 @@ pub const LISTENER: &str = "toy";
 /// The name of the pool.
 pub const POOL: &str = "toys";
 
-/// A shard that serves `protocol` on this socket from `workers`, always so many of them, and what drains it.
-/// It runs on the loop of this mailbox.
+/// Creates a shard that serves `protocol` on this socket with a fixed number of `workers`, and returns it with a handle
+/// that drains it. It must run on the loop of this mailbox.
 ///
 /// # Panics
-/// Never: the listener and the pool are those of its own fleet.
+/// Never: the listener and the pool belong to the fleet that this function creates.
 #[must_use]
 pub fn shard(
     mailbox: Mailbox<ShardMail>,
@@ -97,7 +97,7 @@ pub fn shard(
     (shard, Access::new(fleet, vec![metrics]))
 }
 
-/// No toy is a program.
+/// A spawner without programs: no toy is a program.
 struct NoPrograms;
 
 impl Spawn for NoPrograms {

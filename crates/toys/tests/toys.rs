@@ -1,4 +1,4 @@
-//! Toys on a real loop, with real clients.
+//! Tests toys on a real loop, with real clients.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use gateway::{Access, ShardMail};
 use toys::build::{Toy, ToyError, toy};
 use toys::shard::shard;
 
-/// A shard on a thread of its own, until it is drained.
+/// A shard on a separate thread, until it is drained.
 struct Served {
     address: SocketAddr,
     access: Access,
@@ -26,7 +26,7 @@ struct Served {
 }
 
 impl Served {
-    /// Serves finger with these options; each line is answered by `answer`, on one of two threads.
+    /// Serves finger with these options. `answer` answers each line, on one of two threads.
     fn start(options: &str, answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let factory = Arc::new(Answers(Arc::new(answer)));
         let (deadline, shape) = (Duration::from_secs(30), RequestShape::Messages);
@@ -34,7 +34,7 @@ impl Served {
         Self::with(finger(options), workers)
     }
 
-    /// Serves this protocol from two of these workers.
+    /// Serves this protocol with two of these workers.
     fn with(protocol: Arc<dyn ProtocolConfig>, workers: WorkersConfig) -> Self {
         let any = event::Address::Internet("127.0.0.1:0".parse().unwrap());
         let (socket, bound) = event::bind(&any, &event::BindSettings::default()).unwrap();
@@ -56,7 +56,7 @@ impl Served {
         TcpStream::connect(self.address).unwrap()
     }
 
-    /// All that a client receives for one line.
+    /// Returns everything that a client receives for one line.
     fn ask(&self, line: &str) -> String {
         let mut client = self.connect();
         client.write_all(line.as_bytes()).unwrap();
@@ -69,13 +69,13 @@ impl Served {
         told.recv().unwrap()
     }
 
-    /// Returns once so many clients are connected. Each look is a turn of the loop.
+    /// Returns once `count` clients are connected. Each check is a turn of the loop.
     fn wait_for_connections(&self, count: u32) {
         let seen = (0..1_000_000).find(|_| self.connections() == count);
         assert!(seen.is_some(), "{} connections, {count} expected", self.connections());
     }
 
-    /// Requests that the workers have answered.
+    /// Returns the number of requests that the workers have answered.
     fn answered(&self) -> u64 {
         let (tell, told) = channel();
         self.access.status(move |status| tell.send(status.pools).unwrap());
@@ -89,7 +89,7 @@ impl Served {
     }
 }
 
-/// The text up to the end of the connection.
+/// Returns the text up to the end of the connection.
 fn rest(mut client: TcpStream) -> String {
     let mut text = String::new();
     client.read_to_string(&mut text).unwrap();
@@ -129,13 +129,13 @@ fn login(name: &str) -> String {
 fn two_clients_at_once_get_their_own_answers() {
     let both = Barrier::new(2);
     let served = Served::start("", move |name| {
-        // Neither is answered before both are asked.
+        // Neither request is answered before both have arrived.
         both.wait();
         login(name)
     });
     let (mut one, mut two) = (served.connect(), served.connect());
     one.write_all(b"alice\r\n").unwrap();
-    // A line may come in parts.
+    // A line may arrive in parts.
     two.write_all(b"b").unwrap();
     two.write_all(b"ob\r\n").unwrap();
     assert_eq!(rest(two), "Login: bob\r\nNo plan.\r\n");

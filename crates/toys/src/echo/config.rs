@@ -1,8 +1,8 @@
-//! What a pool of echoes is configured with.
+//! The configuration of an echo pool.
 
 use crate::options::{OptionRow, Options, Value};
 
-/// The options of a pool of echoes.
+/// The options of an echo pool.
 pub const OPTIONS: &[OptionRow] = &[
     OptionRow {
         name: "times",
@@ -16,17 +16,17 @@ pub const OPTIONS: &[OptionRow] = &[
     },
 ];
 
-/// What a pool of echoes is configured with.
+/// The configuration of an echo pool.
 #[derive(Clone, Copy, Debug)]
 pub struct EchoConfig {
     /// How often a reply repeats its request.
     pub(super) times: u64,
-    /// Letters are returned in upper case.
+    /// Whether letters are returned in upper case.
     pub(super) shouts: bool,
 }
 
 impl EchoConfig {
-    /// The configuration that these [`OPTIONS`] describe.
+    /// Creates the configuration from these [`OPTIONS`].
     #[must_use]
     pub fn new(options: &Options) -> Self {
         Self { times: options.count("times"), shouts: options.switch("shout") }

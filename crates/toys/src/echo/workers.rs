@@ -1,4 +1,4 @@
-//! The workers of a pool of echoes.
+//! The workers of an echo pool.
 
 use std::any::Any;
 
@@ -14,14 +14,14 @@ use observe::status::WorkerStatus;
 
 use super::config::EchoConfig;
 
-/// An echo, and how many requests it has answered.
+/// An echo worker, and the number of requests it has answered.
 #[derive(Clone, Copy, Debug)]
 struct Echo {
     worker: WorkerId,
     served: u64,
 }
 
-/// The echoes of a pool.
+/// The echo workers of a pool.
 #[derive(Debug)]
 pub(super) struct Echoes {
     config: EchoConfig,
@@ -101,7 +101,7 @@ impl Backend for Echoes {
         cx.events.push(BackendEvent::Released { worker });
     }
 
-    /// A request is answered before anything can be said of it.
+    /// Does nothing, because a request is answered before a control message can arrive.
     fn control(
         &mut self,
         _cx: &mut BackendContext<'_, '_>,

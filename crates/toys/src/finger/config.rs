@@ -1,4 +1,4 @@
-//! What a finger listener is configured with.
+//! The configuration of a finger listener.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ pub const OPTIONS: &[OptionRow] = &[
     },
 ];
 
-/// What a finger listener is configured with.
+/// The configuration of a finger listener.
 #[derive(Clone, Copy, Debug)]
 pub struct FingerConfig {
-    /// Bytes of a line, excluding its end.
+    /// The maximum number of bytes of a line, excluding its end.
     pub(super) line_max: usize,
-    /// From the first byte of a line to its end.
+    /// The maximum time from the first byte of a line to its end.
     pub(super) read_timeout: Option<Duration>,
 }
 
 impl FingerConfig {
-    /// The configuration that these [`OPTIONS`] describe.
+    /// Creates the configuration from these [`OPTIONS`].
     #[must_use]
     pub fn new(options: &Options) -> Self {
         let read_timeout = Duration::from_millis(options.count("read_timeout_ms"));

@@ -3,7 +3,7 @@
 //! ```text
 //!   Line ──a line──▶ Asked ──its outcome──▶ Over ──all sent──▶ the connection ends
 //!    └──too long, too slow, forwarded, drain──▶ Over
-//!                     Asked ──a failure behind parts──▶ Broken ──▶ reset: the text is not whole
+//!                     Asked ──a failure after parts──▶ Broken ──▶ reset: the text is incomplete
 //! ```
 
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use super::config::FingerConfig;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Its line is not whole.
+    /// Its line is incomplete.
     Line,
-    /// The request is with a worker, or waits for one.
+    /// The request is in flight at a worker, or is queued.
     Asked(RequestId),
-    /// All was sent to the stream.
+    /// Everything was sent to the stream.
     Over,
     /// The worker failed after a part of its text was sent.
     Broken,
@@ -38,13 +38,13 @@ struct Finger {
     config: Arc<FingerConfig>,
     id: SessionId,
     state: State,
-    /// Some of the line has come.
+    /// Whether a part of the line has arrived.
     has_begun: bool,
-    /// Bytes of the reply that have come.
+    /// The number of bytes of the reply that have arrived.
     came: usize,
-    /// The last byte that was sent ended a line.
+    /// Whether the last byte that was sent ended a line.
     is_at_line_start: bool,
-    /// The worker was asked to wait.
+    /// Whether the worker was paused.
     is_holding: bool,
 }
 
@@ -139,7 +139,7 @@ impl Finger {
         self.refuse_with(transport, io, &outcome, cx);
     }
 
-    /// The request is not submitted: the client is told why, and it is counted and logged.
+    /// Sends an error to the client instead of submitting the request. It is counted and logged.
     fn refuse_with(
         &mut self,
         transport: &mut Transport,
@@ -156,7 +156,7 @@ impl Finger {
         self.end(transport, io, outcome, cx);
     }
 
-    /// Writes an outcome that is no reply, and nothing else.
+    /// Writes an outcome that is not a reply, and ends the session.
     fn end(
         &mut self,
         transport: &mut Transport,
@@ -230,7 +230,7 @@ impl Protocol for Finger {
             }
             ReplyEvent::End(Outcome::Ended(..)) if self.came > 0 => self.state = State::Broken,
             ReplyEvent::End(outcome) => self.end(transport, io, &outcome, cx),
-            // Of HTTP, and of clients that go on.
+            // These events concern HTTP and clients that send further requests.
             _ => {}
         }
     }
@@ -254,7 +254,7 @@ impl Protocol for Finger {
         }
     }
 
-    /// What came was sent when it came.
+    /// Does nothing, because bytes are sent when they arrive.
     fn flush_all(
         &mut self,
         _transport: &mut Transport,
@@ -290,7 +290,7 @@ impl Protocol for Finger {
         }
     }
 
-    /// A client that sends no more before its line is whole has nothing to ask.
+    /// Handles the end of the input. If the line is incomplete, there is no request.
     fn handle_eof(
         &mut self,
         transport: &mut Transport,
@@ -300,7 +300,7 @@ impl Protocol for Finger {
         self.state == State::Line || !transport.listener().keeps_half_closed
     }
 
-    /// A client that has not sent its line yet is refused.
+    /// Rejects a client that has not sent its line yet.
     fn begin_drain(
         &mut self,
         transport: &mut Transport,
@@ -313,7 +313,7 @@ impl Protocol for Finger {
         }
     }
 
-    /// The end of the connection is the end of the text.
+    /// Whether a client would take the end of the connection for the end of the text.
     fn would_look_whole(&self, queued: usize) -> bool {
         match self.state {
             State::Line => false,
